@@ -78,7 +78,8 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
 /* Computes the derived numbers; interval bounds stay NaN below 6 samples. */
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
-/* Row <-> JSON object. From: checks types and ranges (times positive, counts consistent);
+/* Row <-> JSON object. From: checks types and ranges (no negative times, counts consistent, keys
+ * that agree with the case's text), reads unknown keys over and computes the derived numbers anew;
  * LB_INVALID names the key. The caller owns the object and the row. */
 json_t *lb_row_to_json(const struct lb_row *row); /* NULL when memory runs out */
 enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err);
