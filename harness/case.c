@@ -1,9 +1,6 @@
-/* The text form of a case, both ways. */
+/* Cases: names, defaults, rules, equality. */
 #include "case.h"
 
-#include <ctype.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *lb_launch_name(enum lb_launch launch)
@@ -32,244 +29,6 @@ struct lb_case lb_case_defaults(void)
     };
 }
 
-enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
-                            struct lb_error *err)
-{
-    int64_t sum = 0;
-    size_t i = 0;
-    for (; i < length && isdigit((unsigned char)text[i]); i++)
-        if (__builtin_mul_overflow(sum, 10, &sum) ||
-            __builtin_add_overflow(sum, text[i] - '0', &sum))
-            return lb_fail(err, LB_INVALID, "%.*s: a number must be below 2^63", (int)length, text);
-    if (i == 0 || i < length)
-        return lb_fail(err, LB_INVALID, "'%.*s' is not a whole number of %" PRId64 " or more",
-                       (int)length, text, min);
-    if (sum < min)
-        return lb_fail(err, LB_INVALID, "%" PRId64 ": must be %" PRId64 " or more", sum, min);
-    *value = sum;
-    return LB_OK;
-}
-
-/* One word of a case text and what it sets: the tail of the grammar is this table. */
-enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, LAUNCH, CACHE, TIMING };
-
-static const struct word {
-    const char *text;
-    enum word_field field;
-    int value;
-} words[] = {
-    {"f64", DTYPE, LB_F64},
-    {"f32", DTYPE, LB_F32},
-    {"f16", DTYPE, LB_F16},
-    {"bf16", DTYPE, LB_BF16},
-    {"infer", PASS, LB_INFER},
-    {"forward", PASS, LB_FORWARD},
-    {"backward", PASS, LB_BACKWARD},
-    {"train", PASS, LB_TRAIN},
-    {"ieee", MATH, LB_IEEE},
-    {"tf32", MATH, LB_TF32},
-    {"half", MATH, LB_HALF},
-    {"ragged", RAGGED, 1},
-    {"full", RAGGED, 0},
-    {"act-tanh", ACT, LB_ACT_TANH},
-    {"act-relu", ACT, LB_ACT_RELU},
-    {"stream", LAUNCH, LB_STREAM},
-    {"graph", LAUNCH, LB_GRAPH},
-    {"hot", CACHE, LB_HOT},
-    {"cold", CACHE, LB_COLD},
-    {"isolated", TIMING, LB_ISOLATED},
-    {"batched", TIMING, LB_BATCHED},
-};
-
-static const unsigned given_bits[] = {
-    [DTYPE] = LB_GIVEN_DTYPE,   [PASS] = LB_GIVEN_PASS,     [MATH] = LB_GIVEN_MATH,
-    [RAGGED] = LB_GIVEN_RAGGED, [ACT] = LB_GIVEN_ACT,       [LAUNCH] = LB_GIVEN_LAUNCH,
-    [CACHE] = LB_GIVEN_CACHE,   [TIMING] = LB_GIVEN_TIMING,
-};
-
-static void apply_word(struct lb_case *c, enum word_field field, int value)
-{
-    switch (field) {
-    case DTYPE: c->problem.dtype = (enum lb_dtype)value; break;
-    case PASS: c->problem.pass = (enum lb_pass)value; break;
-    case MATH: c->problem.math = (enum lb_math)value; break;
-    case RAGGED: c->problem.ragged = value != 0; break;
-    case ACT: c->problem.act = (enum lb_act)value; break;
-    case LAUNCH: c->launch = (enum lb_launch)value; break;
-    case CACHE: c->cache = (enum lb_cache)value; break;
-    case TIMING: c->timing = (enum lb_timing)value; break;
-    }
-}
-
-/* A part of the text being read: [at, at + length). */
-struct part {
-    const char *at;
-    size_t length;
-};
-
-static struct part next_part(const char **cursor, char separator)
-{
-    struct part part = {*cursor, strcspn(*cursor, (char[]){separator, '\0'})};
-    *cursor = part.at + part.length;
-    return part;
-}
-
-static bool is_name(struct part part)
-{
-    if (part.length == 0 || part.length >= LB_NAME_SIZE)
-        return false;
-    for (size_t i = 0; i < part.length; i++) {
-        char ch = part.at[i];
-        if (!(ch >= 'a' && ch <= 'z') && !(ch >= '0' && ch <= '9') && ch != '_')
-            return false;
-    }
-    return true;
-}
-
-static void copy_name(char name[LB_NAME_SIZE], struct part part)
-{
-    memcpy(name, part.at, part.length);
-    name[part.length] = '\0';
-}
-
-/* impl[:variant] */
-static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *given,
-                                 const char **where, struct lb_error *err)
-{
-    const char *colon = memchr(part.at, ':', part.length);
-    struct part name = {part.at, colon ? (size_t)(colon - part.at) : part.length};
-    *where = part.at;
-    if (!is_name(name))
-        return lb_fail(err, LB_INVALID,
-                       "'%.*s' is neither an implementation's name (a-z, 0-9, _) nor sizes such as "
-                       "T25_B16_I512_H512",
-                       (int)part.length, part.at);
-    copy_name(c->impl, name);
-    *given |= LB_GIVEN_IMPL;
-    if (!colon)
-        return LB_OK;
-    struct part variant = {colon + 1, part.length - name.length - 1};
-    *where = colon + 1;
-    if (!is_name(variant))
-        return lb_fail(err, LB_INVALID, "'%.*s' is not a variant's name (a-z, 0-9, _)",
-                       (int)variant.length, variant.at);
-    *given |= LB_GIVEN_VARIANT;
-    if (variant.length != 4 || memcmp(variant.at, "auto", 4) != 0)
-        copy_name(c->variant, variant);
-    return LB_OK;
-}
-
-/* T_B_I_H[_L][_D], in any order. */
-static enum lb_status parse_sizes(struct part part, struct lb_problem *p, const char **where,
-                                  struct lb_error *err)
-{
-    static const char letters[] = "TBIHLD";
-    int64_t *const fields[] = {&p->seq_len, &p->batch,  &p->input,
-                               &p->hidden,  &p->layers, &p->directions};
-    bool seen[6] = {false};
-    const char *end = part.at + part.length;
-
-    for (const char *at = part.at; at < end;) {
-        const char *stop = memchr(at, '_', (size_t)(end - at));
-        size_t length = (size_t)((stop ? stop : end) - at);
-        const char *letter = length ? memchr(letters, *at, 6) : NULL;
-        *where = at;
-        if (!letter)
-            return lb_fail(err, LB_INVALID, "'%.*s': sizes are T, B, I, H, L, D with a number each",
-                           (int)length, at);
-        size_t k = (size_t)(letter - letters);
-        if (seen[k])
-            return lb_fail(err, LB_INVALID, "%c is given twice", *letter);
-        seen[k] = true;
-        *where = at + 1;
-        enum lb_status st = lb_parse_int(at + 1, length - 1, 1, fields[k], err);
-        if (st != LB_OK)
-            return st;
-        at += length + 1;
-    }
-    *where = part.at;
-    if (!seen[0] || !seen[1] || !seen[3])
-        return lb_fail(err, LB_INVALID, "T, B and H must be given, as in T25_B16_H512");
-    if (p->directions > 2)
-        return lb_fail(err, LB_INVALID, "D%" PRId64 ": directions are 1 or 2", p->directions);
-    if (!seen[2])
-        p->input = p->hidden;
-    return LB_OK;
-}
-
-static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *given,
-                                 struct lb_error *err)
-{
-    unsigned bit = 0;
-    if (part.length > 2 && memcmp(part.at, "th", 2) == 0 && isdigit((unsigned char)part.at[2])) {
-        int64_t threads;
-        enum lb_status st = lb_parse_int(part.at + 2, part.length - 2, 1, &threads, err);
-        if (st != LB_OK)
-            return st;
-        if (threads > 4096)
-            return lb_fail(err, LB_INVALID, "th%" PRId64 ": at most 4096 threads", threads);
-        c->threads = (int)threads;
-        bit = LB_GIVEN_THREADS;
-    }
-    for (size_t i = 0; !bit && i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strlen(words[i].text) == part.length &&
-            memcmp(words[i].text, part.at, part.length) == 0) {
-            apply_word(c, words[i].field, words[i].value);
-            bit = given_bits[words[i].field];
-        }
-    }
-    if (!bit)
-        return lb_fail(err, LB_INVALID,
-                       "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
-                       "backward train), tf32, half, ragged, act-relu, graph, cold, batched, thN",
-                       (int)part.length, part.at);
-    if (*given & bit)
-        return lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
-                       part.at);
-    *given |= bit;
-    return LB_OK;
-}
-
-/* True when the part is sizes rather than a name: names have no capitals. */
-static bool looks_like_sizes(struct part part)
-{
-    return part.length > 0 && isupper((unsigned char)part.at[0]);
-}
-
-enum lb_status lb_case_parse(const char *text, struct lb_case *out, unsigned *given, int *column,
-                             struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct lb_case c = lb_case_defaults();
-    unsigned seen = 0;
-    const char *cursor = text, *where = text;
-
-    struct part part = next_part(&cursor, '/');
-    if (!looks_like_sizes(part)) {
-        LB_TRY(parse_impl(part, &c, &seen, &where, err));
-        where = cursor;
-        if (*cursor == '/')
-            cursor++;
-        part = next_part(&cursor, '/');
-    }
-    LB_TRY(parse_sizes(part, &c.problem, &where, err));
-    while (*cursor == '/') {
-        cursor++;
-        part = next_part(&cursor, '/');
-        where = part.at;
-        LB_TRY(parse_word(part, &c, &seen, err));
-    }
-    where = text;
-    LB_TRY(lb_case_check(&c, err));
-    *out = c;
-    if (given)
-        *given = seen;
-done:
-    if (st != LB_OK && column)
-        *column = (int)(where - text) + 1;
-    return st;
-}
-
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
 {
     const struct lb_problem *p = &c->problem;
@@ -286,42 +45,55 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     return LB_OK;
 }
 
-size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)
 {
-    const struct lb_problem *p = &c->problem;
-    char *at = text, *end = text + LB_CASE_ID_SIZE;
-#define ADD(...) at += snprintf(at, (size_t)(end - at), __VA_ARGS__)
-    ADD("T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len, p->batch, p->input,
-        p->hidden);
-    if (p->layers > 1)
-        ADD("_L%" PRId64, p->layers);
-    if (p->directions > 1)
-        ADD("_D%" PRId64, p->directions);
-    ADD("/%s/%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
-    if (p->math != LB_IEEE)
-        ADD("/%s", lb_math_name(p->math));
-    if (p->ragged)
-        ADD("/ragged");
-    if (p->act != LB_ACT_TANH)
-        ADD("/act-%s", lb_act_name(p->act));
-    if (c->launch != LB_STREAM)
-        ADD("/%s", lb_launch_name(c->launch));
-    if (c->cache != LB_HOT)
-        ADD("/%s", lb_cache_name(c->cache));
-    if (c->timing != LB_ISOLATED)
-        ADD("/%s", lb_timing_name(c->timing));
-    if (c->threads > 1)
-        ADD("/th%d", c->threads);
-#undef ADD
-    return (size_t)(at - text);
+    const struct lb_problem *p = &a->problem, *q = &b->problem;
+    return p->seq_len == q->seq_len && p->batch == q->batch && p->input == q->input &&
+           p->hidden == q->hidden && p->layers == q->layers && p->directions == q->directions &&
+           p->dtype == q->dtype && p->pass == q->pass && p->math == q->math && p->act == q->act &&
+           p->ragged == q->ragged;
 }
 
-size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
 {
-    char problem[LB_CASE_ID_SIZE];
-    lb_case_print_problem(c, problem);
-    if (!c->impl[0])
-        return (size_t)snprintf(text, LB_CASE_ID_SIZE, "%s", problem);
-    return (size_t)snprintf(text, LB_CASE_ID_SIZE, "%s%s%s/%.180s", c->impl,
-                            c->variant[0] ? ":" : "", c->variant, problem);
+    return lb_case_same_problem(a, b) && a->launch == b->launch && a->cache == b->cache &&
+           a->timing == b->timing && a->threads == b->threads && strcmp(a->impl, b->impl) == 0 &&
+           strcmp(a->variant, b->variant) == 0;
+}
+
+/* Spreads a value over all bits: neighbouring sizes must not end in neighbouring slots. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
+    return hash ^ hash >> 29;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = mix(hash, (unsigned char)*text);
+    return mix(hash, 0);
+}
+
+uint64_t lb_case_hash_problem(const struct lb_case *c)
+{
+    const struct lb_problem *p = &c->problem;
+    const int64_t fields[] = {p->seq_len,        p->batch,         p->input,
+                              p->hidden,         p->layers,        p->directions,
+                              (int64_t)p->dtype, (int64_t)p->pass, (int64_t)p->math,
+                              (int64_t)p->act,   p->ragged};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        hash = mix(hash, (uint64_t)fields[i]);
+    return hash;
+}
+
+uint64_t lb_case_hash(const struct lb_case *c)
+{
+    uint64_t hash = lb_case_hash_problem(c);
+    hash = mix(hash, (uint64_t)c->launch);
+    hash = mix(hash, (uint64_t)c->cache);
+    hash = mix(hash, (uint64_t)c->timing);
+    hash = mix(hash, (uint64_t)c->threads);
+    return mix_text(mix_text(hash, c->impl), c->variant);
 }

@@ -21,6 +21,7 @@ enum lb_timing { LB_ISOLATED, LB_BATCHED, LB_TIMING_COUNT };
 
 #define LB_NAME_SIZE    32  /* of an implementation or a variant, with its terminator */
 #define LB_CASE_ID_SIZE 256 /* enough for every case text, with its terminator */
+#define LB_MAX_THREADS  4096
 
 struct lb_case {
     char impl[LB_NAME_SIZE];
@@ -48,7 +49,10 @@ enum lb_given {
     LB_GIVEN_LAUNCH = 1 << 7,
     LB_GIVEN_CACHE = 1 << 8,
     LB_GIVEN_TIMING = 1 << 9,
-    LB_GIVEN_THREADS = 1 << 10
+    LB_GIVEN_THREADS = 1 << 10,
+    LB_GIVEN_INPUT = 1 << 11,
+    LB_GIVEN_LAYERS = 1 << 12,
+    LB_GIVEN_DIRECTIONS = 1 << 13 /* T, B and H are always given */
 };
 
 /* The defaults: f32, infer, ieee, one layer, one direction, stream, hot, isolated, one thread;
@@ -71,6 +75,15 @@ size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]
 /* Rules that tie fields together: tf32 and half go with f32, batched timing with neither cold
  * caches nor backward alone. LB_INVALID with the rule. */
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
+
+/* Equal in every field that the canonical text holds: true exactly when the texts are equal.
+ * The second leaves out implementation, launch, cache, timing and threads: same tensors. */
+bool lb_case_same(const struct lb_case *a, const struct lb_case *b);
+bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b);
+
+/* Equal for cases that are the same in that sense; for tables in memory, not for files. */
+uint64_t lb_case_hash(const struct lb_case *c);
+uint64_t lb_case_hash_problem(const struct lb_case *c);
 
 /* Reads a decimal 64-bit number of at least min; the whole of text[0..length) must be one.
  * LB_INVALID says what is allowed. */
