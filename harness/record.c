@@ -130,6 +130,11 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     return LB_OK;
 }
 
+bool lb_row_is_timed(const struct lb_row *row)
+{
+    return row->verdict == LB_VERDICT_OK && row->median_ns > 0;
+}
+
 /* Unknown is null; whole numbers are written without a fraction, others so that they read back
  * bit by bit. */
 static json_t *number_json(double value)

@@ -78,6 +78,9 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
 /* Computes the derived numbers; interval bounds stay NaN below 6 samples. */
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
+/* True when the row has a time to show: verdict ok, and a median above zero. */
+bool lb_row_is_timed(const struct lb_row *row);
+
 /* Row <-> JSON object. From: checks types and ranges (no negative times, counts consistent, keys
  * that agree with the case's text), reads unknown keys over and computes the derived numbers anew;
  * LB_INVALID names the key. The caller owns the object and the row. */
