@@ -23,18 +23,17 @@ static json_t *context_json(const struct lb_run *run)
     const char *governor = json_string_value(json_object_get(environment, "governor"));
     const char *build = json_string_value(json_object_get(environment, "build_type"));
     const json_t *command = json_object_get(run->header, "command");
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
-                     copy_or(run->header, "started", json_string("")), "host_name",
-                     copy_or(environment, "host", json_string("")), "executable",
-                     json_array_size(command) > 0 ? json_incref(json_array_get(command, 0))
-                                                  : json_string(""),
-                     "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu",
-                     copy_or(environment, "mhz", json_integer(0)), "cpu_scaling_enabled",
-                     governor && strcmp(governor, "performance") != 0, "caches",
-                     caches_json(environment), "load_avg", "library_build_type",
-                     build && strcmp(build, "Debug") == 0 ? "debug" : "release",
-                     "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
-                     copy_or(environment, "cpu", json_string("")));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
+        copy_or(run->header, "started", json_string("")), "host_name",
+        copy_or(environment, "host", json_string("")), "executable",
+        json_array_size(command) > 0 ? json_incref(json_array_get(command, 0)) : json_string(""),
+        "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu",
+        copy_or(environment, "mhz", json_integer(0)), "cpu_scaling_enabled",
+        governor && strcmp(governor, "performance") != 0, "caches", "load_avg",
+        "library_build_type", build && strcmp(build, "Debug") == 0 ? "debug" : "release",
+        "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
+        copy_or(environment, "cpu", json_string("")));
 }
 
 /* One measurement of a case. cpu_time repeats real_time, which is all that is measured. */
