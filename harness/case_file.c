@@ -20,7 +20,7 @@ const char *lb_case_line_origin(const struct lb_case_list *list, const struct lb
                                 char *text, size_t size)
 {
     if (line->line)
-        snprintf(text, size, "%s:%zu", list->sources[line->source], line->line);
+        snprintf(text, size, "%s:%zu:%zu", list->sources[line->source], line->line, line->column);
     else
         snprintf(text, size, "%s", list->sources[line->source]);
     return text;
@@ -68,7 +68,7 @@ enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, c
 {
     enum lb_status st = LB_OK;
     size_t count = list->count, source_count = list->source_count;
-    struct lb_case_line line = {.source = source_count};
+    struct lb_case_line line = {.source = source_count, .column = 1};
     struct lb_error why;
     int column = 1;
 
@@ -122,6 +122,7 @@ static enum lb_status read_line(struct lb_case_list *list, size_t number, char *
         *--end = '\0';
     if (start == end)
         return LB_OK;
+    line.column = (size_t)(start - text) + 1;
     st = lb_case_parse(start, &line.c, &line.given, &column, &why);
     if (st != LB_OK)
         return lb_fail(err, st, "%s:%zu:%td: %.300s", path, number, start - text + column,

@@ -19,6 +19,7 @@ struct lb_case_line {
     unsigned given; /* enum lb_given: what the line said by itself */
     size_t source;  /* index of lb_case_list.sources */
     size_t line;    /* from 1; 0: the source is no file */
+    size_t column;  /* of the case text in its line, from 1 */
 };
 
 /* Cases of any number of files and texts, in the order they were read. Zeroed: empty. */
@@ -39,7 +40,7 @@ enum lb_status lb_case_list_read(struct lb_case_list *list, const char *path, st
 enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, const char *text,
                                 struct lb_error *err);
 
-/* Where a line came from: "bench/cases/quick.txt:7" or "--case"; returns text. */
+/* Where a line came from: "bench/cases/quick.txt:7:1" or "--case"; returns text. */
 const char *lb_case_line_origin(const struct lb_case_list *list, const struct lb_case_line *line,
                                 char *text, size_t size);
 
