@@ -122,7 +122,8 @@ struct lb_impl {
     enum lb_status (*gradients)(void *self, const struct lb_gradients *gradients,
                                 struct lb_error *err);
 
-    /* (optional) What actually runs: algorithm, tiles, why. Valid until destroy. */
+    /* (optional) What actually runs: algorithm, tiles, why. Asked after sizes (what would run) and
+     * after prepare (what does); the text is valid until the next call or destroy. */
     const char *(*chosen)(const void *self);
 
     /* Accepts a zeroed or half-built self. */
