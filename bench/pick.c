@@ -133,7 +133,7 @@ enum lb_status lb_picks_resolve(const struct lb_selection *selection,
         LB_TRY(add_variants(picks, &entries[i], err));
     for (size_t i = 0; i < selection->impl_count; i++) {
         const struct lb_impl_choice *choice = &selection->impls[i];
-        struct lb_pick pick;
+        struct lb_pick pick = {0};
         LB_TRY(lb_pick_find(entries, entry_count, "--impl", choice->name, choice->variant, &pick,
                             err));
         if (choice->variant[0])

@@ -223,8 +223,10 @@ static enum lb_status group_problems(struct planner *p)
     size_t *group = calloc(n, sizeof(*group)); /* [n] index of the problem's first case */
     size_t *place = calloc(n, sizeof(*place)); /* [n] at a first case: its group's next place */
     struct lb_case *sorted = calloc(n, sizeof(*sorted));
-    if (!group || !place || !sorted)
-        LB_TRY(lb_fail(p->err, LB_OOM, "out of memory for %zu cases", n));
+    if (!group || !place || !sorted) {
+        st = lb_fail(p->err, LB_OOM, "out of memory for %zu cases", n);
+        goto done;
+    }
 
     for (size_t i = 0; i < n; i++) {
         LB_TRY(lb_case_set_add(&problems, plan->cases, i, &group[i], p->err));

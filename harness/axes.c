@@ -113,7 +113,7 @@ static enum lb_status add_item(struct reader *r, const struct lb_axis_numbers *a
 {
     enum lb_status st = LB_OK;
     struct reader start = *r; /* errors of a range as a whole point to its beginning */
-    int64_t first, last, step;
+    int64_t first = 0, last = 0, step = 1;
     LB_TRY(read_number(r, allowed->what, 1, allowed->max, &first));
     if (*r->at != ':')
         return append(r, first);

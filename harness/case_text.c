@@ -158,7 +158,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         const char *stop = memchr(at, '_', length);
         if (stop)
             length = (size_t)(stop - at);
-        const char *letter = length ? memchr(letters, *at, strlen(letters)) : NULL;
+        const char *letter = length ? memchr(letters, *at, sizeof(letters) - 1) : NULL;
         *where = at;
         if (!letter)
             return lb_fail(err, LB_INVALID,
@@ -187,7 +187,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
 /* thN, the digits known to be there. */
 static enum lb_status parse_threads(struct part part, struct lb_case *c, struct lb_error *err)
 {
-    int64_t threads;
+    int64_t threads = 0;
     enum lb_status st = lb_parse_int(part.at + 2, part.length - 2, 0, &threads, err);
     if (st != LB_OK)
         return st;

@@ -79,7 +79,7 @@ static enum lb_status compile_constant(struct compiler *c)
 {
     const char *start = c->at;
     size_t length = strspn(start, "0123456789");
-    int64_t value;
+    int64_t value = 0;
     if (lb_parse_int(start, length, 0, &value, NULL) != LB_OK)
         return refuse(c, "a number must be below 2^63");
     c->at += length;
@@ -215,8 +215,8 @@ enum lb_status lb_where_holds(const struct lb_where *where, const struct lb_prob
 {
     const struct lb_problem *p = problem;
     const int64_t sizes[] = {p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions};
-    int64_t stack[LB_WHERE_MAX_CODE]; /* a step pushes at most one value */
-    size_t top = 0;                   /* values on the stack */
+    int64_t stack[LB_WHERE_MAX_CODE] = {0}; /* a step pushes at most one value */
+    size_t top = 0;                         /* values on the stack */
 
     for (size_t i = 0; i < where->count; i++) {
         const struct lb_where_step *step = &where->steps[i];

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,9 +194,9 @@ static struct lb_case random_case(void)
     struct lb_case c = lb_case_defaults();
     struct lb_problem *p = &c.problem;
     int64_t *const sizes[] = {&p->seq_len, &p->batch, &p->input, &p->hidden, &p->layers};
-    strcpy(c.impl, names[rand() % 4]);
+    snprintf(c.impl, sizeof(c.impl), "%s", names[rand() % 4]);
     if (c.impl[0])
-        strcpy(c.variant, names[rand() % 4]);
+        snprintf(c.variant, sizeof(c.variant), "%s", names[rand() % 4]);
     for (size_t i = 0; i < 5; i++) /* every magnitude alike */
         *sizes[i] = (INT64_MAX >> rand() % 63) - (rand() % 2 && i < 4 ? 1 : 0);
     for (size_t i = 0; i < 5; i++)
@@ -237,7 +238,7 @@ static void the_same_means_the_same_text(void **state)
     for (int i = 0; i < 20000; i++) {
         struct lb_case a = random_case(), b = a, other = random_case();
         switch (rand() % 8) { /* near misses, which random pairs would not give */
-        case 0: strcpy(b.variant, other.variant); break;
+        case 0: memcpy(b.variant, other.variant, sizeof(b.variant)); break;
         case 1: b.problem.seq_len = other.problem.seq_len; break;
         case 2: b.problem.layers = other.problem.layers; break;
         case 3: b.problem.directions = other.problem.directions; break;
@@ -284,8 +285,8 @@ static void mangled_texts_do_no_harm(void **state)
     static const char alphabet[] = "TBIHLD0123456789_/:abcfinrtu-. \n\xff";
     srand(3);
     for (int i = 0; i < 50000; i++) {
-        char text[64], once[LB_CASE_ID_SIZE], twice[LB_CASE_ID_SIZE];
-        strcpy(text, "cudnn:auto/T25_B16_I5_H5_L2/f32/train/th2");
+        char text[64] = "cudnn:auto/T25_B16_I5_H5_L2/f32/train/th2";
+        char once[LB_CASE_ID_SIZE], twice[LB_CASE_ID_SIZE];
         for (int k = rand() % 4; k >= 0; k--)
             text[(size_t)rand() % strlen(text)] = alphabet[(size_t)rand() % strlen(alphabet)];
         text[(size_t)rand() % (strlen(text) + 1)] = rand() % 4 ? '1' : '\0';

@@ -48,7 +48,6 @@ static void operators_group_as_in_c(void **state)
     const int64_t T = 25, B = 8, I = 13, H = 64, L = 2, D = 1;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
-#pragma GCC diagnostic ignored "-Wbool-compare"
     const struct {
         const char *text;
         bool expected;
@@ -148,10 +147,11 @@ static void results_beyond_64_bits_are_refused(void **state)
 static char *repeat(const char *begin, const char *middle, size_t n, const char *end)
 {
     char *text = calloc(1, strlen(begin) + n * strlen(middle) + strlen(end) + 1);
-    strcpy(text, begin);
+    char *at = stpcpy(text, begin);
     for (size_t i = 0; i < n; i++)
-        strcat(text, middle);
-    return strcat(text, end);
+        at = stpcpy(at, middle);
+    stpcpy(at, end);
+    return text;
 }
 
 static void long_and_deep_expressions_have_limits(void **state)
