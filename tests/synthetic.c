@@ -34,8 +34,9 @@ double synthetic_ns(const struct lb_case *c)
         if (strcmp(laws[i].impl, c->impl) == 0)
             law = i;
     double threads = 0.4 + 0.6 * c->threads;
-    return (double)(c->problem.seq_len * c->problem.layers) * laws[law].step_ns +
-           lb_problem_flops(&c->problem) / (laws[law].flops_per_ns * threads);
+    double ns = (double)(c->problem.seq_len * c->problem.layers) * laws[law].step_ns +
+                lb_problem_flops(&c->problem) / (laws[law].flops_per_ns * threads);
+    return c->variant[0] ? 0.6 * ns : ns;
 }
 
 struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, double median_ns,
