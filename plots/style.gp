@@ -18,7 +18,11 @@ set samples 2
 across(px) = px / real(width)
 down(px) = 1 - px / real(height)
 
-# The text of a panel's place: column and row from 0.
+# At least as wide as the words at the top; the factors are widths of a letter in pixels.
+larger(a, b) = a > b ? a : b
+words_width = 40 + int(larger(10.5 * strlen(heading), larger(7.0 * strlen(reading), 590)))
+
+# A panel's place: column and row from 0.
 column_of(panel) = (panel - 1) % columns
 row_of(panel) = (panel - 1) / columns
 
