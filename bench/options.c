@@ -291,6 +291,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
 {
     enum lb_status st = LB_OK;
     *options = (struct lb_options){
+        .argv = argv,
+        .argc = argc,
         .repetitions = 1,
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,
