@@ -108,7 +108,7 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
     if (isfinite(session->options->time_budget_s))
         seconds = fmin(seconds, session->options->time_budget_s);
     lb_format_clock(seconds, text);
-    printf("time      about %s (min:s), by flops and usual rates\n", text);
+    printf("time      about %s, by flops and usual rates\n", text);
     return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
 }
 
@@ -134,7 +134,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
                           struct lb_case c, const char *variant)
 {
     struct lb_error why;
-    struct lb_probe probe;
+    struct lb_probe probe = {0};
     char label[2 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);

@@ -378,13 +378,15 @@ static enum lb_status follow(struct lb_pool *pool, struct worker *worker, const 
     for (bool done = false; st == LB_OK && !done;) {
         json_t *message = NULL;
         st = await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
+        if (st != LB_OK)
+            break;
         const json_t *name = json_object_get(message, "phase");
         const json_t *result = json_object_get(message, "row");
         if (name)
             snprintf(phase, sizeof(phase), "%s", json_string_value(name));
         else if (result && lb_row_from_json(result, row, &why) != LB_OK)
             st = give_up(pool, worker, &why, fault);
-        else if (!result && st == LB_OK)
+        else if (!result)
             done = true;
         json_decref(message);
     }
