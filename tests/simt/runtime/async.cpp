@@ -66,17 +66,19 @@ void check_alignment(const void *address, size_t bytes, const char *what, site a
 }
 
 /* The detector's half of a copy, in program order of the issuer. */
-void check_copy(copy &c, agent kind, bool async_proxy, site at)
+void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
 {
     if (!state.check)
         return;
     thread *t = c.issuer;
-    c.stamp = agent_epoch(t, kind);
-    actor by = {c.stamp.agent, c.stamp.time, t, true, async_proxy, -1};
     uint32_t place = place_of(at);
+    c.read = agent_epoch(t, reads);
+    c.write = writes == reads ? c.read : agent_epoch(t, writes);
     if (c.from)
-        shadow_access(c.from, c.bytes, false, by, place);
-    shadow_access(c.to, c.bytes + c.zero_bytes, true, by, place);
+        shadow_access(c.from, c.bytes, false, {c.read.agent, c.read.time, t, true, async_proxy, -1},
+                      place);
+    shadow_access(c.to, c.bytes + c.zero_bytes, true,
+                  {c.write.agent, c.write.time, t, true, async_proxy, -1}, place);
 }
 
 /* What completion tells through an mbarrier: that this copy is done. All else that the issuer
@@ -84,9 +86,10 @@ void check_copy(copy &c, agent kind, bool async_proxy, site at)
 clock signal_clock(const copy &c)
 {
     clock known;
-    raise(known.seen, c.stamp);
+    raise(known.seen, c.write);
     known.reads = c.issuer->now.over();
-    raise(known.reads, c.stamp);
+    raise(known.reads, c.write);
+    tick(c.issuer);
     return known;
 }
 
@@ -104,7 +107,7 @@ void start_tracked(copy c, uint32_t barrier, bool async_proxy, site at)
 {
     c.barrier = arena + barrier;
     mbarrier_check_use(c.barrier, async_proxy, at);
-    check_copy(c, agent::tracked, async_proxy, at);
+    check_copy(c, agent::tracked, agent::tracked, async_proxy, at);
     if (state.check)
         c.known = signal_clock(c);
     if (early_seed() && random_bits() % 2)
@@ -130,9 +133,13 @@ void finish_group(std::vector<copy> &group, bool reads_only)
             continue;
         if (t->now.reads.empty())
             t->now.reads = t->now.seen;
-        raise(t->now.reads, c.stamp);
-        if (!reads_only)
-            raise(t->now.seen, c.stamp);
+        raise(t->now.reads, c.read);
+        if (reads_only)
+            continue;
+        for (epoch e : {c.read, c.write}) {
+            raise(t->now.seen, e);
+            raise(t->now.reads, e);
+        }
     }
 }
 
@@ -212,7 +219,7 @@ void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, sit
     check_alignment(from, bytes + zero_bytes, "cp.async", at);
     copy c = make_copy(to, from, bytes);
     c.zero_bytes = zero_bytes;
-    check_copy(c, agent::copy, false, at);
+    check_copy(c, agent::copy, agent::copy, false, at);
     start_in_group(current()->copies, std::move(c));
 }
 
@@ -252,7 +259,7 @@ void bulk_copy_out(void *to, const void *from, size_t bytes, site at)
     if (bytes % 16)
         fail(at, "cp.async.bulk: %zu bytes is not a multiple of 16", bytes);
     copy c = make_copy(to, from, bytes);
-    check_copy(c, agent::bulk, true, at);
+    check_copy(c, agent::bulk_read, agent::bulk_write, true, at);
     start_in_group(current()->bulk, std::move(c));
 }
 

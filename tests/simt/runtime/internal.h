@@ -26,7 +26,7 @@ struct copy {
     bool source_read = false; /* and the issuer has waited for that */
     thread *issuer = nullptr;
     unsigned char *barrier = nullptr; /* mbarrier to tell; nullptr: a group waits */
-    epoch stamp = {};                 /* the copy as an event of the issuer's agent */
+    epoch read = {}, write = {};      /* as events of the issuer's agents */
     clock known;                      /* for the barrier: see signal_clock in async.cpp */
 };
 
@@ -37,8 +37,8 @@ struct copy_groups {
 };
 
 /* The kinds of asynchronous work a thread can have, each an agent with a clock of its own, since
- * waiting for one kind says nothing of another. */
-enum class agent { copy, bulk, tracked, count };
+ * waiting for one kind says nothing of another. Bulk stores can be waited for by halves. */
+enum class agent { copy, bulk_read, bulk_write, tracked, count };
 
 struct thread : identity {
     void *stack = nullptr;
@@ -49,7 +49,7 @@ struct thread : identity {
     site waits_at = {};
     bool done = false;
     copy_groups copies, bulk;
-    int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1}; /* -1: not in use */
+    int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1, -1}; /* -1: not in use */
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
     unsigned cluster_generation = 0; /* the cluster barrier it arrived at */
     clock now;                       /* happens-before: all that precedes the next access */
