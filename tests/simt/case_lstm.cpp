@@ -27,7 +27,7 @@ const fault_kernel<lstm_kernel> counter_kernels[] = {
 
 const fault_kernel<lstm_kernel> cluster_kernels[] = {
     {0, lstm_cluster_kernel<0>},   {7, lstm_cluster_kernel<7>},   {8, lstm_cluster_kernel<8>},
-    {20, lstm_cluster_kernel<20>}, {21, lstm_cluster_kernel<21>},
+    {20, lstm_cluster_kernel<20>}, {21, lstm_cluster_kernel<21>}, {22, lstm_cluster_kernel<22>},
 };
 
 const fault_kernel<lstm_kernel> async_kernels[] = {
@@ -44,19 +44,16 @@ run_result run_lstm(const char *name, lstm_kernel kernel, bool cluster, const sh
 {
     size_t state = static_cast<size_t>(s.batch) * s.hidden;
     size_t steps = static_cast<size_t>(s.seq_len);
-    draws draw(1);
-    std::vector<float> pre = draw.vector(steps * state * 4, 1);
-    std::vector<float> w_hh =
-        draw.vector(size_t{4} * s.hidden * s.hidden, 2 / std::sqrt(static_cast<float>(s.hidden)));
-    std::vector<float> h0 = draw.vector(state, 1), c0 = draw.vector(state, 1);
-    std::vector<double> y = lstm_reference(s.seq_len, s.batch, s.hidden, pre, w_hh, h0, c0);
+    lstm_inputs in = make_lstm_inputs(s);
+    std::vector<double> y =
+        lstm_reference(s.seq_len, s.batch, s.hidden, in.pre, in.w_hh, in.h0, in.c0);
 
     simt::device_reset();
     lstm_args a = {};
-    a.pre = simt::device_copy(pre, "pre");
-    a.w_hh = simt::device_copy(w_hh, "w_hh");
-    a.h0 = simt::device_copy(h0, "h0");
-    a.c0 = simt::device_copy(c0, "c0");
+    a.pre = simt::device_copy(in.pre, "pre");
+    a.w_hh = simt::device_copy(in.w_hh, "w_hh");
+    a.h0 = simt::device_copy(in.h0, "h0");
+    a.c0 = simt::device_copy(in.c0, "c0");
     a.y = simt::device_array<float>(steps * state, "y");
     a.exchange = simt::device_array<float>(2 * state, "exchange");
     a.counter = simt::device_copy(std::vector<uint32_t>(1, 0), "counter");

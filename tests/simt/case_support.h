@@ -12,32 +12,6 @@
 namespace simt_test
 {
 
-/* Numbers in [-scale, scale), the same on every machine. */
-class draws
-{
-  public:
-    explicit draws(uint64_t seed) : state_(seed * 2654435761u + 88172645463325252u)
-    {
-    }
-    float next(float scale)
-    {
-        state_ ^= state_ << 13;
-        state_ ^= state_ >> 7;
-        state_ ^= state_ << 17;
-        return (static_cast<float>(state_ >> 40) / 8388608.0f - 1.0f) * scale;
-    }
-    std::vector<float> vector(size_t count, float scale)
-    {
-        std::vector<float> values(count);
-        for (float &v : values)
-            v = next(scale);
-        return values;
-    }
-
-  private:
-    uint64_t state_;
-};
-
 /* One fault of a kernel, as an instance of its template. */
 template <class Kernel> struct fault_kernel {
     int fault;
@@ -76,6 +50,7 @@ run_result run_lstm_counter(int fault, const shape &, uint64_t seed);
 run_result run_lstm_cluster(int fault, const shape &, uint64_t seed);
 run_result run_lstm_async(int fault, const shape &, uint64_t seed);
 run_result run_mma_tile(int fault, const shape &, uint64_t seed);
+run_result run_mma_formats(int fault, const shape &, uint64_t seed);
 run_result run_bulk_cell(int fault, const shape &, uint64_t seed);
 
 } // namespace simt_test

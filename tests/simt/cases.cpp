@@ -13,6 +13,7 @@ const std::vector<kernel_case> &kernel_cases()
         {"lstm_cluster", {{4, 2, 32, 4, 64}, {3, 3, 36, 3, 96}}, run_lstm_cluster},
         {"lstm_async", {{5, 2, 32, 4, 64}, {6, 3, 36, 3, 96}}, run_lstm_async},
         {"mma_tile", {{1, 1, 64, 1, 32}, {1, 1, 80, 1, 32}}, run_mma_tile},
+        {"mma_formats", {{1, 1, 16, 1, 32}, {1, 1, 16, 1, 32}}, run_mma_formats},
         {"bulk_cell", {{5, 1, 1, 1, 64}, {4, 1, 1, 1, 96}}, run_bulk_cell},
     };
     return cases;

@@ -4,6 +4,7 @@
 #ifndef LB_SIMT_CASES_H
 #define LB_SIMT_CASES_H
 
+#include "case_inputs.h"
 #include "simt.h"
 
 #include <string>
@@ -11,10 +12,6 @@
 
 namespace simt_test
 {
-
-struct shape {
-    int seq_len, batch, hidden, blocks, threads;
-};
 
 /* What one launch of a kernel gave. */
 struct run_result {

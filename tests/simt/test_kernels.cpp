@@ -2,9 +2,14 @@
  *
  *   test_kernels_fast clean SEEDS
  *   test_kernels_fast mutants MUTANTS.CSV
- *   and the same of test_kernels_check */
+ *   and the same of test_kernels_check
+ *   test_kernels_fast figures          time of one launch at the size that README.md names
+ *   test_kernels_fast record FILE      outputs, for comparison with a device
+ *   test_kernels_fast recorded FILE    whether they are still the same */
 #include "cases.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,12 +107,86 @@ static int test_mutants(const char *path)
     return failures != 0;
 }
 
+/* The limits are ten times the figures to keep: machines differ, and others run beside us. */
+static int test_figures()
+{
+    const shape size = {8, 4, 64, 4, 128};
+    const double limit_ms = 10 * (simt::check_mode ? 400 : 100);
+    int failures = 0;
+    for (const kernel_case &c : kernel_cases()) {
+        if (strncmp(c.name, "lstm_", 5) != 0)
+            continue;
+        std::vector<double> times;
+        for (uint64_t seed = 1; seed <= 5; seed++)
+            times.push_back(c.run(0, size, seed).milliseconds);
+        std::sort(times.begin(), times.end());
+        failures += times[2] > limit_ms;
+        printf("%s T8 B4 H64, 4 blocks of 128: median %.0f ms of 5 (%.0f to %.0f)\n", c.name,
+               times[2], times[0], times[4]);
+    }
+    return failures != 0;
+}
+
+/* A line a kernel: name, shape, number of values, values. Read by calibrate.cu too. */
+static int record(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        return 2;
+    }
+    for (const kernel_case &c : kernel_cases()) {
+        const shape &s = c.shapes[0];
+        run_result r = c.run(0, s, 0);
+        fprintf(file, "%s %d %d %d %d %d %zu", c.name, s.seq_len, s.batch, s.hidden, s.blocks,
+                s.threads, r.output.size());
+        for (float value : r.output)
+            fprintf(file, " %.9g", value);
+        fprintf(file, "\n");
+    }
+    return fclose(file) ? 2 : 0;
+}
+
+/* Another libm may round expf and tanhf otherwise: hence not to the bit. */
+static int test_recorded(const char *path)
+{
+    constexpr float tolerance = 2e-6f;
+    std::ifstream file(path);
+    size_t compared = 0, differ = 0;
+    for (std::string name; file >> name;) {
+        const kernel_case *c = find_case(name);
+        shape s;
+        size_t count = 0;
+        file >> s.seq_len >> s.batch >> s.hidden >> s.blocks >> s.threads >> count;
+        if (!c) {
+            printf("FAILED %s: recorded, but no such kernel\n", name.c_str());
+            return 1;
+        }
+        std::vector<float> output = c->run(0, s, 0).output;
+        float value;
+        for (size_t i = 0; i < count && file >> value; i++, compared++)
+            differ += i >= output.size() || !(std::fabs(output[i] - value) <= tolerance);
+        printf("%s: %zu values\n", name.c_str(), count);
+    }
+    size_t expected = 0;
+    for (const kernel_case &c : kernel_cases())
+        expected += c.run(0, c.shapes[0], 0).output.size();
+    printf("%zu of %zu values compared, %zu differ\n", compared, expected, differ);
+    return differ || compared != expected;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
         return test_clean(strtoul(argv[2], nullptr, 10));
     if (argc == 3 && !strcmp(argv[1], "mutants"))
         return test_mutants(argv[2]);
-    fprintf(stderr, "usage: %s clean SEEDS | mutants FILE\n", argv[0]);
+    if (argc == 2 && !strcmp(argv[1], "figures"))
+        return test_figures();
+    if (argc == 3 && !strcmp(argv[1], "record"))
+        return record(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], "recorded"))
+        return test_recorded(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | figures | mutants|record|recorded FILE\n", argv[0]);
     return 2;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/ptx_probe.cu" /* every wrapper, so that each has a twin here */
 #include "ptx.cuh"
 
 using namespace simt_test;

@@ -4,8 +4,6 @@
 
 #include "lstm_common.cuh"
 
-#ifdef LB_PTX_SM90
-
 constexpr int bulk_items = 64; /* of a tile */
 
 /* pre [tiles, 4, items] (i f g o), c [tiles, items]  ->  h, c_next [tiles, items]. */
@@ -20,6 +18,8 @@ struct bulk_shared {
     float out[2][bulk_items];   /* h, c_next */
     uint64_t full[2];
 };
+
+#ifdef LB_PTX_SM90
 
 template <int fault>
 __device__ inline void bulk_load_tile(const bulk_args &a, bulk_shared &s, int i)
@@ -43,8 +43,8 @@ __device__ inline void bulk_compute(const float (&in)[5][bulk_items], float (&ou
         lb_ptx::fence_proxy_async(); /* the copies out must see what was just written */
 }
 
-/* bulk_cell_kernel: bulk_args above.  grid (1), block (32 n). */
-template <int fault> __global__ void __launch_bounds__(128) bulk_cell_kernel(bulk_args a)
+/* A tile is loaded while the one before is computed, and stored while the next one is. */
+template <int fault> __device__ inline void bulk_cell_run(const bulk_args &a)
 {
     LB_DYNAMIC_SHARED(bulk_shared, s);
     constexpr unsigned row = bulk_items * sizeof(float);
@@ -78,5 +78,14 @@ template <int fault> __global__ void __launch_bounds__(128) bulk_cell_kernel(bul
 }
 
 #endif
+
+/* bulk_cell_kernel: bulk_args above.  grid (1), block (32 n).  Dynamic shared memory: bulk_shared.
+ * Exists for every architecture, since host code names it; before sm_90 it is empty. */
+template <int fault> __global__ void __launch_bounds__(128) bulk_cell_kernel(bulk_args a)
+{
+#ifdef LB_PTX_SM90
+    bulk_cell_run<fault>(a);
+#endif
+}
 
 #endif

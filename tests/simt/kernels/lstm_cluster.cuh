@@ -14,9 +14,8 @@ __device__ inline void lstm_load_h(const lstm_args &a, const lstm_tile &t)
         t.h[i] = a.h0[i];
 }
 
-/* lstm_cluster_kernel: plain stores to the peers, one cluster barrier a step.
- *   lstm_args; exchange and counter unused.  grid (cluster), block (32 n). */
-template <int fault> __global__ void __launch_bounds__(256) lstm_cluster_kernel(lstm_args a)
+/* Plain stores to the peers, one cluster barrier a step. */
+template <int fault> __device__ inline void lstm_cluster_run(const lstm_args &a)
 {
     LB_DYNAMIC_SHARED(float, shared);
     auto cluster = cooperative_groups::this_cluster();
@@ -30,7 +29,8 @@ template <int fault> __global__ void __launch_bounds__(256) lstm_cluster_kernel(
         cluster.sync(); /* a peer's memory may be written only once it runs */
     for (int step = 0; step < a.seq_len; step++) {
         lstm_gates(a, t, t.h + step % 2 * a.batch * a.hidden, step);
-        __syncthreads();
+        if (fault != 22)
+            __syncthreads();
         float *h_next = t.h + (fault == 20 ? step : step + 1) % 2 * a.batch * a.hidden;
         for (int i = threadIdx.x; i < t.units * a.batch; i += blockDim.x) {
             int b = i % a.batch, unit = t.first_unit + i / a.batch;
@@ -79,12 +79,11 @@ template <int fault> __device__ inline void lstm_expect(const lstm_arrivals &at,
     lb_ptx::mbarrier_arrive_expect_bytes(at.full + slot, bytes);
 }
 
-/* lstm_async_kernel: asynchronous stores, and their arrival is the only barrier. State s (h after
+/* Asynchronous stores, and their arrival is the only barrier. State s (h after
  * s steps) lies in slot s % 2; its phase of that slot's mbarrier is (s - 1) / 2.
  *   A slot is overwritten with state s + 2 only after all blocks have state s + 1, which each sent
- *   after all its threads had read state s.
- *   lstm_args; exchange and counter unused.  grid (cluster), block (32 n). */
-template <int fault> __global__ void __launch_bounds__(256) lstm_async_kernel(lstm_args a)
+ *   after all its threads had read state s. */
+template <int fault> __device__ inline void lstm_async_run(const lstm_args &a)
 {
     LB_DYNAMIC_SHARED(float, shared);
     using lb_ptx::scope;
@@ -122,5 +121,23 @@ template <int fault> __global__ void __launch_bounds__(256) lstm_async_kernel(ls
 }
 
 #endif
+
+/* lstm_cluster_kernel, lstm_async_kernel: lstm_args; exchange and counter unused.  grid (cluster),
+ * block (32 n).  Dynamic shared memory: lstm_shared_bytes.
+ * They exist for every architecture, since host code names them; before sm_90 they are empty. */
+
+template <int fault> __global__ void __launch_bounds__(256) lstm_cluster_kernel(lstm_args a)
+{
+#ifdef LB_PTX_SM90
+    lstm_cluster_run<fault>(a);
+#endif
+}
+
+template <int fault> __global__ void __launch_bounds__(256) lstm_async_kernel(lstm_args a)
+{
+#ifdef LB_PTX_SM90
+    lstm_async_run<fault>(a);
+#endif
+}
 
 #endif

@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(32)
         uint32_t fragment_a[4], fragment_b[2];
         int row = fault == 31 ? lane % 8 : lane % 16;
         lb_ptx::ldmatrix(fragment_a, &from.a[row][lane / 16 * 8]);
-        lb_ptx::ldmatrix(fragment_b, &from.b[lane % 8][lane / 8 % 2 * 8]);
+        int part = fault == 34 ? 0 : lane / 8 % 2 * 8;
+        lb_ptx::ldmatrix(fragment_b, &from.b[lane % 8][part]);
         lb_ptx::mma_bf16(sum, fragment_a, fragment_b, sum);
         if (fault != 9)
             __syncwarp(); /* read by all before the next copies land in this stage */
