@@ -7,7 +7,9 @@
 #include "simt_mma.h"
 
 /* 128 bytes of alignment, as on the device. */
-#define LB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(::simt::dynamic_shared())
+#define LB_DYNAMIC_SHARED(type, name)                                    \
+    type *name = /* NOLINT(bugprone-macro-parentheses): a declaration */ \
+        static_cast<type *>(::simt::dynamic_shared())
 
 namespace lb_ptx
 {
