@@ -79,7 +79,8 @@ def check_broken_kernels(nvcc, folder):
     table = os.path.join(folder, "broken.csv")
     with open(table, "w") as file:
         file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,"
-                   "sass\ntoo_much_shared,sm_90a,32,255,0,240000,0,,\nspilling,sm_90a,32,255,0,0,0,,\n")
+                   "sass\ntoo_much_shared,sm_90a,32,255,0,240000,0,,\n"
+                   "spilling,sm_90a,32,255,0,0,0,,\n")
     os.mkdir(reports)
     subprocess.run([nvcc, "-arch=sm_90a", "-ptx", "-o", reports + "/broken.sm_90a.ptx", source],
                    check=True)
