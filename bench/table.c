@@ -111,8 +111,8 @@ static void print_times(FILE *out, const struct lb_row *row, double base, bool b
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
     fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s", bold && best ? "\033[1m" : "", label, median,
             spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "", row->warning);
-    for (size_t i = 0; i < LB_ODD_COUNT; i++)
-        if (row->flags & 1U << i)
+    for (size_t i = 0; i < LB_ODD_COUNT; i++) /* outliers are in the record: most rows have them */
+        if (row->flags & ~(unsigned)LB_ODD_OUTLIERS & 1U << i)
             fprintf(out, ", %s", lb_oddity_name(i));
     fprintf(out, "%s\n", bold && best ? "\033[0m" : "");
 }
