@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
 #include "list.h"
@@ -104,6 +105,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }
 }
@@ -115,7 +117,7 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     if (argc == 3 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(atol(argv[2]));
+        return lb_worker_main(strtol(argv[2], NULL, 10));
     catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (st == LB_OK)
