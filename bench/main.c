@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ab.h"
 #include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
@@ -87,6 +88,8 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
+    else if (options->command == LB_CMD_AB)
+        LB_TRY(lb_ab(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
         LB_TRY(lb_explain_print(&session, err));
     else
