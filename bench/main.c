@@ -10,6 +10,7 @@
 #include "export.h"
 #include "list.h"
 #include "options.h"
+#include "self_test.h"
 #include "sweep.h"
 
 static volatile sig_atomic_t stop;
@@ -61,6 +62,8 @@ static enum lb_status run_planned(const struct lb_session *session, int *exit_co
         st = lb_list_print(session, &plan, err);
     } else if (session->options->command == LB_CMD_PLAN) {
         st = lb_plan_print(session, &plan, err);
+    } else if (session->options->command == LB_CMD_SELF_TEST) {
+        st = lb_self_test(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combinations left out: %s\n", plan.left_out, plan.because.text);
