@@ -8,6 +8,7 @@
 #include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
+#include "history.h"
 #include "list.h"
 #include "options.h"
 #include "self_test.h"
@@ -111,6 +112,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }
