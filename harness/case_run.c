@@ -8,6 +8,7 @@
 
 #include "case_probe.h"
 #include "memory.h"
+#include "nvtx.h"
 #include "registry.h"
 #include "tensors.h"
 
@@ -32,6 +33,7 @@ struct life {
     char *flush; /* larger than every cache; NULL when caches stay hot */
     size_t flush_bytes;
     int calls; /* timed together: 1 isolated, more batched */
+    struct lb_nvtx nvtx;
 };
 
 static void phase(const struct life *life, const char *name)
@@ -101,10 +103,12 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
     phase(life, "oracle");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_ORACLE);
     LB_TRY(lb_reference_open(life->options->cache, &life->c->problem, life->options->seed,
                              &life->reference, err));
     life->row->verify_ns = lb_now_ns() - start;
 
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(life, err));
     const struct lb_inputs *inputs = lb_reference_inputs(life->reference);
     life->buffers.lengths = inputs->lengths;
@@ -200,6 +204,7 @@ static enum lb_status verify(struct life *life, struct lb_error *err)
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
     phase(life, "verify");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_VERIFY);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
     LB_TRY(call_before(life, err));
     LB_TRY(call_once(life, err));
@@ -219,6 +224,7 @@ static enum lb_status verify_again(struct life *life, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_RECHECK);
     LB_TRY(fetch_results(life, err));
     phase(life, "oracle");
     uint64_t hash = lb_results_hash(&life->c->problem, &life->results);
@@ -248,14 +254,24 @@ static enum lb_status choose_calls(struct life *life, struct lb_error *err)
     return st;
 }
 
+/* lb_sampler_options.warm */
+static void samples_begin(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_TIMED);
+}
+
 static enum lb_status sample(struct life *life, struct lb_error *err)
 {
     struct lb_samples samples = {0};
+    struct lb_sampler_options sampler = life->options->sampler;
     enum lb_status st = LB_OK;
     phase(life, "sample");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
     LB_TRY(choose_calls(life, err));
-    LB_TRY(lb_sample(measure, life, &life->options->sampler, &samples, err));
+    sampler.warm = samples_begin;
+    LB_TRY(lb_sample(measure, life, &sampler, &samples, err));
     life->row->calls_per_sample = life->calls;
     life->row->stop_reason = samples.stop_reason;
     LB_TRY(lb_row_add_block(life->row, samples.ns, samples.count, err));
@@ -268,6 +284,7 @@ done:
 
 static void close_life(struct life *life)
 {
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_TEARDOWN);
     if (life->self) {
         phase(life, "destroy");
         life->impl->destroy(life->self);
@@ -281,6 +298,7 @@ static void close_life(struct life *life)
     life->space->release(life->buffers.gradients);
     life->space->release(life->buffers.weights);
     lb_reference_close(life->reference);
+    lb_nvtx_end(&life->nvtx);
 }
 
 static enum lb_verdict verdict_of(enum lb_status st)
@@ -329,6 +347,8 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         .calls = 1,
     };
 
+    lb_nvtx_begin(&life.nvtx, c);
+    lb_nvtx_phase(&life.nvtx, LB_NVTX_PLAN);
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);

@@ -46,7 +46,7 @@ function(lb_find_features)
   set(found_cuda ${CUDAToolkit_FOUND})
   lb_library(onednn dnnl.h dnnl)
   lb_library(cudnn cudnn.h cudnn ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})
-  lb_library(nvtx nvtx3/nvToolsExt.h "" ${CUDAToolkit_INCLUDE_DIRS})
+  lb_library(nvtx nvtx3/nvToolsExtPayload.h "" ${CUDAToolkit_INCLUDE_DIRS})
   lb_library(cupti cupti.h cupti ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR}
              ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI)
 
