@@ -261,6 +261,13 @@ static void samples_begin(void *user)
     lb_nvtx_phase(&life->nvtx, LB_NVTX_TIMED);
 }
 
+/* lb_sampler_options.done */
+static void samples_end(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
+}
+
 static enum lb_status sample(struct life *life, struct lb_error *err)
 {
     struct lb_samples samples = {0};
@@ -271,7 +278,11 @@ static enum lb_status sample(struct life *life, struct lb_error *err)
     LB_TRY(lb_tensors_poison(&life->tensors, err));
     LB_TRY(choose_calls(life, err));
     sampler.warm = samples_begin;
-    LB_TRY(lb_sample(measure, life, &sampler, &samples, err));
+    sampler.done = samples_end;
+    if (life->options->profile)
+        LB_TRY(lb_profile(measure, life, &sampler, life->options->profile, &samples, err));
+    else
+        LB_TRY(lb_sample(measure, life, &sampler, &samples, err));
     life->row->calls_per_sample = life->calls;
     life->row->stop_reason = samples.stop_reason;
     LB_TRY(lb_row_add_block(life->row, samples.ns, samples.count, err));

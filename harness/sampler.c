@@ -111,6 +111,8 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
         else
             samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
     }
+    if (options->done)
+        options->done(user);
 done:
     free(scratch);
     if (st != LB_OK)
