@@ -14,6 +14,7 @@ enum lb_command {
     LB_CMD_LIST,
     LB_CMD_PLAN,
     LB_CMD_EXPLAIN,
+    LB_CMD_PROFILE,
     LB_CMD_EXPORT,
     LB_CMD_PLOT
 };
@@ -23,7 +24,8 @@ struct lb_options {
     enum lb_command command;
     char *const *argv; /* [argc] the whole command line, for the record */
     int argc;
-    const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
+    const char *subject; /* of --resume, --explain, --profile, --export, --plot: folder, case,
+                          * case, format, kind */
     const char *run;     /* the run that --export and --plot read */
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
@@ -39,8 +41,11 @@ struct lb_options {
     bool benchmark_filter;     /* there is a filter among the arguments */
     int repetitions;           /* blocks of samples, from --benchmark_repetitions */
     bool quick;
-    double time_budget_s; /* infinite: none */
-    double case_time_s;   /* NaN: not given */
+    bool kernels;             /* trace the GPU kernels of one more call */
+    size_t profile_calls;     /* of --profile, at least 1 */
+    const char *perf_control; /* pipes to perf; NULL: none */
+    double time_budget_s;     /* infinite: none */
+    double case_time_s;       /* NaN: not given */
     double call_limit_s;
     double memory_bytes; /* 0: no limit but the host's */
     uint64_t seed;

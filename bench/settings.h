@@ -13,6 +13,7 @@ struct lb_settings {
     uint64_t seed;
     struct lb_sampler_options sampler;
     int repetitions; /* blocks of samples a case */
+    bool kernels;    /* trace the kernels of one more call of each case */
     char *baseline;  /* NULL: chosen when the rows are known */
     char **plugins;  /* [plugin_count] absolute paths */
     size_t plugin_count;

@@ -62,12 +62,13 @@ done:
 }
 
 /* One block of one case: in a worker, or at once where it is known not to run. */
-static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, struct lb_row *block,
-                                struct lb_error *err)
+static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
+                                struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
-    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler};
+    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler,
+                               sweep->settings.kernels && first};
     double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     *block = lb_row_make(c);
     if (!entry) {
@@ -112,7 +113,7 @@ static double run_repetition(void *user, size_t slot)
         return -1;
     lb_case_print(c, id);
     lb_progress_case(&sweep->progress, id);
-    LB_TRY(run_block(sweep, c, &block, &sweep->err));
+    LB_TRY(run_block(sweep, c, sweep->blocks[slot] == 0, &block, &sweep->err));
     if (block.verdict == LB_VERDICT_OK)
         seconds = block.median_ns / 1e9;
     LB_TRY(merge_block(&sweep->rows[slot], &block, sweep->blocks[slot] == 0, &sweep->err));

@@ -18,10 +18,10 @@
 extern char **environ;
 
 enum {
-    WORKER_FD = 3,     /* the worker's end of the channel */
-    WATCH_MS = 100,    /* how often a silent worker's memory and time are looked at */
+    WORKER_FD = 3,      /* the worker's end of the channel */
+    WATCH_MS = 100,     /* how often a silent worker's memory and time are looked at */
     START_LIMIT_S = 30, /* for loading the program and a plug-in */
-    LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out what it has */
+    LEAVE_LIMIT_S = 10  /* for ending by itself: a profiler may write out what it has */
 };
 
 struct worker {
@@ -363,11 +363,11 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
 {
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id, "seed",
-                     (json_int_t)job->seed, "min_samples", (json_int_t)job->sampler.min_samples,
-                     "max_samples", (json_int_t)job->sampler.max_samples, "precision",
-                     job->sampler.precision, "max_ns", job->sampler.max_ns, "memory_bytes",
-                     memory_bytes);
+    return json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:b}", "op", "run", "case", id, "seed",
+        (json_int_t)job->seed, "min_samples", (json_int_t)job->sampler.min_samples, "max_samples",
+        (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision, "max_ns",
+        job->sampler.max_ns, "memory_bytes", memory_bytes, "kernels", job->kernels);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */

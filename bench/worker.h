@@ -38,6 +38,7 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
+    bool kernels; /* trace the kernels of one more call */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only

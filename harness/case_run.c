@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "case_probe.h"
+#include "kernel_trace.h"
 #include "memory.h"
 #include "nvtx.h"
 #include "registry.h"
@@ -154,21 +155,27 @@ static void flush_caches(struct life *life)
         life->flush[i] = (char)(life->flush[i] + 1);
 }
 
+/* The time of one of so many calls in a row, all done. */
+static enum lb_status time_calls(struct life *life, int calls, double *ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(life->space->synchronize(err));
+    flush_caches(life);
+    double start = lb_now_ns();
+    for (int i = 0; i < calls; i++)
+        LB_TRY(call_once(life, err));
+    LB_TRY(life->space->synchronize(err));
+    *ns = (lb_now_ns() - start) / calls;
+done:
+    return st;
+}
+
 /* lb_measure: one sample. */
 static enum lb_status measure(void *user, double *ns, struct lb_error *err)
 {
     struct life *life = user;
-    enum lb_status st = LB_OK;
-    LB_TRY(call_before(life, err));
-    LB_TRY(life->space->synchronize(err));
-    flush_caches(life);
-    double start = lb_now_ns();
-    for (int i = 0; i < life->calls; i++)
-        LB_TRY(call_once(life, err));
-    LB_TRY(life->space->synchronize(err));
-    *ns = (lb_now_ns() - start) / life->calls;
-done:
-    return st;
+    enum lb_status st = call_before(life, err);
+    return st == LB_OK ? time_calls(life, life->calls, ns, err) : st;
 }
 
 static enum lb_status fetch_results(struct life *life, struct lb_error *err)
@@ -293,6 +300,36 @@ done:
     return st;
 }
 
+/* lb_traced_call */
+static enum lb_status call_for_trace(void *user, struct lb_error *err)
+{
+    double ns;
+    return time_calls(user, 1, &ns, err);
+}
+
+/* Traces the kernels of one more call, and warns when they are not what the case is called. */
+static void trace_kernels(struct life *life)
+{
+    struct lb_row *row = life->row;
+    struct lb_error why = {""};
+    enum lb_status st = LB_OK;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
+    if (life->impl->memory != LB_DEVICE)
+        LB_TRY(lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels"));
+    LB_TRY(call_before(life, &why));
+    LB_TRY(life->space->synchronize(&why));
+    LB_TRY(lb_kernel_trace(call_for_trace, life, &row->kernels, &why));
+    char *warning = row->warning + strlen(row->warning);
+    if (warning > row->warning && warning < row->warning + sizeof(row->warning) - 2)
+        warning = stpcpy(warning, "; ");
+    lb_kernels_contradict(life->c, &row->kernels, warning,
+                          (size_t)(row->warning + sizeof(row->warning) - warning));
+done:
+    if (st != LB_OK)
+        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
+                 (int)sizeof(row->kernels_reason) - 1, why.text);
+}
+
 static void close_life(struct life *life)
 {
     lb_nvtx_phase(&life->nvtx, LB_NVTX_TEARDOWN);
@@ -369,6 +406,8 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     LB_TRY(verify(&life, &err));
     if (row->verdict == LB_VERDICT_OK)
         LB_TRY(sample(&life, &err));
+    if (row->verdict == LB_VERDICT_OK && options->kernels)
+        trace_kernels(&life);
 done:
     if (st != LB_OK) {
         row->verdict = verdict_of(st);

@@ -45,15 +45,33 @@ static const struct number_key {
     {                                              \
 #name, offsetof(struct lb_row, name), true \
     }
-    NUMBER(err_max_abs),      NUMBER(err_max_rel),     NUMBER(err_norm),
-    NUMBER(prepare_ns),       NUMBER(verify_ns),       NUMBER(elapsed_ns),
-    NUMBER(calls_per_sample), DERIVED(min_ns),         DERIVED(median_ns),
-    DERIVED(median_lo_ns),    DERIVED(median_hi_ns),   DERIVED(p5_ns),
-    DERIVED(p95_ns),          NUMBER(flops),           NUMBER(bytes),
-    NUMBER(floor_ns),         NUMBER(weights_bytes),   NUMBER(gradients_bytes),
-    NUMBER(reserve_bytes),    NUMBER(workspace_bytes), NUMBER(peak_bytes),
+    NUMBER(err_max_abs),
+    NUMBER(err_max_rel),
+    NUMBER(err_norm),
+    NUMBER(prepare_ns),
+    NUMBER(verify_ns),
+    NUMBER(elapsed_ns),
+    NUMBER(calls_per_sample),
+    DERIVED(min_ns),
+    DERIVED(median_ns),
+    DERIVED(median_lo_ns),
+    DERIVED(median_hi_ns),
+    DERIVED(p5_ns),
+    DERIVED(p95_ns),
+    NUMBER(flops),
+    NUMBER(bytes),
+    NUMBER(floor_ns),
+    NUMBER(weights_bytes),
+    NUMBER(gradients_bytes),
+    NUMBER(reserve_bytes),
+    NUMBER(workspace_bytes),
+    NUMBER(peak_bytes),
 #undef NUMBER
 #undef DERIVED
+    {"kernel_launches", offsetof(struct lb_row, kernels.launches), false},
+    {"kernel_span_ns", offsetof(struct lb_row, kernels.span_ns), false},
+    {"kernel_gap_ns", offsetof(struct lb_row, kernels.gap_ns), false},
+    {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), false},
 };
 
 static const struct text_key {
@@ -63,6 +81,8 @@ static const struct text_key {
     {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
     {"chosen", offsetof(struct lb_row, chosen), sizeof(((struct lb_row *)0)->chosen)},
     {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
+    {"kernels_reason", offsetof(struct lb_row, kernels_reason),
+     sizeof(((struct lb_row *)0)->kernels_reason)},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -84,6 +104,7 @@ void lb_row_free(struct lb_row *row)
 {
     free(row->samples_ns);
     free(row->blocks);
+    lb_kernels_free(&row->kernels);
     row->samples_ns = NULL;
     row->blocks = NULL;
     row->samples = row->block_count = 0;
@@ -230,6 +251,11 @@ json_t *lb_row_to_json(const struct lb_row *row)
         PUT(number_keys[i].key,
             number_json(
                 *(const double *)(const void *)((const char *)row + number_keys[i].offset)));
+    PUT("tensor_cores",
+        row->kernels.items
+            ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
+            : json_null());
+    PUT("kernels", lb_kernels_to_json(&row->kernels));
     done = done && put_samples(object, row);
 #undef PUT
     if (!done) {
@@ -383,6 +409,7 @@ enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct
     LB_TRY(get_texts(object, row, err));
     LB_TRY(get_numbers(object, row, err));
     LB_TRY(get_samples(object, row, err));
+    LB_TRY(lb_kernels_from_json(json_object_get(object, "kernels"), &row->kernels, err));
     LB_TRY(lb_row_summarize(row, err));
 done:
     if (st != LB_OK)
