@@ -142,17 +142,22 @@ static void await_exit(const struct worker *worker, double limit_s)
 
 /* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
  * attached to them get to their ends; one that is stuck in a case is killed. */
-void lb_pool_destroy(struct lb_pool *pool)
+void lb_pool_renew(struct lb_pool *pool)
 {
-    bool stopped = pool && pool->stop && *pool->stop;
-    if (!pool)
-        return;
+    bool stopped = pool->stop && *pool->stop;
     for (struct worker *worker = pool->workers; worker; worker = worker->next)
         shutdown(worker->channel.fd, SHUT_RDWR);
     while (pool->workers) {
         await_exit(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
         end_worker(pool, pool->workers);
     }
+}
+
+void lb_pool_destroy(struct lb_pool *pool)
+{
+    if (!pool)
+        return;
+    lb_pool_renew(pool);
     free(pool);
 }
 
