@@ -41,7 +41,7 @@ const char lb_help_text[] =
     "  --plugin FILE.so     an implementation from a shared object (impls/README.md)\n"
     "  --kernels            record the GPU kernels of one untimed call of each case\n"
     "  --profile-calls N    calls in the timed range of --profile (10)\n"
-    "  --perf-control C,A   pipes of perf record --control=fifo:C,A (harness/README.md)\n"
+    "  --perf-control C,A   pipes of perf record --control=fifo:C,A (harness/PROFILING.md)\n"
     "  --seed N             of inputs and weights (1)\n"
     "  --benchmark_*        Google Benchmark's own: filter, repetitions, out, format,\n"
     "                       enable_random_interleaving, ...\n"

@@ -9,9 +9,9 @@
  *     prepare    prepare    buffers, upload, conversion of weights
  *     verify     verify     one checked call, fetched and compared
  *     warm-up    warm-up    calls until they no longer get faster
- *     timed      timed      all samples of one block: one range a batch of samples, not one a
- * sample recheck    verify     the last timed call's results, fetched and compared teardown
- * teardown   destroy, buffers released
+ *     timed      timed      all samples of one block: one range for the batch of them
+ *     recheck    verify     the last timed call's results, fetched and compared
+ *     teardown   teardown   destroy, buffers released
  *
  * Names are registered strings, so timed@bench-lstm can start a tool's capture. Colours are the
  * implementation's in the pictures (palette.h). Case and phases carry the problem as a payload of
