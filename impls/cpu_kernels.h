@@ -58,27 +58,31 @@ struct lb_cpu_backward {
     size_t dy_stride, gates_stride, c_stride;
 };
 
+/* Bounds on the error of f32, in units of the last place of the right value rounded to f32. */
+#define LB_CPU_SIGMOID_ULP 3.0
+#define LB_CPU_TANH_ULP    3.0
+
 struct lb_cpu_kernels {
-    const char *name; /* "avx512", "avx2", ... */
+    const char *name; /* "AVX-512", "AVX2", ... */
     size_t lanes;
     void (*accumulate)(const struct lb_cpu_product *);
     void (*forward)(const struct lb_cpu_forward *);
     void (*backward)(const struct lb_cpu_backward *);
-    /* The cell's functions of a vector [count], count a multiple of lanes; out may be v. For f32
-     * they are at most LB_CPU_ULP units in the last place of f32 off, for f64 they are libm's. */
+    /* The cell's functions of v [count], count a multiple of lanes; out may be v. f64: libm's. f32:
+     * at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP units in the last place off for any finite v,
+     * but for sigmoids below 2^-125, which come out as 2^-125.5; NaN gives NaN. */
     void (*sigmoid)(const void *v, void *out, size_t count);
     void (*tanh)(const void *v, void *out, size_t count);
 };
 
-/* [0] for f32, [1] for f64. */
-extern const struct lb_cpu_kernels lb_cpu_kernels_plain[2];
-extern const struct lb_cpu_kernels lb_cpu_kernels_avx2[2];
-extern const struct lb_cpu_kernels lb_cpu_kernels_avx512[2];
+extern const struct lb_cpu_kernels lb_cpu_kernels_plain_f32, lb_cpu_kernels_plain_f64;
+extern const struct lb_cpu_kernels lb_cpu_kernels_avx2_f32, lb_cpu_kernels_avx2_f64;
+extern const struct lb_cpu_kernels lb_cpu_kernels_avx512_f32, lb_cpu_kernels_avx512_f64;
 
 /* The widest that this build has and this CPU runs, for f32 or f64. */
 const struct lb_cpu_kernels *lb_cpu_kernels_best(enum lb_dtype dtype);
 
-/* All of them, widest first, NULL at the end; for tests. */
+/* All that this CPU runs, widest first; returns how many. For tests. */
 size_t lb_cpu_kernels_all(enum lb_dtype dtype, const struct lb_cpu_kernels *list[3]);
 
 #endif
