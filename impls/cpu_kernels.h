@@ -21,7 +21,7 @@ struct lb_cpu_rows {
     size_t stride;
 };
 
-/* sums [rows, 4*lanes] = start + a [rows, k] w [k, 4*lanes] */
+/* sums [rows, 4*lanes] = start + a [rows, k] w [k, 4*lanes], k at least 1 */
 struct lb_cpu_product {
     size_t rows, k;
     struct lb_cpu_rows a;
