@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity.h"
 #include "case_probe.h"
 #include "kernel_trace.h"
 #include "memory.h"
@@ -35,6 +36,7 @@ struct life {
     size_t flush_bytes;
     int calls; /* timed together: 1 isolated, more batched */
     struct lb_nvtx nvtx;
+    char cpus[64]; /* what the case is pinned to; "" where it is not */
 };
 
 static void phase(const struct life *life, const char *name)
@@ -54,6 +56,8 @@ static enum lb_status open_implementation(struct life *life, struct lb_error *er
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
     LB_TRY(lb_pick_variant(impl->variants, life->c->variant, &life->place.variant, err));
     life->place.threads = life->c->threads;
+    if (impl->memory == LB_HOST)
+        lb_pin(life->place.threads, life->cpus, sizeof(life->cpus));
 
     double start = lb_now_ns();
     LB_TRY(impl->create(life->self, &life->c->problem, &life->place, err));
@@ -122,7 +126,8 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
     life->row->prepare_ns += lb_now_ns() - start;
     if (life->impl->chosen) {
         const char *chosen = life->impl->chosen(life->self);
-        snprintf(life->row->chosen, sizeof(life->row->chosen), "%s", chosen ? chosen : "");
+        snprintf(life->row->chosen, sizeof(life->row->chosen), "%s%s%s", chosen ? chosen : "",
+                 life->cpus[0] ? ", on " : "", life->cpus);
     }
 done:
     return st;
@@ -338,6 +343,7 @@ static void close_life(struct life *life)
         life->impl->destroy(life->self);
         free(life->self);
     }
+    lb_unpin();
     lb_host_space.release(life->flush);
     lb_tensors_destroy(&life->tensors);
     lb_results_destroy(&life->results);

@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/packages.sh
 
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086 # lists of words
 install_packages $test_packages
+install_packages $optional_packages || echo "going on without: $optional_packages" >&2
 cmake --preset ci
 cmake --build --preset ci
 # Without it the test nsys is skipped, and the summary says so.
