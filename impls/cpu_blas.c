@@ -11,9 +11,9 @@
 /* Multiply-adds of a step that make a thread worth its barrier. */
 static const double work_per_thread = 32768;
 
-/* Rows of input products made at a time: many enough that a pass over the weights pays, few enough
- * that they are still in the cache when their step comes. */
-enum { CHUNK_ROWS = 96, CHUNK_BYTES = 2 << 20 };
+/* Rows of input products made at a time: few, so that they are still near when their step comes,
+ * but where the weights themselves come from afar, many for each pass over them. */
+enum { FEW_ROWS = 24, MANY_ROWS = 512, NEAR_BYTES = 8 << 20 };
 
 /* How many times step covers n. */
 static size_t cover(size_t n, size_t step)
@@ -158,8 +158,8 @@ static enum lb_status cpu_blas_create(void *self, const struct lb_problem *probl
     openblas_set_num_threads(1); /* the team's threads call it, each for its part */
     if (blas->threads > 1)
         LB_TRY(lb_team_open(place->threads, &blas->team, err));
-    size_t by_bytes = CHUNK_BYTES / (blas->s.gates * blas->elem);
-    size_t rows = by_bytes > CHUNK_ROWS ? by_bytes : CHUNK_ROWS;
+    size_t near = blas->s.gates * (size_t)problem->input * blas->elem <= NEAR_BYTES;
+    size_t rows = near ? FEW_ROWS : MANY_ROWS;
     blas->chunk = cover(rows, blas->s.B);
     blas->chunk = blas->chunk < blas->s.T ? blas->chunk : blas->s.T;
     describe(blas, place->threads);

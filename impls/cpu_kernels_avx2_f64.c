@@ -3,5 +3,4 @@
 #define NAME         "AVX2"
 #define VECTOR_BYTES 32
 #define ROWS         3
-#define HOLD(vector) __asm__("" : "+x"(vector))
 #include "cpu_kernels_f64.inc"

@@ -3,5 +3,4 @@
 #define NAME         "AVX-512"
 #define VECTOR_BYTES 64
 #define ROWS         6
-#define HOLD(vector) __asm__("" : "+v"(vector))
 #include "cpu_kernels_f64.inc"

@@ -3,5 +3,4 @@
 #define NAME         "16-byte vectors"
 #define VECTOR_BYTES 16
 #define ROWS         3
-#define HOLD(vector) (void)0
 #include "cpu_kernels_f32.inc"
