@@ -200,6 +200,35 @@ static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
         try_accumulate(list[i], LB_F64, 7, 13000 / list[i]->lanes * 2, true);
 }
 
+/* A chain of 8192 terms, one after the other, rounds about 2e-6 of the sums' norm away. */
+static void long_sums_keep_their_digits(void **state)
+{
+    enum { TERMS = 8192 };
+    const struct lb_cpu_kernels *list[3];
+    size_t count = lb_cpu_kernels_all(LB_F32, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        unsigned seed = 7;
+        size_t width = 4 * list[i]->lanes;
+        double error = 0, size = 0;
+        void *a = drawn(LB_F32, TERMS, 1, &seed), *w = drawn(LB_F32, TERMS * width, 1, &seed);
+        void *start = drawn(LB_F32, width, 0, &seed), *sums = drawn(LB_F32, width, 0, &seed);
+        struct lb_cpu_product p = {1, TERMS, {NULL, a, TERMS}, w, start, sums, width};
+        list[i]->accumulate(&p);
+        for (size_t j = 0; j < width; j++) {
+            double right = right_sum(LB_F32, &p, width, 0, 0, j);
+            error += pow(get(LB_F32, sums, j) - right, 2);
+            size += right * right;
+        }
+        print_message("    %s: %.2g of the norm\n", list[i]->name, sqrt(error / size));
+        assert_true(sqrt(error / size) < 1e-6);
+        free(sums);
+        free(start);
+        free(w);
+        free(a);
+    }
+}
+
 /* One step of one panel, some of whose units are not there. */
 static void try_forward(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype, size_t units)
 {
@@ -268,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sigmoid_and_tanh_keep_their_bounds),
         cmocka_unit_test(products_are_those_of_plain_loops),
+        cmocka_unit_test(long_sums_keep_their_digits),
         cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
         cmocka_unit_test(a_step_is_that_of_plain_loops_and_stays_in_its_units),
     };
