@@ -34,9 +34,17 @@ size_t lb_series_baseline(const struct lb_series_list *list, const char *baselin
 
 #define LB_PAGE_NAME_SIZE 96
 
+/* What a line shows of a row: value / divisor, and its interval. A value of NaN is a gap. */
+struct lb_value {
+    double value, lo, hi;
+    double divisor; /* of all four */
+    double floor;   /* the least that the machine allows; NaN: not known */
+};
+
 /* A row and its place in the pictures of one kind. */
 struct lb_point {
     const struct lb_row *row;
+    struct lb_value shown;        /* in line pictures */
     char page[LB_PAGE_NAME_SIZE]; /* what all of a page share: "f32_infer", "f32_train_L2" */
     int64_t input;                /* I where it is not H, else 0 */
     int64_t panel[2];             /* what all of a panel share besides input */

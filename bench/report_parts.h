@@ -1,0 +1,58 @@
+/* What the parts of the report share. Each writes one part of the page, in the order of the page. */
+#ifndef LB_REPORT_PARTS_H
+#define LB_REPORT_PARTS_H
+
+#include <stdio.h>
+
+#include "contest.h"
+#include "plot.h"
+#include "table.h"
+
+struct lb_report_view {
+    const struct lb_run *run;
+    const char *path;   /* the run, as it was named */
+    const char *shared; /* folder of scripts, style and method */
+    char baseline[2 * LB_NAME_SIZE];
+    size_t baseline_series; /* series.count when the run has no such rows */
+    struct lb_series_list series;
+    struct lb_contests contests;
+    size_t verdicts[LB_VERDICT_COUNT]; /* rows of each */
+    char scratch[256];                 /* folder of the drawn pictures; "": none */
+    struct lb_plot_pages pages;
+    char notes[1536]; /* which pictures are missing and why, a line each */
+};
+
+/* Draws all pictures into a scratch folder. Where that can't be done there are no pages, and the
+ * notes say why. LB_IO: there is no place for scratch. */
+enum lb_status lb_report_draw(struct lb_report_view *view, struct lb_error *err);
+void lb_report_clean(struct lb_report_view *view); /* removes the folder, frees the pages */
+
+/* The line of the page's contents that is about the pictures. */
+void lb_report_picture_links(FILE *out, const struct lb_report_view *view);
+
+/* Which implementation is fastest where, in sentences. LB_OOM. */
+enum lb_status lb_report_answer(FILE *out, const struct lb_report_view *view,
+                                struct lb_error *err);
+
+/* Machine, versions, settings of the run. */
+void lb_report_machine(FILE *out, const struct lb_report_view *view);
+
+/* All drawn pictures, by kind; what is missing and why. LB_IO, LB_OOM. */
+enum lb_status lb_report_pictures(FILE *out, const struct lb_report_view *view,
+                                  struct lb_error *err);
+
+/* All cases. LB_OOM. */
+enum lb_status lb_report_cases(FILE *out, const struct lb_report_view *view, struct lb_error *err);
+
+/* What did not run and why. LB_OOM. */
+enum lb_status lb_report_missing(FILE *out, const struct lb_report_view *view,
+                                 struct lb_error *err);
+
+/* One SVG of gnuplot's for a page: without what only a file of its own needs, ids made unique by
+ * prefix, colours of ink and lines as the page's variables. */
+void lb_report_svg(FILE *out, const char *svg, const char *prefix, const char *title);
+
+/* The strip of a row's samples: how many there are at which distance from the median. */
+void lb_report_strip(FILE *out, const struct lb_row *row);
+
+#endif
