@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     if (argc == 3 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(atol(argv[2]));
+        return lb_worker_main(strtol(argv[2], NULL, 10));
     catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (st == LB_OK)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outliers.h"
 #include "terminal.h"
 
 /* A row with what it is sorted by. */
@@ -108,9 +109,12 @@ static void print_times(FILE *out, const struct lb_row *row, double base, bool b
                  50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
-    fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s%s\n", bold && best ? "\033[1m" : "", label,
-            median, spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "",
-            row->warning, bold && best ? "\033[0m" : "");
+    fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s", bold && best ? "\033[1m" : "", label, median,
+            spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "", row->warning);
+    for (size_t i = 0; i < LB_ODD_COUNT; i++)
+        if (row->flags & 1U << i)
+            fprintf(out, ", %s", lb_oddity_name(i));
+    fprintf(out, "%s\n", bold && best ? "\033[0m" : "");
 }
 
 /* Whether the next line is of the same problem and has a time. */
