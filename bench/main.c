@@ -8,6 +8,7 @@
 #include "export.h"
 #include "list.h"
 #include "options.h"
+#include "report.h"
 #include "sweep.h"
 
 static volatile sig_atomic_t stop;
@@ -104,6 +105,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_REPORT: return lb_report(options, err);
     default: return run_session(options, exit_code, err);
     }
 }

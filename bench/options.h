@@ -15,7 +15,8 @@ enum lb_command {
     LB_CMD_PLAN,
     LB_CMD_EXPLAIN,
     LB_CMD_EXPORT,
-    LB_CMD_PLOT
+    LB_CMD_PLOT,
+    LB_CMD_REPORT
 };
 
 /* Pointers lie in argv unless said otherwise. */
@@ -24,11 +25,13 @@ struct lb_options {
     char *const *argv; /* [argc] the whole command line, for the record */
     int argc;
     const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
-    const char *run;     /* the run that --export and --plot read */
+    const char *run;     /* the run that --export and --plot read, the first of --report */
+    char *const *runs;   /* [run_count] the other runs of --report */
+    size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
     bool narrowed;                 /* another axis, --impl or --where was given */
-    const char *out;               /* folder; NULL: one is named by the time */
+    const char *out;               /* folder; NULL: one is named by the time; file of --report */
     const char *baseline;          /* impl[:variant]; NULL: chosen */
     const char **plugins;          /* [plugin_count], the array owned */
     size_t plugin_count;

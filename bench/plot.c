@@ -24,9 +24,9 @@ const struct lb_plot_kind lb_plot_kinds[] = {
 
 /* How each of lb_plot_kinds is drawn. */
 static const struct {
-    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                            struct lb_error *err);
-    enum lb_axis axis;
+    enum lb_plot_axis axis;
 } drawings[] = {
     {lb_plot_speedup, LB_AXIS_B},  {lb_plot_speedup, LB_AXIS_T}, {lb_plot_lines, LB_AXIS_H},
     {lb_plot_lines, LB_AXIS_B},    {lb_plot_lines, LB_AXIS_T},   {lb_plot_roofline, LB_AXIS_H},

@@ -16,7 +16,7 @@ struct panel {
 /* What the panels of a page need to know of one another. */
 struct page_view {
     const struct lb_measure *measure;
-    enum lb_axis outer, inner; /* panel[0] and panel[1] of the points */
+    enum lb_plot_axis outer, inner; /* panel[0] and panel[1] of the points */
     const struct lb_point *points;
     struct panel *panels;      /* [panel_count] */
     size_t panel_count, found; /* panels drawn, and worth drawing */
@@ -26,7 +26,7 @@ struct page_view {
 
 /* Time over T is in panels of B and H, and so on: rows first, then columns. */
 static const struct {
-    enum lb_axis outer, inner;
+    enum lb_plot_axis outer, inner;
 } others[] = {
     [LB_AXIS_T] = {LB_AXIS_B, LB_AXIS_H},
     [LB_AXIS_B] = {LB_AXIS_T, LB_AXIS_H},
@@ -345,7 +345,7 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;

@@ -9,7 +9,7 @@ enum lb_plot_unit { LB_PLOT_TIME, LB_PLOT_BYTES, LB_PLOT_RATIO };
 
 struct lb_measure {
     const char *kind;    /* of lb_plot_kinds */
-    enum lb_axis x;
+    enum lb_plot_axis x;
     const char *heading; /* behind "LSTM inference, f32: " and before the axis' words */
     const char *reading; /* which way is better, and what the marks are */
     const char *columns; /* of the data file */
@@ -26,7 +26,7 @@ struct lb_measure {
 const struct lb_measure *lb_measure_find(const char *kind);
 
 /* Writes all pages of a kind of lines. */
-enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                              struct lb_error *err);
 
 #endif

@@ -69,11 +69,11 @@ void lb_page_legend(struct lb_page *page, const struct lb_series_list *series, c
                     size_t width);
 
 /* Writes all pages of speed-up over the baseline, y by hidden size. */
-enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_axis y,
+enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_plot_axis y,
                                struct lb_error *err);
 
 /* Writes all pages of rates over arithmetic intensity; the axis is not used. */
-enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                                 struct lb_error *err);
 
 #endif

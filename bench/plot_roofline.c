@@ -109,7 +109,7 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;

@@ -20,7 +20,7 @@ struct group {
 
 struct page_view {
     const char *kind;
-    enum lb_axis y, held; /* held is panel[0] of the points */
+    enum lb_plot_axis y, held; /* held is panel[0] of the points */
     size_t baseline;      /* number of a series */
     struct group *groups; /* [group_count] */
     size_t group_count, found;
@@ -237,7 +237,8 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     char text[512];
     lb_page_heading(&view->groups[0].points[0].row->c, text, sizeof(text));
     size_t used = strlen(text);
-    snprintf(text + used, sizeof(text) - used, ": speed-up over %s", baseline);
+    snprintf(text + used, sizeof(text) - used, ": speed-up over %s by %s and H", baseline,
+             lb_axis_letter(view->y));
     char reading[512];
     snprintf(reading, sizeof(reading),
              "Higher is better, blue. Median time of %s over that of the other.", baseline);
@@ -275,12 +276,12 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_axis y,
+enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_plot_axis y,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_run *run = job->run;
-    enum lb_axis held = y == LB_AXIS_B ? LB_AXIS_T : LB_AXIS_B;
+    enum lb_plot_axis held = y == LB_AXIS_B ? LB_AXIS_T : LB_AXIS_B;
     size_t before = job->script_count, baseline;
     struct lb_point *points = NULL;
     baseline = lb_series_baseline(&job->series, job->options->baseline);

@@ -99,7 +99,13 @@ done:
     return st;
 }
 
-static enum lb_status look(const struct lb_run *run, const struct lb_report_options *options,
+/* The run that is reported: the newest, which is named last. */
+static const char *last_run(const struct lb_options *options)
+{
+    return options->run_count > 0 ? options->runs[options->run_count - 1] : options->run;
+}
+
+static enum lb_status look(const struct lb_run *run, const struct lb_options *options,
                            struct lb_report_view *view, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -148,11 +154,11 @@ done:
     return st;
 }
 
-enum lb_status lb_report(const struct lb_report_options *options, struct lb_error *err)
+enum lb_status lb_report(const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run run = {0};
-    struct lb_report_view view = {.path = options->runs[options->count - 1]};
+    struct lb_report_view view = {.path = last_run(options)};
     char shared[4300];
     LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
     view.shared = shared;

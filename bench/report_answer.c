@@ -168,7 +168,7 @@ static void write_exceptions(FILE *out, const struct lb_report_view *view,
             lb_html_ratio(own->median_ns / contest->best->median_ns, ratio);
             fprintf(out, ", by %s", ratio);
         } else {
-            fprintf(out, "; %s", own ? lb_verdict_name(own->verdict) : "not in this run");
+            fprintf(out, "; it %s%s", own ? "is " : "has no row", own ? lb_verdict_name(own->verdict) : "");
         }
         fputc(')', out);
         written++;

@@ -75,15 +75,26 @@ static void write_also(FILE *out, const struct lb_case *c)
         fprintf(out, "%d threads", c->threads);
 }
 
-/* A cell with a time, which sorts by its ns. */
-static void write_time(FILE *out, double ns)
+/* As on the terminal, but for the micro sign. */
+static void write_ns(FILE *out, double ns)
 {
     char text[32];
     lb_format_ns(ns, text);
-    if (isfinite(ns))
-        fprintf(out, "<td class=n data-v=%.6g>%s", ns, text);
+    char *micro = strstr(text, "us");
+    if (micro)
+        fprintf(out, "%.*sµs", (int)(micro - text), text);
     else
-        fputs("<td class=n>–", out);
+        fputs(text, out);
+}
+
+/* A cell with a time, which sorts by its ns. */
+static void write_time(FILE *out, double ns)
+{
+    if (isfinite(ns)) {
+        fprintf(out, "<td class=n data-v=%.6g>", ns);
+        write_ns(out, ns);
+    } else
+        fputs("<td class=\"n x\">–", out);
 }
 
 static void write_error(FILE *out, double error)
@@ -91,7 +102,7 @@ static void write_error(FILE *out, double error)
     if (isfinite(error))
         fprintf(out, "<td class=n data-v=%.3g>%.1e", error, error);
     else
-        fputs("<td class=n>–", out);
+        fputs("<td class=\"n x\">–", out);
 }
 
 static void write_times(FILE *out, const struct line *line)
@@ -110,13 +121,14 @@ static void write_times(FILE *out, const struct line *line)
                 row == line->contest->best ? "<b>" : "", ratio,
                 row == line->contest->best ? "</b>" : "");
     else
-        fputs("<td class=n>–", out);
+        fputs("<td class=\"n x\">–", out);
     write_error(out, row->err_norm);
-    fprintf(out, "<td class=n data-v=%zu>", row->samples);
-    if (row->samples > 0 && row->median_ns > 0)
+    if (row->samples > 0 && row->median_ns > 0) {
+        fprintf(out, "<td class=n data-v=%zu>", row->samples);
         lb_report_strip(out, row);
-    else
-        fputs("–", out);
+    } else {
+        fputs("<td class=\"n x\">–", out);
+    }
 }
 
 /* 'text' for a shell, when it needs quotes. */
@@ -173,8 +185,7 @@ static void write_fact(FILE *out, const char *name, double value, const char *fo
         return;
     fprintf(out, "<dt>%s<dd>", name);
     if (strcmp(format, "ns") == 0) {
-        lb_format_ns(value, text);
-        fputs(text, out);
+        write_ns(out, value);
     } else if (strcmp(format, "bytes") == 0) {
         lb_format_bytes(value, text);
         fputs(text, out);

@@ -98,11 +98,15 @@ static enum lb_status write_kind(FILE *out, const char *folder, const struct lb_
         if (strcmp(pages->items[i].kind, kind) != 0)
             continue;
         if (written++ == OPEN_PAGES)
-            fputs("<details class=\"more\"><summary>More of these</summary>\n", out);
+            fputs("</div>\n<details class=\"more\"><summary>More of these</summary>\n"
+                  "<div class=\"figures\">\n",
+                  out);
+        else if (written == 1)
+            fputs("<div class=\"figures\">\n", out);
         LB_TRY(write_figure(out, folder, &pages->items[i], err));
     }
-    if (written > OPEN_PAGES)
-        fputs("</details>\n", out);
+    if (written > 0)
+        fputs(written > OPEN_PAGES ? "</div></details>\n" : "</div>\n", out);
 done:
     return st;
 }

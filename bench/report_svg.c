@@ -100,6 +100,9 @@ static void write_body(FILE *out, const char *at, const char *prefix)
             at = write_name(out, "id", "", prefix, at + strlen(" id='"));
         } else if (starts(at, " xlink:href='#")) {
             at = write_name(out, "href", "#", prefix, at + strlen(" xlink:href='#"));
+        } else if (starts(at, " color='#FFFFFF'")) { /* what clears the paper around a mark */
+            fputs(" color=\"var(--paper)\"", out);
+            at += strlen(" color='#FFFFFF'");
         } else if (*at == '\n' || *at == '\t') {
             at += strspn(at, "\n\t ");
             if (*at != '<' && *at != '\0')
@@ -116,8 +119,8 @@ void lb_report_svg(FILE *out, const char *svg, const char *prefix, const char *t
     char *end = NULL;
     double width = box ? strtod(box + strlen("viewBox=\"0 0 "), &end) : 0;
     double height = end ? strtod(end, NULL) : 0;
-    fprintf(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"",
-            width, height, width);
+    fprintf(out, "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" role=\"img\" aria-label=\"", width,
+            height, width);
     lb_html_text(out, title);
     fputs("\">", out);
     write_body(out, box ? behind(box, ">") : "", prefix);

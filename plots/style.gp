@@ -27,7 +27,7 @@ letters = larger(strlen(reading), strlen(reading_more))
 words_width = words ? 50 + int(larger(10.5 * strlen(heading), larger(7.0 * letters, 590))) : 0
 
 # Room for the words: above the panels, and below.
-head = words ? (reading_more eq '' ? 70 : 86) : 0
+head = words ? (reading_more eq '' ? 70 : 86) : 10
 foot = words ? 34 : 4
 
 # A panel's place: column and row from 0. across_count is columns, or 1 where it is narrow.
