@@ -48,9 +48,9 @@ enum lb_status lb_report_cases(FILE *out, const struct lb_report_view *view, str
 enum lb_status lb_report_missing(FILE *out, const struct lb_report_view *view,
                                  struct lb_error *err);
 
-/* One SVG of gnuplot's for a page: without what only a file of its own needs, ids made unique by
- * prefix, colours of ink and lines as the page's variables. */
-void lb_report_svg(FILE *out, const char *svg, const char *prefix, const char *title);
+/* One SVG of gnuplot's for a page: without ids and what only a file of its own needs, colours of ink
+ * and lines as the page's variables. */
+void lb_report_svg(FILE *out, const char *svg, const char *title);
 
 /* The strip of a row's samples: how many there are at which distance from the median. */
 void lb_report_strip(FILE *out, const struct lb_row *row);

@@ -51,9 +51,8 @@ static enum lb_status write_form(FILE *out, const char *folder, const struct lb_
     enum lb_status st = lb_html_read(folder, name, &svg, err);
     if (st != LB_OK)
         return st;
-    name[strlen(name) - strlen(".svg")] = '\0';
     fprintf(out, "<div class=\"%s\">", form);
-    lb_report_svg(out, svg, name, page->heading);
+    lb_report_svg(out, svg, page->heading);
     fputs("</div>\n", out);
     free(svg);
     return LB_OK;

@@ -26,7 +26,6 @@ do for [format in formats] {
     set yrange [y_low : y_high]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
-    set bars 0.6
     unset key
 
     set xtics () nomirror
@@ -70,8 +69,9 @@ do for [format in formats] {
         plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 \
                  using 1:($7 / $6 / unit_size) with lines lc rgb faint lw 1 dt 3, \
              for [k = 1 : words(list)] '' index first + k - 1 \
-                 using 1:($2 / $6 / unit_size):($3 / $6 / unit_size):($4 / $6 / unit_size) \
-                 with yerrorbars lc rgb line_color[series_color[int(word(list, k))]] lw 1.2 pt 0, \
+                 using 1:($3 / $6 / unit_size):(0):(($4 - $3) / $6 / unit_size) \
+                 with vectors heads size graph 0.008, 90 nofilled \
+                 lc rgb line_color[series_color[int(word(list, k))]] lw 1.2, \
              for [k = 1 : words(list)] '' index first + k - 1 \
                  using 1:($2 / $6 / unit_size) with linespoints \
                  lc rgb line_color[series_color[int(word(list, k))]] lw 1.8 \

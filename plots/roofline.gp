@@ -21,7 +21,6 @@ do for [format in formats] {
     set yrange [y_low / 1.3 : top * 1.9]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
-    set bars 0.6
     unset key
     set xtics () nomirror
     do for [e = exponent_low(x_low / 1.3) : exponent_high(x_high * 1.3) : step_of(x_low, x_high)] {
@@ -50,8 +49,9 @@ do for [format in formats] {
     set label best_label at graph 0, first best left offset 0.5, 0.6 font small_font tc rgb faint
     plot for [k = 1 : floor_sets] name.'.dat' index k - 1 \
              using 1:6 with points pt 1 ps 0.8 lc rgb faint, \
-         for [k = 1 : words(legend)] name.'.dat' index k - 1 using 1:2:3:4 with yerrorbars \
-             lc rgb line_color[series_color[int(word(legend, k))]] lw 1 pt 0, \
+         for [k = 1 : words(legend)] name.'.dat' index k - 1 using 1:3:(0):($4 - $3) \
+             with vectors heads size graph 0.004, 90 nofilled \
+             lc rgb line_color[series_color[int(word(legend, k))]] lw 1, \
          for [k = 1 : words(legend)] '' index k - 1 using 1:2 with points \
              lc rgb line_color[series_color[int(word(legend, k))]] lw 1.4 \
              pt line_mark[series_mark[int(word(legend, k))]] ps 0.8
