@@ -127,6 +127,5 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
 
 bool lb_contest_leads(const struct lb_contest *contest, const struct lb_row *row)
 {
-    return lb_row_is_timed(row) &&
-           (row == contest->best || !lb_rows_apart(row, contest->best));
+    return lb_row_is_timed(row) && (row == contest->best || !lb_rows_apart(row, contest->best));
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "terminal.h"
+
 void lb_html_text(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -38,12 +40,27 @@ void lb_html_ratio(double ratio, char text[32])
     if (!isfinite(ratio))
         snprintf(text, 32, "–");
     else
-        snprintf(text, 32, "%.*f", ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : ratio >= 0.0995 ? 2 : 3,
+        snprintf(text, 32, "%.*f",
+                 ratio >= 99.95    ? 0
+                 : ratio >= 9.995  ? 1
+                 : ratio >= 0.0995 ? 2
+                                   : 3,
                  ratio);
 }
 
-enum lb_status lb_html_read(const char *folder, const char *name, char **text,
-                            struct lb_error *err)
+/* As on the terminal, but for the micro sign. */
+void lb_html_ns(FILE *out, double ns)
+{
+    char text[32];
+    lb_format_ns(ns, text);
+    char *micro = strstr(text, "us");
+    if (micro)
+        fprintf(out, "%.*sµs", (int)(micro - text), text);
+    else
+        fputs(text, out);
+}
+
+enum lb_status lb_html_read(const char *folder, const char *name, char **text, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t size = strlen(folder) + strlen(name) + 2, used = 0, room = 1 << 16;

@@ -16,6 +16,9 @@ void lb_html_format(FILE *out, const char *format, ...) __attribute__((format(pr
 /* "2.31": three digits, as many of them behind the point as tell something. */
 void lb_html_ratio(double ratio, char text[32]);
 
+/* "12.3 µs": three digits and a unit; "-" for NaN. */
+void lb_html_ns(FILE *out, double ns);
+
 /* The file as it stands; LB_IO. */
 enum lb_status lb_html_file(FILE *out, const char *folder, const char *name, struct lb_error *err);
 

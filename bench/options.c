@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare_cmd.h"
 #include "nearest.h"
 #include "share.h"
 
@@ -26,7 +27,11 @@ enum action {
     MEMORY,
     BASELINE,
     PLUGIN,
-    SEED
+    SEED,
+    PROCESSES,
+    MARGIN,
+    STRICT,
+    FORMAT
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -49,6 +54,14 @@ static const struct flag {
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
     {"--report", REPORT, LB_CMD_REPORT, "a run"},
     {"-o", OUT, 0, "a file or a folder"},
+    {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
+    {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
+    {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
+    {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
+    {"--margin", MARGIN, 0, "percent"},
+    {"--strict", STRICT, 0, NULL},
+    {"--format", FORMAT, 0, "table, markdown, junit or json"},
+    {"--processes", PROCESSES, 0, "a number"},
     {"--cases", CASES, 0, "a file of cases"},
     {"--out", OUT, 0, "a folder"},
     {"--quick", QUICK, 0, NULL},
@@ -133,6 +146,26 @@ static enum lb_status parse_seed(const char *text, uint64_t *seed, struct lb_err
     if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--seed %.400s", why.text);
     *seed = (uint64_t)value;
+    return LB_OK;
+}
+
+static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
+{
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= 500))
+        return lb_fail(err, LB_INVALID, "--margin %s: must be a percentage above 0, up to 500",
+                       text);
+    *margin = percent / 100;
+    return LB_OK;
+}
+
+static enum lb_status parse_processes(const char *text, int *processes, struct lb_error *err)
+{
+    int64_t value;
+    if (lb_parse_int(text, strlen(text), 1, &value, NULL) != LB_OK || value > 1000)
+        return lb_fail(err, LB_INVALID, "--processes %s: allowed are 1 to 1000", text);
+    *processes = (int)value;
     return LB_OK;
 }
 
@@ -241,6 +274,10 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case BASELINE: options->baseline = value; return LB_OK;
     case PLUGIN: return take_plugin(options, value, err);
     case SEED: return parse_seed(value, &options->seed, err);
+    case PROCESSES: return parse_processes(value, &options->processes, err);
+    case MARGIN: return parse_margin(value, &options->margin, err);
+    case STRICT: options->strict = true; return LB_OK;
+    case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
 }
@@ -278,18 +315,20 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     return LB_OK;
 }
 
-/* What a sweep, list or plan without sizes means: the quick grid, inference and training. */
+/* What a command on cases means without sizes: the quick grid, inference and training; for the
+ * self-test inference alone. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
+    bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
-                 options->command == LB_CMD_PLAN;
+                 options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
     enum lb_status st = LB_OK;
     bool taken;
-    if (!plans || options->sized)
+    if ((!plans && !tests) || options->sized)
         return LB_OK;
-    options->quick = true;
+    options->quick |= plans;
     LB_TRY(take_cases(options, "quick", err));
-    if (options->selection.axes[LB_AXIS_PASS].count == 0)
+    if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
 done:
     return st;
@@ -306,6 +345,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
+        .margin = 0.02,
+        .format = "table",
         .seed = 1,
     };
     for (int i = 1; i < argc; i++) {

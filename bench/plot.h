@@ -21,7 +21,7 @@ struct lb_plot_options {
     const char *baseline; /* impl[:variant] that speed-ups are over */
     const char *kind;     /* one of lb_plot_kinds, or NULL for all */
     double time_limit_s;  /* for gnuplot altogether */
-    bool for_page;        /* only SVG, without words, in a wide and a narrow form: NAME-narrow.svg */
+    bool for_page; /* only SVG, without words, in a wide and a narrow form: NAME-narrow.svg */
     struct lb_plot_pages *pages; /* (optional) gets a description of each page written */
 };
 
@@ -40,7 +40,7 @@ struct lb_plot_pages {
 void lb_plot_pages_free(struct lb_plot_pages *pages); /* accepts a zeroed one */
 
 struct lb_plot_report {
-    size_t pages;    /* drawn, each as SVG and PNG */
+    size_t pages;     /* drawn, each as SVG and PNG */
     char notes[1536]; /* what is missing and why, a line each without the last line's end; or "" */
 };
 

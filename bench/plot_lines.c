@@ -145,10 +145,9 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
 {
     const char *letters[] = {lb_axis_letter(view->outer), lb_axis_letter(view->inner)};
     size_t set = 0, n = view->panel_count;
-    fprintf(page->data,
-            "# %s %s. nan: unknown.\n# %s %s\n",
-            view->measure->heading, lb_axis_words(view->measure->x),
-            lb_axis_letter(view->measure->x), view->measure->columns);
+    fprintf(page->data, "# %s %s. nan: unknown.\n# %s %s\n", view->measure->heading,
+            lb_axis_words(view->measure->x), lb_axis_letter(view->measure->x),
+            view->measure->columns);
     fprintf(page->script,
             "array panel_title[%zu]\narray panel_first[%zu]\narray panel_series[%zu]\n", n, n, n);
     for (size_t p = 0; p < n; p++) {

@@ -40,8 +40,7 @@ static bool take_training(const struct lb_row_index *index, const struct lb_row 
 {
     struct lb_case c = row->c;
     c.problem.pass = LB_INFER;
-    return row->c.problem.pass == LB_TRAIN &&
-           take_ratio(row, lb_row_index_find(index, &c), value);
+    return row->c.problem.pass == LB_TRAIN && take_ratio(row, lb_row_index_find(index, &c), value);
 }
 
 /* f32 over the row's own precision. */
@@ -66,7 +65,7 @@ static bool take_memory(const struct lb_row_index *index, const struct lb_row *r
     return true;
 }
 
-#define TIME_READING                                                                      \
+#define TIME_READING                                                                        \
     "Lower is better. Median time of a call over its T steps; bars are its 95 % interval. " \
     "A gap is a case without a time."
 #define TIME_COLUMNS "median_ns median_lo_ns median_hi_ns case steps floor_ns"
@@ -91,8 +90,8 @@ static const struct lb_measure measures[] = {
     {"memory", LB_AXIS_H, "peak memory over",
      "Lower is better. Most memory in use by the case: tensors, packed weights, reserve, "
      "workspace.",
-     "peak_bytes nan nan case 1 nan", "peak memory",
-     "no implementation has its memory recorded", LB_PLOT_BYTES, take_memory},
+     "peak_bytes nan nan case 1 nan", "peak memory", "no implementation has its memory recorded",
+     LB_PLOT_BYTES, take_memory},
 };
 
 const struct lb_measure *lb_measure_find(const char *kind)

@@ -8,7 +8,7 @@
 enum lb_plot_unit { LB_PLOT_TIME, LB_PLOT_BYTES, LB_PLOT_RATIO };
 
 struct lb_measure {
-    const char *kind;    /* of lb_plot_kinds */
+    const char *kind; /* of lb_plot_kinds */
     enum lb_plot_axis x;
     const char *heading; /* behind "LSTM inference, f32: " and before the axis' words */
     const char *reading; /* which way is better, and what the marks are */

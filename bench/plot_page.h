@@ -32,7 +32,8 @@ struct lb_page {
 enum lb_status lb_page_open(struct lb_plot_job *job, const char *kind, const char *suffix,
                             struct lb_page *page, struct lb_error *err);
 
-/* The settings heading, reading and reading_more: what it is, and how it is read in one line or two.
+/* The settings heading, reading and reading_more: what it is, and how it is read in one line or
+ * two.
  */
 void lb_page_words(struct lb_page *page, const char *heading, const char *reading);
 

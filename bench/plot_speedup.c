@@ -21,8 +21,8 @@ struct group {
 struct page_view {
     const char *kind;
     enum lb_plot_axis y, held; /* held is panel[0] of the points */
-    size_t baseline;      /* number of a series */
-    struct group *groups; /* [group_count] */
+    size_t baseline;           /* number of a series */
+    struct group *groups;      /* [group_count] */
     size_t group_count, found;
     size_t *shown; /* [shown_count] series that get panels */
     size_t shown_count;

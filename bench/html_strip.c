@@ -1,11 +1,11 @@
 /* The strip of a row's samples: how many there are at which distance from the median. */
 #include <math.h>
 
-#include "report_parts.h"
+#include "html_parts.h"
 
 enum { BINS = 41, MIDDLE = BINS / 2, STRIP_HEIGHT = 16 };
 
-void lb_report_strip(FILE *out, const struct lb_row *row)
+void lb_html_strip(FILE *out, const struct lb_row *row)
 {
     size_t counts[BINS] = {0}, most = 1, outside = 0;
     for (size_t i = 0; i < row->samples; i++) {
@@ -30,8 +30,9 @@ void lb_report_strip(FILE *out, const struct lb_row *row)
         fputs("<path class=far d=\"", out);
         for (int b = 0; b < BINS; b += BINS - 1)
             if (counts[b] > 0)
-                fprintf(out, "M%d %dv-%.3g", 2 * b + 1, STRIP_HEIGHT + 1,
-                        fmax(2, fmin(STRIP_HEIGHT, STRIP_HEIGHT * (double)counts[b] / (double)most)));
+                fprintf(
+                    out, "M%d %dv-%.3g", 2 * b + 1, STRIP_HEIGHT + 1,
+                    fmax(2, fmin(STRIP_HEIGHT, STRIP_HEIGHT * (double)counts[b] / (double)most)));
         fputs("\"/>", out);
     }
     fputs("</svg>", out);

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "html.h"
+#include "html_parts.h"
 #include "memory.h"
-#include "report_parts.h"
-#include "terminal.h"
 
 /* One line of the table. */
 struct line {
@@ -20,16 +19,26 @@ static const struct column {
     const char *name;
     bool number; /* sorted as one */
 } columns[] = {
-    {"Implementation", false}, {"T", true},         {"B", true},        {"I", true},
-    {"H", true},               {"dtype", false},    {"pass", false},    {"also", false},
-    {"Verdict", false},        {"Median", true},    {"A step", true},   {"Speed-up", true},
-    {"Error", true},           {"Samples", true},
+    {"Implementation", false},
+    {"T", true},
+    {"B", true},
+    {"I", true},
+    {"H", true},
+    {"dtype", false},
+    {"pass", false},
+    {"also", false},
+    {"Verdict", false},
+    {"Median", true},
+    {"A step", true},
+    {"Speed-up", true},
+    {"Error", true},
+    {"Samples", true},
 };
 
 static const char *const marks[LB_VERDICT_COUNT] = {
-    [LB_VERDICT_OK] = "✓",      [LB_VERDICT_WRONG] = "✗",  [LB_VERDICT_UNSUPPORTED] = "–",
-    [LB_VERDICT_ABSENT] = "○",  [LB_VERDICT_OOM] = "▲",    [LB_VERDICT_TIMEOUT] = "✗",
-    [LB_VERDICT_CRASH] = "✗",   [LB_VERDICT_ERROR] = "✗",  [LB_VERDICT_SKIPPED] = "–",
+    [LB_VERDICT_OK] = "✓",     [LB_VERDICT_WRONG] = "✗", [LB_VERDICT_UNSUPPORTED] = "–",
+    [LB_VERDICT_ABSENT] = "○", [LB_VERDICT_OOM] = "▲",   [LB_VERDICT_TIMEOUT] = "✗",
+    [LB_VERDICT_CRASH] = "✗",  [LB_VERDICT_ERROR] = "✗", [LB_VERDICT_SKIPPED] = "–",
 };
 
 /* In the order of the run; contests come from the lists that group them. */
@@ -39,7 +48,7 @@ static int by_row(const void *a, const void *b)
     return (p->row > q->row) - (p->row < q->row);
 }
 
-static struct line *collect(const struct lb_report_view *view)
+static struct line *collect(const struct lb_html_view *view)
 {
     size_t count = 0;
     struct line *lines = calloc(view->run->count + 1, sizeof(*lines));
@@ -75,24 +84,12 @@ static void write_also(FILE *out, const struct lb_case *c)
         fprintf(out, "%d threads", c->threads);
 }
 
-/* As on the terminal, but for the micro sign. */
-static void write_ns(FILE *out, double ns)
-{
-    char text[32];
-    lb_format_ns(ns, text);
-    char *micro = strstr(text, "us");
-    if (micro)
-        fprintf(out, "%.*sµs", (int)(micro - text), text);
-    else
-        fputs(text, out);
-}
-
 /* A cell with a time, which sorts by its ns. */
 static void write_time(FILE *out, double ns)
 {
     if (isfinite(ns)) {
         fprintf(out, "<td class=n data-v=%.6g>", ns);
-        write_ns(out, ns);
+        lb_html_ns(out, ns);
     } else
         fputs("<td class=\"n x\">–", out);
 }
@@ -125,7 +122,7 @@ static void write_times(FILE *out, const struct line *line)
     write_error(out, row->err_norm);
     if (row->samples > 0 && row->median_ns > 0) {
         fprintf(out, "<td class=n data-v=%zu>", row->samples);
-        lb_report_strip(out, row);
+        lb_html_strip(out, row);
     } else {
         fputs("<td class=\"n x\">–", out);
     }
@@ -185,7 +182,7 @@ static void write_fact(FILE *out, const char *name, double value, const char *fo
         return;
     fprintf(out, "<dt>%s<dd>", name);
     if (strcmp(format, "ns") == 0) {
-        write_ns(out, value);
+        lb_html_ns(out, value);
     } else if (strcmp(format, "bytes") == 0) {
         lb_format_bytes(value, text);
         fputs(text, out);
@@ -221,15 +218,16 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
     fputs("</dl></details>\n", out);
 }
 
-static void write_row(FILE *out, const struct lb_report_view *view, const struct line *line)
+static void write_row(FILE *out, const struct lb_html_view *view, const struct line *line)
 {
     const struct lb_row *row = line->row;
     const struct lb_problem *p = &row->c.problem;
     char label[2 * LB_NAME_SIZE];
     lb_impl_label(&row->c, label);
-    fprintf(out, "<tr class=%s><td>", row->verdict == LB_VERDICT_OK            ? "ok"
-                                      : lb_verdict_is_failure(row->verdict) ? "bad"
-                                                                            : "none");
+    fprintf(out, "<tr class=%s><td>",
+            row->verdict == LB_VERDICT_OK         ? "ok"
+            : lb_verdict_is_failure(row->verdict) ? "bad"
+                                                  : "none");
     lb_html_text(out, label);
     if (row->c.launch == LB_GRAPH)
         fputs("/graph", out);
@@ -250,10 +248,9 @@ static void write_row(FILE *out, const struct lb_report_view *view, const struct
 /* Hidden until the script shows it: without one it would do nothing. */
 static void write_controls(FILE *out, size_t count)
 {
-    fprintf(out,
-            "<form id=\"filter\" hidden><label>Filter <input type=\"search\" name=\"words\" "
-            "placeholder=\"words of a line: cpu_blas H=512 train\" size=\"36\"></label>"
-            "<label>Verdict <select name=\"verdict\"><option value=\"\">all</option>");
+    fprintf(out, "<form id=\"filter\" hidden><label>Filter <input type=\"search\" name=\"words\" "
+                 "placeholder=\"words of a line: cpu_blas H=512 train\" size=\"36\"></label>"
+                 "<label>Verdict <select name=\"verdict\"><option value=\"\">all</option>");
     static const char *const choices[][2] = {
         {"ok", "ok"}, {"bad", "failed"}, {"none", "did not run"}};
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
@@ -261,7 +258,7 @@ static void write_controls(FILE *out, size_t count)
     fprintf(out, "</select></label><output id=\"shown\">%zu cases</output></form>\n", count);
 }
 
-enum lb_status lb_report_cases(FILE *out, const struct lb_report_view *view, struct lb_error *err)
+enum lb_status lb_html_cases(FILE *out, const struct lb_html_view *view, struct lb_error *err)
 {
     size_t count = view->run->count;
     struct line *lines = collect(view);
@@ -271,11 +268,12 @@ enum lb_status lb_report_cases(FILE *out, const struct lb_report_view *view, str
           "<p class=\"note\">Speed-up is over ",
           out);
     lb_html_text(out, view->baseline[0] ? view->baseline : "no baseline");
-    fputs(" at the same problem, bold where it is the fastest there. Error is the largest "
-          "norm of a difference to the oracle over that of the oracle. Samples are counted by their "
-          "distance from the median, a bar each per cent up to 20 %; what is farther away stands "
-          "at the ends, in another colour.</p>\n",
-          out);
+    fputs(
+        " at the same problem, bold where it is the fastest there. Error is the largest "
+        "norm of a difference to the oracle over that of the oracle. Samples are counted by their "
+        "distance from the median, a bar each per cent up to 20 %; what is farther away stands "
+        "at the ends, in another colour.</p>\n",
+        out);
     write_controls(out, count);
     fputs("<div id=\"table\"><table class=\"cases\"><thead><tr>", out);
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)

@@ -1,5 +1,5 @@
 /* The report: reads the runs, and writes the parts of the page in their order. */
-#include "report.h"
+#include "html_report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,17 +8,17 @@
 
 #include "environment.h"
 #include "html.h"
-#include "report_parts.h"
+#include "html_parts.h"
 #include "share.h"
 
-static void write_counts(FILE *out, const struct lb_report_view *view)
+static void write_counts(FILE *out, const struct lb_html_view *view)
 {
     fprintf(out, "<p class=\"counts\"><strong>%zu</strong> cases on <strong>%zu</strong> problems",
             view->run->count, view->contests.count);
     for (int v = 0; v < LB_VERDICT_COUNT; v++)
         if (view->verdicts[v] > 0)
             fprintf(out, " · <span class=\"%s\">%zu %s</span>",
-                    v == LB_VERDICT_OK                              ? "ok"
+                    v == LB_VERDICT_OK                          ? "ok"
                     : lb_verdict_is_failure((enum lb_verdict)v) ? "bad"
                                                                 : "none",
                     view->verdicts[v], lb_verdict_name((enum lb_verdict)v));
@@ -26,7 +26,7 @@ static void write_counts(FILE *out, const struct lb_report_view *view)
 }
 
 /* The title and what stands above the answer. */
-static void write_top(FILE *out, const struct lb_report_view *view)
+static void write_top(FILE *out, const struct lb_html_view *view)
 {
     char machine[1024];
     const json_t *header = view->run->header;
@@ -53,15 +53,14 @@ static void write_top(FILE *out, const struct lb_report_view *view)
         fputs("</p>\n", out);
     }
     fputs("<nav><a href=\"#answer\">Fastest</a> <a href=\"#machine\">Machine</a> ", out);
-    lb_report_picture_links(out, view);
+    lb_html_picture_links(out, view);
     fputs("<a href=\"#cases\">All cases</a> <a href=\"#missing\">Did not run</a> "
           "<a href=\"#method\">Method</a>",
           out);
     fputs("</nav>\n</header>\n<main>\n", out);
 }
 
-static enum lb_status write_head(FILE *out, const struct lb_report_view *view,
-                                 struct lb_error *err)
+static enum lb_status write_head(FILE *out, const struct lb_html_view *view, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -77,17 +76,29 @@ done:
     return st;
 }
 
-static enum lb_status write_page(FILE *out, const struct lb_report_view *view,
-                                 struct lb_error *err)
+/* The runs named before the last, each against it. */
+static enum lb_status write_comparisons(FILE *out, const struct lb_html_view *view,
+                                        const struct lb_options *options, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < options->run_count && st == LB_OK; i++)
+        st = lb_html_compare(out, view, i > 0 ? options->runs[i - 1] : options->run,
+                             options->margin, err);
+    return st;
+}
+
+static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
+                                 const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     LB_TRY(write_head(out, view, err));
     write_top(out, view);
-    LB_TRY(lb_report_answer(out, view, err));
-    lb_report_machine(out, view);
-    LB_TRY(lb_report_pictures(out, view, err));
-    LB_TRY(lb_report_cases(out, view, err));
-    LB_TRY(lb_report_missing(out, view, err));
+    LB_TRY(lb_html_answer(out, view, err));
+    LB_TRY(write_comparisons(out, view, options, err));
+    lb_html_machine(out, view);
+    LB_TRY(lb_html_pictures(out, view, err));
+    LB_TRY(lb_html_cases(out, view, err));
+    LB_TRY(lb_html_missing(out, view, err));
     LB_TRY(lb_html_file(out, view->shared, "report-method.html", err));
     fputs("</main>\n<footer>", out);
     lb_html_format(out, "Written by bench-lstm %s (%s) from %s.", lb_version(), lb_commit(),
@@ -106,7 +117,7 @@ static const char *last_run(const struct lb_options *options)
 }
 
 static enum lb_status look(const struct lb_run *run, const struct lb_options *options,
-                           struct lb_report_view *view, struct lb_error *err)
+                           struct lb_html_view *view, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const char *baseline = options->baseline;
@@ -124,10 +135,11 @@ done:
 }
 
 /* Writes the page beside its place, and puts it there when it is whole. */
-static enum lb_status write_file(const char *path, const struct lb_report_view *view,
+static enum lb_status write_file(const struct lb_options *options, const struct lb_html_view *view,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const char *path = options->out;
     size_t size = strlen(path) + sizeof(".new");
     char *draft = malloc(size);
     FILE *out = NULL;
@@ -139,7 +151,7 @@ static enum lb_status write_file(const char *path, const struct lb_report_view *
         st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
         goto done;
     }
-    LB_TRY(write_page(out, view, err));
+    LB_TRY(write_page(out, view, options, err));
     bool failed = ferror(out) != 0;
     failed = fclose(out) != 0 || failed;
     out = NULL;
@@ -154,20 +166,20 @@ done:
     return st;
 }
 
-enum lb_status lb_report(const struct lb_options *options, struct lb_error *err)
+enum lb_status lb_html_report(const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run run = {0};
-    struct lb_report_view view = {.path = last_run(options)};
+    struct lb_html_view view = {.path = last_run(options)};
     char shared[4300];
     LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
     view.shared = shared;
     LB_TRY(lb_run_read(view.path, &run, err));
     LB_TRY(look(&run, options, &view, err));
-    LB_TRY(lb_report_draw(&view, err));
-    LB_TRY(write_file(options->out, &view, err));
+    LB_TRY(lb_html_draw(&view, err));
+    LB_TRY(write_file(options, &view, err));
 done:
-    lb_report_clean(&view);
+    lb_html_clean(&view);
     lb_contests_free(&view.contests);
     lb_series_free(&view.series);
     lb_run_free(&run);

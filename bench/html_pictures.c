@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "html.h"
+#include "html_parts.h"
 #include "plot.h"
-#include "report_parts.h"
 
 enum { GNUPLOT_LIMIT_S = 120, OPEN_PAGES = 4 /* of a kind; the others are folded */ };
 
@@ -16,7 +16,9 @@ static const struct {
     const char *id, *title, *link, *about;
     const char *kinds[4];
 } sections[] = {
-    {"speedup", "Speed-up", "Speed-up",
+    {"speedup",
+     "Speed-up",
+     "Speed-up",
      "A cell is one problem: how many times as fast as the baseline. A ~ says that the intervals "
      "overlap, so which one is faster is open; × failed; grey did not run; – is not in this run.",
      {"speedup-b", "speedup-t"}},
@@ -52,7 +54,7 @@ static enum lb_status write_form(FILE *out, const char *folder, const struct lb_
     if (st != LB_OK)
         return st;
     fprintf(out, "<div class=\"%s\">", form);
-    lb_report_svg(out, svg, page->heading);
+    lb_html_svg(out, svg, page->heading);
     fputs("</div>\n", out);
     free(svg);
     return LB_OK;
@@ -118,7 +120,7 @@ static bool has_floor(const struct lb_run *run)
     return false;
 }
 
-static void write_about(FILE *out, const struct lb_report_view *view, size_t section)
+static void write_about(FILE *out, const struct lb_html_view *view, size_t section)
 {
     bool floor = has_floor(view->run);
     fprintf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", sections[section].id,
@@ -134,7 +136,7 @@ static void write_about(FILE *out, const struct lb_report_view *view, size_t sec
                         "least possible.");
 }
 
-enum lb_status lb_report_draw(struct lb_report_view *view, struct lb_error *err)
+enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
 {
     const char *scratch = getenv("TMPDIR");
     snprintf(view->scratch, sizeof(view->scratch), "%.200s/bench-lstm-XXXXXX",
@@ -164,7 +166,7 @@ enum lb_status lb_report_draw(struct lb_report_view *view, struct lb_error *err)
     return LB_OK;
 }
 
-void lb_report_clean(struct lb_report_view *view)
+void lb_html_clean(struct lb_html_view *view)
 {
     lb_plot_pages_free(&view->pages);
     if (view->scratch[0])
@@ -172,14 +174,13 @@ void lb_report_clean(struct lb_report_view *view)
     view->scratch[0] = '\0';
 }
 
-void lb_report_picture_links(FILE *out, const struct lb_report_view *view)
+void lb_html_picture_links(FILE *out, const struct lb_html_view *view)
 {
     for (size_t s = 0; view->pages.count > 0 && s < sizeof(sections) / sizeof(sections[0]); s++)
         fprintf(out, "<a href=\"#%s\">%s</a> ", sections[s].id, sections[s].link);
 }
 
-enum lb_status lb_report_pictures(FILE *out, const struct lb_report_view *view,
-                                  struct lb_error *err)
+enum lb_status lb_html_pictures(FILE *out, const struct lb_html_view *view, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (view->pages.count == 0) {

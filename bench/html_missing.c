@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "html.h"
-#include "report_parts.h"
+#include "html_parts.h"
 
 enum { MOST_REASONS = 60, MOST_EXAMPLES = 3 };
 
@@ -77,12 +77,12 @@ static void write_unreached(FILE *out, const struct lb_run *run)
 {
     size_t planned = json_array_size(json_object_get(run->header, "cases"));
     if (planned > run->count)
-        fprintf(out, "<p>%zu of the %zu planned cases have no row: the run ended before them.</p>\n",
+        fprintf(out,
+                "<p>%zu of the %zu planned cases have no row: the run ended before them.</p>\n",
                 planned - run->count, planned);
 }
 
-enum lb_status lb_report_missing(FILE *out, const struct lb_report_view *view,
-                                 struct lb_error *err)
+enum lb_status lb_html_missing(FILE *out, const struct lb_html_view *view, struct lb_error *err)
 {
     const struct lb_run *run = view->run;
     size_t count = 0;

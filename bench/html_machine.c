@@ -2,21 +2,29 @@
 #include <string.h>
 
 #include "html.h"
+#include "html_parts.h"
 #include "memory.h"
-#include "report_parts.h"
 
 /* Words for the keys of the environment; others stand as they are. */
 static const struct {
     const char *key, *words;
 } names[] = {
-    {"host", "host"},           {"cpu", "CPU"},
-    {"cores", "CPUs"},          {"threads", "CPUs online"},
-    {"simd", "vector units"},   {"governor", "frequency governor"},
-    {"cache_bytes", "caches"},  {"memory_bytes", "memory"},
-    {"system", "system"},       {"version", "bench-lstm"},
-    {"commit", "commit"},       {"dirty", "uncommitted changes"},
-    {"compiler", "compiler"},   {"flags", "compiler flags"},
-    {"build_type", "build"},    {"seed", "seed"},
+    {"host", "host"},
+    {"cpu", "CPU"},
+    {"cores", "CPUs"},
+    {"threads", "CPUs online"},
+    {"simd", "vector units"},
+    {"governor", "frequency governor"},
+    {"cache_bytes", "caches"},
+    {"memory_bytes", "memory"},
+    {"system", "system"},
+    {"version", "bench-lstm"},
+    {"commit", "commit"},
+    {"dirty", "uncommitted changes"},
+    {"compiler", "compiler"},
+    {"flags", "compiler flags"},
+    {"build_type", "build"},
+    {"seed", "seed"},
     {"max_ns", "most sampling a case"},
     {"min_samples", "least samples"},
     {"max_samples", "most samples"},
@@ -108,7 +116,7 @@ static void write_state(FILE *out, const struct lb_run *run)
     fputs("</td></tr>\n", out);
 }
 
-void lb_report_machine(FILE *out, const struct lb_report_view *view)
+void lb_html_machine(FILE *out, const struct lb_html_view *view)
 {
     const json_t *header = view->run->header;
     const json_t *environment = json_object_get(header, "environment");

@@ -6,32 +6,35 @@
 #include <string.h>
 
 #include "html.h"
-#include "report_parts.h"
+#include "html_parts.h"
 
 /* Colours of plots/style.gp that follow the page's light or dark; report.css defines them. */
 static const struct {
     int rgb;
     const char *variable;
 } page_colors[] = {
-    {0x222222, "ink"}, {0x6b6b6b, "faint"}, {0xe3e3e3, "hair"}, {0x0072b2, "c1"}, {0xd55e00, "c2"},
-    {0x009e73, "c3"},  {0xcc79a7, "c4"},    {0xe69f00, "c5"},   {0x56b4e9, "c6"}, {0x000000, "c7"},
-    {0x7f7f7f, "c8"},
+    {0x222222, "ink"}, {0x6b6b6b, "faint"}, {0xe3e3e3, "hair"}, {0x0072b2, "c1"},
+    {0xd55e00, "c2"},  {0x009e73, "c3"},    {0xcc79a7, "c4"},   {0xe69f00, "c5"},
+    {0x56b4e9, "c6"},  {0x000000, "c7"},    {0x7f7f7f, "c8"},
 };
 
 /* Attributes that say what holds anyway: report.css has the same for all drawings. */
 static const char *const needless[] = {
-    "fill=\"none\"",         "stroke=\"currentColor\"", "stroke-width=\"1.00\"",
-    "stroke-width=\"0.80\"", "color=\"black\"",         "color=\"#FFFFFF\"",
+    "fill=\"none\"",           "stroke=\"currentColor\"",   "stroke-width=\"1.00\"",
+    "stroke-width=\"0.80\"",   "color=\"black\"",           "color=\"#FFFFFF\"",
     "stroke-linecap=\"butt\"", "stroke-linejoin=\"miter\"", "font-family=\"sans-serif\"",
-    "class=\"gridline\"",    "font-size=\"11.00\"",
+    "class=\"gridline\"",      "font-size=\"11.00\"",
 };
+
+enum { PLUS = -1 };
 
 /* gnuplot's marks, gpPt0 and so on, as corners of a path at size 1; none: a circle. */
 static const struct mark {
     int corners;
-    bool filled;
+    bool filled; /* else drawn with strokes, two of them through the middle where it is a plus */
     double at[5][2];
 } marks[] = {
+    [0] = {PLUS, false, {{0}}},
     [3] = {4, false, {{-1, -1}, {1, -1}, {1, 1}, {-1, 1}}},
     [4] = {4, true, {{-1, -1}, {1, -1}, {1, 1}, {-1, 1}}},
     [5] = {0, false, {{0}}},
@@ -42,8 +45,12 @@ static const struct mark {
     [10] = {3, true, {{0, 1.33}, {-1.33, -0.67}, {1.33, -0.67}}},
     [11] = {4, false, {{0, -1.414}, {1.414, 0}, {0, 1.414}, {-1.414, 0}}},
     [12] = {4, true, {{0, -1.414}, {1.414, 0}, {0, 1.414}, {-1.414, 0}}},
-    [13] = {5, false, {{0, 1.33}, {1.265, 0.411}, {0.782, -1.067}, {-0.782, -1.076}, {-1.265, 0.411}}},
-    [14] = {5, true, {{0, 1.33}, {1.265, 0.411}, {0.782, -1.067}, {-0.782, -1.076}, {-1.265, 0.411}}},
+    [13] = {5,
+            false,
+            {{0, 1.33}, {1.265, 0.411}, {0.782, -1.067}, {-0.782, -1.076}, {-1.265, 0.411}}},
+    [14] = {5,
+            true,
+            {{0, 1.33}, {1.265, 0.411}, {0.782, -1.067}, {-0.782, -1.076}, {-1.265, 0.411}}},
 };
 
 enum { MARKS = sizeof(marks) / sizeof(marks[0]), DEEPEST = 32 };
@@ -132,7 +139,8 @@ static bool read_mark(const char *at, int *number, double place[3], const char *
     if (!starts(at, "<use xlink:href='#gpPt"))
         return false;
     *number = (int)strtol(at + strlen("<use xlink:href='#gpPt"), &end, 10);
-    if (*number < 3 || *number >= MARKS || !starts(end, "' transform='translate("))
+    if (*number < 0 || *number == 1 || *number == 2 || *number >= MARKS ||
+        !starts(end, "' transform='translate("))
         return false;
     place[0] = strtod(end + strlen("' transform='translate("), &end);
     place[1] = strtod(end + 1, &end);
@@ -161,9 +169,12 @@ static const char *write_marks(FILE *out, const char *at)
             fprintf(out, "%c%.1f %.1f", i ? 'L' : 'M', x + s * mark->at[i][0],
                     y + s * mark->at[i][1]);
         if (mark->corners == 0)
-            fprintf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0", x - s, y, s,
-                    s, 2 * s, s, s, -2 * s);
-        fputc('z', out);
+            fprintf(out, "M%.1f %.1fa%.1f %.1f 0 1 0 %.1f 0a%.1f %.1f 0 1 0 %.1f 0", x - s, y, s, s,
+                    2 * s, s, s, -2 * s);
+        if (mark->corners == PLUS)
+            fprintf(out, "M%.1f %.1fh%.1fM%.1f %.1fv%.1f", x - s, y, 2 * s, x, y - s, 2 * s);
+        else
+            fputc('z', out);
         at = behind(at, "/>");
         at += strspn(at, " \n\t");
     }
@@ -178,8 +189,11 @@ static const char *skip(const char *at)
 {
     static const struct {
         const char *from, *to;
-    } parts[] = {{"<title>", "</title>"}, {"<desc>", "</desc>"}, {"<defs>", "</defs>"},
-                 {"<rect x=\"0\" y=\"0\"", "/>"}, {"<use xlink:href='#gpDot'", "/>"}};
+    } parts[] = {{"<title>", "</title>"},
+                 {"<desc>", "</desc>"},
+                 {"<defs>", "</defs>"},
+                 {"<rect x=\"0\" y=\"0\"", "/>"},
+                 {"<use xlink:href='#gpDot'", "/>"}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         if (starts(at, parts[i].from))
             return behind(at + strlen(parts[i].from), parts[i].to);
@@ -260,7 +274,7 @@ static void write_body(FILE *out, const char *at)
     }
 }
 
-void lb_report_svg(FILE *out, const char *svg, const char *title)
+void lb_html_svg(FILE *out, const char *svg, const char *title)
 {
     const char *box = strstr(svg, "viewBox=\"0 0 ");
     char *end = NULL;

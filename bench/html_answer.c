@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "html.h"
+#include "html_parts.h"
 #include "region.h"
-#include "report_parts.h"
 #include "stats.h"
 
 static const char letters[LB_SIZE_COUNT] = {'T', 'B', 'I', 'H'};
@@ -29,7 +29,7 @@ static void plural(FILE *out, size_t count, const char *word)
 }
 
 /* The time of the choice's opponent in a contest; NULL where there is none. */
-static const struct lb_row *opponent(const struct lb_report_view *view,
+static const struct lb_row *opponent(const struct lb_html_view *view,
                                      const struct lb_contest *contest, size_t series,
                                      bool over_next)
 {
@@ -38,7 +38,7 @@ static const struct lb_row *opponent(const struct lb_report_view *view,
     return lb_contest_timed(contest, view->baseline_series);
 }
 
-static size_t collect_ratios(const struct lb_report_view *view, const struct lb_contest *contests,
+static size_t collect_ratios(const struct lb_html_view *view, const struct lb_contest *contests,
                              const struct lb_region *region, bool over_next, double *ratios)
 {
     size_t count = 0;
@@ -74,9 +74,8 @@ static void count_places(const struct lb_contest *contests, const struct lb_regi
 }
 
 /* ratios has room for a number a problem. */
-static struct tally count_region(const struct lb_report_view *view,
-                                 const struct lb_contest *contests, const struct lb_region *region,
-                                 double *ratios)
+static struct tally count_region(const struct lb_html_view *view, const struct lb_contest *contests,
+                                 const struct lb_region *region, double *ratios)
 {
     struct tally tally = {.over_next = region->series == view->baseline_series};
     count_places(contests, region, &tally);
@@ -121,7 +120,7 @@ static void write_place(FILE *out, const struct lb_contest *contests,
     }
 }
 
-static void write_ratios(FILE *out, const struct lb_report_view *view, const struct tally *tally)
+static void write_ratios(FILE *out, const struct lb_html_view *view, const struct tally *tally)
 {
     char low[32], middle[32], high[32];
     if (tally->ratios == 0)
@@ -145,7 +144,7 @@ static void write_ratios(FILE *out, const struct lb_report_view *view, const str
 }
 
 /* Problems of the region that another implementation wins, or where the choice has no time. */
-static void write_exceptions(FILE *out, const struct lb_report_view *view,
+static void write_exceptions(FILE *out, const struct lb_html_view *view,
                              const struct lb_contest *contests, const struct lb_region *region,
                              const struct tally *tally)
 {
@@ -168,7 +167,8 @@ static void write_exceptions(FILE *out, const struct lb_report_view *view,
             lb_html_ratio(own->median_ns / contest->best->median_ns, ratio);
             fprintf(out, ", by %s", ratio);
         } else {
-            fprintf(out, "; it %s%s", own ? "is " : "has no row", own ? lb_verdict_name(own->verdict) : "");
+            fprintf(out, "; it %s%s", own ? "is " : "has no row",
+                    own ? lb_verdict_name(own->verdict) : "");
         }
         fputc(')', out);
         written++;
@@ -178,7 +178,7 @@ static void write_exceptions(FILE *out, const struct lb_report_view *view,
     fputc('.', out);
 }
 
-static void write_region(FILE *out, const struct lb_report_view *view,
+static void write_region(FILE *out, const struct lb_html_view *view,
                          const struct lb_contest *contests, const struct lb_region *region,
                          double *ratios)
 {
@@ -212,7 +212,7 @@ static void write_region(FILE *out, const struct lb_report_view *view,
     fputs("</li>\n", out);
 }
 
-static enum lb_status write_page(FILE *out, const struct lb_report_view *view,
+static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
                                  const struct lb_contest *contests, size_t count,
                                  struct lb_error *err)
 {
@@ -246,7 +246,7 @@ done:
 
 /* One implementation over everything: how often it is fastest of those problems that several have
  * a time for. */
-static void write_lead(FILE *out, const struct lb_report_view *view)
+static void write_lead(FILE *out, const struct lb_html_view *view)
 {
     size_t contested = 0, timed = 0, most = 0, leader = 0;
     size_t *wins = calloc(view->series.count + 1, sizeof(*wins));
@@ -280,8 +280,7 @@ static void write_lead(FILE *out, const struct lb_report_view *view)
     fputs("</p>\n", out);
 }
 
-enum lb_status lb_report_answer(FILE *out, const struct lb_report_view *view,
-                                struct lb_error *err)
+enum lb_status lb_html_answer(FILE *out, const struct lb_html_view *view, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_contests *contests = &view->contests;
