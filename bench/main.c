@@ -9,6 +9,7 @@
 #include "derive.h"
 #include "export.h"
 #include "history.h"
+#include "html_report.h"
 #include "list.h"
 #include "options.h"
 #include "profile.h"
@@ -115,6 +116,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_PLOT: return lb_plot_one(options, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
+    case LB_CMD_REPORT: return lb_html_report(options, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }

@@ -16,6 +16,7 @@ enum action {
     COMMAND, /* sets command to value, takes no argument */
     SUBJECT, /* sets command to value, the argument is its subject */
     EXPORT,  /* as SUBJECT, and the word after it is the run */
+    REPORT,  /* sets command to value, the argument and the words after it are runs */
     SELECTION,
     CASES,
     OUT,
@@ -55,6 +56,8 @@ static const struct flag {
     {"--profile", SUBJECT, LB_CMD_PROFILE, "a case"},
     {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
+    {"--report", REPORT, LB_CMD_REPORT, "a run"},
+    {"-o", OUT, 0, "a file or a folder"},
     {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
     {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
     {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
@@ -273,6 +276,7 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case COMMAND: return set_command(options, flag, err);
     case SUBJECT:
     case EXPORT: options->subject = value; return set_command(options, flag, err);
+    case REPORT: options->run = value; return set_command(options, flag, err);
     case SELECTION:
         options->sized |= flag->value == SIZES;
         options->narrowed |= flag->value != SIZES;
@@ -318,6 +322,11 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     if (!equals && *i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     enum lb_status st = apply(options, flag, equals ? equals + 1 : argv[++*i], err);
+    if (st == LB_OK && flag->action == REPORT) {
+        options->runs = &argv[*i + 1];
+        for (options->run_count = 0; *i + 1 < argc && argv[*i + 1][0] != '-'; ++*i)
+            options->run_count++;
+    }
     if (st != LB_OK || flag->action != EXPORT)
         return st;
     if (*i + 1 >= argc)
@@ -369,6 +378,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
     }
     if (options->command == LB_CMD_NONE)
         st = lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
+    else if (options->command == LB_CMD_REPORT && !options->out)
+        st = lb_fail(err, LB_INVALID, "--report: the page's file is missing: -o report.html");
     else if (options->command == LB_CMD_RESUME &&
              (options->sized || options->narrowed || options->out))
         st = lb_fail(err, LB_INVALID,

@@ -17,6 +17,7 @@ enum lb_command {
     LB_CMD_PROFILE,
     LB_CMD_EXPORT,
     LB_CMD_PLOT,
+    LB_CMD_REPORT,
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
@@ -30,10 +31,12 @@ struct lb_options {
     int argc;
     const char *subject; /* what a command is about: folder, case, format, kind, implementation */
     const char *run;     /* a second word: the run to read, or the other side of a comparison */
+    char *const *runs;   /* [run_count] of --report: the runs behind the first, which is run */
+    size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
     bool narrowed;                 /* another axis, --impl or --where was given */
-    const char *out;               /* folder; NULL: one is named by the time */
+    const char *out;               /* folder; NULL: one is named by the time; file of --report */
     const char *baseline;          /* impl[:variant]; NULL: chosen */
     const char **plugins;          /* [plugin_count], the array owned */
     size_t plugin_count;
