@@ -78,7 +78,11 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
     struct lb_plot_report report = {0};
     struct lb_error why;
 
+    /* Files first: a reader of stdout may go away before its end. */
     lb_pick_baseline(run, baseline, base);
+    LB_TRY(export_all(run, folder, options, err));
+    if (draw(run, folder, base, NULL, &report, &why) != LB_OK)
+        snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
         LB_TRY(lb_export_gbench(run, stdout, err));
     } else {
@@ -87,9 +91,6 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
         LB_TRY(lb_table_print(stdout, run, base, err));
     }
     fflush(stdout);
-    LB_TRY(export_all(run, folder, options, err));
-    if (draw(run, folder, base, NULL, &report, &why) != LB_OK)
-        snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     say_where(folder, &report);
 done:
     return st;
@@ -125,7 +126,7 @@ enum lb_status lb_export_print(const char *format, const char *path, struct lb_e
         st = lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
 done:
     lb_run_free(&run);
-    return st == LB_IO ? LB_INVALID : st;
+    return st;
 }
 
 enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err)

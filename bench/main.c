@@ -24,8 +24,7 @@ static void catch_signals(void)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a full disk is an error of write(), not a death */
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write(), not a death */
 }
 
 static enum lb_status build_plan(const struct lb_session *session, struct lb_plan *plan,
@@ -125,7 +124,8 @@ int main(int argc, char **argv)
         exit_code = LB_EXIT_INTERRUPTED;
     else if (st != LB_OK) {
         fprintf(stderr, "bench-lstm: %s\n", err.text);
-        exit_code = st == LB_INVALID ? LB_EXIT_USAGE : LB_EXIT_FAILED;
+        /* What could not be opened was named by the user. */
+        exit_code = st == LB_INVALID || st == LB_IO ? LB_EXIT_USAGE : LB_EXIT_FAILED;
     }
     lb_options_free(&options);
     return exit_code;

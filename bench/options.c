@@ -28,6 +28,8 @@ enum action {
     SEED
 };
 
+enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
+
 static const struct flag {
     const char *name;
     enum action action;
@@ -54,10 +56,10 @@ static const struct flag {
     {"--baseline", BASELINE, 0, "an implementation"},
     {"--plugin", PLUGIN, 0, "a shared object"},
     {"--seed", SEED, 0, "a number"},
-    {"-T", SELECTION, 0, "numbers"},
-    {"-B", SELECTION, 0, "numbers"},
+    {"-T", SELECTION, SIZES, "numbers"},
+    {"-B", SELECTION, SIZES, "numbers"},
     {"-I", SELECTION, 0, "numbers"},
-    {"-H", SELECTION, 0, "numbers"},
+    {"-H", SELECTION, SIZES, "numbers"},
     {"-L", SELECTION, 0, "numbers"},
     {"-D", SELECTION, 0, "1, 2 or both"},
     {"--dtype", SELECTION, 0, "dtypes"},
@@ -71,7 +73,7 @@ static const struct flag {
     {"--threads", SELECTION, 0, "numbers"},
     {"--impl", SELECTION, 0, "implementations"},
     {"--where", SELECTION, 0, "an expression"},
-    {"--case", SELECTION, 0, "a case"},
+    {"--case", SELECTION, SIZES, "a case"},
 };
 
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
@@ -222,9 +224,10 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case SUBJECT:
     case EXPORT: options->subject = value; return set_command(options, flag, err);
     case SELECTION:
-        options->selected |= strcmp(flag->name, "--impl") != 0;
+        options->sized |= flag->value == SIZES;
+        options->narrowed |= flag->value != SIZES;
         return lb_selection_take(&options->selection, flag->name, value, &taken, err);
-    case CASES: options->selected = true; return take_cases(options, value, err);
+    case CASES: options->sized = true; return take_cases(options, value, err);
     case OUT: options->out = value; return LB_OK;
     case QUICK: options->quick = true; return LB_OK;
     case CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
@@ -266,20 +269,19 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     return LB_OK;
 }
 
-/* What a bare sweep, list or plan means: the quick grid, inference and training. */
+/* What a sweep, list or plan without sizes means: the quick grid, inference and training. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
                  options->command == LB_CMD_PLAN;
     enum lb_status st = LB_OK;
     bool taken;
-    if (!plans || (options->selected && !options->quick))
+    if (!plans || options->sized)
         return LB_OK;
     options->quick = true;
-    if (!options->selected) {
-        LB_TRY(take_cases(options, "quick", err));
+    LB_TRY(take_cases(options, "quick", err));
+    if (options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
-    }
 done:
     return st;
 }
@@ -303,7 +305,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
     }
     if (options->command == LB_CMD_NONE)
         st = lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
-    else if (options->command == LB_CMD_RESUME && (options->selected || options->out))
+    else if (options->command == LB_CMD_RESUME &&
+             (options->sized || options->narrowed || options->out))
         st = lb_fail(err, LB_INVALID,
                      "--resume: the run's own cases and folder are used; "
                      "give none");

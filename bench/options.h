@@ -24,7 +24,8 @@ struct lb_options {
     const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
     const char *run;     /* the run that --export and --plot read */
     struct lb_selection selection; /* owned */
-    bool selected;                 /* an axis, --case, --cases or --where was given */
+    bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
+    bool narrowed;                 /* another axis, --impl or --where was given */
     const char *out;               /* folder; NULL: one is named by the time */
     const char *baseline;          /* impl[:variant]; NULL: chosen */
     const char **plugins;          /* [plugin_count], the array owned */
@@ -43,7 +44,7 @@ struct lb_options {
     uint64_t seed;
 };
 
-/* Reads argv. Without any selection, a sweep, list or plan is that of the quick grid.
+/* Reads argv. Where nothing gives sizes, a sweep, list or plan is that of the quick grid.
  * LB_INVALID: one line that names the flag, what is wrong and what is allowed. */
 enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *options,
                                 struct lb_error *err);

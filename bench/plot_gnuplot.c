@@ -109,13 +109,13 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     enum lb_status st = LB_OK;
     char words[4096], *line;
     int output = -1, status = 0;
-    pid_t child;
+    pid_t child = 0;
     char **arguments = make_arguments(folder, scripts, count);
     if (!arguments)
         return lb_fail(err, LB_OOM, "gnuplot: out of memory");
     LB_TRY(start(arguments, &child, &output, err));
     bool ended = listen_until(output, lb_now_ns() + time_limit_s * 1e9, words, sizeof(words));
-    if (!ended)
+    if (!ended && child > 0)
         kill(child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;

@@ -14,9 +14,9 @@ void lb_plot_note(struct lb_plot_job *job, const char *format, ...)
 {
     char *notes = job->report->notes;
     size_t used = strlen(notes), size = sizeof(job->report->notes);
-    va_list args;
     if (used > 0 && used + 1 < size)
         notes[used++] = '\n';
+    va_list args;
     va_start(args, format);
     vsnprintf(notes + used, size - used, format, args);
     va_end(args);

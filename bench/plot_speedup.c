@@ -65,13 +65,13 @@ static struct cell make_cell(const struct lb_point *point, const struct lb_point
     struct cell cell = {CELL_NO_ROW, NAN, "–"};
     if (!point)
         return cell;
-    if (lb_row_is_timed(point->row)) {
-        cell.state = base && lb_row_is_timed(base->row) ? CELL_SPEEDUP : CELL_NO_BASELINE;
-        snprintf(cell.text, sizeof(cell.text), "no base");
-        if (cell.state == CELL_SPEEDUP)
-            write_speedup(point->row, base->row, &cell);
+    if (lb_row_is_timed(point->row) && base && lb_row_is_timed(base->row)) {
+        cell.state = CELL_SPEEDUP;
+        write_speedup(point->row, base->row, &cell);
         return cell;
     }
+    if (lb_row_is_timed(point->row))
+        return (struct cell){CELL_NO_BASELINE, NAN, "no base"};
     bool failed = lb_verdict_is_failure(point->row->verdict);
     bool unsupported = point->row->verdict == LB_VERDICT_UNSUPPORTED;
     cell.state = failed ? CELL_FAILED : CELL_NOT_RUN;

@@ -21,6 +21,7 @@ struct page_view {
     struct panel *panels;      /* [panel_count] */
     size_t panel_count, found; /* panels drawn, and worth drawing */
     size_t columns;
+    int64_t *scratch; /* room for two numbers a point */
 };
 
 /* Time over T is in panels of B and H, and so on: rows first, then columns. */
@@ -68,10 +69,10 @@ static bool is_among(const struct page_view *view, size_t i, const int64_t *oute
 }
 
 /* Leaves out panels until there are few enough to read: fewer values of the longer side, evenly
- * chosen. values has room for twice the panels. */
-static void thin_panels(struct page_view *view, int64_t *values)
+ * chosen. */
+static void thin_panels(struct page_view *view)
 {
-    int64_t *outer = values, *inner = values + view->panel_count;
+    int64_t *outer = view->scratch, *inner = view->scratch + view->panel_count;
     size_t limits[2] = {panel_values(view, 0, SIZE_MAX, outer),
                         panel_values(view, 1, SIZE_MAX, inner)};
     size_t fitting = view->panel_count;
@@ -91,11 +92,11 @@ static void thin_panels(struct page_view *view, int64_t *values)
 }
 
 /* A whole grid keeps its shape; anything else is near a square. */
-static size_t choose_columns(const struct page_view *view, int64_t *values)
+static size_t choose_columns(const struct page_view *view)
 {
     size_t n = view->panel_count;
-    size_t outer = panel_values(view, 0, SIZE_MAX, values);
-    size_t inner = panel_values(view, 1, SIZE_MAX, values);
+    size_t outer = panel_values(view, 0, SIZE_MAX, view->scratch);
+    size_t inner = panel_values(view, 1, SIZE_MAX, view->scratch);
     if (outer * inner == n && outer > 1 && inner >= 2 && inner <= 4)
         return inner;
     return n <= 3 ? n : n == 4 ? 2 : n <= 9 ? 3 : 4;
@@ -103,12 +104,10 @@ static size_t choose_columns(const struct page_view *view, int64_t *values)
 
 static enum lb_status find_panels(struct page_view *view, size_t count, struct lb_error *err)
 {
-    int64_t *values = malloc(2 * (count + 1) * sizeof(*values));
+    view->scratch = malloc(2 * (count + 1) * sizeof(*view->scratch));
     view->panels = malloc((count + 1) * sizeof(*view->panels));
-    if (!view->panels || !values) {
-        free(values);
+    if (!view->panels || !view->scratch)
         return lb_fail(err, LB_OOM, "out of memory for a picture of %zu rows", count);
-    }
     for (size_t i = 0, end; i < count; i = end) {
         end = lb_points_end(view->points, count, i, LB_SHARE_PANEL);
         struct panel panel = {i, end - i};
@@ -116,9 +115,8 @@ static enum lb_status find_panels(struct page_view *view, size_t count, struct l
             view->panels[view->panel_count++] = panel;
     }
     view->found = view->panel_count;
-    thin_panels(view, values);
-    view->columns = choose_columns(view, values);
-    free(values);
+    thin_panels(view);
+    view->columns = choose_columns(view);
     return LB_OK;
 }
 
@@ -172,6 +170,24 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
         }
         fputs("'\n", page->script);
     }
+}
+
+/* The setting x_values: the sizes that get a label, or none where powers of two do. */
+static void write_x_values(struct lb_page *page, const struct page_view *view)
+{
+    int64_t *values = view->scratch;
+    size_t count = 0, powers = 0;
+    for (size_t p = 0; p < view->panel_count; p++)
+        for (size_t i = 0; i < view->panels[p].count; i++)
+            values[count++] = view->points[view->panels[p].first + i].x;
+    count = lb_distinct(values, count);
+    for (int64_t power = 1; power <= values[count - 1] && power < INT64_MAX / 2; power *= 2)
+        powers += power >= values[0];
+    count = powers < 3 && powers < count ? lb_thin(values, count, 4) : 0;
+    fputs("x_values = '", page->script);
+    for (size_t i = 0; i < count; i++)
+        fprintf(page->script, "%s%" PRId64, i ? " " : "", values[i]);
+    fputs("'\n", page->script);
 }
 
 /* The settings of both axes: what they span, and the unit of time that suits it. */
@@ -261,12 +277,13 @@ static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view
     lb_page_series(&page, &job->series);
     write_legend(&page, &job->series, view);
     write_ranges(&page, view);
+    write_x_values(&page, view);
     write_panels(&page, &job->series, view);
     st = lb_page_finish(job, &page, "time.gp", err);
 done:
     lb_page_close(&page);
     free(view->panels);
-    view->panels = NULL;
+    free(view->scratch);
     return st;
 }
 

@@ -171,7 +171,8 @@ static int exit_code_of(const struct lb_run *run)
     return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
-/* Runs what is left, closes the file, derives everything else from it. */
+/* Runs what is left, closes the file, derives everything else from it. Failures from here on are
+ * LB_FAILED: cases have run. */
 static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit_code,
                               struct lb_error *err)
 {
@@ -192,7 +193,7 @@ static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit
         fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", folder);
 done:
     lb_run_free(&run);
-    return st;
+    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
 }
 
 /* Google Benchmark's filter applied to the plan's cases, in place. */

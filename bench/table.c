@@ -97,6 +97,7 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
+/* best: the fastest of several. */
 static void print_times(FILE *out, const struct lb_row *row, double base, bool bold, bool best)
 {
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
@@ -110,6 +111,13 @@ static void print_times(FILE *out, const struct lb_row *row, double base, bool b
     fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s%s\n", bold && best ? "\033[1m" : "", label,
             median, spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "",
             row->warning, bold && best ? "\033[0m" : "");
+}
+
+/* Whether the next line is of the same problem and has a time. */
+static bool has_rival(const struct line *lines, size_t count, size_t i)
+{
+    return i + 1 < count && lines[i + 1].group == lines[i].group &&
+           lines[i + 1].row->verdict == LB_VERDICT_OK;
 }
 
 static void print_verdict(FILE *out, const struct lb_row *row)
@@ -157,7 +165,7 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
             fprintf(out, "\n%s\n", lines[i].problem);
         }
         if (lines[i].row->verdict == LB_VERDICT_OK)
-            print_times(out, lines[i].row, base, bold, first);
+            print_times(out, lines[i].row, base, bold, first && has_rival(lines, run->count, i));
         else
             print_verdict(out, lines[i].row);
     }

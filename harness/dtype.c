@@ -63,19 +63,23 @@ static uint16_t encode(struct small_float format, double value)
     return (uint16_t)(sign | (code < infinity ? (unsigned)code : infinity));
 }
 
+/* Decodes by way of f32, which holds every value of both formats: sign, exponent and fraction move
+ * to their places there, and a power of two makes up for the other bias. Subnormals come out right
+ * by themselves; infinity and NaN keep the largest exponent. No branches: loops of it vectorise. */
 static double decode(struct small_float format, uint16_t bits)
 {
+    int shift = 23 - format.significand_bits;
     int bias = (1 << (format.exponent_bits - 1)) - 1;
-    int exponent = bits >> format.significand_bits & ((1 << format.exponent_bits) - 1);
-    int fraction = bits & ((1 << format.significand_bits) - 1);
-    double sign = bits >> 15 ? -1.0 : 1.0;
-
-    if (exponent == (1 << format.exponent_bits) - 1)
-        return fraction ? (double)NAN : sign * (double)INFINITY;
-    if (exponent == 0)
-        return sign * ldexp(fraction, 1 - bias - format.significand_bits);
-    return sign * ldexp(fraction + (1 << format.significand_bits),
-                        exponent - bias - format.significand_bits);
+    uint32_t infinity = ((1U << format.exponent_bits) - 1) << format.significand_bits;
+    uint32_t size = bits & 0x7fffU;
+    uint32_t wide = size << shift | (size >= infinity ? 0x7f800000U : 0);
+    uint32_t sign = (uint32_t)(bits & 0x8000U) << 16;
+    uint32_t power = (uint32_t)(127 + 127 - bias) << 23; /* 2^(127 - bias) */
+    float value, factor;
+    wide |= sign;
+    memcpy(&value, &wide, sizeof(value));
+    memcpy(&factor, &power, sizeof(factor));
+    return (double)(value * factor);
 }
 
 uint16_t lb_f16_from_double(double value)

@@ -29,8 +29,9 @@ struct lb_results {
     struct lb_gradients gradients;
 };
 
-/* Outcome of a comparison. Errors are the largest over all tensors; NaN when a result is not
- * finite. norm: |result - oracle| / |oracle|, Euclidean, over a whole tensor. */
+/* Outcome of a comparison. Errors are the largest over all tensors, where each layer, direction and
+ * gate counts as a tensor; NaN when a result is not finite. rel: |result - oracle| over the
+ * tensor's largest |oracle|. norm: |result - oracle| / |oracle|, Euclidean, over a whole tensor. */
 struct lb_check {
     bool right;
     double err_max_abs, err_max_rel, err_norm;
@@ -43,6 +44,10 @@ struct lb_reference;       /* one problem's inputs and answers, for one batch si
 enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
                                          struct lb_error *err);
 void lb_reference_cache_destroy(struct lb_reference_cache *cache); /* accepts NULL */
+
+/* How many answers were computed, and how many were found in the cache instead. */
+void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *computed,
+                               size_t *reused);
 
 /* Draws the inputs, and runs the oracle unless the cache knows the answer already.
  * The pass matters only by whether it has a backward. LB_OOM when memory runs out. */

@@ -8,8 +8,9 @@ gap_down = 74
 left = 84
 top = 100
 rows = (panels + columns - 1) / columns
-width = left + columns * (columns_most * cell_width + gap_across)
-width = width < 640 ? 640 : width
+pitch = columns_most * cell_width + gap_across
+do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+width = larger(words_width, left + columns * pitch)
 height = top + rows * (rows_most * cell_height + gap_down) + 94
 bar = 330
 
@@ -35,7 +36,7 @@ do for [format in 'svg png'] {
     set boxwidth 1 absolute
 
     do for [panel = 1 : panels] {
-        x0 = left + column_of(panel) * (columns_most * cell_width + gap_across)
+        x0 = left + column_of(panel) * pitch
         y0 = top + row_of(panel) * (rows_most * cell_height + gap_down)
         set lmargin at screen across(x0)
         set rmargin at screen across(x0 + panel_columns[panel] * cell_width)

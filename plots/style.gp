@@ -18,20 +18,28 @@ set samples 2
 across(px) = px / real(width)
 down(px) = 1 - px / real(height)
 
-# The text of a panel's place: column and row from 0.
+# At least as wide as the words at the top; the factors are widths of a letter in pixels.
+larger(a, b) = a > b ? a : b
+words_width = 50 + int(larger(10.5 * strlen(heading), larger(7.0 * strlen(reading), 590)))
+
+# A panel's place: column and row from 0.
 column_of(panel) = (panel - 1) % columns
 row_of(panel) = (panel - 1) / columns
 
 # What is written above and below all panels; once a picture.
-heading_font = 'sans-serif:Bold,15'
 small_font = 'sans-serif,9'
 put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-set_svg = "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
+# gnuplot 5 writes a font's name into an SVG as it stands, ':Bold' too, which no reader understands:
+# there the weight goes in as an attribute of its own.
+svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+set_svg = "heading_font = svg_bold;" \
+        . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
         . "set output name.'.svg'"
-set_png = "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
+set_png = "heading_font = 'sans-serif:Bold,15';" \
+        . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
         . "set output name.'.png'"

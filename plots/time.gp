@@ -7,8 +7,7 @@ gap_down = 56
 left = 88
 top = 116 + 18 * (legend_rows - 1)
 rows = (panels + columns - 1) / columns
-width = left + columns * (panel_width + gap_across)
-width = width < 640 ? 640 : width
+width = larger(words_width, left + columns * (panel_width + gap_across))
 height = top + rows * (panel_height + gap_down) + 34
 
 # Both axes count in powers of two; at most about seven have a label.
@@ -37,12 +36,13 @@ do for [format in 'svg png'] {
     unset key
 
     set xtics () nomirror
-    if (exponent_high(x_high) > exponent_low(x_low)) {
+    if (words(x_values) == 0) {
         do for [e = exponent_low(x_low) : exponent_high(x_high) : step_of(x_low, x_high)] {
             set xtics add (power_label(e) 2.0 ** e)
         }
-    } else {
-        set xtics add (sprintf('%d', x_low) x_low, sprintf('%d', x_high) x_high)
+    }
+    do for [k = 1 : words(x_values)] {
+        set xtics add (word(x_values, k) real(word(x_values, k)))
     }
 
     do for [panel = 1 : panels] {

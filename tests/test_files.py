@@ -168,6 +168,7 @@ class Files(unittest.TestCase):
             words = " ".join(e.text or "" for e in root.iter() if e.tag.endswith("text"))
             self.assertIn("LSTM", words)
             self.assertIn("is better", words)
+            self.assertFalse([e for e in root.iter() if ":" in e.get("font-family", "")])
             self.assertIn("Made-up CPU & <no_such> 'thing'", words.replace("\u00a0", " "))
             self.assertEqual(script.with_suffix(".png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 

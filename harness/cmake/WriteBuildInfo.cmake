@@ -1,4 +1,5 @@
 # Writes build_info.h: what the environment record says of the build.
+cmake_minimum_required(VERSION 3.22)
 find_package(Git QUIET)
 set(commit "unknown")
 set(dirty 0)

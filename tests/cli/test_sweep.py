@@ -44,7 +44,7 @@ class Sweep(ProgramTest):
 
     def test_time_budget_skips_the_rest(self):
         rows, _ = self.sweep("-T", "2:60:+1", "-B", "1", "-H", "64", "--impl", "cpu_ref",
-                             "--case-time", "0.5", "--time-budget", "0.5")
+                             "--case-time", "0.5", "--time-budget", "0.1")
         verdicts = [row["verdict"] for row in rows.values()]
         self.assertEqual(len(verdicts), 59)
         self.assertIn("ok", verdicts)
@@ -177,7 +177,8 @@ class Workers(ProgramTest):
         self.assertIn("destroy", reason)
 
     def test_eating_memory_is_one_row(self):
-        verdict, reason = self.verdict_of("eat", "--memory", "1G", exit_code=0)
+        verdict, reason = self.verdict_of("eat", "--memory", "256M", "--call-limit", "60",
+                                          exit_code=0)
         self.assertEqual(verdict, "oom")
         self.assertIn("used", reason)
 

@@ -59,6 +59,7 @@ static enum lb_status eat(void *self, const struct lb_forward_io *io, struct lb_
         if (memory)
             memset(memory, 1, chunk);
     }
+    return LB_OK;
 }
 
 static enum lb_status fail(void *self, const struct lb_forward_io *io, struct lb_error *err)
