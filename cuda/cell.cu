@@ -5,8 +5,8 @@
 
 using namespace lb_cell;
 
-enum lb_status lb_cell_forward(enum lb_dtype dtype, const struct lb_cell_forward *cell,
-                               void *stream, struct lb_error *err)
+enum lb_status lb_cell_forward_step(enum lb_dtype dtype, const struct lb_cell_forward *cell,
+                                    void *stream, struct lb_error *err)
 {
     return with_type(dtype, [&](auto type) {
         return launch("cell_forward_kernel", cell_forward_kernel<decltype(type)>,
@@ -14,8 +14,8 @@ enum lb_status lb_cell_forward(enum lb_dtype dtype, const struct lb_cell_forward
     });
 }
 
-enum lb_status lb_cell_backward(enum lb_dtype dtype, const struct lb_cell_backward *cell,
-                                void *stream, struct lb_error *err)
+enum lb_status lb_cell_backward_step(enum lb_dtype dtype, const struct lb_cell_backward *cell,
+                                     void *stream, struct lb_error *err)
 {
     return with_type(dtype, [&](auto type) {
         return launch("cell_backward_kernel", cell_backward_kernel<decltype(type)>,

@@ -50,10 +50,10 @@ struct lb_cell_backward {
     void *dgates;   /* [B, 4H] T, zero past a row's end */
 };
 
-enum lb_status lb_cell_forward(enum lb_dtype dtype, const struct lb_cell_forward *cell,
-                               void *stream, struct lb_error *err);
-enum lb_status lb_cell_backward(enum lb_dtype dtype, const struct lb_cell_backward *cell,
-                                void *stream, struct lb_error *err);
+enum lb_status lb_cell_forward_step(enum lb_dtype dtype, const struct lb_cell_forward *cell,
+                                    void *stream, struct lb_error *err);
+enum lb_status lb_cell_backward_step(enum lb_dtype dtype, const struct lb_cell_backward *cell,
+                                     void *stream, struct lb_error *err);
 
 /* from [count] T -> to [count] R, and back with one rounding. */
 enum lb_status lb_cell_widen(enum lb_dtype dtype, void *to, const void *from, int64_t count,

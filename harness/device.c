@@ -51,8 +51,7 @@ enum lb_status lb_device_open(int ordinal, struct lb_error *err)
         current.status = lb_device()->open(ordinal, &current.info, &current.why);
         current.asked = true;
     }
-    return current.status == LB_OK ? LB_OK
-                                   : lb_fail(err, current.status, "%s", current.why.text);
+    return current.status == LB_OK ? LB_OK : lb_fail(err, current.status, "%s", current.why.text);
 }
 
 void lb_device_assume(const struct lb_device_info *info, const char *absent)

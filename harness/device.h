@@ -34,7 +34,7 @@ struct lb_device_api {
     void *(*stream)(void); /* cudaStream_t that all work goes to */
 
     enum lb_status (*allocate)(size_t bytes, void **out, struct lb_error *err); /* bytes > 0 */
-    void (*release)(void *memory);                                             /* accepts NULL */
+    void (*release)(void *memory);                                              /* accepts NULL */
     enum lb_status (*memory)(double *free_bytes, double *total_bytes, struct lb_error *err);
 
     /* The first two wait until the copy is done; fill only enqueues. */

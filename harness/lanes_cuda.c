@@ -41,13 +41,13 @@ static enum lb_status bind_handle(struct lb_lanes *lanes, int lane, struct lb_er
     if (!handles[lane]) {
         LB_TRY(check_blas(cublasCreate(&handles[lane]), "opening cuBLAS", err));
         /* Sums of f16 and bf16 products stay in f32; f32 products are not rounded to TF32. */
-        LB_TRY(check_blas(cublasSetMathMode(handles[lane],
-                                            CUBLAS_DEFAULT_MATH |
-                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                          "setting cuBLAS up", err));
+        LB_TRY(check_blas(
+            cublasSetMathMode(handles[lane], CUBLAS_DEFAULT_MATH |
+                                                 CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+            "setting cuBLAS up", err));
     }
-    LB_TRY(check_blas(cublasSetStream(handles[lane], lanes->streams[lane]), "setting cuBLAS up",
-                      err));
+    LB_TRY(
+        check_blas(cublasSetStream(handles[lane], lanes->streams[lane]), "setting cuBLAS up", err));
 done:
     return st;
 }
@@ -177,8 +177,10 @@ static cublasComputeType_t compute_type(enum lb_dtype in, enum lb_math math)
 enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_gemm *g,
                             struct lb_error *err)
 {
-    static const cudaDataType_t types[LB_DTYPE_COUNT] = {
-        [LB_F64] = CUDA_R_64F, [LB_F32] = CUDA_R_32F, [LB_F16] = CUDA_R_16F, [LB_BF16] = CUDA_R_16BF};
+    static const cudaDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDA_R_64F,
+                                                         [LB_F32] = CUDA_R_32F,
+                                                         [LB_F16] = CUDA_R_16F,
+                                                         [LB_BF16] = CUDA_R_16BF};
     const double one64 = 1, beta64 = g->accumulate ? 1 : 0;
     const float one32 = 1, beta32 = g->accumulate ? 1 : 0;
     bool wide = g->in == LB_F64;
@@ -186,11 +188,11 @@ enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_ge
     if (g->m == 0 || g->n == 0 || g->k == 0)
         return LB_OK;
     /* Row-major c = a b is, to a library that thinks in columns, c' = b' a'. */
-    return check_blas(
-        cublasGemmEx_64(handles[lane], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                        g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
-                        wide ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
-                        types[g->in], g->lda, wide ? (const void *)&beta64 : &beta32, g->c,
-                        types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
-        "a matrix product", err);
+    return check_blas(cublasGemmEx_64(handles[lane], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                      g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
+                                      wide ? (const void *)&one64 : &one32, g->b, types[g->in],
+                                      g->ldb, g->a, types[g->in], g->lda,
+                                      wide ? (const void *)&beta64 : &beta32, g->c, types[g->out],
+                                      g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
+                      "a matrix product", err);
 }
