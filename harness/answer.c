@@ -7,6 +7,7 @@
 
 #include "data.h"
 #include "faithful.h"
+#include "tolerance.h"
 #include "verify.h"
 
 static size_t entries_of(const struct lb_problem *p)
@@ -91,6 +92,7 @@ static enum lb_status make_arrays(struct lb_answer *answer, struct lb_error *err
         net->dc0 = take_doubles(answer, n.state, &failed);
         net->between = take_doubles(answer, n.between, &failed);
         answer->dw = take_doubles(answer, lb_gradient_offset(p, entries_of(p)), &failed);
+        answer->entry_sizes = take(answer, entries_of(p), sizeof(*answer->entry_sizes), &failed);
     }
     answer->deviations = take(answer, lb_piece_count(p), sizeof(*answer->deviations), &failed);
     return failed ? lb_fail(err, LB_OOM, "out of memory for the oracle") : LB_OK;
@@ -210,6 +212,8 @@ enum lb_status lb_answer_create(const struct lb_problem *problem, uint64_t seed,
     } else {
         give_back(answer, &answer->net.gates, n.gates);
     }
+    if (answer->dw)
+        lb_measure_entries(answer, answer->entry_sizes);
     LB_TRY(measure_faithful(answer, err));
     give_back(answer, &answer->net.weights, n.weights);
     *out = answer;
@@ -231,6 +235,7 @@ void lb_answer_destroy(struct lb_answer *answer)
         answer->weight_table,
         answer->batch_dw,
         answer->deviations,
+        answer->entry_sizes,
         net->weights,
         net->y,
         net->gates,

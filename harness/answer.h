@@ -12,6 +12,15 @@ struct lb_deviation {
     double sum_squares;   /* of result - right; NaN or infinite where a result is not finite */
     double right_max;     /* largest |right| */
     double right_squares; /* sum of right^2 */
+    size_t count;         /* elements */
+};
+
+/* Root mean squares over the steps that one layer and direction takes. */
+struct lb_entry_size {
+    double steps;     /* how many: sum of lengths */
+    double gradients; /* of the gradients of pre-activations */
+    double input;     /* of what the layer reads */
+    double state;     /* of h before the step */
 };
 
 struct lb_answer {
@@ -29,7 +38,8 @@ struct lb_answer {
     void *weight_storage;
     const void **weight_table;
 
-    struct lb_deviation *deviations; /* [lb_piece_count] of the faithful evaluation */
+    struct lb_deviation *deviations;   /* [lb_piece_count] of the faithful evaluation */
+    struct lb_entry_size *entry_sizes; /* [L*D]; NULL without a backward */
 
     /* Weight gradients of the batch that was asked for last. */
     double *batch_dw;

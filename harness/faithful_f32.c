@@ -44,11 +44,11 @@ static float operand(enum lb_math math, float v)
     }
 }
 
-/* How near the kink of relu a value may come before right implementations disagree on its side:
- * a few roundings of what it is the sum of. */
+/* How near the kink of relu a pre-activation may come before right implementations disagree on its
+ * side: a rounding of h, of which it is a sum. Wider would let real errors through. */
 static float kink(const struct lb_problem *p)
 {
-    return 8 * (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
+    return (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
 }
 
 /* relu, taken from the other side near the kink; 1e-30 stands for "0, with slope 1". */
@@ -64,15 +64,14 @@ static float sigmoid(float v)
     return 1 / (1 + expf(-v));
 }
 
-#define real            float
-#define LSTM            faithful
-#define SIGMOID(v)      sigmoid(v)
-#define TANH(v)         tanhf(v)
-#define RELU(net, v)    relu_or_not(&(net)->problem, v)
-#define SLOPE(net, c)   (relu_or_not(&(net)->problem, c) > 0 ? 1.0f : 0.0f)
-#define STORED(net, v)  stored((net)->problem.dtype, v)
-#define OPERAND(net, v) operand((net)->problem.math, v)
-#define DESCENDING      1
+#define real              float
+#define LSTM              faithful
+#define SIGMOID(v)        sigmoid(v)
+#define TANH(v)           tanhf(v)
+#define GATE_RELU(net, a) relu_or_not(&(net)->problem, a)
+#define STORED(net, v)    stored((net)->problem.dtype, v)
+#define OPERAND(net, v)   operand((net)->problem.math, v)
+#define DESCENDING        1
 #include "lstm_struct.inc"
 
 #include "lstm_body.inc"

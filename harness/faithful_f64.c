@@ -11,8 +11,8 @@ static double sigmoid(double v)
     return 0.5 + 0.5 * tanh(0.5 * v);
 }
 
-/* How near the kink of relu a value may come before right implementations disagree on its side. */
-static const double kink = 8 * 0x1p-53;
+/* How near the kink of relu a pre-activation may come before right implementations disagree. */
+static const double kink = 0x1p-53;
 
 /* relu, taken from the other side near the kink; 1e-300 stands for "0, with slope 1". */
 static double relu_or_not(double v)
@@ -22,15 +22,14 @@ static double relu_or_not(double v)
     return v > 0 ? 0 : 1e-300;
 }
 
-#define real            double
-#define LSTM            faithful
-#define SIGMOID(v)      sigmoid(v)
-#define TANH(v)         tanh(v)
-#define RELU(net, v)    relu_or_not(v)
-#define SLOPE(net, c)   (relu_or_not(c) > 0 ? 1 : 0)
-#define STORED(net, v)  (v)
-#define OPERAND(net, v) (v)
-#define DESCENDING      1
+#define real              double
+#define LSTM              faithful
+#define SIGMOID(v)        sigmoid(v)
+#define TANH(v)           tanh(v)
+#define GATE_RELU(net, a) relu_or_not(a)
+#define STORED(net, v)    (v)
+#define OPERAND(net, v)   (v)
+#define DESCENDING        1
 #include "lstm_struct.inc"
 
 #include "lstm_body.inc"

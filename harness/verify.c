@@ -5,10 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A result may be this many times as far from the oracle as the faithful evaluation is, in its
- * worst element and in norm, and in addition a few roundings of the tensor's size. README.md has
- * the measurements behind these numbers. */
-static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_roundings = 4;
+#include "tolerance.h"
 
 enum { GATES = 4, WEIGHT_PIECES = 4 * GATES, STATES = 2 };
 
@@ -30,7 +27,11 @@ static struct lb_piece row_piece(const struct lb_comparison *c, size_t index, bo
     const struct lb_problem *p = &c->answer->problem;
     const struct lb_oracle *net = &c->answer->net;
     size_t H = (size_t)p->hidden, T = (size_t)p->seq_len, rows = c->answer->rows;
-    struct lb_piece piece = {.gate = -1, .places = c->batch, .rows = rows, .class_of = c->class_of};
+    struct lb_piece piece = {.gate = -1,
+                             .gradient = gradient,
+                             .places = c->batch,
+                             .rows = rows,
+                             .class_of = c->class_of};
     if (index == 0) {
         size_t wide = (size_t)p->directions * H;
         piece.tensor = gradient ? "dx" : "y";
@@ -73,6 +74,7 @@ static struct lb_piece weight_piece(const struct lb_comparison *c, size_t index)
         .tensor = names[which],
         .entry = entry,
         .gate = (int)gate,
+        .gradient = true,
         .summed = true,
         .steps = 1,
         .places = 1,
@@ -127,7 +129,7 @@ static const double *right_row(const struct lb_piece *piece, size_t s, size_t b)
 
 struct lb_deviation lb_piece_measure(const struct lb_piece *piece, enum lb_dtype dtype)
 {
-    struct lb_deviation sum = {0};
+    struct lb_deviation sum = {.count = piece->steps * piece->places * piece->width};
     struct lanes lanes = {0};
     double block[BLOCK];
     size_t size = lb_dtype_size(dtype);
@@ -148,38 +150,6 @@ struct lb_deviation lb_piece_measure(const struct lb_piece *piece, enum lb_dtype
         sum.right_squares += lanes.right_squares[j];
     }
     return sum;
-}
-
-/* What a piece may be off by: in its worst element, and in Euclidean norm. */
-struct tolerance {
-    double max_abs, norm;
-};
-
-static struct tolerance tolerance_of(const struct lb_comparison *c, const struct lb_piece *piece,
-                                     const struct lb_deviation *faithful,
-                                     const struct lb_deviation *now)
-{
-    enum lb_dtype dtype = c->answer->problem.dtype;
-    double roundoff = lb_dtype_roundoff(dtype), size = sqrt(now->right_squares);
-    double worst = faithful->max_abs, norm = sqrt(faithful->sum_squares);
-    if (piece->summed) {
-        /* The faithful sum counts each row once; equal rows are rounded alike, so their errors add
-         * up. The sum itself goes over more terms here: a random walk of roundings. */
-        double terms = (double)c->batch * (double)c->answer->problem.seq_len;
-        int32_t times = 1;
-        for (size_t r = 0; c->counts && r < c->answer->rows; r++)
-            times = c->counts[r] > times ? c->counts[r] : times;
-        worst *= times;
-        norm *= times;
-        double walk = sqrt(terms) * (dtype == LB_F64 ? 0x1p-53 : 0x1p-24);
-        return (struct tolerance){
-            .max_abs = max_factor * worst + (max_roundings * roundoff + walk) * now->right_max,
-            .norm = norm_factor * norm + (norm_roundings * roundoff + walk) * size};
-    }
-    double relative = faithful->right_squares > 0 ? norm / sqrt(faithful->right_squares) : 0;
-    return (struct tolerance){.max_abs =
-                                  max_factor * worst + max_roundings * roundoff * now->right_max,
-                              .norm = (norm_factor * relative + norm_roundings * roundoff) * size};
 }
 
 /* An element of a piece: the first that is not finite, or else the one that is farthest off. */
@@ -234,7 +204,7 @@ static void name_element(const struct lb_comparison *c, const struct lb_piece *p
 
 /* Writes why a piece is wrong. */
 static void explain(const struct lb_comparison *c, const struct lb_piece *piece,
-                    const struct lb_deviation *now, const struct tolerance *allowed,
+                    const struct lb_deviation *now, const struct lb_tolerance *allowed,
                     struct lb_check *check)
 {
     struct culprit at = find_culprit(piece, c->answer->problem.dtype);
@@ -269,8 +239,8 @@ void lb_compare(const struct lb_comparison *comparison, struct lb_check *check)
     for (size_t i = 0; i < lb_piece_count(&p); i++) {
         struct lb_piece piece = lb_piece_at(comparison, i);
         struct lb_deviation now = lb_piece_measure(&piece, p.dtype);
-        struct tolerance allowed =
-            tolerance_of(comparison, &piece, &comparison->answer->deviations[i], &now);
+        struct lb_tolerance allowed =
+            lb_tolerance_of(comparison, &piece, &comparison->answer->deviations[i], &now);
         double error = isfinite(now.sum_squares) ? now.max_abs : (double)NAN;
         double norm = isfinite(now.sum_squares) ? sqrt(now.sum_squares) : (double)NAN;
         check->err_max_abs = larger(check->err_max_abs, error);

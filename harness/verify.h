@@ -10,6 +10,7 @@ struct lb_piece {
     const char *tensor; /* "y", "dw_ih", ... */
     size_t entry;       /* l*D + d; 0 where the tensor has no such index */
     int gate;           /* 0..3 of weight gradients, else -1 */
+    bool gradient;      /* a result of backward */
     bool summed;        /* over steps and rows: a weight gradient */
 
     /* result [steps, places, width] in the problem's dtype; place b of it is to be row class_of[b]
