@@ -25,11 +25,24 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_entr
     return lb_pool_probe(session->pool, entry, c, probe, why);
 }
 
+/* What there is, as comments above the cases. */
+static void print_implementations(const struct lb_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_entry *entry = &registry->entries[i];
+        printf("# %-16s %s%s\n", entry->name, entry->absent ? "absent: " : "", entry->summary);
+        for (size_t v = 0; entry->variants && entry->variants[v]; v++)
+            printf("#   %s:%s\n", entry->name, entry->variants[v]);
+    }
+}
+
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err)
 {
     double available = lb_host_available();
     const struct lb_entry *entry = NULL;
+    if (!session->options->sized)
+        print_implementations(session->registry);
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
         char id[LB_CASE_ID_SIZE];
@@ -96,7 +109,7 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
     if (isfinite(session->options->time_budget_s))
         seconds = fmin(seconds, session->options->time_budget_s);
     lb_format_clock(seconds, text);
-    printf("time      about %s (min:s), by flops and usual rates\n", text);
+    printf("time      about %s, by flops and usual rates\n", text);
     return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
 }
 
@@ -133,7 +146,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
                           struct lb_case c, const char *variant)
 {
     struct lb_error why;
-    struct lb_probe probe;
+    struct lb_probe probe = {0};
     char label[2 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);

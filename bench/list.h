@@ -4,7 +4,8 @@
 
 #include "sweep.h"
 
-/* A line a case: its text, and "ok" or why it can't run. */
+/* A line a case: its text, and "ok" or why it can't run. Where no sizes were asked for, comments
+ * above them list the implementations and their variants. */
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err);
 

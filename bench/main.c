@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(atol(argv[2]), atoi(argv[3]));
+        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (st == LB_OK)

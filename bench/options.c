@@ -286,7 +286,7 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
         return unknown_flag(text, err);
     if (!flag->argument)
         return equals ? lb_fail(err, LB_INVALID, "%s: it takes no value", flag->name)
-                      : apply(options, flag, NULL, err);
+                      : apply(options, flag, "", err);
     if (!equals && *i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     enum lb_status st = apply(options, flag, equals ? equals + 1 : argv[++*i], err);
@@ -320,6 +320,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
 {
     enum lb_status st = LB_OK;
     *options = (struct lb_options){
+        .argv = argv,
+        .argc = argc,
         .repetitions = 1,
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,

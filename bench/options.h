@@ -22,6 +22,8 @@ enum lb_command {
 /* Pointers lie in argv unless said otherwise. */
 struct lb_options {
     enum lb_command command;
+    char *const *argv; /* [argc] the whole command line, for the record */
+    int argc;
     const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
     const char *run;     /* the run that --export and --plot read */
     struct lb_selection selection; /* owned */

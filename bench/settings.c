@@ -25,6 +25,7 @@ static void free_strings(char **strings)
 
 void lb_settings_free(struct lb_settings *settings)
 {
+    free_strings(settings->command);
     free_strings(settings->plugins);
     free_strings(settings->benchmark);
     free(settings->baseline);
@@ -36,6 +37,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
 {
     enum lb_status st = LB_OK;
     *settings = (struct lb_settings){
+        .command_count = (size_t)options->argc,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
@@ -45,6 +47,8 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
     };
     if (options->baseline && !(settings->baseline = strdup(options->baseline)))
         return lb_fail(err, LB_OOM, "out of memory");
+    LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
+                        &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
     LB_TRY(copy_strings((const char *const *)options->benchmark, options->benchmark_count,
                         &settings->benchmark, err));

@@ -8,11 +8,13 @@
 #include "options.h"
 
 struct lb_settings {
+    char **command; /* [command_count] the command line, for the reader; owned, as all below */
+    size_t command_count;
     uint64_t seed;
     struct lb_sampler_options sampler;
     int repetitions;   /* blocks of samples a case */
     double loss_scale; /* of incoming gradients */
-    char *baseline;    /* NULL: chosen when the rows are known; owned, as all below */
+    char *baseline;    /* NULL: chosen when the rows are known */
     char **plugins;    /* [plugin_count] absolute paths */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
@@ -23,7 +25,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
                                         struct lb_settings *settings, struct lb_error *err);
 void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
 
-/* A new object for lb_run_create: environment, settings and the cases' texts. */
+/* A new object for lb_run_create: environment, command line, settings and the cases' texts. */
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count,
                                      const struct lb_library *libraries, json_t **header,

@@ -397,24 +397,36 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
                      "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes);
 }
 
+/* A worker whose row can't be read is not to be trusted with another case. */
+static enum lb_status give_up(struct lb_pool *pool, struct worker *worker,
+                              const struct lb_error *why, struct fault *fault)
+{
+    fault->verdict = LB_VERDICT_ERROR;
+    snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why->text);
+    end_worker(pool, worker);
+    return LB_FAILED;
+}
+
 /* Follows a running case from phase to phase until it says "done". *lost: the worker lives, but its
  * device is gone. */
 static enum lb_status follow(struct lb_pool *pool, struct worker *worker, const struct lb_job *job,
-                             struct lb_row *row, bool *lost, struct fault *fault,
-                             struct lb_error *err)
+                             struct lb_row *row, bool *lost, struct fault *fault)
 {
     char phase[32] = "start";
     enum lb_status st = LB_OK;
+    struct lb_error why;
     for (bool done = false; st == LB_OK && !done;) {
         json_t *message = NULL;
         st = await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
+        if (st != LB_OK)
+            break;
         const json_t *name = json_object_get(message, "phase");
         const json_t *result = json_object_get(message, "row");
         if (name)
             snprintf(phase, sizeof(phase), "%s", json_string_value(name));
-        else if (result)
-            st = lb_row_from_json(result, row, err);
-        else if (st == LB_OK)
+        else if (result && lb_row_from_json(result, row, &why) != LB_OK)
+            st = give_up(pool, worker, &why, fault);
+        else if (!result)
             done = true;
         *lost = json_is_true(json_object_get(message, "lost"));
         json_decref(message);
@@ -433,8 +445,8 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
     enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
         lb_channel_send(&worker->channel, run_request(job, pool->limits.memory_bytes), NULL);
-        st = follow(pool, worker, job, row, &lost, &fault, err);
-        if (lost)
+        st = follow(pool, worker, job, row, &lost, &fault);
+        if (st == LB_OK && lost)
             end_worker(pool, worker);
     }
     if (st == LB_FAILED && fault.reason[0]) {

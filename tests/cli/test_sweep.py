@@ -81,7 +81,9 @@ class Sweep(ProgramTest):
         out = self.path("benchmark.json")
         _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_format=json",
                              "--benchmark_out=" + out)
-        for text in (done.stdout, open(out, encoding="utf-8").read()):
+        with open(out, encoding="utf-8") as file:
+            written = file.read()
+        for text in (done.stdout, written):
             names = [row["name"] for row in json.loads(text)["benchmarks"]]
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
 
