@@ -43,12 +43,19 @@ static enum lb_status check(cudaError_t error, const char *what, struct lb_error
                    what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
 }
 
-/* "No device" has several forms: an old or missing driver, the stub library, no device at all. */
+/* "No device" has several forms, and the runtime's words for them mislead. */
 static enum lb_status absent(cudaError_t error, struct lb_error *err)
 {
+    const char *words = cudaGetErrorString(error);
     (void)cudaGetLastError();
-    return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", cudaGetErrorString(error),
-                   cudaGetErrorName(error), (int)error);
+    if (error == cudaErrorInsufficientDriver)
+        words = "no NVIDIA driver, or one too old for this runtime";
+    else if (error == cudaErrorStubLibrary)
+        words = "no NVIDIA driver, only the library's stub";
+    else if (error == cudaErrorNoDevice)
+        words = "the NVIDIA driver sees none";
+    return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", words, cudaGetErrorName(error),
+                   (int)error);
 }
 
 static void format_uuid(const cudaUUID_t *uuid, char text[48])

@@ -12,18 +12,18 @@
 
 enum { CHUNKS = 8 /* pieces of the wavefront: a layer starts when the one below did an eighth */ };
 
-int step_lane(const struct cuda_step *self, int64_t layer, int64_t direction)
+int lb_step_lane(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
 {
     int64_t index = self->problem->directions == 2 ? direction : layer;
     return (int)(index % lb_lanes_count(self->lanes));
 }
 
-size_t step_storage(const struct cuda_step *self, int64_t count)
+size_t lb_step_storage(const struct lb_cuda_step *self, int64_t count)
 {
     return (size_t)count * lb_dtype_size(self->problem->dtype);
 }
 
-size_t step_real(const struct cuda_step *self, int64_t count)
+size_t lb_step_real(const struct lb_cuda_step *self, int64_t count)
 {
     return (size_t)count * lb_dtype_size(self->real);
 }
@@ -43,7 +43,7 @@ static enum lb_status step_supports(const struct lb_problem *problem, const stru
 static enum lb_status step_create(void *state, const struct lb_problem *problem,
                                   const struct lb_place *place, struct lb_error *err)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     const struct lb_problem *p = problem;
     enum lb_status st = LB_OK;
     bool wavefront = p->directions == 1 && p->layers > 1;
@@ -70,60 +70,61 @@ struct step_carvers {
     struct lb_carver weights, gradients, reserve, workspace;
 };
 
-static void carve_forward(struct cuda_step *self, struct step_carvers *carvers)
+static void carve_forward(struct lb_cuda_step *self, struct step_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
     bool trains = lb_trains(p);
     struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
     int64_t state = p->batch * p->hidden, wide = p->batch * 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
-        struct step_entry *layer = &self->entries[l * p->directions];
+        struct lb_step_entry *layer = &self->entries[l * p->directions];
         void *y = l + 1 < p->layers
-                      ? lb_carve(keep, step_storage(self, p->seq_len * p->directions * state))
+                      ? lb_carve(keep, lb_step_storage(self, p->seq_len * p->directions * state))
                       : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct step_entry *e = &layer[d];
+            struct lb_step_entry *e = &layer[d];
             /* In inference, what comes later on the same lane takes the same place. */
             bool shares = !trains && l > 0 && p->directions == 2;
             int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
             e->y = y;
             e->gates =
-                shares ? self->entries[d].gates : lb_carve(keep, step_real(self, steps * wide));
-            e->h = lb_carve(keep, step_storage(self, (trains ? p->seq_len + 1 : 2) * state));
-            e->c = lb_carve(keep, step_real(self, (trains ? p->seq_len + 1 : 1) * state));
+                shares ? self->entries[d].gates : lb_carve(keep, lb_step_real(self, steps * wide));
+            e->h = lb_carve(keep, lb_step_storage(self, (trains ? p->seq_len + 1 : 2) * state));
+            e->c = lb_carve(keep, lb_step_real(self, (trains ? p->seq_len + 1 : 1) * state));
         }
     }
 }
 
-static void carve_backward(struct cuda_step *self, struct step_carvers *carvers)
+static void carve_backward(struct lb_cuda_step *self, struct step_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
     struct lb_carver *scratch = &carvers->workspace;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
-        void *dy = l + 1 < p->layers
-                       ? lb_carve(scratch, step_storage(self, p->seq_len * p->directions * state))
-                       : NULL;
+        void *dy =
+            l + 1 < p->layers
+                ? lb_carve(scratch, lb_step_storage(self, p->seq_len * p->directions * state))
+                : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct step_entry *e = &self->entries[l * p->directions + d];
+            struct lb_step_entry *e = &self->entries[l * p->directions + d];
             e->dy = dy;
-            e->dgates = lb_carve(scratch, step_storage(self, p->seq_len * p->batch * gates));
-            e->dh = lb_carve(scratch, step_real(self, state));
-            e->dc = lb_carve(scratch, step_real(self, state));
-            e->sums = lb_carve(scratch, step_real(self, LB_CELL_PARTS * gates));
+            e->dgates = lb_carve(scratch, lb_step_storage(self, p->seq_len * p->batch * gates));
+            e->dh = lb_carve(scratch, lb_step_real(self, state));
+            e->dc = lb_carve(scratch, lb_step_real(self, state));
+            e->sums = lb_carve(scratch, lb_step_real(self, LB_CELL_PARTS * gates));
         }
     }
 }
 
 /* With NULL bases this only counts. */
-static void carve(struct cuda_step *self, struct step_carvers *carvers)
+static void carve(struct lb_cuda_step *self, struct step_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
     size_t entries = (size_t)(p->layers * p->directions);
     char *weights = lb_carve(&carvers->weights, lb_packed_bytes(p, p->dtype));
     for (size_t i = 0; i < entries; i++) {
-        struct step_entry *e = &self->entries[i];
-        e->bias = lb_carve(&carvers->weights, step_real(self, 4 * p->hidden));
+        struct lb_step_entry *e = &self->entries[i];
+        e->bias = lb_carve(&carvers->weights, lb_step_real(self, 4 * p->hidden));
         if (!weights)
             continue;
         e->w_ih = weights + lb_packed_offset(p, p->dtype, i, LB_W_IH);
@@ -143,14 +144,14 @@ static void carve(struct cuda_step *self, struct step_carvers *carvers)
 }
 
 /* cuBLAS' scratch comes first in the workspace. */
-static void *carve_lanes(struct cuda_step *self, struct step_carvers *carvers)
+static void *carve_lanes(struct lb_cuda_step *self, struct step_carvers *carvers)
 {
     return lb_carve(&carvers->workspace, (size_t)lb_lanes_count(self->lanes) * LB_LANE_WORKSPACE);
 }
 
 static enum lb_status step_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     struct step_carvers carvers = {{0}, {0}, {0}, {0}};
     (void)err;
     carve_lanes(self, &carvers);
@@ -167,7 +168,7 @@ static enum lb_status step_sizes(void *state, struct lb_sizes *sizes, struct lb_
 static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers,
                                    const struct lb_weights *weights, struct lb_error *err)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
     struct step_carvers carvers = {.weights = {.base = buffers->weights},
@@ -199,20 +200,20 @@ done:
 static enum lb_status step_gradients(void *state, const struct lb_gradients *gradients,
                                      struct lb_error *err)
 {
-    const struct cuda_step *self = state;
+    const struct lb_cuda_step *self = state;
     return lb_packed_download(self->problem, &lb_device_space, self->problem->dtype,
                               self->gradients, gradients, err);
 }
 
 static const char *step_chosen(const void *state)
 {
-    const struct cuda_step *self = state;
+    const struct lb_cuda_step *self = state;
     return self->chosen;
 }
 
 static void step_destroy(void *state)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     lb_lanes_destroy(self->lanes);
     free(self->active);
     free(self->entries);
@@ -224,13 +225,13 @@ const struct lb_impl lb_impl_cuda_step = {
     .summary = "cuBLAS: one input product, one recurrent product and one fused cell a step",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE,
-    .state_size = sizeof(struct cuda_step),
+    .state_size = sizeof(struct lb_cuda_step),
     .supports = step_supports,
     .create = step_create,
     .sizes = step_sizes,
     .prepare = step_prepare,
-    .forward = step_forward,
-    .backward = step_backward,
+    .forward = lb_step_forward,
+    .backward = lb_step_backward,
     .gradients = step_gradients,
     .chosen = step_chosen,
     .destroy = step_destroy,

@@ -4,27 +4,27 @@
 #include "packing.h"
 
 /* Element index of tensors of R and T as addresses; indices count elements. */
-static char *real_at(const struct cuda_step *self, const void *base, int64_t index)
+static char *real_at(const struct lb_cuda_step *self, const void *base, int64_t index)
 {
-    return (char *)base + step_real(self, index);
+    return (char *)base + lb_step_real(self, index);
 }
 
-static char *storage_at(const struct cuda_step *self, const void *base, int64_t index)
+static char *storage_at(const struct lb_cuda_step *self, const void *base, int64_t index)
 {
-    return (char *)base + step_storage(self, index);
+    return (char *)base + lb_step_storage(self, index);
 }
 
 /* A product of two T matrices; sums in R, c of `out`. */
-static struct lb_gemm product(const struct cuda_step *self, enum lb_dtype out)
+static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
 {
     return (struct lb_gemm){.in = self->problem->dtype, .out = out, .math = self->problem->math};
 }
 
 /* One entry of one call. */
 struct walk {
-    struct cuda_step *self;
+    struct lb_cuda_step *self;
     const struct lb_problem *p;
-    struct step_entry *e;
+    struct lb_step_entry *e;
     int64_t layer, direction;
     int lane;
     void *stream;
@@ -33,11 +33,11 @@ struct walk {
     const void *dy; /* [T, B, D*H] T; NULL in forward */
 };
 
-static struct walk walk_make(struct cuda_step *self, int64_t layer, int64_t direction,
+static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t direction,
                              const void *x)
 {
     const struct lb_problem *p = self->problem;
-    int lane = step_lane(self, layer, direction);
+    int lane = lb_step_lane(self, layer, direction);
     return (struct walk){
         .self = self,
         .p = p,
@@ -84,7 +84,7 @@ static enum lb_status start_states(const struct walk *w, const struct lb_forward
     int64_t state = w->p->batch * w->p->hidden;
     int64_t from = (w->layer * w->p->directions + w->direction) * state;
     LB_TRY(lb_lane_copy(w->self->lanes, w->lane, storage_at(w->self, w->e->h, h_slot(w, 0) * state),
-                        storage_at(w->self, io->h0, from), step_storage(w->self, state), err));
+                        storage_at(w->self, io->h0, from), lb_step_storage(w->self, state), err));
     LB_TRY(lb_cell_widen(w->p->dtype, real_at(w->self, w->e->c, c_slot(w, 0) * state),
                          storage_at(w->self, io->c0, from), state, w->stream, err));
 done:
@@ -117,7 +117,7 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
                                    int64_t place, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct cuda_step *self = w->self;
+    struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, t = time_of(w, s);
     int64_t entry = w->layer * p->directions + w->direction;
@@ -162,7 +162,7 @@ done:
 }
 
 /* Steps first to first + steps - 1 of an entry, with the input product that they need. */
-static enum lb_status forward_chunk(struct cuda_step *self, const struct lb_forward_io *io,
+static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_forward_io *io,
                                     int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                     struct lb_error *err)
 {
@@ -184,9 +184,9 @@ done:
     return st;
 }
 
-enum lb_status step_forward(void *state, const struct lb_forward_io *io, struct lb_error *err)
+enum lb_status lb_step_forward(void *state, const struct lb_forward_io *io, struct lb_error *err)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
     LB_TRY(lb_lanes_fork(self->lanes, err));
@@ -197,8 +197,8 @@ enum lb_status step_forward(void *state, const struct lb_forward_io *io, struct 
                 LB_TRY(lb_lane_wait(self->lanes, 0, 1, err));
                 LB_TRY(lb_lane_wait(self->lanes, 1, 0, err));
             } else if (l > 0) {
-                LB_TRY(lb_lane_wait(self->lanes, step_lane(self, l, 0), step_lane(self, l - 1, 0),
-                                    err));
+                LB_TRY(lb_lane_wait(self->lanes, lb_step_lane(self, l, 0),
+                                    lb_step_lane(self, l - 1, 0), err));
             }
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(forward_chunk(self, io, l, d, first, steps, err));
@@ -229,7 +229,7 @@ done:
 static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct cuda_step *self = w->self;
+    struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden, t = time_of(w, s);
     int64_t dy_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
@@ -288,7 +288,7 @@ static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t fir
 }
 
 /* Steps first + steps - 1 down to first of an entry. */
-static enum lb_status backward_chunk(struct cuda_step *self, const struct lb_backward_io *io,
+static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                      int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                      struct lb_error *err)
 {
@@ -304,7 +304,7 @@ done:
 }
 
 /* What a layer's chunk gives to the layer below, or to dx. Both directions add up on lane 0. */
-static enum lb_status hand_down(struct cuda_step *self, const struct lb_backward_io *io,
+static enum lb_status hand_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                 int64_t layer, int64_t first, int64_t steps, struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
@@ -346,7 +346,7 @@ static enum lb_status finish_entry(const struct walk *w, const struct lb_backwar
                                    struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct cuda_step *self = w->self;
+    struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden;
     int64_t to = (w->layer * p->directions + w->direction) * state;
@@ -365,9 +365,9 @@ done:
     return st;
 }
 
-enum lb_status step_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
+enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
 {
-    struct cuda_step *self = state;
+    struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
@@ -376,8 +376,8 @@ enum lb_status step_backward(void *state, const struct lb_backward_io *io, struc
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = p->layers - 1; l >= 0; l--) {
             if (p->directions == 1 && l + 1 < p->layers)
-                LB_TRY(lb_lane_wait(self->lanes, step_lane(self, l, 0), step_lane(self, l + 1, 0),
-                                    err));
+                LB_TRY(lb_lane_wait(self->lanes, lb_step_lane(self, l, 0),
+                                    lb_step_lane(self, l + 1, 0), err));
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(backward_chunk(self, io, l, d, first, steps, err));
             LB_TRY(hand_down(self, io, l, first, steps, err));
