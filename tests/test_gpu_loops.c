@@ -13,8 +13,8 @@
 #include "case_run.h"
 #include "fake_gpu/fake_device.h"
 
-extern const struct lb_impl lb_impl_cuda_step;
-static const struct lb_impl *const impls[] = {&lb_impl_cuda_step};
+extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
+static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
 enum { IMPL_COUNT = sizeof(impls) / sizeof(impls[0]) };
 
 static struct lb_reference_cache *cache;

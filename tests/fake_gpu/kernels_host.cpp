@@ -31,3 +31,4 @@ enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count
 } // namespace lb_cell
 
 #include "../../cuda/cell.cu"
+#include "../../cuda/map.cu"
