@@ -185,6 +185,11 @@ void fake_device_install(enum fake_fault fault)
     lb_device_use(&fake_device);
 }
 
+void fake_device_break(enum fake_fault fault)
+{
+    fake.fault = fault;
+}
+
 const struct fake_counts *fake_device_counts(void)
 {
     return &fake.counts;

@@ -24,6 +24,9 @@ extern const struct lb_device_api fake_device;
 /* Puts the fake in the place of the device layer's table, whole, with the fault to come. */
 void fake_device_install(enum fake_fault fault);
 
+/* The same device goes on, with another fault to come. */
+void fake_device_break(enum fake_fault fault);
+
 const struct fake_counts *fake_device_counts(void);
 
 #endif
