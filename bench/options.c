@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare_cmd.h"
 #include "nearest.h"
 #include "share.h"
 
@@ -28,7 +29,11 @@ enum action {
     SEED,
     LOSS_SCALE,
     DEVICE,
-    DEVICE_MODEL
+    DEVICE_MODEL,
+    PROCESSES,
+    MARGIN,
+    STRICT,
+    FORMAT
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -49,6 +54,14 @@ static const struct flag {
     {"--explain", SUBJECT, LB_CMD_EXPLAIN, "a case"},
     {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
+    {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
+    {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
+    {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
+    {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
+    {"--margin", MARGIN, 0, "percent"},
+    {"--strict", STRICT, 0, NULL},
+    {"--format", FORMAT, 0, "table, markdown, junit or json"},
+    {"--processes", PROCESSES, 0, "a number"},
     {"--cases", CASES, 0, "a file of cases"},
     {"--out", OUT, 0, "a folder"},
     {"--quick", QUICK, 0, NULL},
@@ -159,6 +172,26 @@ static enum lb_status parse_device(const char *text, int *device, struct lb_erro
     return LB_OK;
 }
 
+static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
+{
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= 500))
+        return lb_fail(err, LB_INVALID, "--margin %s: must be a percentage above 0, up to 500",
+                       text);
+    *margin = percent / 100;
+    return LB_OK;
+}
+
+static enum lb_status parse_processes(const char *text, int *processes, struct lb_error *err)
+{
+    int64_t value;
+    if (lb_parse_int(text, strlen(text), 1, &value, NULL) != LB_OK || value > 1000)
+        return lb_fail(err, LB_INVALID, "--processes %s: allowed are 1 to 1000", text);
+    *processes = (int)value;
+    return LB_OK;
+}
+
 /* The path of --cases: as given, or that of a shipped file when there is no such path. */
 static enum lb_status take_cases(struct lb_options *options, const char *name, struct lb_error *err)
 {
@@ -266,6 +299,10 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
     case DEVICE: return parse_device(value, &options->device, err);
     case DEVICE_MODEL: options->device_model = value; return LB_OK;
+    case PROCESSES: return parse_processes(value, &options->processes, err);
+    case MARGIN: return parse_margin(value, &options->margin, err);
+    case STRICT: options->strict = true; return LB_OK;
+    case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
 }
@@ -302,7 +339,7 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
-                 options->command == LB_CMD_PLAN;
+                 options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
     enum lb_status st = LB_OK;
     bool taken;
     if (!plans || options->sized)
@@ -327,6 +364,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
         .loss_scale = 1,
+        .margin = 0.02,
+        .format = "table",
         .seed = 1,
     };
     for (int i = 1; i < argc; i++) {

@@ -130,12 +130,17 @@ static int end_worker(struct lb_pool *pool, struct worker *worker)
     return status;
 }
 
+void lb_pool_renew(struct lb_pool *pool)
+{
+    while (pool->workers)
+        end_worker(pool, pool->workers);
+}
+
 void lb_pool_destroy(struct lb_pool *pool)
 {
     if (!pool)
         return;
-    while (pool->workers)
-        end_worker(pool, pool->workers);
+    lb_pool_renew(pool);
     free(pool);
 }
 

@@ -25,6 +25,9 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
                               struct lb_error *err);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
+/* Ends all workers, so that whatever runs next runs in a fresh process. */
+void lb_pool_renew(struct lb_pool *pool);
+
 /* Loads the plug-in in a worker of its own and adds what it says of itself to the registry.
  * LB_INVALID when it can't be loaded, crashes or hangs while it is. */
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,

@@ -318,25 +318,6 @@ static enum lb_verdict verdict_of(enum lb_status st)
     }
 }
 
-/* A wrong or failed case has a verdict and no speed. */
-static void drop_speed(struct lb_row *row)
-{
-    struct lb_row bare = lb_row_make(&row->c);
-    free(row->samples_ns);
-    free(row->blocks);
-    row->samples_ns = NULL;
-    row->blocks = NULL;
-    row->samples = row->block_count = 0;
-    row->stop_reason = LB_STOP_NONE;
-    row->min_ns = bare.min_ns;
-    row->median_ns = bare.median_ns;
-    row->median_lo_ns = bare.median_lo_ns;
-    row->median_hi_ns = bare.median_hi_ns;
-    row->p5_ns = bare.p5_ns;
-    row->p95_ns = bare.p95_ns;
-    row->calls_per_sample = bare.calls_per_sample;
-}
-
 /* The least time that the device's measured ceilings allow; NaN without them. */
 static double floor_ns(const struct life *life)
 {
@@ -382,7 +363,7 @@ done:
                  err.text[0] ? err.text : "the implementation gave no reason");
     }
     if (row->verdict != LB_VERDICT_OK)
-        drop_speed(row);
+        lb_row_drop_samples(row);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_life(&life);

@@ -197,10 +197,15 @@ static void broken_rows_are_refused_by_key(void **state)
         {"samples_ns", "1"},
         {"samples_ns", "[1,2,\"3\",4,5,6]"},
         {"samples_ns", "[1,2,-3,4,5,6]"},
+        {"samples_ns", "[1,2,0,4,5,6]"},
         {"blocks", "[5]"},
         {"blocks", "[7]"},
         {"blocks", "[3,-1]"},
         {"blocks", "{}"},
+        {"processes", "[2]"},
+        {"processes", "[]"},
+        {"processes", "[1,-1]"},
+        {"processes", "1"},
     };
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
     for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
@@ -219,6 +224,49 @@ static void broken_rows_are_refused_by_key(void **state)
         assert_null(copy.samples_ns);
         json_decref(object);
     }
+    lb_row_free(&row);
+}
+
+/* Seven processes of two blocks: their medians are 10, 20, ... 70 in some order. */
+static void processes_are_units_and_give_the_median(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
+    static const double level[] = {30, 10, 70, 20, 60, 50, 40};
+    for (int i = 0; i < 7; i++) {
+        const double a[] = {level[i] - 1, level[i] + 1, level[i]}, b[] = {level[i], level[i] + 9};
+        if (i > 0)
+            assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, a, 3, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, b, i < 6 ? 2 : 0, NULL), LB_OK);
+    }
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    double medians[7];
+    assert_int_equal(lb_row_units(&copy), 7);
+    assert_int_equal(lb_row_unit_medians(&copy, medians, NULL), LB_OK);
+    for (int i = 0; i < 7; i++)
+        assert_true(medians[i] == level[i]);
+    assert_true(copy.median_ns == 40 && copy.median_lo_ns == 10 && copy.median_hi_ns == 70);
+    assert_true(fabs(copy.spread_between - 1.4826 * 20 / 40) < 1e-12);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void odd_samples_are_flagged(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 40);
+    assert_int_equal(row.flags, 0);
+    for (size_t i = 0; i < 40; i++)
+        row.samples_ns[i] = 1000 + (double)i + (i == 0 ? 900 : 0);
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "flags")),
+                        "slow_first drift autocorrelation");
+    assert_true(row.outliers_severe == 1 && row.outliers_mild == 0);
+    json_decref(object);
     lb_row_free(&row);
 }
 
@@ -246,6 +294,8 @@ int main(void)
         cmocka_unit_test(derived_numbers_are_computed_anew),
         cmocka_unit_test(broken_rows_are_refused_by_key),
         cmocka_unit_test(keys_to_come_are_read_over),
+        cmocka_unit_test(processes_are_units_and_give_the_median),
+        cmocka_unit_test(odd_samples_are_flagged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

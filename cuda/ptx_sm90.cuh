@@ -1,0 +1,202 @@
+/* ptx_sm90.cuh: the part of ptx.cuh that needs sm_90: clusters, mbarriers with transactions,
+ * asynchronous stores and bulk copies. Included by ptx.cuh alone, inside its namespace. */
+
+/* ---- Clusters: "mapa", "barrier.cluster", "ld", "st" ----------------------------------------- */
+
+/* Where the same variable lies in block `rank` of the cluster. */
+__device__ inline uint32_t map_shared_address(uint32_t address, unsigned rank)
+{
+    uint32_t mapped;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+    return mapped;
+}
+
+__device__ inline unsigned cluster_rank()
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+__device__ inline unsigned cluster_size()
+{
+    unsigned size;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    return size;
+}
+
+/* All threads of all blocks of the cluster; arrive releases, wait acquires. */
+__device__ inline void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+__device__ inline void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+__device__ inline float load_cluster(uint32_t from)
+{
+    float value;
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+    return value;
+}
+
+__device__ inline void store_cluster(uint32_t to, float value)
+{
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
+
+/* ---- mbarrier: "mbarrier.init", ".inval", ".arrive", ".expect_tx", ".try_wait" --------------- */
+
+/* A phase ends when `count` arrivals came and as many bytes as were expected. */
+__device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(count)
+                 : "memory");
+}
+
+__device__ inline void mbarrier_invalidate(uint64_t *barrier)
+{
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/* "membar / fence": makes this thread's mbarrier.init known to the cluster and the async proxy. */
+__device__ inline void fence_mbarrier_init()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Releases at scope cta: for waiters of this block. */
+__device__ inline void mbarrier_arrive(uint64_t *barrier)
+{
+    asm volatile(
+        "mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+        : "memory");
+}
+
+/* Releases at scope cluster, to a peer's object. */
+__device__ inline void mbarrier_arrive_cluster(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+                 : "memory");
+}
+
+__device__ inline void mbarrier_expect_bytes(uint64_t *barrier, unsigned bytes)
+{
+    asm volatile(
+        "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+}
+
+__device__ inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+/* Whether the phase of this parity is over; may suspend the thread for a while before it answers.
+ * Acquires at scope S: cta for arrivals of this block, cluster for those of peers. */
+template <scope S> __device__ inline bool mbarrier_try_wait(uint64_t *barrier, unsigned parity);
+
+#define LB_PTX_TRY_WAIT(SCOPE)                                                                  \
+    template <>                                                                                 \
+    __device__ inline bool mbarrier_try_wait<scope::SCOPE>(uint64_t * barrier, unsigned parity) \
+    {                                                                                           \
+        unsigned over;                                                                          \
+        asm volatile("{\n\t"                                                                    \
+                     ".reg .pred p;\n\t"                                                        \
+                     "mbarrier.try_wait.parity.acquire." #SCOPE                                 \
+                     ".shared::cta.b64 p, [%1], %2;\n\t"                                        \
+                     "selp.u32 %0, 1, 0, p;\n\t"                                                \
+                     "}"                                                                        \
+                     : "=r"(over)                                                               \
+                     : "r"(shared_address(barrier)), "r"(parity)                                \
+                     : "memory");                                                               \
+        return over != 0;                                                                       \
+    }
+LB_PTX_TRY_WAIT(cta)
+LB_PTX_TRY_WAIT(cluster)
+#undef LB_PTX_TRY_WAIT
+
+template <scope S> __device__ inline void mbarrier_wait(uint64_t *barrier, unsigned parity)
+{
+    while (!mbarrier_try_wait<S>(barrier, parity)) {
+    }
+}
+
+/* ---- Asynchronous stores: "st.async" --------------------------------------------------------- */
+
+/* To a peer's shared memory; once there, tells the peer's mbarrier its bytes. Weak: orders nothing
+ * but itself. */
+__device__ inline void store_async(uint32_t to, float value, uint32_t barrier)
+{
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(to),
+        "f"(value), "r"(barrier)
+        : "memory");
+}
+
+__device__ inline void store_async(uint32_t to, const float (&value)[4], uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
+                 : "memory");
+}
+
+/* ---- Bulk copies: "cp.async.bulk", "Async Proxy" --------------------------------------------- */
+
+/* Addresses and bytes are multiples of 16. These run in the async proxy: what threads wrote before
+ * must be followed by fence_proxy_async in this block. */
+__device__ inline void fence_proxy_async()
+{
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+/* Global to this block's shared memory; its mbarrier is told the bytes. */
+__device__ inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+/* This block's shared memory to a peer's; the peer's mbarrier is told the bytes. */
+__device__ inline void bulk_send(uint32_t to, const void *from, unsigned bytes, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to),
+                 "r"(shared_address(from)), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+/* This block's shared memory to global; waited for in groups, as copy_async is. */
+__device__ inline void bulk_store(void *to, const void *from, unsigned bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                 "r"(shared_address(from)), "r"(bytes)
+                 : "memory");
+}
+
+__device__ inline void bulk_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until all but the last `keep` groups are done; _read: until they have read their source. */
+template <int keep> __device__ inline void bulk_wait()
+{
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(keep) : "memory");
+}
+
+template <int keep> __device__ inline void bulk_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(keep) : "memory");
+}

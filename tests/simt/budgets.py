@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Holds every kernel to a checked-in row: registers, spills, shared memory, instructions.
+
+  budgets.py compile --nvcc NVCC --out DIR [--include DIR]... SOURCE.cu...
+  budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
+  budgets.py measure --reports DIR
+
+compile makes, for each source and architecture, PTX, the assembler's resource report and the
+machine code. check compares these with the table: a kernel without a row fails, and so does a row
+without a kernel. measure prints rows as they are now, for pasting.
+
+A table row: kernel, arch, threads a block, registers, spill bytes and static shared bytes at
+most, dynamic shared bytes as launched, then the PTX and the machine instructions it must contain,
+as prefixes separated by spaces. Machine code is looked at where a disassembler is given; it must
+then also be free of local-memory traffic.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import os
+import re
+import subprocess
+import sys
+
+ARCHES = ["sm_80", "sm_90a", "sm_100", "sm_120"]
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the most shared
+# memory a block may have. The assembler does not hold kernels to it on sm_90a.
+SHARED_LIMIT = {"sm_80": 163 << 10, "sm_90a": 227 << 10, "sm_100": 227 << 10, "sm_120": 99 << 10}
+REGISTER_FILE = 65536
+REGISTER_UNIT = 8  # registers a thread are handed out in eights
+
+COLUMNS = ["kernel", "arch", "threads", "registers", "spill_bytes", "static_shared",
+           "dynamic_shared", "ptx", "sass"]
+
+ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit("%s\n%s%s" % (" ".join(command), done.stdout, done.stderr))
+    return done.stdout + done.stderr
+
+
+def compile_one(options, source, arch):
+    stem = os.path.splitext(os.path.basename(source))[0]
+    base = os.path.join(options.out, "%s.%s" % (stem, arch))
+    includes = [word for path in options.include for word in ("-I", path)]
+    run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]
+        + includes)
+    report = run([options.nvcc, "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-o", base + ".cubin",
+                  base + ".ptx"])
+    with open(base + ".txt", "w") as file:
+        file.write(report)
+
+
+def compile_all(options):
+    os.makedirs(options.out, exist_ok=True)
+    for name in os.listdir(options.out):
+        if name.endswith((".ptx", ".txt", ".cubin")):
+            os.remove(os.path.join(options.out, name))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = [pool.submit(compile_one, options, s, a) for s in options.source for a in ARCHES]
+        for job in jobs:
+            job.result()
+
+
+def without_arguments(name):
+    """void f<(scope)1>(int, int (*)(int))  ->  f<(scope)1>"""
+    depth = 0
+    for i in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[i], 0)
+        if depth == 0 and name[i] == "(":
+            name = name[:i]
+            break
+    return name[5:] if name.startswith("void ") else name
+
+
+def demangle(names):
+    """{mangled: name without return type, arguments and the types of template values}"""
+    plain = run(["c++filt"], input="\n".join(names)).splitlines()
+    return {m: re.sub(r"\([\w:]+\)", "", without_arguments(p)) for m, p in zip(names, plain)}
+
+
+def ptx_bodies(text):
+    """{mangled: body} of the entry functions"""
+    bodies = {}
+    for part in re.split(r"\.entry\s+", text)[1:]:
+        name = re.match(r"[\w$]+", part).group(0)
+        bodies[name] = part[:part.find("\n}")]
+    return bodies
+
+
+def sass_bodies(disassembler, cubin):
+    text = run([disassembler, cubin])
+    parts = re.split(r"\.section\s+\.text\.(\S+?),", text)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def read_reports(folder, disassembler):
+    """[{kernel, arch, registers, ..., body, machine}]: all that was compiled"""
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".txt"):
+            continue
+        base = os.path.join(folder, name[:-4])
+        with open(base + ".txt") as report, open(base + ".ptx") as ptx:
+            text, bodies = report.read(), ptx_bodies(ptx.read())
+        machine = sass_bodies(disassembler, base + ".cubin") if disassembler else {}
+        parts = ENTRY.split(text)[1:]
+        short = demangle(parts[0::3]) if parts else {}
+        for mangled, arch, resources in zip(parts[0::3], parts[1::3], parts[2::3]):
+            spills, shared = SPILLS.search(resources), SHARED.search(resources)
+            found.append({
+                "kernel": short[mangled], "arch": arch,
+                "registers": int(USED.search(resources).group(1)),
+                "spill_bytes": int(spills.group(2)) + int(spills.group(3)) if spills else 0,
+                "static_shared": int(shared.group(1)) if shared else 0,
+                "ptx": bodies[mangled], "sass": machine.get(mangled)})
+    return found
+
+
+def has_instruction(body, wanted):
+    return re.search(r"(?<![\w.])" + re.escape(wanted), body) is not None
+
+
+def check_kernel(kernel, row, limit):
+    """Yields what is wrong with one compiled kernel."""
+    for column in ("registers", "spill_bytes", "static_shared"):
+        if kernel[column] > int(row[column]):
+            yield "%s %d, budget %s" % (column, kernel[column], row[column])
+    shared = kernel["static_shared"] + int(row["dynamic_shared"])
+    if shared > limit:
+        yield "%d bytes of shared memory a block, the architecture has %d" % (shared, limit)
+    rounded = -(-kernel["registers"] // REGISTER_UNIT) * REGISTER_UNIT
+    if rounded * int(row["threads"]) > REGISTER_FILE:
+        yield "%d registers times %s threads do not fit in the register file" % (
+            rounded, row["threads"])
+    for wanted in row["ptx"].split():
+        if not has_instruction(kernel["ptx"], wanted):
+            yield "no %s in its PTX" % wanted
+    if kernel["sass"] is None:
+        return
+    for wanted in row["sass"].split():
+        if not has_instruction(kernel["sass"], wanted):
+            yield "no %s in its machine code" % wanted
+    for local in ("LDL", "STL"):
+        if has_instruction(kernel["sass"], local):
+            yield "local-memory traffic (%s) in its machine code" % local
+
+
+def read_table(path):
+    with open(path, newline="") as file:
+        reader = csv.DictReader(file)
+        if reader.fieldnames != COLUMNS:
+            sys.exit("%s: the columns must be %s" % (path, ",".join(COLUMNS)))
+        return {(row["kernel"], row["arch"]): row for row in reader}
+
+
+def check(options):
+    table = read_table(options.table)
+    kernels = read_reports(options.reports, options.disassembler)
+    wrong = []
+    for kernel in kernels:
+        key = (kernel["kernel"], kernel["arch"])
+        name = "%s %s: " % key
+        row = table.pop(key, None)
+        if row is None:
+            wrong.append(name + "no row in the table")
+            continue
+        wrong += [name + what for what in check_kernel(kernel, row, SHARED_LIMIT[kernel["arch"]])]
+    wrong += ["%s %s: a row, but no kernel" % key for key in table]
+    for line in wrong:
+        print(line)
+    machine = "with" if options.disassembler else "without"
+    print("%d kernels checked, %s machine code, %d wrong" % (len(kernels), machine, len(wrong)))
+    return 1 if wrong or not kernels else 0
+
+
+def measure(options):
+    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for kernel in read_reports(options.reports, None):
+        writer.writerow(dict(kernel, threads=256, dynamic_shared=0, ptx="", sass=""))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("compile")
+    verb.add_argument("--nvcc", required=True)
+    verb.add_argument("--out", required=True)
+    verb.add_argument("--include", action="append", default=[])
+    verb.add_argument("source", nargs="+")
+    verb = verbs.add_parser("check")
+    verb.add_argument("--table", required=True)
+    verb.add_argument("--reports", required=True)
+    verb.add_argument("--disassembler")
+    verb = verbs.add_parser("measure")
+    verb.add_argument("--reports", required=True)
+    options = parser.parse_args()
+    if options.verb == "compile":
+        return compile_all(options) or 0
+    return check(options) if options.verb == "check" else measure(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+/* atomics.h: atomic functions, and the strong loads and stores of PTX.
+ *
+ * CUDA C++ Programming Guide, "Atomic Functions": relaxed, of device scope; _block and _system
+ * name others. PTX ISA, "ld", "st", "atom", "red" for the rest. */
+#ifndef LB_SIMT_ATOMICS_H
+#define LB_SIMT_ATOMICS_H
+
+#include "calls.h"
+
+namespace simt
+{
+
+template <class T> SIMT_RUNTIME T strong_load(const T *from, bool acquire, scope s, site at)
+{
+    strong_order order = {strong::load, acquire, false, s};
+    strong_begin(from, sizeof(T), order, at);
+    return *from;
+}
+
+template <class T> SIMT_RUNTIME void strong_store(T *to, T value, bool release, scope s, site at)
+{
+    strong_order order = {strong::store, false, release, s};
+    strong_begin(to, sizeof(T), order, at);
+    *to = value;
+    strong_end(to, order);
+}
+
+/* *place = change(*place); gives what was there. */
+template <class T, class Change>
+SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release, scope s, site at)
+{
+    strong_order order = {strong::update, acquire, release, s};
+    strong_begin(place, sizeof(T), order, at);
+    T before = *place;
+    *place = change(before);
+    strong_end(place, order);
+    return before;
+}
+
+} // namespace simt
+
+/* One CUDA atomic: name(place, value), with `was` the value found there. */
+#define SIMT_ATOMIC_OF(name, reach, result)                                                 \
+    template <class T> inline T name(T *place, T value, simt::site at = simt::site::here()) \
+    {                                                                                       \
+        auto change = [value](T was) { return static_cast<T>(result); };                    \
+        return simt::strong_update(place, change, false, false, simt::scope::reach, at);    \
+    }
+#define SIMT_ATOMIC(name, result)             \
+    SIMT_ATOMIC_OF(name, gpu, result)         \
+    SIMT_ATOMIC_OF(name##_block, cta, result) \
+    SIMT_ATOMIC_OF(name##_system, sys, result)
+
+SIMT_ATOMIC(atomicAdd, was + value)
+SIMT_ATOMIC(atomicSub, was - value)
+SIMT_ATOMIC(atomicMax, was < value ? value : was)
+SIMT_ATOMIC(atomicMin, value < was ? value : was)
+SIMT_ATOMIC(atomicOr, was | value)
+SIMT_ATOMIC(atomicAnd, was &value)
+SIMT_ATOMIC(atomicExch, ((void)was, value))
+SIMT_ATOMIC(atomicInc, was >= value ? T(0) : was + 1)
+
+#undef SIMT_ATOMIC
+#undef SIMT_ATOMIC_OF
+
+template <class T>
+inline T atomicCAS(T *place, T expected, T value, simt::site at = simt::site::here())
+{
+    auto change = [expected, value](T was) { return was == expected ? value : was; };
+    return simt::strong_update(place, change, false, false, simt::scope::gpu, at);
+}
+
+#endif

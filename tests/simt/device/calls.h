@@ -1,0 +1,97 @@
+/* calls.h: what device code on the host asks of the runtime. The headers beside this one wrap it
+ * in CUDA's names; kernels never call it. */
+#ifndef LB_SIMT_CALLS_H
+#define LB_SIMT_CALLS_H
+
+#include "../simt.h"
+
+namespace simt
+{
+
+constexpr unsigned warp_lanes = 32;
+
+/* Runtime code in a kernel's translation unit: not part of the kernel, so never checked. */
+#define SIMT_RUNTIME __attribute__((no_sanitize("thread"), noinline))
+
+/* The running CUDA thread, as far as device code may see it. */
+struct identity {
+    uint3 thread_index = {}, block_index = {};
+    unsigned lane = 0;
+};
+extern identity *self; /* nullptr outside kernels */
+extern dim3 grid_size, block_size;
+extern unsigned cluster_size;
+unsigned linear_block();
+unsigned linear_thread();
+
+void yield(site at); /* let others run: for clocks and naps, where nothing is read */
+[[noreturn]] void fail(site at, const char *text, ...) __attribute__((format(printf, 2, 3)));
+
+/* Scopes of PTX ISA, "Scope", by reach. */
+enum class scope { cta, cluster, gpu, sys };
+constexpr int scope_count = 4;
+
+/* Barriers. Named ones: PTX ISA, "barrier{.cta}"; count 0 means the whole block. */
+void block_barrier(unsigned id, unsigned count, bool waits, site at);
+void cluster_arrive(site at);
+void cluster_wait(site at);
+void cluster_barrier(site at);
+void grid_barrier(site at);
+
+/* Warp collectives: all lanes of mask bring an operand; the last to come may compute (finish),
+ * then all read all slots. Only __syncwarp orders memory. */
+struct alignas(16) lane_slot {
+    unsigned char bytes[64];
+};
+using warp_finish = void (*)(lane_slot *slots);
+lane_slot *warp_exchange(uint32_t mask, const void *operand, size_t bytes, const char *operation,
+                         bool orders_memory, warp_finish finish, site at);
+
+/* Strong accesses. begin checks, lets others run first, and acquires; end releases. The access
+ * itself happens in between and nothing else runs there. */
+enum class strong { load, store, update };
+struct strong_order {
+    strong kind;
+    bool acquire, release;
+    scope reach;
+};
+void strong_begin(const void *address, size_t bytes, strong_order order, site at);
+void strong_end(const void *address, strong_order order);
+void fence(scope s);
+void fence_proxy_async();
+
+/* Weak accesses that the compiler does not see as such: of wrappers, in the thread's name. */
+void weak_access(const void *address, size_t bytes, bool write, site at);
+
+/* Shared memory. */
+void *dynamic_shared();
+template <class T> T *dynamic_shared_array()
+{
+    return static_cast<T *>(dynamic_shared());
+}
+void *map_shared(const void *address, unsigned rank, site at);
+uint32_t shared_address(const void *address); /* the 32-bit address, all blocks */
+uint32_t map_shared_address(uint32_t address, unsigned rank, site at);
+void *pointer_of(uint32_t shared); /* usable until the next switch */
+
+/* Asynchronous copies; see async.cpp. */
+void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, site at);
+void copy_async_commit();
+void copy_async_wait(unsigned keep);
+void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier, site at);
+void bulk_copy(uint32_t shared_to, const void *from, size_t bytes, uint32_t barrier, site at);
+void bulk_copy_out(void *to, const void *from, size_t bytes, site at);
+void bulk_commit();
+void bulk_wait(unsigned keep, bool reads_only);
+
+/* mbarriers; see mbarrier.cpp. */
+void mbarrier_init(void *barrier, unsigned count, site at);
+void mbarrier_invalidate(void *barrier, site at);
+void mbarrier_fence_init();
+void mbarrier_expect(uint32_t barrier, unsigned bytes, site at);
+void mbarrier_arrive(uint32_t barrier, unsigned count, scope s, site at);
+bool mbarrier_test(const void *barrier, unsigned parity, scope s, site at);
+
+} // namespace simt
+
+#endif

@@ -1,0 +1,210 @@
+/* device.h: CUDA's device names for a kernel compiled for the host.
+ *
+ * Kernels get it through the cooperative_groups.h and simt_ptx.h beside it, which stand on the
+ * include path before CUDA's own. CUDA's headers themselves are used as they are: they declare
+ * the vector types and the conversions of half and bfloat16 for the host too. */
+#ifndef LB_SIMT_DEVICE_H
+#define LB_SIMT_DEVICE_H
+
+#include <cstddef>
+
+#ifdef __SANITIZE_THREAD__
+/* The instrumentation does not announce these calls, so they go to the runtime by name. */
+extern "C" {
+void *memcpy(void *to, const void *from, size_t n) noexcept __asm__("simt_memcpy");
+void *memmove(void *to, const void *from, size_t n) noexcept __asm__("simt_memmove");
+void *memset(void *to, int value, size_t n) noexcept __asm__("simt_memset");
+}
+#endif
+
+#include <cuda_runtime.h>
+
+#include "calls.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+/* Static __shared__ variables are the program's thread-local segment: see runtime/memory.cpp. A
+ * section of their own will not do, since GCC ignores it for statics of templates; and without
+ * __constinit GCC guards what has a constructor there, be it empty. Clang only lints this. */
+#ifdef __clang__
+#define __constinit
+#endif
+#undef __shared__
+#define __shared__ static thread_local __attribute__((used)) __constinit
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __cluster_dims__
+#define __cluster_dims__(...)
+
+#define threadIdx (::simt::self->thread_index)
+#define blockIdx  (::simt::self->block_index)
+#define blockDim  (::simt::block_size)
+#define gridDim   (::simt::grid_size)
+static constexpr int warpSize = 32;
+
+/* Barriers and fences. CUDA C++ Programming Guide, "Memory Fence Functions", "Synchronization
+ * Functions". */
+
+inline void __syncthreads(simt::site at = simt::site::here())
+{
+    simt::block_barrier(0, 0, true, at);
+}
+
+inline void __syncwarp(uint32_t mask = ~0u, simt::site at = simt::site::here())
+{
+    simt::warp_exchange(mask, nullptr, 0, "__syncwarp", true, nullptr, at);
+}
+
+inline void __threadfence_block()
+{
+    simt::fence(simt::scope::cta);
+}
+
+inline void __threadfence()
+{
+    simt::fence(simt::scope::gpu);
+}
+
+inline void __threadfence_system()
+{
+    simt::fence(simt::scope::sys);
+}
+
+inline void __nanosleep(unsigned, simt::site at = simt::site::here())
+{
+    simt::yield(at);
+}
+
+inline long long clock64(simt::site at = simt::site::here())
+{
+    static long long ticks;
+    simt::yield(at);
+    return ++ticks;
+}
+
+[[noreturn]] inline void __trap(simt::site at = simt::site::here())
+{
+    simt::fail(at, "__trap");
+}
+
+/* Cached loads and stores: plain ones, here. */
+
+template <class T> inline T __ldg(const T *from)
+{
+    return *from;
+}
+
+template <class T> inline T __ldcg(const T *from)
+{
+    return *from;
+}
+
+template <class T> inline T __ldcs(const T *from)
+{
+    return *from;
+}
+
+template <class T> inline void __stcg(T *to, T value)
+{
+    *to = value;
+}
+
+template <class T> inline void __stcs(T *to, T value)
+{
+    *to = value;
+}
+
+/* Arithmetic. The fast forms are approximate on the device and exact here: a test against a
+ * reference must allow for the device's error, which the CUDA C++ Programming Guide lists under
+ * "Mathematical Functions: Intrinsic Functions". */
+
+inline float __expf(float x)
+{
+    return expf(x);
+}
+
+inline float __logf(float x)
+{
+    return logf(x);
+}
+
+inline float __fdividef(float a, float b)
+{
+    return a / b;
+}
+
+inline float __frcp_rn(float a)
+{
+    return 1.0f / a;
+}
+
+inline float __fmaf_rn(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+
+inline float rsqrtf(float x)
+{
+    return 1.0f / sqrtf(x);
+}
+
+inline int __popc(uint32_t x)
+{
+    return __builtin_popcount(x);
+}
+
+inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
+}
+
+inline int __clz(int x)
+{
+    return x ? __builtin_clz(static_cast<unsigned>(x)) : 32;
+}
+
+template <class To, class From> inline To simt_bits(From from)
+{
+    static_assert(sizeof(To) == sizeof(From), "a reinterpretation keeps the size");
+    To to;
+    __builtin_memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+inline float __int_as_float(int x)
+{
+    return simt_bits<float>(x);
+}
+
+inline int __float_as_int(float x)
+{
+    return simt_bits<int>(x);
+}
+
+inline float __uint_as_float(unsigned x)
+{
+    return simt_bits<float>(x);
+}
+
+inline unsigned __float_as_uint(float x)
+{
+    return simt_bits<unsigned>(x);
+}
+
+template <class T> inline T min(T a, T b)
+{
+    return b < a ? b : a;
+}
+
+template <class T> inline T max(T a, T b)
+{
+    return a < b ? b : a;
+}
+
+#include "atomics.h"
+#include "half.h"
+#include "warp.h"
+
+#endif

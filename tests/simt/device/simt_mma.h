@@ -1,0 +1,178 @@
+/* simt_mma.h: ldmatrix and mma.sync on the host. PTX ISA, "Warp Level Matrix Instructions".
+ *
+ * The last lane to come does the work of the warp. Sums are exact products added in double and
+ * rounded once: the device adds with fewer bits, in an order that the manual leaves open, so
+ * results agree to a few units in the last place of the largest term, not to the bit. */
+#ifndef LB_SIMT_MMA_H
+#define LB_SIMT_MMA_H
+
+#include "calls.h"
+#include "half.h"
+
+#include <cstdint>
+
+namespace simt
+{
+
+struct mma_operands {
+    uint32_t a[4], b[2];
+    float c[4];
+};
+
+/* How two 16-bit values, or one of 32 bits, lie in a register. */
+struct f16_pair {
+    static constexpr int values = 2;
+    static double value(uint32_t bits, int i)
+    {
+        return __half2float(__ushort_as_half(static_cast<uint16_t>(bits >> (16 * i))));
+    }
+};
+
+struct bf16_pair {
+    static constexpr int values = 2;
+    static double value(uint32_t bits, int i)
+    {
+        return __bfloat162float(__ushort_as_bfloat16(static_cast<uint16_t>(bits >> (16 * i))));
+    }
+};
+
+struct tf32 {
+    static constexpr int values = 1;
+    /* The unit reads 19 of 32 bits: what to_tf32 has not rounded is cut off. */
+    static double value(uint32_t bits, int)
+    {
+        bits &= 0xffffe000u;
+        float f;
+        __builtin_memcpy(&f, &bits, sizeof f);
+        return f;
+    }
+};
+
+/* Operand registers of the warp to matrices, product, and back: fragment layouts as in ptx.cuh. A
+ * register holds `values` neighbours; K = 8 * values. */
+template <class Format> SIMT_RUNTIME void finish_mma(lane_slot *slots)
+{
+    constexpr int values = Format::values, depth = 8 * values;
+    static double a[16][16], b[16][8];
+    for (int lane = 0; lane < static_cast<int>(warp_lanes); lane++) {
+        mma_operands in;
+        __builtin_memcpy(&in, slots[lane].bytes, sizeof in);
+        int g = lane / 4, t = lane % 4 * values;
+        for (int i = 0; i < values; i++) {
+            for (int r = 0; r < 4; r++)
+                a[g + r % 2 * 8][t + r / 2 * 4 * values + i] = Format::value(in.a[r], i);
+            for (int r = 0; r < 2; r++)
+                b[t + r * 4 * values + i][g] = Format::value(in.b[r], i);
+        }
+    }
+    for (int lane = 0; lane < static_cast<int>(warp_lanes); lane++) {
+        mma_operands in;
+        __builtin_memcpy(&in, slots[lane].bytes, sizeof in);
+        float d[4];
+        for (int i = 0; i < 4; i++) {
+            int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+            double sum = 0;
+            for (int k = 0; k < depth; k++)
+                sum += a[row][k] * b[k][column];
+            d[i] = static_cast<float>(sum + static_cast<double>(in.c[i]));
+        }
+        __builtin_memcpy(slots[lane].bytes, d, sizeof d);
+    }
+}
+
+template <class Format>
+SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                      const float (&c)[4], const char *name, site at)
+{
+    mma_operands in;
+    __builtin_memcpy(in.a, a, sizeof in.a);
+    __builtin_memcpy(in.b, b, sizeof in.b);
+    __builtin_memcpy(in.c, c, sizeof in.c);
+    lane_slot *slots = warp_exchange(~0u, &in, sizeof in, name, false, finish_mma<Format>, at);
+    __builtin_memcpy(d, slots[self->lane].bytes, sizeof d);
+}
+
+/* Lane 8i + r brings the address of row r of matrix i. */
+template <int count, bool transposed> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
+{
+    uint16_t matrix[count][8][8];
+    for (int row = 0; row < 8 * count; row++) {
+        const void *address;
+        __builtin_memcpy(&address, slots[row].bytes, sizeof address);
+        __builtin_memcpy(matrix[row / 8][row % 8], address, sizeof matrix[0][0]);
+    }
+    for (int lane = 0; lane < static_cast<int>(warp_lanes); lane++) {
+        uint32_t to[count];
+        for (int m = 0; m < count; m++) {
+            int i = lane / 4, j = lane % 4 * 2;
+            uint16_t low = transposed ? matrix[m][j][i] : matrix[m][i][j];
+            uint16_t high = transposed ? matrix[m][j + 1][i] : matrix[m][i][j + 1];
+            to[m] = uint32_t{high} << 16 | low;
+        }
+        __builtin_memcpy(slots[lane].bytes, to, sizeof to);
+    }
+}
+
+template <int count, bool transposed>
+SIMT_RUNTIME void load_matrices(uint32_t (&to)[count], const void *row, const char *name, site at)
+{
+    constexpr uintptr_t row_bytes = 16;
+    if (self->lane < 8 * count) { /* the others' addresses are not looked at */
+        if (reinterpret_cast<uintptr_t>(row) % row_bytes)
+            fail(at, "%s: a row is not aligned to 16 bytes", name);
+        weak_access(row, row_bytes, false, at);
+    }
+    lane_slot *slots =
+        warp_exchange(~0u, &row, sizeof row, name, false, finish_ldmatrix<count, transposed>, at);
+    __builtin_memcpy(to, slots[self->lane].bytes, sizeof to);
+}
+
+} // namespace simt
+
+namespace lb_ptx
+{
+
+inline void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                    const float (&c)[4], simt::site at = simt::site::here())
+{
+    simt::mma<simt::f16_pair>(d, a, b, c, "mma f16", at);
+}
+
+inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     const float (&c)[4], simt::site at = simt::site::here())
+{
+    simt::mma<simt::bf16_pair>(d, a, b, c, "mma bf16", at);
+}
+
+inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     const float (&c)[4], simt::site at = simt::site::here())
+{
+    simt::mma<simt::tf32>(d, a, b, c, "mma tf32", at);
+}
+
+/* To nearest, ties away from zero: half a unit is added to the magnitude. Infinities and NaN
+ * stay. */
+SIMT_RUNTIME inline uint32_t to_tf32(float x)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+    return (finite ? bits + 0x1000u : bits) & 0xffffe000u;
+}
+
+template <int count>
+inline void ldmatrix(uint32_t (&to)[count], const void *row, simt::site at = simt::site::here())
+{
+    simt::load_matrices<count, false>(to, row, "ldmatrix", at);
+}
+
+template <int count>
+inline void ldmatrix_transposed(uint32_t (&to)[count], const void *row,
+                                simt::site at = simt::site::here())
+{
+    simt::load_matrices<count, true>(to, row, "ldmatrix transposed", at);
+}
+
+} // namespace lb_ptx
+
+#endif

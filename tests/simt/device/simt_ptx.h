@@ -1,0 +1,245 @@
+/* simt_ptx.h: the host twins of cuda/ptx.cuh, under the same names. What each does is said there;
+ * here stands only what the host needs on top. */
+#ifndef LB_SIMT_PTX_H
+#define LB_SIMT_PTX_H
+
+#include "device.h"
+#include "simt_mma.h"
+
+/* 128 bytes of alignment, as on the device. */
+#define LB_DYNAMIC_SHARED(type, name) type *name = ::simt::dynamic_shared_array<type>()
+
+namespace lb_ptx
+{
+
+using simt::scope;
+using simt::site;
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+template <scope S> inline void fence_acq_rel()
+{
+    simt::fence(S);
+}
+
+template <scope S, class T> inline T load_relaxed(const T *from, site at = site::here())
+{
+    return simt::strong_load(from, false, S, at);
+}
+
+template <scope S, class T> inline T load_acquire(const T *from, site at = site::here())
+{
+    return simt::strong_load(from, true, S, at);
+}
+
+template <scope S, class T> inline void store_relaxed(T *to, T value, site at = site::here())
+{
+    simt::strong_store(to, value, false, S, at);
+}
+
+template <scope S, class T> inline void store_release(T *to, T value, site at = site::here())
+{
+    simt::strong_store(to, value, true, S, at);
+}
+
+template <scope S, class T> inline void reduce_add_release(T *to, T value, site at = site::here())
+{
+    auto add = [value](T was) { return was + value; };
+    simt::strong_update(to, add, false, true, S, at);
+}
+
+template <scope S, class T> inline T atomic_add_acq_rel(T *to, T value, site at = site::here())
+{
+    auto add = [value](T was) { return was + value; };
+    return simt::strong_update(to, add, true, true, S, at);
+}
+
+/* ---- Barriers -------------------------------------------------------------------------------- */
+
+inline void barrier_sync(unsigned id, unsigned count, site at = site::here())
+{
+    simt::block_barrier(id, count, true, at);
+}
+
+inline void barrier_arrive(unsigned id, unsigned count, site at = site::here())
+{
+    simt::block_barrier(id, count, false, at);
+}
+
+/* ---- Arithmetic ------------------------------------------------------------------------------ */
+
+inline float tanh_approx(float x)
+{
+    return std::tanh(x);
+}
+
+/* ---- Shared memory --------------------------------------------------------------------------- */
+
+inline uint32_t shared_address(const void *address)
+{
+    return simt::shared_address(address);
+}
+
+template <int bytes>
+inline void copy_async(void *to, const void *from, unsigned from_bytes = bytes,
+                       site at = site::here())
+{
+    static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async moves 4, 8 or 16 bytes");
+    simt::copy_async(to, from, from_bytes, bytes - from_bytes, at);
+}
+
+inline void copy_async_commit()
+{
+    simt::copy_async_commit();
+}
+
+template <int keep> inline void copy_async_wait()
+{
+    simt::copy_async_wait(keep);
+}
+
+/* ---- Clusters -------------------------------------------------------------------------------- */
+
+inline uint32_t map_shared_address(uint32_t address, unsigned rank, site at = site::here())
+{
+    return simt::map_shared_address(address, rank, at);
+}
+
+inline unsigned cluster_rank()
+{
+    return simt::linear_block() % simt::cluster_size;
+}
+
+inline unsigned cluster_size()
+{
+    return simt::cluster_size;
+}
+
+inline void cluster_arrive(site at = site::here())
+{
+    simt::cluster_arrive(at);
+}
+
+inline void cluster_wait(site at = site::here())
+{
+    simt::cluster_wait(at);
+}
+
+SIMT_RUNTIME inline float load_cluster(uint32_t from, site at = site::here())
+{
+    float *place = static_cast<float *>(simt::pointer_of(from));
+    simt::weak_access(place, sizeof *place, false, at);
+    return *place;
+}
+
+SIMT_RUNTIME inline void store_cluster(uint32_t to, float value, site at = site::here())
+{
+    float *place = static_cast<float *>(simt::pointer_of(to));
+    simt::weak_access(place, sizeof *place, true, at);
+    *place = value;
+}
+
+/* ---- mbarrier -------------------------------------------------------------------------------- */
+
+inline void mbarrier_init(uint64_t *barrier, unsigned count, site at = site::here())
+{
+    simt::mbarrier_init(barrier, count, at);
+}
+
+inline void mbarrier_invalidate(uint64_t *barrier, site at = site::here())
+{
+    simt::mbarrier_invalidate(barrier, at);
+}
+
+inline void fence_mbarrier_init()
+{
+    simt::mbarrier_fence_init();
+}
+
+inline void mbarrier_arrive(uint64_t *barrier, site at = site::here())
+{
+    simt::mbarrier_arrive(shared_address(barrier), 1, scope::cta, at);
+}
+
+inline void mbarrier_arrive_cluster(uint32_t barrier, site at = site::here())
+{
+    simt::mbarrier_arrive(barrier, 1, scope::cluster, at);
+}
+
+inline void mbarrier_expect_bytes(uint64_t *barrier, unsigned bytes, site at = site::here())
+{
+    simt::mbarrier_expect(shared_address(barrier), bytes, at);
+}
+
+inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes, site at = site::here())
+{
+    simt::mbarrier_expect(shared_address(barrier), bytes, at);
+    simt::mbarrier_arrive(shared_address(barrier), 1, scope::cta, at);
+}
+
+template <scope S>
+inline bool mbarrier_try_wait(uint64_t *barrier, unsigned parity, site at = site::here())
+{
+    return simt::mbarrier_test(barrier, parity, S, at);
+}
+
+template <scope S>
+inline void mbarrier_wait(uint64_t *barrier, unsigned parity, site at = site::here())
+{
+    while (!mbarrier_try_wait<S>(barrier, parity, at)) {
+    }
+}
+
+/* ---- Asynchronous stores and bulk copies ----------------------------------------------------- */
+
+inline void store_async(uint32_t to, float value, uint32_t barrier, site at = site::here())
+{
+    simt::store_async(to, &value, sizeof value, barrier, at);
+}
+
+inline void store_async(uint32_t to, const float (&value)[4], uint32_t barrier,
+                        site at = site::here())
+{
+    simt::store_async(to, value, sizeof value, barrier, at);
+}
+
+inline void fence_proxy_async()
+{
+    simt::fence_proxy_async();
+}
+
+inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barrier,
+                      site at = site::here())
+{
+    simt::bulk_copy(shared_address(to), from, bytes, shared_address(barrier), at);
+}
+
+inline void bulk_send(uint32_t to, const void *from, unsigned bytes, uint32_t barrier,
+                      site at = site::here())
+{
+    simt::bulk_copy(to, from, bytes, barrier, at);
+}
+
+inline void bulk_store(void *to, const void *from, unsigned bytes, site at = site::here())
+{
+    simt::bulk_copy_out(to, from, bytes, at);
+}
+
+inline void bulk_commit()
+{
+    simt::bulk_commit();
+}
+
+template <int keep> inline void bulk_wait()
+{
+    simt::bulk_wait(keep, false);
+}
+
+template <int keep> inline void bulk_wait_read()
+{
+    simt::bulk_wait(keep, true);
+}
+
+} // namespace lb_ptx
+
+#endif

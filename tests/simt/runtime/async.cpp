@@ -1,0 +1,282 @@
+/* async.cpp: copies that run beside the thread that started them.
+ *
+ * For the race detector a copy happens where it starts, done by an agent of its issuer: whoever
+ * touches its bytes without being ordered after its completion races with it. The data move at
+ * another time: for half the seeds (even ones, 0 among them) as late as allowed, when somebody
+ * waits for them or all threads spin; for the others at once or at a random moment. */
+#include "internal.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace simt
+{
+
+namespace
+{
+
+std::vector<copy> in_flight; /* those that an mbarrier waits for, in no order */
+
+bool early_seed()
+{
+    return state.config.seed % 2 == 1;
+}
+
+void take_source(copy &c)
+{
+    if (!c.from)
+        return;
+    unsigned char *from = live_address(c.from);
+    c.value.assign(from, from + c.bytes);
+    c.from = nullptr;
+}
+
+void move_data(copy &c)
+{
+    const allocation *in = find_allocation(c.to);
+    if (in->owner && in->owner->live == 0) {
+        report(fault::remote_exit,
+               format("an asynchronous copy by %s lands in ", thread_name(c.issuer).c_str()) +
+                   address_name(c.to) + ", whose block has exited",
+               0, 0);
+        return;
+    }
+    take_source(c);
+    unsigned char *to = live_address(c.to);
+    memcpy(to, c.value.data(), c.bytes);
+    memset(to + c.bytes, 0, c.zero_bytes);
+    if (c.barrier)
+        mbarrier_complete(c.barrier, c);
+    progress();
+}
+
+void land(size_t i)
+{
+    copy c = std::move(in_flight[i]);
+    in_flight[i] = std::move(in_flight.back());
+    in_flight.pop_back();
+    move_data(c);
+}
+
+void check_alignment(const void *address, size_t bytes, const char *what, site at)
+{
+    if (reinterpret_cast<uintptr_t>(address) % bytes)
+        fail(at, "%s: address %s is not aligned to %zu bytes", what,
+             address_name(canonical(address)).c_str(), bytes);
+}
+
+/* The detector's half of a copy, in program order of the issuer. */
+void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
+{
+    if (!state.check)
+        return;
+    thread *t = c.issuer;
+    uint32_t place = place_of(at);
+    c.read = agent_epoch(t, reads);
+    c.write = writes == reads ? c.read : agent_epoch(t, writes);
+    if (c.from)
+        shadow_access(c.from, c.bytes, false, {c.read.agent, c.read.time, t, true, async_proxy, -1},
+                      place);
+    shadow_access(c.to, c.bytes + c.zero_bytes, true,
+                  {c.write.agent, c.write.time, t, true, async_proxy, -1}, place);
+}
+
+/* What completion tells through an mbarrier: that this copy is done. All else that the issuer
+ * knew is over too, but not made visible by it (clock.h). */
+clock signal_clock(const copy &c)
+{
+    clock known;
+    raise(known.seen, c.write);
+    known.reads = c.issuer->now.over();
+    raise(known.reads, c.write);
+    tick(c.issuer);
+    return known;
+}
+
+copy make_copy(void *to, const void *from, size_t bytes)
+{
+    copy c;
+    c.to = canonical(to);
+    c.from = canonical(from);
+    c.bytes = bytes;
+    c.issuer = current();
+    return c;
+}
+
+void start_tracked(copy c, uint32_t barrier, bool async_proxy, site at)
+{
+    c.barrier = arena + barrier;
+    mbarrier_check_use(c.barrier, async_proxy, at);
+    check_copy(c, agent::tracked, agent::tracked, async_proxy, at);
+    if (state.check)
+        c.known = signal_clock(c);
+    if (early_seed() && random_bits() % 2)
+        move_data(c);
+    else
+        in_flight.push_back(std::move(c));
+}
+
+/* A group is waited for: all its copies are done, in any order. */
+void finish_group(std::vector<copy> &group, bool reads_only)
+{
+    thread *t = current();
+    if (state.config.seed)
+        for (size_t i = group.size(); i > 1; i--)
+            std::swap(group[i - 1], group[random_bits() % i]);
+    for (copy &c : group) {
+        c.source_read = true;
+        if (reads_only)
+            take_source(c);
+        else if (c.bytes + c.zero_bytes)
+            move_data(c);
+        if (!state.check)
+            continue;
+        if (t->now.reads.empty())
+            t->now.reads = t->now.seen;
+        raise(t->now.reads, c.read);
+        if (reads_only)
+            continue;
+        for (epoch e : {c.read, c.write}) {
+            raise(t->now.seen, e);
+            raise(t->now.reads, e);
+        }
+    }
+}
+
+void wait_for(copy_groups &groups, unsigned keep)
+{
+    while (groups.committed.size() > keep) {
+        finish_group(groups.committed.front(), false);
+        groups.committed.pop_front();
+    }
+}
+
+void commit(copy_groups &groups)
+{
+    groups.committed.push_back(std::move(groups.open));
+    groups.open.clear();
+}
+
+/* An early copy stays in its group, with nothing left to move, so that waiting still orders it. */
+void start_in_group(copy_groups &groups, copy c)
+{
+    if (early_seed() && random_bits() % 2) {
+        move_data(c);
+        c.bytes = c.zero_bytes = 0;
+    }
+    groups.open.push_back(std::move(c));
+}
+
+} // namespace
+
+void async_begin()
+{
+    in_flight.clear();
+    mbarrier_begin();
+}
+
+void deliver_sometimes()
+{
+    if (!in_flight.empty() && early_seed() && random_bits() % 4 == 0)
+        land(random_bits() % in_flight.size());
+}
+
+void deliver_when_idle()
+{
+    size_t count = in_flight.size();
+    if (count && state.config.seed) /* some now, in any order, the others at the next standstill */
+        count -= random_bits() % (count / 2 + 1);
+    for (; count; count--)
+        land(state.config.seed ? random_bits() % in_flight.size() : 0);
+}
+
+void deliver_rest()
+{
+    while (!in_flight.empty())
+        land(0);
+}
+
+void check_no_copies(thread *leaving)
+{
+    bool unread = !leaving->bulk.open.empty() || !leaving->copies.open.empty();
+    for (const auto &group : leaving->copies.committed)
+        unread = unread || !group.empty();
+    for (const auto &group : leaving->bulk.committed)
+        for (const copy &c : group)
+            unread = unread || !c.source_read;
+    if (unread)
+        abandon(fault::misuse, thread_name(leaving) + " exits with copies it never waited for");
+    /* A bulk store may land after its thread's exit: its source has been read. */
+    for (auto &group : leaving->bulk.committed)
+        for (copy &c : group)
+            if (c.bytes)
+                move_data(c);
+}
+
+void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, site at)
+{
+    check_alignment(to, bytes + zero_bytes, "cp.async", at);
+    check_alignment(from, bytes + zero_bytes, "cp.async", at);
+    copy c = make_copy(to, from, bytes);
+    c.zero_bytes = zero_bytes;
+    check_copy(c, agent::copy, agent::copy, false, at);
+    start_in_group(current()->copies, std::move(c));
+}
+
+void copy_async_commit()
+{
+    commit(current()->copies);
+}
+
+void copy_async_wait(unsigned keep)
+{
+    wait_for(current()->copies, keep);
+}
+
+void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier, site at)
+{
+    check_alignment(arena + to, bytes, "st.async", at);
+    const unsigned char *source = static_cast<const unsigned char *>(value);
+    copy c = make_copy(arena + to, nullptr, bytes);
+    c.from = nullptr;
+    c.value.assign(source, source + bytes);
+    start_tracked(std::move(c), barrier, false, at);
+}
+
+void bulk_copy(uint32_t shared_to, const void *from, size_t bytes, uint32_t barrier, site at)
+{
+    check_alignment(arena + shared_to, 16, "cp.async.bulk", at);
+    check_alignment(from, 16, "cp.async.bulk", at);
+    if (bytes % 16)
+        fail(at, "cp.async.bulk: %zu bytes is not a multiple of 16", bytes);
+    start_tracked(make_copy(arena + shared_to, from, bytes), barrier, true, at);
+}
+
+void bulk_copy_out(void *to, const void *from, size_t bytes, site at)
+{
+    check_alignment(to, 16, "cp.async.bulk", at);
+    check_alignment(from, 16, "cp.async.bulk", at);
+    if (bytes % 16)
+        fail(at, "cp.async.bulk: %zu bytes is not a multiple of 16", bytes);
+    copy c = make_copy(to, from, bytes);
+    check_copy(c, agent::bulk_read, agent::bulk_write, true, at);
+    start_in_group(current()->bulk, std::move(c));
+}
+
+void bulk_commit()
+{
+    commit(current()->bulk);
+}
+
+void bulk_wait(unsigned keep, bool reads_only)
+{
+    copy_groups &groups = current()->bulk;
+    if (!reads_only) {
+        wait_for(groups, keep);
+        return;
+    }
+    for (size_t g = 0; g + keep < groups.committed.size(); g++)
+        finish_group(groups.committed[g], true);
+}
+
+} // namespace simt

@@ -1,0 +1,240 @@
+/* barrier.cpp: barriers of block, cluster and grid, and the collectives of a warp. */
+#include "internal.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace simt
+{
+
+namespace
+{
+
+void wake(std::vector<thread *> &group)
+{
+    met();
+    for (thread *t : group)
+        if (t != current())
+            make_ready(t);
+    group.clear();
+}
+
+void let_go(barrier &b)
+{
+    if (state.check) {
+        order_together(b.waiting);
+        for (thread *t : b.waiting)
+            order_after(t, b.gathered, t->home);
+        b.gathered = clock();
+    }
+    b.arrived = 0;
+    wake(b.waiting);
+}
+
+/* Arrive and wait are apart, so what a thread does in between is not published. */
+void let_go_cluster(barrier &b)
+{
+    if (state.check) {
+        for (thread *t : b.waiting)
+            order_after(t, b.gathered, nullptr);
+        b.last_gathered = std::move(b.gathered);
+        b.gathered = clock();
+    }
+    b.arrived = 0;
+    b.generation++;
+    wake(b.waiting);
+}
+
+/* In check mode threads leave a barrier in any order, so what one does first is not always what
+ * its last arrival does. */
+void shuffle_after_barrier(site at)
+{
+    if (state.check && state.config.seed)
+        yield(at);
+}
+
+void enter(barrier &b, unsigned expected, const char *name, site at)
+{
+    b.waiting.push_back(current());
+    b.arrived++;
+    current()->waits_at = at;
+    if (b.arrived == expected) {
+        let_go(b);
+        shuffle_after_barrier(at);
+    } else {
+        wait(name, at);
+    }
+}
+
+unsigned live_in_cluster(unsigned cluster)
+{
+    unsigned live = 0;
+    for (const block &b : state.blocks)
+        live += b.cluster == cluster ? b.live : 0;
+    return live;
+}
+
+bool same_text(const char *a, const char *b)
+{
+    return a == b || strcmp(a, b) == 0; /* mostly one literal */
+}
+
+bool same_site(site a, site b)
+{
+    return a.line == b.line && same_text(a.file, b.file);
+}
+
+exchange &exchange_of(warp &w, uint32_t mask)
+{
+    for (auto &e : w.exchanges)
+        if (e->mask == mask)
+            return *e;
+    for (auto &e : w.exchanges)
+        if (e->waiting.empty()) {
+            e->mask = mask;
+            return *e;
+        }
+    w.exchanges.push_back(std::make_unique<exchange>());
+    w.exchanges.back()->mask = mask;
+    return *w.exchanges.back();
+}
+
+/* A lane may wait under one mask only, so overlapping masks can never both complete. */
+void check_mask(const warp &w, uint32_t mask, const char *operation, site at)
+{
+    unsigned lane = current()->lane;
+    if (!(mask >> lane & 1))
+        fail(at, "%s: lane %u is not in its own mask %08x", operation, lane, mask);
+    for (const auto &e : w.exchanges)
+        if (e->mask != mask && !e->waiting.empty() && (e->mask & mask))
+            fail(at, "%s with mask %08x meets %s with mask %08x at %s", operation, mask,
+                 e->operation, e->mask, place_name(place_of(e->at)).c_str());
+}
+
+void finish_exchange(exchange &e, bool orders_memory)
+{
+    e.generation++;
+    if (state.check && orders_memory)
+        order_together(e.waiting);
+    e.arrived = 0;
+    wake(e.waiting);
+}
+
+bool complete(const warp &w, const exchange &e)
+{
+    return e.arrived == (e.mask & w.alive);
+}
+
+} // namespace
+
+void block_barrier(unsigned id, unsigned count, bool waits, site at)
+{
+    block *home = current()->home;
+    if (id >= named_barriers)
+        fail(at, "barrier %u: a block has %u", id, named_barriers);
+    barrier &b = home->barriers[id];
+    if (count % warp_lanes)
+        fail(at, "barrier %u: count %u is not a multiple of %u", id, count, warp_lanes);
+    if (b.arrived && b.expected != count)
+        fail(at, "barrier %u: count %u, but others came with %u", id, count, b.expected);
+    if (count == 0 && !b.waiting.empty() && !same_site(b.waiting[0]->waits_at, at))
+        fail(at, "__syncthreads diverges: others wait at %s",
+             place_name(place_of(b.waiting[0]->waits_at)).c_str());
+    b.expected = count;
+    unsigned expected = count ? count : home->live;
+    if (waits) {
+        enter(b, expected, "__syncthreads", at);
+        return;
+    }
+    if (state.check) {
+        b.gathered.join_all(current()->now, every_agent);
+        tick(current());
+    }
+    if (++b.arrived == expected)
+        let_go(b);
+}
+
+void cluster_arrive(site at)
+{
+    barrier &b = state.clusters[current()->home->cluster];
+    if (state.check) {
+        b.gathered.join_all(current()->now, every_agent);
+        tick(current());
+    }
+    current()->waits_at = at;
+    current()->cluster_generation = b.generation;
+    if (++b.arrived == live_in_cluster(current()->home->cluster))
+        let_go_cluster(b);
+}
+
+void cluster_wait(site at)
+{
+    barrier &b = state.clusters[current()->home->cluster];
+    if (b.generation == current()->cluster_generation) {
+        b.waiting.push_back(current());
+        wait("cluster barrier", at);
+        return;
+    }
+    if (state.check)
+        order_after(current(), b.last_gathered, nullptr);
+    shuffle_after_barrier(at);
+}
+
+void cluster_barrier(site at)
+{
+    cluster_arrive(at);
+    cluster_wait(at);
+}
+
+void grid_barrier(site at)
+{
+    enter(state.grid, state.live, "grid sync", at);
+}
+
+lane_slot *warp_exchange(uint32_t mask, const void *operand, size_t bytes, const char *operation,
+                         bool orders_memory, warp_finish finish, site at)
+{
+    warp &w = *current()->in_warp;
+    check_mask(w, mask, operation, at);
+    exchange &e = exchange_of(w, mask);
+    if (e.waiting.empty()) {
+        e.operation = operation;
+        e.at = at;
+    } else if (!same_text(e.operation, operation) || !same_site(e.at, at)) {
+        fail(at, "%s meets %s at %s in one warp", operation, e.operation,
+             place_name(place_of(e.at)).c_str());
+    }
+    lane_slot *slots = e.slots[e.generation & 1];
+    if (bytes)
+        memcpy(slots[current()->lane].bytes, operand, bytes);
+    e.waiting.push_back(current());
+    e.arrived |= 1u << current()->lane;
+    if (complete(w, e)) {
+        if (finish)
+            finish(slots);
+        finish_exchange(e, orders_memory);
+        shuffle_after_barrier(at);
+    } else {
+        wait(operation, at);
+    }
+    return slots;
+}
+
+/* An exited thread is no longer waited for. */
+void recheck_barriers(thread *gone)
+{
+    block *home = gone->home;
+    barrier &whole = home->barriers[0];
+    if (whole.expected == 0 && whole.arrived && whole.arrived == home->live)
+        let_go(whole);
+    barrier &cluster = state.clusters[home->cluster];
+    if (cluster.arrived && cluster.arrived == live_in_cluster(home->cluster))
+        let_go_cluster(cluster);
+    if (state.grid.arrived && state.grid.arrived == state.live)
+        let_go(state.grid);
+    for (auto &e : gone->in_warp->exchanges)
+        if (!e->waiting.empty() && complete(*gone->in_warp, *e))
+            finish_exchange(*e, true);
+}
+
+} // namespace simt

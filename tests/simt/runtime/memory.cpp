@@ -1,0 +1,220 @@
+/* memory.cpp: the arena that stands for global memory and for all blocks' shared memory.
+ *
+ * Static __shared__ variables are thread_local variables of the program (device/device.h): one
+ * image for all blocks, as on the device, where every block sees its own at the same address.
+ * When another block's thread runs, the image is copied out and that block's in. */
+#include "internal.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <link.h>
+#include <sys/mman.h>
+
+namespace simt
+{
+
+std::vector<allocation> allocations;
+unsigned char *arena;
+
+namespace
+{
+
+constexpr size_t red_zone_bytes = 256;
+constexpr size_t alignment = 128;
+constexpr unsigned char poison = 0xff;
+size_t arena_top;
+unsigned char *static_begin, *static_end; /* the program's thread-local segment */
+block *resident;                          /* whose static shared memory is in it */
+std::vector<unsigned char> static_before; /* and what was there before the launch */
+
+int find_static_shared(dl_phdr_info *program, size_t, void *)
+{
+    for (int i = 0; i < program->dlpi_phnum; i++) {
+        if (program->dlpi_phdr[i].p_type != PT_TLS)
+            continue;
+        static_begin = static_cast<unsigned char *>(program->dlpi_tls_data);
+        static_end = static_begin + program->dlpi_phdr[i].p_memsz;
+    }
+    return 1; /* the main program comes first; libraries hold no kernels */
+}
+
+void begin()
+{
+    if (arena)
+        return;
+    dl_iterate_phdr(find_static_shared, nullptr);
+    void *memory = mmap(nullptr, arena_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("simt: arena");
+        exit(2);
+    }
+    arena = static_cast<unsigned char *>(memory);
+    device_reset();
+}
+
+unsigned char *allocate(size_t bytes, const std::string &name, block *owner, bool initialised)
+{
+    begin();
+    size_t start = (arena_top + red_zone_bytes + alignment - 1) / alignment * alignment;
+    if (start + bytes + red_zone_bytes > arena_bytes) {
+        fprintf(stderr, "simt: %s: %zu bytes do not fit in the arena of %zu\n", name.c_str(), bytes,
+                arena_bytes);
+        exit(2);
+    }
+    memset(arena + arena_top, poison, start + bytes + red_zone_bytes - arena_top);
+    allocations.push_back({arena + start, bytes, name, owner, initialised, false});
+    arena_top = start + bytes;
+    return arena + start;
+}
+
+void check_zone(const unsigned char *from, const unsigned char *to)
+{
+    for (; from < to; from++) {
+        if (*from == poison)
+            continue;
+        report(fault::bounds, "a write landed outside, at " + address_name(from), 0, 0);
+        return;
+    }
+}
+
+} // namespace
+
+void *device_allocate(size_t bytes, const char *name, bool initialised)
+{
+    return allocate(bytes, name, nullptr, initialised);
+}
+
+void device_reset()
+{
+    allocations.assign(1, {arena, 0, "nothing", nullptr, false, true});
+    arena_top = 0;
+}
+
+bool in_arena(const void *address)
+{
+    const unsigned char *byte = static_cast<const unsigned char *>(address);
+    return byte >= arena && byte < arena + arena_bytes;
+}
+
+unsigned char *canonical(const void *address)
+{
+    const unsigned char *byte = static_cast<const unsigned char *>(address);
+    if (self && byte >= static_begin && byte < static_end)
+        return current()->home->static_shared + (byte - static_begin);
+    return const_cast<unsigned char *>(byte);
+}
+
+unsigned char *live_address(unsigned char *byte)
+{
+    size_t bytes = static_cast<size_t>(static_end - static_begin);
+    if (resident && byte >= resident->static_shared && byte < resident->static_shared + bytes)
+        return static_begin + (byte - resident->static_shared);
+    return byte;
+}
+
+const allocation *find_allocation(const unsigned char *byte)
+{
+    const allocation *found = &allocations[0];
+    for (const allocation &a : allocations)
+        if (a.begin <= byte)
+            found = &a;
+    return found;
+}
+
+size_t allocation_mark()
+{
+    begin();
+    return allocations.size();
+}
+
+void allocate_shared(block *b, size_t dynamic_bytes)
+{
+    size_t static_bytes = static_cast<size_t>(static_end - static_begin);
+    b->dynamic_shared =
+        allocate(dynamic_bytes, format("shared memory of block %u", b->id), b, false);
+    b->static_shared =
+        allocate(static_bytes, format("static shared memory of block %u", b->id), b, false);
+}
+
+void free_shared(size_t mark)
+{
+    const allocation &last = allocations[mark - 1];
+    arena_top = static_cast<size_t>(last.begin + last.bytes - arena);
+    allocations.resize(mark);
+}
+
+void make_resident(block *b)
+{
+    size_t bytes = static_cast<size_t>(static_end - static_begin);
+    if (resident == b || bytes == 0)
+        return;
+    if (resident)
+        memcpy(resident->static_shared, static_begin, bytes);
+    else
+        static_before.assign(static_begin, static_end);
+    memcpy(static_begin, b->static_shared, bytes);
+    resident = b;
+}
+
+void restore_static_shared()
+{
+    if (!resident)
+        return;
+    memcpy(resident->static_shared, static_begin, static_before.size());
+    memcpy(static_begin, static_before.data(), static_before.size());
+    resident = nullptr;
+}
+
+void check_red_zones()
+{
+    for (size_t i = 1; i < allocations.size(); i++) {
+        const allocation &a = allocations[i];
+        bool last = i + 1 == allocations.size();
+        check_zone(a.begin - red_zone_bytes, a.begin);
+        check_zone(a.begin + a.bytes,
+                   last ? a.begin + a.bytes + red_zone_bytes : allocations[i + 1].begin);
+    }
+}
+
+void *dynamic_shared()
+{
+    return current()->home->dynamic_shared;
+}
+
+void *pointer_of(uint32_t shared)
+{
+    return live_address(arena + shared);
+}
+
+uint32_t shared_address(const void *address)
+{
+    return static_cast<uint32_t>(canonical(address) - arena);
+}
+
+uint32_t map_shared_address(uint32_t address, unsigned rank, site at)
+{
+    block *home = current()->home;
+    if (rank >= cluster_size)
+        fail(at, "rank %u of a cluster of %u", rank, cluster_size);
+    block *peer = &state.blocks[home->id - home->id % cluster_size + rank];
+    unsigned char *byte = arena + address;
+    const allocation *in = find_allocation(byte);
+    if (in->owner != home)
+        fail(at, "%s is not shared memory of this block", address_name(byte).c_str());
+    if (peer->live == 0)
+        abandon(fault::remote_exit,
+                format("block %u has exited when its memory is mapped at ", peer->id) +
+                    place_name(place_of(at)));
+    bool is_static = in->begin == home->static_shared;
+    unsigned char *to = is_static ? peer->static_shared : peer->dynamic_shared;
+    return static_cast<uint32_t>(to + (byte - in->begin) - arena);
+}
+
+void *map_shared(const void *address, unsigned rank, site at)
+{
+    return pointer_of(map_shared_address(shared_address(address), rank, at));
+}
+
+} // namespace simt

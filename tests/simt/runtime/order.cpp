@@ -1,0 +1,202 @@
+/* order.cpp: causality order, kept as vector clocks.
+ *
+ * Follows PTX ISA, "Memory Consistency Model". Barriers order all that meet. A release pattern at
+ * a location (a releasing write, or a fence and then a strong write) orders what came before it
+ * before what follows an acquire pattern (an acquiring read, or a strong read and then a fence)
+ * that observes it, if the scope that each names reaches the other ("Morally strong operations",
+ * "Release and Acquire Patterns"). Order is transitive whatever the scopes on the way ("Causality
+ * order"). Loads never release. Weak accesses order nothing. */
+#include "internal.h"
+
+#include <unordered_map>
+
+namespace simt
+{
+
+namespace
+{
+
+/* By canonical address. */
+std::unordered_map<const unsigned char *, std::vector<release>> locations;
+
+/* The least scope that reaches from one block to the other. */
+scope distance(const block *a, const block *b)
+{
+    if (a == b)
+        return scope::cta;
+    return a->cluster == b->cluster ? scope::cluster : scope::gpu;
+}
+
+scope lesser(scope a, scope b)
+{
+    return a < b ? a : b;
+}
+
+agents fences_of(const thread *t, const block *by)
+{
+    if (by == t->home)
+        return every_agent;
+    return {t->home->first, t->home->first + state.block_threads};
+}
+
+actor plain_actor(thread *t, int strong)
+{
+    return {t->id, t->now.seen[t->id], t, false, false, strong};
+}
+
+} // namespace
+
+bool scope_includes(scope s, const block *a, const block *b)
+{
+    return distance(a, b) <= s;
+}
+
+void order_begin()
+{
+    locations.clear();
+    for (thread &t : state.threads) {
+        t.now.seen.assign(state.thread_count, 0);
+        t.now.seen[t.id] = 1;
+    }
+}
+
+/* What the thread does next is not part of what it has published so far. */
+void tick(thread *t)
+{
+    t->now.seen[t->id]++;
+    if (!t->now.reads.empty())
+        t->now.reads[t->id] = t->now.seen[t->id];
+}
+
+void order_after(thread *t, const clock &earlier, const block *by)
+{
+    t->now.join_all(earlier, fences_of(t, by));
+}
+
+void order_together(const std::vector<thread *> &group)
+{
+    if (group.empty())
+        return;
+    clock all = group[0]->now;
+    bool one_block = true;
+    for (thread *t : group) {
+        all.join_all(t->now, every_agent);
+        one_block = one_block && t->home == group[0]->home;
+    }
+    for (thread *t : group) {
+        order_after(t, all, one_block ? t->home : nullptr);
+        tick(t);
+    }
+}
+
+epoch agent_epoch(thread *t, agent kind)
+{
+    int &id = t->agent_id[static_cast<int>(kind)];
+    if (id < 0) {
+        id = static_cast<int>(state.agent_count++);
+        t->agent_time[static_cast<int>(kind)] = 0;
+    }
+    return {static_cast<unsigned>(id), ++t->agent_time[static_cast<int>(kind)]};
+}
+
+void add_release(std::vector<release> &to, scope reach, const block *by, const clock &known)
+{
+    for (release &r : to) {
+        if (r.reach == reach && r.by == by) {
+            r.known.join_all(known, every_agent);
+            return;
+        }
+    }
+    to.push_back({reach, by, known});
+}
+
+void release_at(thread *t, std::vector<release> &to, scope s, bool releases)
+{
+    if (releases)
+        add_release(to, s, t->home, t->now);
+    for (int f = 0; f < scope_count; f++) {
+        if (!t->released[f].seen.empty())
+            add_release(to, lesser(static_cast<scope>(f), s), t->home, t->released[f]);
+    }
+    if (releases)
+        tick(t);
+}
+
+void acquire_at(thread *t, const std::vector<release> &from, scope s, bool acquires)
+{
+    for (const release &r : from) {
+        if (!scope_includes(r.reach, r.by, t->home) || !scope_includes(s, t->home, r.by))
+            continue;
+        if (acquires) {
+            order_after(t, r.known, r.by);
+        } else {
+            scope needed = distance(t->home, r.by);
+            t->observed[static_cast<int>(needed)].join_all(r.known, fences_of(t, r.by));
+        }
+    }
+}
+
+void strong_begin(const void *address, size_t bytes, strong_order order, site at)
+{
+    if (!self)
+        return;
+    current()->waits_at = at;
+    yield(at);
+    if (!state.check)
+        return;
+    thread *t = current();
+    bool writes = order.kind != strong::load;
+    unsigned char *place = canonical(address);
+    actor by = plain_actor(t, static_cast<int>(order.reach));
+    /* Acquire first: a release-acquire chain on a location orders its own accesses. */
+    if (order.kind != strong::store)
+        acquire_at(t, locations[place], order.reach, order.acquire);
+    if (order.kind == strong::update)
+        shadow_access(place, bytes, false, by, place_of(at));
+    shadow_access(place, bytes, writes, by, place_of(at));
+}
+
+void strong_end(const void *address, strong_order order)
+{
+    if (order.kind == strong::load)
+        return;
+    progress();
+    if (!self || !state.check)
+        return;
+    std::vector<release> &here = locations[canonical(address)];
+    if (order.kind == strong::store)
+        here.clear(); /* a store ends the release sequences of others; an update goes on */
+    release_at(current(), here, order.reach, order.release);
+}
+
+void fence(scope s)
+{
+    if (!self || !state.check)
+        return;
+    thread *t = current();
+    for (int level = 0; level <= static_cast<int>(s); level++) {
+        order_after(t, t->observed[level], t->home);
+        t->observed[level] = clock();
+    }
+    for (int level = 0; level <= static_cast<int>(s); level++)
+        t->released[level] = t->now;
+    tick(t);
+}
+
+void fence_proxy_async()
+{
+    mbarrier_fence_init();
+    if (!self || !state.check)
+        return;
+    thread *t = current();
+    t->now.fenced = t->now.seen;
+    tick(t);
+}
+
+void weak_access(const void *address, size_t bytes, bool write, site at)
+{
+    if (self && state.check)
+        shadow_access(canonical(address), bytes, write, plain_actor(current(), -1), place_of(at));
+}
+
+} // namespace simt

@@ -1,0 +1,126 @@
+/* tsan_hooks.cpp: the functions that -fsanitize=thread makes every memory access call.
+ *
+ * They are ours: the program is linked without the sanitizer's own library. memcpy, memmove and
+ * memset are calls that the compiler does not announce; device/device.h sends them here. */
+#include "internal.h"
+
+#include <cstring>
+
+namespace simt
+{
+
+namespace
+{
+
+constexpr unsigned longest_stride = 128;
+
+/* Now and then somebody else runs before an access does. */
+void preempt()
+{
+    if (state.config.seed == 0 || state.accesses_to_preemption--)
+        return;
+    state.accesses_to_preemption = static_cast<unsigned>(random_bits() % longest_stride);
+    thread *t = current();
+    make_ready(t);
+    wait(nullptr, t->waits_at);
+}
+
+void plain(void *address, size_t bytes, bool write, const void *program_counter)
+{
+    if (!self || !state.check)
+        return;
+    unsigned char *byte = canonical(address);
+    if (!in_arena(byte))
+        return;
+    preempt();
+    thread *t = current();
+    shadow_access(byte, bytes, write, {t->id, t->now.seen[t->id], t, false, false, -1},
+                  place_of(program_counter));
+}
+
+/* PTX ISA, "Volatile operations": as relaxed ones of system scope. */
+void is_volatile(void *address, size_t bytes, strong kind)
+{
+    strong_order order = {kind, false, false, scope::sys};
+    strong_begin(address, bytes, order, {"a volatile access", 0});
+    strong_end(address, order);
+}
+
+} // namespace
+
+} // namespace simt
+
+/* The names and the argument lists are the compiler's. */
+#define HOOKS(n)                                               \
+    void __tsan_read##n(void *p)                               \
+    {                                                          \
+        simt::plain(p, n, false, __builtin_return_address(0)); \
+    }                                                          \
+    void __tsan_write##n(void *p)                              \
+    {                                                          \
+        simt::plain(p, n, true, __builtin_return_address(0));  \
+    }                                                          \
+    void __tsan_unaligned_read##n(void *p)                     \
+    {                                                          \
+        simt::plain(p, n, false, __builtin_return_address(0)); \
+    }                                                          \
+    void __tsan_unaligned_write##n(void *p)                    \
+    {                                                          \
+        simt::plain(p, n, true, __builtin_return_address(0));  \
+    }                                                          \
+    void __tsan_volatile_read##n(void *p)                      \
+    {                                                          \
+        simt::is_volatile(p, n, simt::strong::load);           \
+    }                                                          \
+    void __tsan_volatile_write##n(void *p)                     \
+    {                                                          \
+        simt::is_volatile(p, n, simt::strong::store);          \
+    }
+
+extern "C" {
+
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+HOOKS(16)
+
+void __tsan_read_range(void *p, unsigned long n)
+{
+    simt::plain(p, n, false, __builtin_return_address(0));
+}
+
+void __tsan_write_range(void *p, unsigned long n)
+{
+    simt::plain(p, n, true, __builtin_return_address(0));
+}
+
+void __tsan_init()
+{
+}
+
+/* Of the tests' own classes: kernels have no virtual functions. */
+void __tsan_vptr_update(void **, void *)
+{
+}
+
+void *simt_memcpy(void *to, const void *from, size_t n)
+{
+    simt::plain(const_cast<void *>(from), n, false, __builtin_return_address(0));
+    simt::plain(to, n, true, __builtin_return_address(0));
+    return memcpy(to, from, n);
+}
+
+void *simt_memmove(void *to, const void *from, size_t n)
+{
+    simt::plain(const_cast<void *>(from), n, false, __builtin_return_address(0));
+    simt::plain(to, n, true, __builtin_return_address(0));
+    return memmove(to, from, n);
+}
+
+void *simt_memset(void *to, int value, size_t n)
+{
+    simt::plain(to, n, true, __builtin_return_address(0));
+    return memset(to, value, n);
+}
+}

@@ -1,0 +1,107 @@
+/* simt.h: run CUDA kernel source on the host, one fiber a CUDA thread, all blocks resident.
+ *
+ * This is the side a test sees: memory, launch, findings. What a kernel sees is in device/.
+ * One launch at a time, on the calling thread; nothing here is thread-safe. */
+#ifndef LB_SIMT_H
+#define LB_SIMT_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+#include <vector_types.h>
+
+namespace simt
+{
+
+/* A line of kernel source. As a default argument, here() is the caller's line. */
+struct site {
+    const char *file;
+    int line;
+    static site here(const char *file = __builtin_FILE(), int line = __builtin_LINE())
+    {
+        return {file, line};
+    }
+};
+
+struct launch_config {
+    const char *kernel; /* name for reports */
+    dim3 grid = {1, 1, 1};
+    dim3 block = {1, 1, 1};
+    size_t shared_bytes = 0; /* dynamic shared memory a block */
+    unsigned cluster = 1;    /* consecutive blocks a cluster */
+    uint64_t seed = 0;       /* 0: round robin; any other: random, and the same again */
+};
+
+/* What can be found wrong. A wrong result is the test's to find. */
+enum class fault {
+    race,          /* two accesses, one a write, unordered */
+    uninitialised, /* read of poison */
+    bounds,        /* outside every allocation */
+    proxy,         /* async proxy meets generic writes without fence.proxy.async */
+    remote_start,  /* a peer's shared memory before it is known to run */
+    remote_exit,   /* a peer's shared memory after, or not ordered before, its exit */
+    deadlock,      /* all wait */
+    livelock,      /* all spin */
+    misuse,        /* divergent barrier, bad mask, broken mbarrier, copy never waited for */
+};
+
+const char *fault_name(fault kind);
+
+struct finding {
+    fault kind;
+    std::string text; /* kernel, place, thread and source line of both accesses */
+};
+
+struct outcome {
+    std::vector<finding> findings; /* one of a kind and pair of lines */
+    uint64_t switches = 0;         /* fiber switches */
+    uint64_t accesses = 0;         /* memory accesses checked */
+
+    bool ok() const
+    {
+        return findings.empty();
+    }
+    bool has(fault kind) const;
+    std::string text() const; /* all findings, a line each */
+};
+
+/* Whether the kernels of this program were compiled for check mode (compiler's thread-sanitizer
+ * calls on). It is a property of the build, so no test can believe it checks when it does not. */
+#ifdef __SANITIZE_THREAD__
+constexpr bool check_mode = true;
+#else
+constexpr bool check_mode = false;
+#endif
+
+outcome launch_kernel(const launch_config &config, bool check, const std::function<void()> &kernel);
+
+inline outcome launch(const launch_config &config, const std::function<void()> &kernel)
+{
+    return launch_kernel(config, check_mode, kernel);
+}
+
+/* "Global memory", poisoned with 0xff (NaN in every float type), with red zones around it.
+ * device_reset frees all of it. */
+void *device_allocate(size_t bytes, const char *name, bool initialised);
+void device_reset();
+
+/* [count] of poison. */
+template <class T> T *device_array(size_t count, const char *name)
+{
+    return static_cast<T *>(device_allocate(count * sizeof(T), name, false));
+}
+
+/* A copy of values. */
+template <class T> T *device_copy(const std::vector<T> &values, const char *name)
+{
+    T *copy = static_cast<T *>(device_allocate(values.size() * sizeof(T), name, true));
+    for (size_t i = 0; i < values.size(); i++)
+        copy[i] = values[i];
+    return copy;
+}
+
+} // namespace simt
+
+#endif

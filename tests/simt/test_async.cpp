@@ -1,0 +1,268 @@
+/* test_async.cpp: the race detector against asynchronous copies, mbarriers and the async proxy. As
+ * in test_order.cpp each has a twin that is wrong. Check mode. */
+#include "check.h"
+
+#include <cooperative_groups.h>
+
+#include "ptx.cuh"
+
+using namespace simt_test;
+using lb_ptx::scope;
+using simt::fault;
+
+/* All findings of some seeds. */
+template <class Body>
+static simt::outcome under_seeds(unsigned blocks, unsigned threads, const Body &body)
+{
+    simt::outcome all;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        simt::outcome o = simt::launch(grid_of(blocks, threads, seed, blocks, 256), body);
+        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
+    }
+    return all;
+}
+
+static float *some_floats()
+{
+    return simt::device_copy(std::vector<float>(32, 1.0f), "some floats");
+}
+
+static void a_copy_is_read_after_its_wait()
+{
+    auto body = [](bool waits_first) {
+        float *from = some_floats();
+        return under_seeds(1, 1, [=] {
+            LB_DYNAMIC_SHARED(float, to);
+            lb_ptx::copy_async<16>(to, from);
+            lb_ptx::copy_async_commit();
+            if (waits_first)
+                lb_ptx::copy_async_wait<0>();
+            from[8] = to[0];
+            lb_ptx::copy_async_wait<0>();
+        });
+    };
+    CHECK(clean(body(true)));
+    CHECK(body(false).has(fault::race));
+}
+
+static void a_source_is_kept_until_its_copy_is_done()
+{
+    auto body = [](bool waits_first) {
+        float *from = some_floats();
+        return under_seeds(1, 1, [=] {
+            LB_DYNAMIC_SHARED(float, to);
+            lb_ptx::copy_async<16>(to, from);
+            lb_ptx::copy_async_commit();
+            if (waits_first)
+                lb_ptx::copy_async_wait<0>();
+            from[1] = 2;
+            lb_ptx::copy_async_wait<0>();
+        });
+    };
+    CHECK(clean(body(true)));
+    CHECK(body(false).has(fault::race));
+}
+
+/* One lane's wait says nothing to the others without a barrier. */
+static void a_wait_is_the_waiting_threads_own()
+{
+    auto body = [](bool meets) {
+        float *from = some_floats();
+        return under_seeds(1, 32, [=] {
+            LB_DYNAMIC_SHARED(float, to);
+            if (threadIdx.x < 8)
+                lb_ptx::copy_async<16>(to + 4 * threadIdx.x, from + 4 * threadIdx.x);
+            lb_ptx::copy_async_commit();
+            lb_ptx::copy_async_wait<0>();
+            if (meets)
+                __syncwarp();
+            CHECK(to[threadIdx.x] == 1.0f || !meets);
+        });
+    };
+    CHECK(clean(body(true)));
+    CHECK(body(false).has(fault::race));
+}
+
+/* Thread 0 of each block: barriers in the last words of shared memory, ready for the cluster. */
+static uint64_t *barriers(float *shared)
+{
+    uint64_t *at = reinterpret_cast<uint64_t *>(shared + 48);
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 2; i++)
+            lb_ptx::mbarrier_init(at + i, 1);
+    lb_ptx::fence_mbarrier_init();
+    cooperative_groups::this_cluster().sync();
+    return at;
+}
+
+static uint32_t at_peer(const void *address)
+{
+    return lb_ptx::map_shared_address(lb_ptx::shared_address(address), 1 - lb_ptx::cluster_rank());
+}
+
+/* PTX ISA, "Program Order: Asynchronous Operations": complete-tx orders its own copy and nothing
+ * else, so what the sender wrote before it is not for the receiver to read. */
+static void completion_publishes_its_own_copy_alone()
+{
+    auto body = [](bool reads_other) {
+        return under_seeds(2, 1, [=] {
+            LB_DYNAMIC_SHARED(float, data);
+            uint64_t *full = barriers(data);
+            lb_ptx::mbarrier_arrive_expect_bytes(full, 4);
+            lb_ptx::store_cluster(at_peer(data + 1), 5.0f);
+            lb_ptx::store_async(at_peer(data), 4.0f, at_peer(full));
+            lb_ptx::mbarrier_wait<scope::cluster>(full, 0);
+            CHECK(data[0] == 4.0f);
+            if (reads_other)
+                data[2] = data[1];
+            cooperative_groups::this_cluster().sync();
+        });
+    };
+    CHECK(clean(body(false)));
+    CHECK(body(true).has(fault::race));
+}
+
+/* But what a sender had read before it sent is over when its data are there. */
+static void what_was_read_before_sending_may_be_overwritten()
+{
+    auto body = [](bool reads_first) {
+        return under_seeds(2, 1, [=] {
+            LB_DYNAMIC_SHARED(float, data);
+            data[4] = 1;
+            uint64_t *full = barriers(data);
+            lb_ptx::mbarrier_arrive_expect_bytes(full, 4);
+            float seen = reads_first ? data[4] : 0;
+            lb_ptx::store_async(at_peer(data), seen, at_peer(full));
+            if (!reads_first)
+                seen = data[4];
+            lb_ptx::mbarrier_wait<scope::cluster>(full, 0);
+            lb_ptx::store_cluster(at_peer(data + 4), seen + data[0]);
+            cooperative_groups::this_cluster().sync();
+        });
+    };
+    CHECK(clean(body(true)));
+    CHECK(body(false).has(fault::race));
+}
+
+static void an_arrival_publishes_at_its_scope()
+{
+    auto body = [](auto wait) {
+        return under_seeds(2, 1, [=] {
+            LB_DYNAMIC_SHARED(float, data);
+            uint64_t *full = barriers(data);
+            lb_ptx::store_cluster(at_peer(data), 5.0f);
+            lb_ptx::mbarrier_arrive_cluster(at_peer(full));
+            wait(full);
+            CHECK(data[0] == 5.0f);
+            cooperative_groups::this_cluster().sync();
+        });
+    };
+    CHECK(clean(body([](uint64_t *b) { lb_ptx::mbarrier_wait<scope::cluster>(b, 0); })));
+    CHECK(body([](uint64_t *b) { lb_ptx::mbarrier_wait<scope::cta>(b, 0); }).has(fault::race));
+}
+
+static void an_mbarrier_is_used_after_its_initialisation()
+{
+    simt::outcome o = under_seeds(1, 64, [] {
+        LB_DYNAMIC_SHARED(uint64_t, barrier);
+        if (threadIdx.x == 0)
+            lb_ptx::mbarrier_init(barrier, 64);
+        if (threadIdx.x == 0 || threadIdx.x == 63) /* 63 has not met 0 since */
+            lb_ptx::mbarrier_arrive(barrier);
+    });
+    CHECK(o.has(fault::race) || o.has(fault::misuse));
+    o = under_seeds(1, 1, [] {
+        LB_DYNAMIC_SHARED(uint64_t, barrier);
+        lb_ptx::mbarrier_init(barrier, 1);
+        *barrier = 0;
+        lb_ptx::mbarrier_arrive(barrier);
+    });
+    CHECK(o.has(fault::misuse));
+}
+
+static void the_async_proxy_needs_a_fence_in_its_block()
+{
+    enum { before_barrier, after_barrier, nowhere };
+    auto body = [](int fence) {
+        float *to = some_floats();
+        return under_seeds(1, 64, [=] {
+            LB_DYNAMIC_SHARED(float, data);
+            if (threadIdx.x < 32)
+                data[threadIdx.x] = 1.0f;
+            if (fence == before_barrier)
+                lb_ptx::fence_proxy_async();
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                if (fence == after_barrier)
+                    lb_ptx::fence_proxy_async();
+                lb_ptx::bulk_store(to, data, 32);
+                lb_ptx::bulk_commit();
+                lb_ptx::bulk_wait<0>();
+            }
+        });
+    };
+    CHECK(clean(body(before_barrier)));
+    CHECK(clean(body(after_barrier)));
+    CHECK(body(nowhere).has(fault::proxy));
+}
+
+static void a_bulk_source_is_kept_until_it_was_read()
+{
+    auto body = [](bool waits) {
+        float *to = some_floats();
+        return under_seeds(1, 1, [=] {
+            LB_DYNAMIC_SHARED(float, data);
+            for (int i = 0; i < 4; i++)
+                data[i] = 1;
+            lb_ptx::fence_proxy_async();
+            lb_ptx::bulk_store(to, data, 16);
+            lb_ptx::bulk_commit();
+            if (waits)
+                lb_ptx::bulk_wait_read<0>();
+            data[0] = 2;
+            lb_ptx::bulk_wait_read<0>();
+            to[1] = to[4]; /* untouched by the copy: only data[0] is in question */
+        });
+    };
+    CHECK(body(false).has(fault::race));
+    simt::outcome o = body(true); /* the copy may still write `to`, and we did: another race */
+    CHECK(o.has(fault::race) && o.text().find("some floats") != std::string::npos);
+    CHECK(o.text().find("shared memory") == std::string::npos);
+}
+
+/* The two orders of a copy and what follows it do both occur among the seeds. */
+static void copies_land_early_and_late()
+{
+    bool early = false, late = false;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        float *from = simt::device_copy(std::vector<float>(4, 7.0f), "from");
+        simt::launch(grid_of(1, 1, seed, 1, 64), [&, from] {
+            LB_DYNAMIC_SHARED(float, to);
+            lb_ptx::copy_async<16>(to, from);
+            lb_ptx::copy_async_commit();
+            (to[0] == 7.0f ? early : late) = true; /* a race, on purpose */
+            lb_ptx::copy_async_wait<0>();
+            CHECK(to[0] == 7.0f);
+        });
+    }
+    CHECK(early && late);
+}
+
+static const test tests[] = {
+    {"a_copy_is_read_after_its_wait", a_copy_is_read_after_its_wait},
+    {"a_source_is_kept_until_its_copy_is_done", a_source_is_kept_until_its_copy_is_done},
+    {"a_wait_is_the_waiting_threads_own", a_wait_is_the_waiting_threads_own},
+    {"completion_publishes_its_own_copy_alone", completion_publishes_its_own_copy_alone},
+    {"what_was_read_before_sending_may_be_overwritten",
+     what_was_read_before_sending_may_be_overwritten},
+    {"an_arrival_publishes_at_its_scope", an_arrival_publishes_at_its_scope},
+    {"an_mbarrier_is_used_after_its_initialisation", an_mbarrier_is_used_after_its_initialisation},
+    {"the_async_proxy_needs_a_fence_in_its_block", the_async_proxy_needs_a_fence_in_its_block},
+    {"a_bulk_source_is_kept_until_it_was_read", a_bulk_source_is_kept_until_it_was_read},
+    {"copies_land_early_and_late", copies_land_early_and_late},
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(tests, argc, argv);
+}

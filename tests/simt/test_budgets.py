@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Shows that budgets.py fails where it should: each broken table, and each kernel that breaks a
+limit, against the very reports that the good table passes with.
+
+  test_budgets.py budgets.csv REPORTS NVCC
+"""
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.py")
+
+
+def check(table, reports):
+    done = subprocess.run([sys.executable, SCRIPT, "check", "--table", table, "--reports", reports],
+                          capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def with_rows(table, folder, change):
+    """The table with change(rows) applied, written to folder."""
+    with open(table, newline="") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+    path = os.path.join(folder, "table.csv")
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, reader.fieldnames, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(change(rows))
+    return path
+
+
+def changed(**fields):
+    """The first row, with other fields."""
+    return lambda rows: [dict(rows[0], **fields)] + rows[1:]
+
+
+BROKEN_TABLES = {
+    "a kernel without a row": (lambda rows: rows[1:], "no row in the table"),
+    "a row without a kernel": (lambda rows: rows + [dict(rows[0], kernel="gone")],
+                               "a row, but no kernel"),
+    "too many registers": (changed(registers="8"), "registers"),
+    "more threads than registers for them": (changed(threads="4096"), "register file"),
+    "more shared memory than the architecture has": (changed(dynamic_shared="300000"),
+                                                     "bytes of shared memory a block"),
+    "an instruction that is not there": (changed(ptx="wgmma.mma_async"), "no wgmma.mma_async"),
+}
+
+# The assembler accepts both on sm_90a. The second spills: 300 values live, 32 registers for them.
+BROKEN_KERNELS = """
+__global__ void too_much_shared(int *out)
+{
+    __shared__ int values[60000];
+    values[threadIdx.x] = out[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = values[59999 - threadIdx.x];
+}
+__global__ void __launch_bounds__(1024, 2) spilling(float *out)
+{
+    float values[300];
+#pragma unroll
+    for (int i = 0; i < 300; i++)
+        values[i] = out[i * 1024 + threadIdx.x];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 300; i++)
+        out[i * 1024 + threadIdx.x] = values[299 - i] * values[i];
+}
+"""
+
+
+def check_broken_kernels(nvcc, folder):
+    source, reports = os.path.join(folder, "broken.cu"), os.path.join(folder, "reports")
+    with open(source, "w") as file:
+        file.write(BROKEN_KERNELS)
+    table = os.path.join(folder, "broken.csv")
+    with open(table, "w") as file:
+        file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,"
+                   "sass\ntoo_much_shared,sm_90a,32,255,0,240000,0,,\n"
+                   "spilling,sm_90a,32,255,0,0,0,,\n")
+    os.mkdir(reports)
+    subprocess.run([nvcc, "-arch=sm_90a", "-ptx", "-o", reports + "/broken.sm_90a.ptx", source],
+                   check=True)
+    done = subprocess.run([nvcc, "-arch=sm_90a", "-cubin", "-Xptxas", "-v", "-o",
+                           reports + "/broken.sm_90a.cubin", reports + "/broken.sm_90a.ptx"],
+                          capture_output=True, text=True)
+    with open(reports + "/broken.sm_90a.txt", "w") as file:
+        file.write(done.stdout + done.stderr)
+    code, said = check(table, reports)
+    wrong = []
+    for part in ("240000 bytes of shared memory a block, the architecture has 232448",
+                 "spilling sm_90a: spill_bytes"):
+        if code == 0 or part not in said:
+            wrong.append("broken kernels: exit %d without '%s':\n%s" % (code, part, said))
+    return wrong
+
+
+def main():
+    table, reports, nvcc = sys.argv[1:4]
+    code, said = check(table, reports)
+    wrong = [] if code == 0 else ["the table itself does not pass:\n" + said]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (change, expected) in BROKEN_TABLES.items():
+            code, said = check(with_rows(table, folder, change), reports)
+            if code == 0 or expected not in said:
+                wrong.append("%s: exit %d without '%s'" % (name, code, expected))
+            else:
+                print("ok caught: " + name)
+        wrong += check_broken_kernels(nvcc, folder)
+    print("\n".join(wrong) if wrong else "ok caught: shared memory past the limit, spills")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

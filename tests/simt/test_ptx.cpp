@@ -1,0 +1,409 @@
+/* test_ptx.cpp: each wrapper of cuda/ptx.cuh against a scalar model of its instruction.
+ *
+ * The models are written from the layouts in the PTX ISA manual, element by element, and share
+ * nothing with the emulator's code. What orders memory is in test_order.cpp and test_async.cpp. */
+#include "check.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "kernels/ptx_probe.cu" /* every wrapper, so that each has a twin here */
+#include "ptx.cuh"
+
+using namespace simt_test;
+using lb_ptx::scope;
+
+constexpr unsigned lanes = 32;
+
+/* The element (row, column) of a fragment as the manual's tables give it, for register r, element
+ * e of the register, lane l. 16-bit operands have two elements a register. */
+struct place {
+    int row, column;
+};
+
+static place a_16(int l, int r, int e)
+{
+    return {r == 0 || r == 2 ? l >> 2 : (l >> 2) + 8, (l & 3) * 2 + e + (r < 2 ? 0 : 8)};
+}
+
+static place b_16(int l, int r, int e)
+{
+    return {(l & 3) * 2 + e + (r == 0 ? 0 : 8), l >> 2};
+}
+
+static place a_tf32(int l, int r, int)
+{
+    return {r == 0 || r == 2 ? l >> 2 : (l >> 2) + 8, (l & 3) + (r < 2 ? 0 : 4)};
+}
+
+static place b_tf32(int l, int r, int)
+{
+    return {(l & 3) + (r == 0 ? 0 : 4), l >> 2};
+}
+
+static place c_any(int l, int r)
+{
+    return {r < 2 ? l >> 2 : (l >> 2) + 8, (l & 3) * 2 + (r & 1)};
+}
+
+/* Small integers, exact in every format, so that the product must be exact too. */
+static int a_value(int row, int k)
+{
+    return (row * 7 + k * 3) % 11 - 5;
+}
+
+static int b_value(int k, int column)
+{
+    return (k * 5 + column * 2) % 9 - 4;
+}
+
+static float product(int depth, int row, int column)
+{
+    float sum = static_cast<float>(row - column); /* c */
+    for (int k = 0; k < depth; k++)
+        sum += static_cast<float>(a_value(row, k) * b_value(k, column));
+    return sum;
+}
+
+static uint32_t half_bits(int value)
+{
+    return __half_as_ushort(__int2half_rn(value));
+}
+
+static uint32_t bfloat_bits(int value)
+{
+    return __bfloat16_as_ushort(__int2bfloat16_rn(value));
+}
+
+static uint32_t float_bits(int value)
+{
+    return __float_as_uint(static_cast<float>(value));
+}
+
+struct mma_form {
+    int elements, depth;
+    uint32_t (*bits)(int);
+    place (*a)(int, int, int);
+    place (*b)(int, int, int);
+};
+
+template <class Multiply> static void check_mma(const mma_form &form, Multiply multiply)
+{
+    CHECK(clean(simt::launch(grid_of(1, lanes, 3), [=] {
+        int l = threadIdx.x;
+        uint32_t a[4] = {}, b[2] = {};
+        float c[4], d[4];
+        for (int e = 0; e < form.elements; e++) {
+            for (int r = 0; r < 4; r++) {
+                place p = form.a(l, r, e);
+                a[r] |= form.bits(a_value(p.row, p.column)) << (16 * e);
+            }
+            for (int r = 0; r < 2; r++) {
+                place p = form.b(l, r, e);
+                b[r] |= form.bits(b_value(p.row, p.column)) << (16 * e);
+            }
+        }
+        for (int r = 0; r < 4; r++)
+            c[r] = static_cast<float>(c_any(l, r).row - c_any(l, r).column);
+        multiply(d, a, b, c);
+        for (int r = 0; r < 4; r++)
+            CHECK(d[r] == product(form.depth, c_any(l, r).row, c_any(l, r).column));
+    })));
+}
+
+static void mma_f16_multiplies()
+{
+    check_mma({2, 16, half_bits, a_16, b_16},
+              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_f16(d, a, b, c); });
+}
+
+static void mma_bf16_multiplies()
+{
+    check_mma({2, 16, bfloat_bits, a_16, b_16},
+              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_bf16(d, a, b, c); });
+}
+
+static void mma_tf32_multiplies()
+{
+    check_mma({1, 8, float_bits, a_tf32, b_tf32},
+              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_tf32(d, a, b, c); });
+}
+
+static void mma_tf32_ignores_low_bits_and_mma_sums_in_f32()
+{
+    CHECK(clean(simt::launch(grid_of(1, lanes, 1), [] {
+        uint32_t a[4], b[2];
+        float c[4] = {1e8f, 1e8f, 1e8f, 1e8f}, d[4];
+        for (uint32_t &r : a)
+            r = __float_as_uint(1.0f) | 0x1fff; /* 1, and 13 bits that are not read */
+        for (uint32_t &r : b)
+            r = __float_as_uint(3.0f);
+        lb_ptx::mma_tf32(d, a, b, c);
+        for (float r : d)
+            CHECK(r == 1e8f + 24.0f);
+    })));
+}
+
+static void to_tf32_rounds_to_nearest_ties_away()
+{
+    const float unit = std::ldexp(1.0f, -10); /* of TF32, at 1 */
+    struct {
+        float from, to;
+    } const table[] = {
+        {1, 1},
+        {1 + unit * 0.49f, 1},
+        {1 + unit * 0.5f, 1 + unit},
+        {-1 - unit * 0.5f, -1 - unit},
+        {1 + unit * 1.5f, 1 + 2 * unit},
+        {2 - unit * 0.25f, 2},
+        {HUGE_VALF, HUGE_VALF},
+    };
+    for (const auto &t : table)
+        CHECK(__uint_as_float(lb_ptx::to_tf32(t.from)) == t.to);
+    CHECK(std::isnan(__uint_as_float(lb_ptx::to_tf32(NAN))));
+}
+
+/* Matrix m, row i, column j holds 64 m + 8 i + j. */
+template <int count, bool transposed> static void check_ldmatrix()
+{
+    CHECK(clean(simt::launch(grid_of(1, lanes, 2, 1, count * 128), [] {
+        LB_DYNAMIC_SHARED(uint16_t, matrix);
+        int l = threadIdx.x;
+        for (int i = l; i < count * 64; i += lanes)
+            matrix[i] = static_cast<uint16_t>(i);
+        __syncwarp();
+        uint32_t to[count];
+        const uint16_t *row = matrix + l % (8 * count) * 8;
+        if (transposed)
+            lb_ptx::ldmatrix_transposed(to, row);
+        else
+            lb_ptx::ldmatrix(to, row);
+        for (int m = 0; m < count; m++) {
+            for (int e = 0; e < 2; e++) {
+                int i = l >> 2, j = (l & 3) * 2 + e;
+                uint32_t expected = 64 * m + (transposed ? 8 * j + i : 8 * i + j);
+                CHECK((to[m] >> (16 * e) & 0xffff) == expected);
+            }
+        }
+    })));
+}
+
+static void ldmatrix_deals_rows_to_lanes()
+{
+    check_ldmatrix<1, false>();
+    check_ldmatrix<2, false>();
+    check_ldmatrix<4, false>();
+}
+
+static void ldmatrix_transposed_deals_columns()
+{
+    check_ldmatrix<1, true>();
+    check_ldmatrix<2, true>();
+    check_ldmatrix<4, true>();
+}
+
+static void ldmatrix_wants_aligned_rows()
+{
+    simt::outcome o = simt::launch(grid_of(1, lanes, 1, 1, 1024), [] {
+        LB_DYNAMIC_SHARED(uint16_t, matrix);
+        uint32_t to[1];
+        lb_ptx::ldmatrix(to, matrix + 1);
+    });
+    CHECK(o.has(simt::fault::misuse));
+}
+
+static void tanh_approx_is_within_its_error()
+{
+    for (int i = -24; i <= 24; i++) {
+        float x = 0.37f * static_cast<float>(i), exact = std::tanh(x);
+        CHECK(std::fabs(lb_ptx::tanh_approx(x) - exact) <= std::ldexp(std::fabs(exact), -11));
+    }
+}
+
+/* One scope and width: loads, stores, and both sums, single-threaded. */
+template <scope S, class T> static void check_strong()
+{
+    T *place = simt::device_copy(std::vector<T>{5, 0}, "place");
+    CHECK(clean(simt::launch(grid_of(1, 1), [=] {
+        CHECK(lb_ptx::load_relaxed<S>(place) == 5 && lb_ptx::load_acquire<S>(place) == 5);
+        lb_ptx::store_relaxed<S>(place, T{6});
+        lb_ptx::store_release<S>(place + 1, lb_ptx::load_relaxed<S>(place));
+        lb_ptx::reduce_add_release<S>(place, T{10});
+        CHECK(lb_ptx::atomic_add_acq_rel<S>(place, static_cast<T>(-4)) == 16);
+        lb_ptx::fence_acq_rel<S>();
+    })));
+    CHECK(place[0] == 12 && place[1] == 6);
+}
+
+static void strong_operations_load_store_and_add()
+{
+    check_strong<scope::cta, uint32_t>();
+    check_strong<scope::cluster, uint32_t>();
+    check_strong<scope::gpu, uint32_t>();
+    check_strong<scope::sys, uint32_t>();
+    check_strong<scope::gpu, uint64_t>();
+}
+
+static void copy_async_copies_and_fills_with_zeros()
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        std::vector<unsigned char> source(64);
+        std::iota(source.begin(), source.end(), static_cast<unsigned char>(1));
+        unsigned char *from = simt::device_copy(source, "from");
+        CHECK(clean(simt::launch(grid_of(1, 1, seed, 1, 64), [=] {
+            LB_DYNAMIC_SHARED(unsigned char, to);
+            lb_ptx::copy_async<4>(to, from);
+            lb_ptx::copy_async<8>(to + 8, from + 8);
+            lb_ptx::copy_async_commit();
+            lb_ptx::copy_async<16>(to + 16, from + 16, 6);
+            lb_ptx::copy_async_commit();
+            lb_ptx::copy_async_wait<1>();
+            CHECK(to[0] == 1 && to[3] == 4 && to[8] == 9 && to[15] == 16);
+            lb_ptx::copy_async_wait<0>();
+            CHECK(to[16] == 17 && to[21] == 22 && to[22] == 0 && to[31] == 0);
+        })));
+    }
+}
+
+static void cluster_addresses_reach_the_peer()
+{
+    CHECK(clean(simt::launch(grid_of(4, 1, 3, 2, 64), [] {
+        LB_DYNAMIC_SHARED(float, own);
+        unsigned rank = lb_ptx::cluster_rank(), peer = 1 - rank;
+        CHECK(rank == blockIdx.x % 2 && lb_ptx::cluster_size() == 2);
+        lb_ptx::cluster_arrive();
+        lb_ptx::cluster_wait();
+        uint32_t there = lb_ptx::map_shared_address(lb_ptx::shared_address(own + 3), peer);
+        lb_ptx::store_cluster(there, 10.0f + blockIdx.x);
+        lb_ptx::cluster_arrive();
+        lb_ptx::cluster_wait();
+        CHECK(own[3] == 10.0f + (blockIdx.x ^ 1));
+        CHECK(lb_ptx::load_cluster(there) == 10.0f + blockIdx.x);
+        lb_ptx::cluster_arrive();
+        lb_ptx::cluster_wait();
+    })));
+}
+
+static void mbarrier_ends_a_phase_at_its_counts()
+{
+    CHECK(clean(simt::launch(grid_of(1, 1, 0, 1, 64), [] {
+        LB_DYNAMIC_SHARED(uint64_t, barrier);
+        lb_ptx::mbarrier_init(barrier, 2);
+        lb_ptx::fence_mbarrier_init();
+        auto over = [&](unsigned parity) {
+            return lb_ptx::mbarrier_try_wait<scope::cta>(barrier, parity);
+        };
+        CHECK(!over(0) && over(1)); /* the phase before the first counts as over */
+        lb_ptx::mbarrier_arrive(barrier);
+        CHECK(!over(0));
+        lb_ptx::mbarrier_arrive_cluster(lb_ptx::shared_address(barrier));
+        CHECK(over(0) && !over(1));
+        lb_ptx::mbarrier_invalidate(barrier);
+        lb_ptx::mbarrier_init(barrier, 1); /* afresh: phase 0 again */
+        CHECK(!over(0));
+        lb_ptx::mbarrier_arrive(barrier);
+        lb_ptx::mbarrier_wait<scope::cluster>(barrier, 0);
+    })));
+}
+
+static void mbarrier_waits_for_expected_bytes()
+{
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        CHECK(clean(simt::launch(grid_of(2, 1, seed, 2, 64), [] {
+            LB_DYNAMIC_SHARED(float, data); /* [4], [1] and the barrier at byte 32 */
+            uint64_t *barrier = reinterpret_cast<uint64_t *>(data + 8);
+            lb_ptx::mbarrier_init(barrier, 1);
+            lb_ptx::fence_mbarrier_init();
+            lb_ptx::cluster_arrive();
+            lb_ptx::cluster_wait();
+            lb_ptx::mbarrier_expect_bytes(barrier, 4);
+            lb_ptx::mbarrier_arrive_expect_bytes(barrier, 16);
+            unsigned peer = 1 - lb_ptx::cluster_rank();
+            auto there = [&](const void *p) {
+                return lb_ptx::map_shared_address(lb_ptx::shared_address(p), peer);
+            };
+            float four[4] = {1, 2, 3, 4.0f + blockIdx.x};
+            lb_ptx::store_async(there(data), four, there(barrier));
+            lb_ptx::store_async(there(data + 4), 9.0f, there(barrier));
+            lb_ptx::mbarrier_wait<scope::cluster>(barrier, 0);
+            CHECK(data[0] == 1 && data[3] == 5.0f - blockIdx.x && data[4] == 9);
+        })));
+    }
+}
+
+static void bulk_copies_go_in_across_and_out()
+{
+    std::vector<float> values(8);
+    std::iota(values.begin(), values.end(), 1.0f);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        float *from = simt::device_copy(values, "from"), *to = simt::device_array<float>(16, "to");
+        CHECK(clean(simt::launch(grid_of(2, 1, seed, 2, 128), [=] {
+            LB_DYNAMIC_SHARED(float, data); /* [8] in, [8] from the peer, two barriers */
+            uint64_t *barrier = reinterpret_cast<uint64_t *>(data + 16);
+            lb_ptx::mbarrier_init(barrier, 1);
+            lb_ptx::mbarrier_init(barrier + 1, 1);
+            lb_ptx::fence_mbarrier_init();
+            lb_ptx::cluster_arrive();
+            lb_ptx::cluster_wait();
+            lb_ptx::mbarrier_arrive_expect_bytes(barrier, 32);
+            lb_ptx::mbarrier_arrive_expect_bytes(barrier + 1, 32);
+            lb_ptx::bulk_load(data, from, 32, barrier);
+            lb_ptx::mbarrier_wait<scope::cta>(barrier, 0);
+            data[0] = 100.0f + blockIdx.x;
+            lb_ptx::fence_proxy_async();
+            unsigned peer = 1 - lb_ptx::cluster_rank();
+            lb_ptx::bulk_send(
+                lb_ptx::map_shared_address(lb_ptx::shared_address(data + 8), peer), data, 32,
+                lb_ptx::map_shared_address(lb_ptx::shared_address(barrier + 1), peer));
+            lb_ptx::mbarrier_wait<scope::cluster>(barrier + 1, 0);
+            lb_ptx::bulk_store(to + 8 * blockIdx.x, data + 8, 32);
+            lb_ptx::bulk_commit();
+            lb_ptx::bulk_wait_read<0>();
+            lb_ptx::bulk_wait<0>();
+            lb_ptx::cluster_arrive(); /* nobody leaves while the peer's copy reads or writes it */
+            lb_ptx::cluster_wait();
+        })));
+        for (int i = 0; i < 16; i++)
+            CHECK(to[i] == (i % 8 ? values[i % 8] : i == 0 ? 101.0f : 100.0f));
+    }
+}
+
+static void barriers_of_some_warps_meet()
+{
+    CHECK(clean(simt::launch(grid_of(1, 96, 1, 1, 64), [] {
+        LB_DYNAMIC_SHARED(int, word);
+        if (threadIdx.x == 0)
+            *word = 7;
+        if (threadIdx.x < 32)
+            lb_ptx::barrier_arrive(3, 64);
+        else if (threadIdx.x < 64)
+            lb_ptx::barrier_sync(3, 64);
+        if (threadIdx.x == 40)
+            CHECK(*word == 7);
+    })));
+}
+
+static const test tests[] = {
+    {"mma_f16_multiplies", mma_f16_multiplies},
+    {"mma_bf16_multiplies", mma_bf16_multiplies},
+    {"mma_tf32_multiplies", mma_tf32_multiplies},
+    {"mma_tf32_ignores_low_bits_and_mma_sums_in_f32",
+     mma_tf32_ignores_low_bits_and_mma_sums_in_f32},
+    {"to_tf32_rounds_to_nearest_ties_away", to_tf32_rounds_to_nearest_ties_away},
+    {"ldmatrix_deals_rows_to_lanes", ldmatrix_deals_rows_to_lanes},
+    {"ldmatrix_transposed_deals_columns", ldmatrix_transposed_deals_columns},
+    {"ldmatrix_wants_aligned_rows", ldmatrix_wants_aligned_rows},
+    {"tanh_approx_is_within_its_error", tanh_approx_is_within_its_error},
+    {"strong_operations_load_store_and_add", strong_operations_load_store_and_add},
+    {"copy_async_copies_and_fills_with_zeros", copy_async_copies_and_fills_with_zeros},
+    {"cluster_addresses_reach_the_peer", cluster_addresses_reach_the_peer},
+    {"mbarrier_ends_a_phase_at_its_counts", mbarrier_ends_a_phase_at_its_counts},
+    {"mbarrier_waits_for_expected_bytes", mbarrier_waits_for_expected_bytes},
+    {"bulk_copies_go_in_across_and_out", bulk_copies_go_in_across_and_out},
+    {"barriers_of_some_warps_meet", barriers_of_some_warps_meet},
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(tests, argc, argv);
+}

@@ -1,0 +1,308 @@
+/* test_runtime.cpp: what the emulator makes of CUDA's indices, barriers, shuffles, votes, atomics
+ * and memory, and what it says when threads never meet. */
+#include "check.h"
+
+#include <cooperative_groups.h>
+#include <set>
+
+#include "ptx.cuh"
+
+using namespace simt_test;
+namespace cg = cooperative_groups;
+using lb_ptx::scope;
+
+static void threads_see_their_indices()
+{
+    simt::launch_config config = grid_of(1, 1);
+    config.grid = {2, 3, 1};
+    config.block = {4, 2, 3};
+    int *seen = simt::device_array<int>(6 * 24, "seen");
+    CHECK(clean(simt::launch(config, [=] {
+        unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        unsigned block = blockIdx.x + gridDim.x * blockIdx.y;
+        CHECK(cg::this_thread_block().thread_rank() == thread);
+        CHECK(cg::this_grid().block_rank() == block);
+        seen[block * 24 + thread] = 1;
+    })));
+    for (int i = 0; i < 6 * 24; i++)
+        CHECK(seen[i] == 1);
+}
+
+template <int length> static void reverse(int *values)
+{
+    __shared__ int copy[length];
+    int i = static_cast<int>(threadIdx.x);
+    copy[i] = values[blockIdx.x * length + i];
+    __syncthreads();
+    values[blockIdx.x * length + i] = copy[length - 1 - i];
+}
+
+static void each_block_has_its_own_static_shared_memory()
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        std::vector<int> values(4 * 64);
+        for (int i = 0; i < 256; i++)
+            values[i] = i;
+        int *device = simt::device_copy(values, "values");
+        CHECK(clean(simt::launch(grid_of(4, 64, seed), [=] { reverse<64>(device); })));
+        for (int i = 0; i < 256; i++)
+            CHECK(device[i] == i / 64 * 64 + 63 - i % 64);
+    }
+}
+
+static void memory_starts_as_poison()
+{
+    float *global = simt::device_array<float>(1, "global");
+    bool nan_global = false, nan_shared = false;
+    simt::launch(grid_of(1, 1, 0, 1, 16), [&, global] {
+        LB_DYNAMIC_SHARED(float, shared);
+        nan_global = std::isnan(*global);
+        nan_shared = std::isnan(*shared);
+    });
+    CHECK(nan_global && nan_shared);
+}
+
+static void grid_barrier_waits_for_all_blocks()
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        int *arrived = simt::device_copy(std::vector<int>(4, 0), "arrived");
+        CHECK(clean(simt::launch(grid_of(4, 32, seed), [=] {
+            if (threadIdx.x == 0)
+                arrived[blockIdx.x] = 1;
+            cg::this_grid().sync();
+            for (int b = 0; b < 4; b++)
+                CHECK(arrived[b] == 1);
+        })));
+    }
+}
+
+static void cluster_maps_its_peers_shared_memory()
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        CHECK(clean(simt::launch(grid_of(6, 32, seed, 3, 4 * sizeof(unsigned)), [] {
+            LB_DYNAMIC_SHARED(unsigned, slots);
+            __shared__ unsigned own;
+            auto cluster = cg::this_cluster();
+            unsigned rank = cluster.block_rank();
+            cluster.sync();
+            if (threadIdx.x < cluster.num_blocks())
+                cluster.map_shared_rank(slots, threadIdx.x)[rank] = blockIdx.x;
+            if (threadIdx.x == 0)
+                *cluster.map_shared_rank(&own, (rank + 1) % 3) = rank;
+            cluster.sync();
+            for (unsigned r = 0; r < 3; r++)
+                CHECK(slots[r] == blockIdx.x / 3 * 3 + r);
+            CHECK(own == (rank + 2) % 3);
+        })));
+    }
+}
+
+static void cluster_arrival_does_not_wait()
+{
+    int *log = simt::device_copy(std::vector<int>(2, 0), "log");
+    CHECK(clean(simt::launch(grid_of(2, 1, 0, 2), [=] {
+        auto cluster = cg::this_cluster();
+        if (blockIdx.x == 0) {
+            cluster.barrier_arrive(); /* before the other block has stored, or come at all */
+            log[1] = 1;
+            cluster.barrier_wait();
+            CHECK(log[0] == 1);
+        } else {
+            log[0] = 1;
+            cluster.barrier_arrive();
+            cluster.barrier_wait();
+        }
+    })));
+    CHECK(log[1] == 1);
+}
+
+static void named_barrier_takes_the_count_it_is_given()
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        int *handed = simt::device_array<int>(32, "handed");
+        CHECK(clean(simt::launch(grid_of(1, 96, seed), [=] {
+            int lane = threadIdx.x % 32;
+            if (threadIdx.x < 32) { /* warp 0 produces and goes on, warp 1 consumes, 2 is apart */
+                handed[lane] = lane;
+                lb_ptx::barrier_arrive(1, 64);
+            } else if (threadIdx.x < 64) {
+                lb_ptx::barrier_sync(1, 64);
+                CHECK(handed[31 - lane] == 31 - lane);
+            }
+        })));
+    }
+}
+
+static void shuffles_follow_their_definition()
+{
+    for (int width = 4; width <= 32; width *= 2) {
+        CHECK(clean(simt::launch(grid_of(1, 32, 3), [=] {
+            int lane = threadIdx.x, first = lane / width * width;
+            auto inside = [=](int from) { return from >= first && from < first + width; };
+            int value = 100 + lane, got = __shfl_sync(~0u, value, 5, width);
+            CHECK(got == 100 + first + 5 % width);
+            got = __shfl_up_sync(~0u, value, 3, width);
+            CHECK(got == 100 + (inside(lane - 3) ? lane - 3 : lane));
+            got = __shfl_down_sync(~0u, value, 3, width);
+            CHECK(got == 100 + (inside(lane + 3) ? lane + 3 : lane));
+            got = __shfl_xor_sync(~0u, value, 2, width);
+            CHECK(got == 100 + (lane ^ 2));
+            double wide = __shfl_xor_sync(~0u, lane + 0.5, 1);
+            CHECK(wide == (lane ^ 1) + 0.5);
+        })));
+    }
+}
+
+static void halves_of_a_warp_shuffle_apart()
+{
+    CHECK(clean(simt::launch(grid_of(1, 32, 5), [] {
+        int lane = threadIdx.x;
+        if (lane < 16)
+            CHECK(__shfl_sync(0x0000ffffu, lane, 3) == 3);
+        else
+            CHECK(__shfl_sync(0xffff0000u, lane, 20) == 20);
+    })));
+}
+
+static void votes_count_the_mask_alone()
+{
+    CHECK(clean(simt::launch(grid_of(1, 32, 2), [] {
+        int lane = threadIdx.x;
+        CHECK(__ballot_sync(~0u, lane % 3 == 0) == 0x49249249u);
+        CHECK(__any_sync(~0u, lane == 31) == 1 && __any_sync(~0u, lane == 32) == 0);
+        CHECK(__all_sync(~0u, lane < 32) == 1 && __all_sync(~0u, lane < 31) == 0);
+        if (lane < 8)
+            CHECK(__ballot_sync(0xffu, 1) == 0xffu);
+    })));
+}
+
+static void atomics_lose_nothing()
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        unsigned *sum = simt::device_copy(std::vector<unsigned>(2, 0), "sum");
+        unsigned *ticket = simt::device_array<unsigned>(128, "ticket");
+        CHECK(clean(simt::launch(grid_of(2, 64, seed), [=] {
+            unsigned id = blockIdx.x * 64 + threadIdx.x;
+            ticket[id] = atomicAdd(&sum[0], 1u);
+            atomicMax(&sum[1], id);
+        })));
+        std::set<unsigned> tickets(ticket, ticket + 128);
+        CHECK(sum[0] == 128 && sum[1] == 127 && tickets.size() == 128);
+    }
+}
+
+static std::vector<unsigned> arrival_order(uint64_t seed)
+{
+    unsigned *counter = simt::device_copy(std::vector<unsigned>(1, 0), "counter");
+    unsigned *order = simt::device_array<unsigned>(128, "order");
+    CHECK(clean(simt::launch(grid_of(2, 64, seed), [=] {
+        order[atomicAdd(counter, 1u)] = blockIdx.x * 64 + threadIdx.x;
+    })));
+    return std::vector<unsigned>(order, order + 128);
+}
+
+static void a_seed_is_a_schedule()
+{
+    CHECK(arrival_order(7) == arrival_order(7));
+    CHECK(arrival_order(7) != arrival_order(8));
+}
+
+static void exited_threads_are_not_waited_for()
+{
+    CHECK(clean(simt::launch(grid_of(1, 64, 1), [] {
+        if (threadIdx.x >= 40)
+            return;
+        __syncthreads();
+        __syncwarp();
+    })));
+}
+
+static bool names_line(const simt::outcome &o, int line)
+{
+    return o.text().find("test_runtime.cpp:" + std::to_string(line)) != std::string::npos;
+}
+
+static void deadlock_names_where_threads_wait()
+{
+    int line = __LINE__ + 3;
+    simt::outcome o = simt::launch(grid_of(2, 32, 1), [] {
+        if (blockIdx.x == 0)
+            cg::this_grid().sync();
+        else if (threadIdx.x == 0)
+            lb_ptx::barrier_sync(1, 64);
+    });
+    CHECK(o.has(simt::fault::deadlock) && names_line(o, line) && names_line(o, line + 2));
+}
+
+static void spinning_for_ever_is_found_out()
+{
+    uint32_t *flag = simt::device_copy(std::vector<uint32_t>(1, 0), "flag");
+    simt::outcome o = simt::launch(grid_of(1, 1, 1), [=] {
+        while (lb_ptx::load_acquire<scope::gpu>(flag) == 0)
+            __syncwarp(1);
+    });
+    CHECK(o.has(simt::fault::livelock));
+}
+
+static void a_divergent_barrier_is_found_out()
+{
+    simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {
+        if (threadIdx.x % 2)
+            __syncthreads();
+        __syncthreads(); /* for the others the first one they meet */
+    });
+    CHECK(o.has(simt::fault::misuse));
+}
+
+static void a_lane_outside_its_mask_is_found_out()
+{
+    simt::outcome o = simt::launch(grid_of(1, 32, 1), [] { __shfl_sync(0xffffu, 1, 0); });
+    CHECK(o.has(simt::fault::misuse));
+}
+
+static void a_write_past_the_end_is_found_out()
+{
+    int *values = simt::device_array<int>(3, "values");
+    simt::outcome o = simt::launch(grid_of(1, 4), [=] { values[threadIdx.x] = 1; });
+    CHECK(o.has(simt::fault::bounds));
+    CHECK(o.text().find("values+12 (of 12)") != std::string::npos);
+}
+
+static void a_peer_that_has_exited_cannot_be_mapped()
+{
+    simt::outcome o = simt::launch(grid_of(2, 1, 0, 2, 16), [] {
+        LB_DYNAMIC_SHARED(int, shared);
+        if (blockIdx.x == 1) {
+            __nanosleep(1); /* block 0 exits meanwhile */
+            *cg::this_cluster().map_shared_rank(shared, 0) = 1;
+        }
+    });
+    CHECK(o.has(simt::fault::remote_exit));
+}
+
+static const test tests[] = {
+    {"threads_see_their_indices", threads_see_their_indices},
+    {"each_block_has_its_own_static_shared_memory", each_block_has_its_own_static_shared_memory},
+    {"memory_starts_as_poison", memory_starts_as_poison},
+    {"grid_barrier_waits_for_all_blocks", grid_barrier_waits_for_all_blocks},
+    {"cluster_maps_its_peers_shared_memory", cluster_maps_its_peers_shared_memory},
+    {"cluster_arrival_does_not_wait", cluster_arrival_does_not_wait},
+    {"named_barrier_takes_the_count_it_is_given", named_barrier_takes_the_count_it_is_given},
+    {"shuffles_follow_their_definition", shuffles_follow_their_definition},
+    {"halves_of_a_warp_shuffle_apart", halves_of_a_warp_shuffle_apart},
+    {"votes_count_the_mask_alone", votes_count_the_mask_alone},
+    {"atomics_lose_nothing", atomics_lose_nothing},
+    {"a_seed_is_a_schedule", a_seed_is_a_schedule},
+    {"exited_threads_are_not_waited_for", exited_threads_are_not_waited_for},
+    {"deadlock_names_where_threads_wait", deadlock_names_where_threads_wait},
+    {"spinning_for_ever_is_found_out", spinning_for_ever_is_found_out},
+    {"a_divergent_barrier_is_found_out", a_divergent_barrier_is_found_out},
+    {"a_lane_outside_its_mask_is_found_out", a_lane_outside_its_mask_is_found_out},
+    {"a_write_past_the_end_is_found_out", a_write_past_the_end_is_found_out},
+    {"a_peer_that_has_exited_cannot_be_mapped", a_peer_that_has_exited_cannot_be_mapped},
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(tests, argc, argv);
+}
