@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ab.h"
 #include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
 #include "gpu.h"
 #include "list.h"
 #include "options.h"
+#include "self_test.h"
 #include "sweep.h"
 
 static volatile sig_atomic_t stop;
@@ -90,6 +92,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         st = lb_list_print(session, &plan, err);
     } else if (session->options->command == LB_CMD_PLAN) {
         st = lb_plan_print(session, &plan, err);
+    } else if (session->options->command == LB_CMD_SELF_TEST) {
+        st = lb_self_test(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combinations left out: %s\n", plan.left_out, plan.because.text);
@@ -118,6 +122,8 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(run_resume(&session, exit_code, err));
+    else if (options->command == LB_CMD_AB)
+        LB_TRY(lb_ab(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
         LB_TRY(run_explain(&session, err));
     else if (options->command == LB_CMD_CEILINGS)

@@ -309,6 +309,16 @@ static enum lb_status find_worker(struct lb_pool *pool, const char *plugin, stru
     return st;
 }
 
+/* The living worker of that name, which serves whatever it is asked for. */
+static enum lb_status find_shared(struct lb_pool *pool, const char *name, struct worker **out,
+                                  struct lb_error *err)
+{
+    for (*out = pool->workers; *out; *out = (*out)->next)
+        if (strcmp((*out)->origin, name) == 0)
+            return LB_OK;
+    return start_worker(pool, name, out, err);
+}
+
 /* The probe's numbers from a reply. */
 static void read_probe(const json_t *reply, struct lb_probe *probe)
 {
@@ -396,10 +406,11 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
     return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id,
-                     "loss_scale", job->loss_scale, "seed", (json_int_t)job->seed, "min_samples",
-                     (json_int_t)job->sampler.min_samples, "max_samples",
-                     (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
-                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes);
+                     "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1, "seed",
+                     (json_int_t)job->seed, "min_samples", (json_int_t)job->sampler.min_samples,
+                     "max_samples", (json_int_t)job->sampler.max_samples, "precision",
+                     job->sampler.precision, "max_ns", job->sampler.max_ns, "memory_bytes",
+                     memory_bytes);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */
@@ -447,9 +458,13 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
     double start = lb_now_ns();
     bool lost = false;
     *row = lb_row_make(job->c);
-    enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, err);
+    enum lb_status st = job->process ? find_shared(pool, job->process, &worker, err)
+                                     : find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
-        lb_channel_send(&worker->channel, run_request(job, pool->limits.memory_bytes), NULL);
+        json_t *request = run_request(job, pool->limits.memory_bytes);
+        if (job->process && entry->plugin)
+            json_object_set_new(request, "plugin", json_string(entry->plugin));
+        lb_channel_send(&worker->channel, request, NULL);
         st = follow(pool, worker, job, row, &lost, &fault);
         if (st == LB_OK && lost)
             end_worker(pool, worker);
