@@ -20,7 +20,12 @@ endforeach()
 # NVIDIA's Python wheels make under site-packages (nvidia/cu13, nvidia/cudnn, ...), those of
 # CMAKE_PREFIX_PATH first.
 function(lb_cuda_prefixes variable)
-  set(sites ${CMAKE_PREFIX_PATH})
+  set(given ${CMAKE_PREFIX_PATH})
+  if(DEFINED ENV{CMAKE_PREFIX_PATH})
+    string(REPLACE ":" ";" environment "$ENV{CMAKE_PREFIX_PATH}")
+    list(APPEND given ${environment})
+  endif()
+  set(sites ${given})
   find_program(LB_PYTHON NAMES python3)
   mark_as_advanced(LB_PYTHON)
   if(LB_PYTHON)
@@ -36,7 +41,14 @@ sysconfig.get_paths()['purelib'], *site.getsitepackages(), site.getusersitepacka
     list(APPEND wheels ${found})
   endforeach()
   list(REMOVE_DUPLICATES wheels)
-  set(${variable} ${CMAKE_PREFIX_PATH} $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda ${wheels}
+  # What was pointed at comes before what happens to be there.
+  set(pointed "")
+  foreach(place IN LISTS given)
+    file(GLOB found LIST_DIRECTORIES TRUE ${place}/nvidia/*)
+    list(SORT found ORDER DESCENDING)
+    list(APPEND pointed ${found})
+  endforeach()
+  set(${variable} ${given} ${pointed} $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda ${wheels}
       PARENT_SCOPE)
 endfunction()
 
@@ -48,7 +60,7 @@ function(lb_library name header libraries)
   mark_as_advanced(LB_${name}_INCLUDE)
   set(found ${LB_${name}_INCLUDE})
   if(libraries)
-    find_library(LB_${name}_LIBRARY NAMES ${libraries} HINTS ${ARGN} PATH_SUFFIXES lib64 lib)
+    find_library(LB_${name}_LIBRARY NAMES ${libraries} NAMES_PER_DIR HINTS ${ARGN} PATH_SUFFIXES lib64 lib)
     mark_as_advanced(LB_${name}_LIBRARY)
     if(NOT LB_${name}_LIBRARY)
       set(found FALSE)
