@@ -31,6 +31,9 @@ enum action {
     BASELINE,
     PLUGIN,
     SEED,
+    LOSS_SCALE,
+    DEVICE,
+    DEVICE_MODEL,
     PROCESSES,
     MARGIN,
     STRICT,
@@ -79,6 +82,10 @@ static const struct flag {
     {"--baseline", BASELINE, 0, "an implementation"},
     {"--plugin", PLUGIN, 0, "a shared object"},
     {"--seed", SEED, 0, "a number"},
+    {"--loss-scale", LOSS_SCALE, 0, "a factor"},
+    {"--device", DEVICE, 0, "a number"},
+    {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
+    {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
     {"-T", SELECTION, SIZES, "numbers"},
     {"-B", SELECTION, SIZES, "numbers"},
     {"-I", SELECTION, 0, "numbers"},
@@ -166,6 +173,25 @@ static enum lb_status parse_calls(const char *text, size_t *calls, struct lb_err
     return LB_OK;
 }
 
+static enum lb_status parse_loss_scale(const char *text, double *scale, struct lb_error *err)
+{
+    char *end;
+    *scale = strtod(text, &end);
+    if (end == text || *end || !(*scale > 0) || !isfinite(*scale))
+        return lb_fail(err, LB_INVALID, "--loss-scale %s: must be a number above 0", text);
+    return LB_OK;
+}
+
+static enum lb_status parse_device(const char *text, int *device, struct lb_error *err)
+{
+    int64_t value;
+    struct lb_error why;
+    if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK || value > 1023)
+        return lb_fail(err, LB_INVALID, "--device %s: allowed are 0 to 1023", text);
+    *device = (int)value;
+    return LB_OK;
+}
+
 static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
 {
     char *end;
@@ -213,8 +239,8 @@ static enum lb_status set_command(struct lb_options *options, const struct flag 
     return LB_OK;
 }
 
-/* --benchmark_* go to Google Benchmark, but for the three whose meaning is about output: that is
- * the program's own. */
+/* --benchmark_* go to Google Benchmark, but for the three whose meaning is about output: that
+ * is the program's own. */
 static enum lb_status take_benchmark(struct lb_options *options, char *text, struct lb_error *err)
 {
     static const char out[] = "--benchmark_out=", format[] = "--benchmark_format=",
@@ -294,6 +320,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case BASELINE: options->baseline = value; return LB_OK;
     case PLUGIN: return take_plugin(options, value, err);
     case SEED: return parse_seed(value, &options->seed, err);
+    case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
+    case DEVICE: return parse_device(value, &options->device, err);
+    case DEVICE_MODEL: options->device_model = value; return LB_OK;
     case PROCESSES: return parse_processes(value, &options->processes, err);
     case MARGIN: return parse_margin(value, &options->margin, err);
     case STRICT: options->strict = true; return LB_OK;
@@ -366,6 +395,7 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
         .profile_calls = 10,
+        .loss_scale = 1,
         .margin = 0.02,
         .format = "table",
         .seed = 1,
@@ -385,6 +415,12 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         st = lb_fail(err, LB_INVALID,
                      "--resume: the run's own cases and folder are used; "
                      "give none");
+    else if (options->device_model &&
+             (options->command == LB_CMD_SWEEP || options->command == LB_CMD_RESUME ||
+              options->command == LB_CMD_CEILINGS))
+        st = lb_fail(err, LB_INVALID,
+                     "--device-model: it answers questions, nothing can run on it; use it with "
+                     "--list, --plan or --explain");
     else
         st = choose_quick(options, err);
 done:

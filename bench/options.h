@@ -16,6 +16,7 @@ enum lb_command {
     LB_CMD_EXPLAIN,
     LB_CMD_PROFILE,
     LB_CMD_EXPORT,
+    LB_CMD_CEILINGS,
     LB_CMD_PLOT,
     LB_CMD_REPORT,
     LB_CMD_COMPARE,
@@ -57,7 +58,10 @@ struct lb_options {
     double time_budget_s;     /* infinite: none */
     double case_time_s;       /* NaN: not given */
     double call_limit_s;
-    double memory_bytes; /* 0: no limit but the host's */
+    double memory_bytes;      /* 0: no limit but the host's */
+    double loss_scale;        /* of incoming gradients; 1: as they are */
+    int device;               /* ordinal of the GPU */
+    const char *device_model; /* answer for a GPU of that name, without one; NULL: the real one */
     uint64_t seed;
 };
 
@@ -70,7 +74,7 @@ void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 
-/* The text of --help. */
-extern const char lb_help_text[];
+/* The text of --help, part by part; ends with NULL. */
+extern const char *const lb_help_text[];
 
 #endif

@@ -13,6 +13,7 @@ struct lb_run_options {
     struct lb_reference_cache *cache; /* oracle results, shared between cases */
     bool kernels;                     /* trace one more call's GPU kernels, after the samples */
     struct lb_profile *profile;       /* a run for profilers in sampling's place; NULL: none */
+    double loss_scale;                /* of incoming gradients; 0 or 1: as they are */
 };
 
 /* Told as the case goes on, so that a watcher can tell a slow case from a hung one. */

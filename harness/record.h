@@ -74,6 +74,7 @@ struct lb_row {
 
     struct lb_kernels kernels; /* of one untimed call, where that was traced; owned by the row */
     char kernels_reason[256];  /* why there are none though they were asked for; else "" */
+    double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
 };
 
 /* An empty row of the case: verdict error, every number unknown. */
