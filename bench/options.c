@@ -326,18 +326,20 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     return LB_OK;
 }
 
-/* What a sweep, list or plan without sizes means: the quick grid, inference and training. */
+/* What a command on cases means without sizes: the quick grid, inference and training; for the
+ * self-test inference alone. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
+    bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
                  options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
     enum lb_status st = LB_OK;
     bool taken;
-    if (!plans || options->sized)
+    if ((!plans && !tests) || options->sized)
         return LB_OK;
-    options->quick = true;
+    options->quick |= plans;
     LB_TRY(take_cases(options, "quick", err));
-    if (options->selection.axes[LB_AXIS_PASS].count == 0)
+    if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
 done:
     return st;

@@ -41,37 +41,18 @@ static bool interrupted(const struct sweep *sweep)
     return sweep->session->stop && *sweep->session->stop;
 }
 
-/* The first block's row, or the later block's samples added to it; a later block that is not ok
- * takes the row over. */
-static enum lb_status merge_block(struct lb_row *row, struct lb_row *block, bool first,
-                                  bool new_process, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    if (first || block->verdict != LB_VERDICT_OK) {
-        lb_row_free(row);
-        *row = *block;
-        *block = (struct lb_row){0};
-        return LB_OK;
-    }
-    if (new_process)
-        LB_TRY(lb_row_add_process(row, err));
-    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
-    LB_TRY(lb_row_summarize(row, err));
-    row->elapsed_ns += block->elapsed_ns;
-    row->verify_ns += block->verify_ns;
-    row->stop_reason = block->stop_reason;
-done:
-    return st;
-}
-
 /* One block of one case: in a worker, or at once where it is known not to run. */
 static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                 struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
-    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler,
-                               sweep->settings.kernels && first};
+    const struct lb_job job = {
+        .c = c,
+        .seed = sweep->settings.seed,
+        .sampler = sweep->settings.sampler,
+        .kernels = sweep->settings.kernels && first,
+    };
     double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     *block = lb_row_make(c);
     if (!entry) {
@@ -125,7 +106,7 @@ static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_erro
             break;
         st = run_block(sweep, &sweep->cases[sweep->first + slot], first, &block, err);
         if (st == LB_OK)
-            st = merge_block(row, &block, first, fresh && i == 0, err);
+            st = lb_row_merge(row, &block, first, fresh && i == 0, err);
         lb_row_free(&block);
         if (st != LB_OK)
             break;
@@ -258,9 +239,7 @@ done:
     return st;
 }
 
-/* bench-lstm-runs/2026-01-31T12-00-00Z, with a number behind it when that is taken: made here, so
- * that two runs never share a folder. */
-static enum lb_status name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
 {
     if (out) {
         snprintf(folder, size, "%s", out);
@@ -325,7 +304,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
 
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
                                  &header, err));
-    LB_TRY(name_folder(session->options->out, folder, sizeof(folder), err));
+    LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
     LB_TRY(lb_run_create(folder, header, &sweep->file, err));
     LB_TRY(conduct(sweep, folder, exit_code, err));
 done:

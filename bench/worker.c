@@ -319,6 +319,16 @@ static enum lb_status find_worker(struct lb_pool *pool, const char *plugin, stru
     return st;
 }
 
+/* The living worker of that name, which serves whatever it is asked for. */
+static enum lb_status find_shared(struct lb_pool *pool, const char *name, struct worker **out,
+                                  struct lb_error *err)
+{
+    for (*out = pool->workers; *out; *out = (*out)->next)
+        if (strcmp((*out)->origin, name) == 0)
+            return LB_OK;
+    return start_worker(pool, name, out, err);
+}
+
 /* The probe's numbers from a reply. */
 static void read_probe(const json_t *reply, struct lb_probe *probe)
 {
@@ -417,9 +427,13 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
     struct fault fault = {.verdict = LB_VERDICT_ERROR};
     double start = lb_now_ns();
     *row = lb_row_make(job->c);
-    enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, err);
+    enum lb_status st = job->process ? find_shared(pool, job->process, &worker, err)
+                                     : find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
-        lb_channel_send(&worker->channel, run_request(job, pool->limits.memory_bytes), NULL);
+        json_t *request = run_request(job, pool->limits.memory_bytes);
+        if (job->process && entry->plugin)
+            json_object_set_new(request, "plugin", json_string(entry->plugin));
+        lb_channel_send(&worker->channel, request, NULL);
         st = follow(pool, worker, job, row, &fault);
     }
     if (st == LB_FAILED && fault.reason[0]) {

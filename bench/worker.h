@@ -1,6 +1,7 @@
 /* Worker processes: cases run in them, so that a crash, a hang or a runaway allocation costs one
- * row. The built-in implementations share a worker, each plug-in has its own; a worker lives from
- * case to case and is replaced after a fault. The program itself never loads a plug-in. */
+ * row. The built-in implementations share a worker, each plug-in has its own, unless a job asks for
+ * one that serves several; a worker lives from case to case and is replaced after a fault. The
+ * program itself never loads a plug-in. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
 
@@ -41,6 +42,8 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
+    const char *process; /* name of a worker for jobs of several implementations, which loads their
+                            plug-ins itself; NULL: the implementation's usual worker */
     bool kernels; /* trace the kernels of one more call */
 };
 

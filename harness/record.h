@@ -88,6 +88,12 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
 /* The next block is the first of another process; LB_OOM. */
 enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 
+/* Adds a block to the case's row: the first becomes the row, later ones give it their samples; one
+ * that is not ok takes the row over, and is not taken over again. new_process: the block is the
+ * first of another process. Summarizes the row; block may be empty afterwards; LB_OOM. */
+enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
+                            struct lb_error *err);
+
 /* A wrong or failed case has a verdict and no speed: drops samples and what is derived of them. */
 void lb_row_drop_samples(struct lb_row *row);
 

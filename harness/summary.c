@@ -125,3 +125,26 @@ done:
     free(sorted);
     return st;
 }
+
+enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
+                            struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!first && row->verdict != LB_VERDICT_OK)
+        return LB_OK;
+    if (first || block->verdict != LB_VERDICT_OK) {
+        lb_row_free(row);
+        *row = *block;
+        *block = (struct lb_row){0};
+        return LB_OK;
+    }
+    if (new_process)
+        LB_TRY(lb_row_add_process(row, err));
+    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
+    LB_TRY(lb_row_summarize(row, err));
+    row->elapsed_ns += block->elapsed_ns;
+    row->verify_ns += block->verify_ns;
+    row->stop_reason = block->stop_reason;
+done:
+    return st;
+}

@@ -19,7 +19,7 @@ static const char *const shapes[] = {
     "T1_B1_I1_H1",    "T1_B3_I17_H3",        "T3_B1_I1_H17",        "T17_B3_I3_H1",
     "T3_B17_I17_H17", "T17_B17_I1_H3",       "T5_B8_I16_H16",       "T3_B3_I3_H3_L3",
     "T3_B3_I3_H3_D2", "T5_B17_I3_H17_L2_D2", "T17_B3_I17_H3_L3_D2", "T1_B1_I3_H1_L3_D2",
-    "T33_B2_I7_H65",  "T64_B40_I96_H96", /* the last is dealt from a few rows */
+    "T33_B2_I7_H65",  "T40_B20_I64_H64", /* the last is dealt from a few rows */
 };
 
 /* What is left to say of a problem once its shape is fixed. */
