@@ -50,9 +50,9 @@ struct lb_options {
     int processes;             /* fresh ones a case; 0: not given */
     double margin;             /* relative difference that matters to a comparison */
     bool strict;               /* what a comparison can't decide fails it */
-    const char *format;        /* of a comparison */
     bool quick;
     bool kernels;             /* trace the GPU kernels of one more call */
+    const char *format;       /* of a comparison */
     size_t profile_calls;     /* of --profile, at least 1 */
     const char *perf_control; /* pipes to perf; NULL: none */
     double time_budget_s;     /* infinite: none */

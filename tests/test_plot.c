@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "palette.h"
 #include "plot.h"
 #include "synthetic.h"
 
@@ -347,6 +348,31 @@ static void folder_of_any_name_is_drawn_into(void **state)
     assert_int_equal(said, 0);
 }
 
+/* Timelines and pictures give an implementation the same colour. */
+static void palette_is_that_of_the_scripts(void **state)
+{
+    (void)state;
+    char style[8192], color[16];
+    FILE *file = fopen(LB_SOURCE_DIR "/plots/style.gp", "r");
+    assert_non_null(file);
+    style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
+    fclose(file);
+    const char *at = strstr(style, "array line_color[8]");
+    assert_non_null(at);
+    for (int i = 0; i < LB_PALETTE_COUNT; i++) {
+        at = strchr(at, '#');
+        assert_non_null(at);
+        snprintf(color, sizeof(color), "#%06x", lb_palette[i]);
+        assert_memory_equal(at, color, 7);
+        at++;
+    }
+    assert_true(lb_palette_color("cpu_ref") == lb_palette[7]);
+    assert_int_equal(lb_palette_fixed("somebody_s"), 0);
+    assert_true(lb_palette_color("somebody_s") == lb_palette[4] ||
+                lb_palette_color("somebody_s") == lb_palette[5] ||
+                lb_palette_color("somebody_s") == lb_palette[6]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -361,6 +387,7 @@ int main(void)
         TEST(failing_gnuplot_is_quoted),
         TEST(hanging_gnuplot_is_stopped),
         TEST(folder_of_any_name_is_drawn_into),
+        TEST(palette_is_that_of_the_scripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
