@@ -131,6 +131,7 @@ class Report(ProgramTest):
                                 r"1\.\d+ to 1\.\d+ times as fast as the next best")
         self.assertIn("The dotted line is the floor", words)
         self.assertIn("A + is the rate at the floor", words)
+        self.assertIn("best in this run, 2", words) # the label of a line that is in the picture
 
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
