@@ -41,6 +41,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
+        .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
@@ -94,6 +95,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         settings->repetitions, "processes", settings->processes, "baseline", baseline, "plugins",
         string_array(settings->plugins, settings->plugin_count), "benchmark",
         string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    if (settings->kernels)
+        json_object_set_new(*header, "kernels", json_true());
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
 }
 
@@ -155,6 +158,7 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
+    settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         return lb_fail(err, LB_OOM, "out of memory");

@@ -3,12 +3,13 @@
 # LB_WHY_<NAME> why it is not (a half sentence that rows of missing implementations carry), and the
 # target lb::<name> is what to link.
 
-set(LB_FEATURES ONEDNN CUDA CUDNN NVTX CUPTI)
+set(LB_FEATURES ONEDNN CUDA CUDNN NVTX CUPTI CALLGRIND)
 set(LB_TITLE_ONEDNN "oneDNN")
 set(LB_TITLE_CUDA "CUDA")
 set(LB_TITLE_CUDNN "cuDNN")
 set(LB_TITLE_NVTX "NVTX 3")
 set(LB_TITLE_CUPTI "CUPTI")
+set(LB_TITLE_CALLGRIND "Callgrind's client requests")
 foreach(feature IN LISTS LB_FEATURES)
   set(LB_${feature} AUTO CACHE STRING "Use ${LB_TITLE_${feature}}: AUTO, ON or OFF")
   set_property(CACHE LB_${feature} PROPERTY STRINGS AUTO ON OFF)
@@ -46,9 +47,10 @@ function(lb_find_features)
   set(found_cuda ${CUDAToolkit_FOUND})
   lb_library(onednn dnnl.h dnnl)
   lb_library(cudnn cudnn.h cudnn ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})
-  lb_library(nvtx nvtx3/nvToolsExt.h "" ${CUDAToolkit_INCLUDE_DIRS})
+  lb_library(nvtx nvtx3/nvToolsExtPayload.h "" ${CUDAToolkit_INCLUDE_DIRS})
   lb_library(cupti cupti.h cupti ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR}
              ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI)
+  lb_library(callgrind valgrind/callgrind.h "")
 
   foreach(feature IN LISTS LB_FEATURES)
     string(TOLOWER ${feature} name)
