@@ -191,11 +191,29 @@ static void write_fact(FILE *out, const char *name, double value, const char *fo
     }
 }
 
+/* The kernels of one call, the most time first; or why they are not known, where that was asked. */
+static void write_kernels(FILE *out, const struct lb_row *row)
+{
+    const struct lb_kernels *kernels = &row->kernels;
+    char sentence[160];
+    lb_kernels_sentence(kernels, sentence, sizeof(sentence));
+    if (!sentence[0] && !row->kernels_reason[0])
+        return;
+    fputs("<dt>kernels<dd>", out);
+    lb_html_text(out, sentence[0] ? sentence : row->kernels_reason);
+    for (size_t i = 0; i < kernels->count; i++) {
+        lb_html_format(out, "; %" PRId64 " × %s, ", kernels->items[i].count,
+                       kernels->items[i].name);
+        lb_html_ns(out, kernels->items[i].total_ns);
+    }
+}
+
 static void write_details(FILE *out, const struct lb_run *run, const struct lb_row *row)
 {
     fputs("<td class=d><details><summary>more</summary><dl>", out);
     fputs("<dt>ran<dd>", out);
     lb_html_text(out, row->chosen[0] ? row->chosen : "not recorded");
+    write_kernels(out, row);
     write_fact(out, "largest error", row->err_max_abs, "plain");
     write_fact(out, "largest relative error", row->err_max_rel, "plain");
     write_fact(out, "norm of the error", row->err_norm, "plain");

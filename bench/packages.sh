@@ -4,6 +4,8 @@
 build_packages="gcc g++ cmake ninja-build pkg-config git
   libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
 test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind"
+# Tests that need these are skipped, and say so, where they can't be had.
+optional_test_packages="chromium"
 
 # is_installed PACKAGE
 is_installed() {

@@ -83,7 +83,7 @@ static void write_ranges(struct lb_page *page, const struct page_view *view)
             top = fmax(top, row->flops / row->floor_ns);
     }
     fprintf(page->script,
-            "x_low = %.17g\nx_high = %.17g\ny_low = %.17g\nbest = %.17g\ntop = %.17g\n", x_low,
+            "x_low = %.17g\nx_high = %.17g\ny_low = %.17g\nbest = %.17g\nhighest = %.17g\n", x_low,
             x_high, y_low, best, fmax(best, top));
     snprintf(label, sizeof(label), "best in this run, %.3g GFLOP/s", best);
     lb_page_text(page, "best_label", label);

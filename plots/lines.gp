@@ -64,6 +64,15 @@ do for [format in formats] {
         do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
             set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)
         }
+        if (exponent_high(y_high) - exponent_low(y_low) < 2) { # too few: round numbers instead
+            set ytics () nomirror
+            do for [d = int(floor(log10(y_low))) : int(ceil(log10(y_high)))] {
+                do for [m in '1 1.2 1.5 2 3 4 5 6 8'] {
+                    v = m * 10.0 ** d
+                    set ytics add ((column_of(panel) == 0 ? sprintf('%g', v) : '') v)
+                }
+            }
+        }
         list = panel_series[panel]
         first = panel_first[panel]
         plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 \

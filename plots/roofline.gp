@@ -18,7 +18,7 @@ do for [format in formats] {
     set border 3 lc rgb faint
     set logscale xy 2
     set xrange [x_low / 1.3 : x_high * 1.3]
-    set yrange [y_low / 1.3 : top * 1.9]
+    set yrange [y_low / 1.3 : highest * 1.9]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
     unset key
@@ -27,7 +27,7 @@ do for [format in formats] {
         set xtics add (power_label(e) 2.0 ** e)
     }
     set ytics () nomirror
-    do for [e = exponent_low(y_low / 1.3) : exponent_high(top * 1.9) : step_of(y_low, top)] {
+    do for [e = exponent_low(y_low / 1.3) : exponent_high(highest * 1.9) : step_of(y_low, highest)] {
         set ytics add (power_label(e) 2.0 ** e)
     }
     set lmargin at screen across(left)

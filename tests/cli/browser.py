@@ -1,7 +1,7 @@
-"""A page in headless Chromium, driven through its debugging pipe with nothing but the standard library.
+"""A page in headless Chromium, driven through its debugging pipe with the standard library alone.
 
-Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a zero
-byte, on file descriptors 3 and 4 of the browser."""
+Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a
+zero byte, on file descriptors 3 and 4 of the browser."""
 
 import json
 import os
@@ -39,8 +39,8 @@ class Browser:
 
         self.process = subprocess.Popen(
             [path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-extensions", "--remote-debugging-pipe", "--user-data-dir=" + self.profile.name,
-             "about:blank"],
+             "--disable-extensions", "--remote-debugging-pipe",
+             "--user-data-dir=" + self.profile.name, "about:blank"],
             preexec_fn=take_3_and_4, close_fds=False, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read)
@@ -50,7 +50,8 @@ class Browser:
         self.session = None
         self.events = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
 
@@ -123,7 +124,8 @@ class Browser:
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         self.wait("Page.loadEventFired")
         if script:
-            self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.evaluate("new Promise(done => "
+                          "requestAnimationFrame(() => requestAnimationFrame(done)))")
         return time.monotonic() - start
 
     def complaints(self):

@@ -131,6 +131,7 @@ class Report(ProgramTest):
                                 r"1\.\d+ to 1\.\d+ times as fast as the next best")
         self.assertIn("The dotted line is the floor", words)
         self.assertIn("A + is the rate at the floor", words)
+        self.assertIn("best in this run, 2", words) # the label of a line that is in the picture
 
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
@@ -168,7 +169,7 @@ class Report(ProgramTest):
         compared = words[words.index("Against "):words.index("Machine and versions")]
         self.assertIn("cpu_blas/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
-        self.assertIn("231 more cases, none of them a regression, are left out", compared)
+        self.assertIn("232 more cases, none of them a regression, are left out", compared)
 
     def test_unreadable_run_and_unwritable_page_are_refused(self):
         done = run("--report", self.path("none"), "-o", self.path("a.html"))
@@ -248,7 +249,8 @@ class InBrowser(unittest.TestCase):
     def test_every_picture_is_drawn(self):
         for width in (1280, 400):
             self.open("usual", width=width)
-            self.assertGreater(self.browser.evaluate("document.querySelectorAll('figure').length"), 10)
+            figures = self.browser.evaluate("document.querySelectorAll('figure').length")
+            self.assertGreater(figures, 10)
             self.assertEqual(self.browser.evaluate(EMPTY_PICTURES), 0)
 
     def test_sorting(self):
