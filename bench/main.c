@@ -9,8 +9,10 @@
 #include "derive.h"
 #include "export.h"
 #include "gpu.h"
+#include "history.h"
 #include "list.h"
 #include "options.h"
+#include "profile.h"
 #include "self_test.h"
 #include "sweep.h"
 
@@ -145,6 +147,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
+    case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }
@@ -158,8 +162,9 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
-    catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
+    if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
+        catch_signals();
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
     if (st == LB_INTERRUPTED)

@@ -20,6 +20,9 @@ enum action {
     CASES,
     OUT,
     QUICK,
+    KERNELS,
+    PROFILE_CALLS,
+    PERF_CONTROL,
     CASE_TIME,
     TIME_BUDGET,
     CALL_LIMIT,
@@ -52,6 +55,7 @@ static const struct flag {
     {"--version", COMMAND, LB_CMD_VERSION, NULL},
     {"--resume", SUBJECT, LB_CMD_RESUME, "the folder of a run"},
     {"--explain", SUBJECT, LB_CMD_EXPLAIN, "a case"},
+    {"--profile", SUBJECT, LB_CMD_PROFILE, "a case"},
     {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
     {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
@@ -65,6 +69,9 @@ static const struct flag {
     {"--cases", CASES, 0, "a file of cases"},
     {"--out", OUT, 0, "a folder"},
     {"--quick", QUICK, 0, NULL},
+    {"--kernels", KERNELS, 0, NULL},
+    {"--profile-calls", PROFILE_CALLS, 0, "a number"},
+    {"--perf-control", PERF_CONTROL, 0, "one or two named pipes"},
     {"--case-time", CASE_TIME, 0, "seconds"},
     {"--time-budget", TIME_BUDGET, 0, "seconds"},
     {"--call-limit", CALL_LIMIT, 0, "seconds"},
@@ -169,6 +176,16 @@ static enum lb_status parse_device(const char *text, int *device, struct lb_erro
     if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK || value > 1023)
         return lb_fail(err, LB_INVALID, "--device %s: allowed are 0 to 1023", text);
     *device = (int)value;
+    return LB_OK;
+}
+
+static enum lb_status parse_calls(const char *text, size_t *calls, struct lb_error *err)
+{
+    int64_t value;
+    struct lb_error why;
+    if (lb_parse_int(text, strlen(text), 1, &value, &why) != LB_OK || value > 1000000)
+        return lb_fail(err, LB_INVALID, "--profile-calls %.40s: allowed are 1 to 1000000", text);
+    *calls = (size_t)value;
     return LB_OK;
 }
 
@@ -289,6 +306,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case CASES: options->sized = true; return take_cases(options, value, err);
     case OUT: options->out = value; return LB_OK;
     case QUICK: options->quick = true; return LB_OK;
+    case KERNELS: options->kernels = true; return LB_OK;
+    case PROFILE_CALLS: return parse_calls(value, &options->profile_calls, err);
+    case PERF_CONTROL: options->perf_control = value; return LB_OK;
     case CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
     case TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
     case CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
@@ -366,6 +386,7 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
         .loss_scale = 1,
+        .profile_calls = 10,
         .margin = 0.02,
         .format = "table",
         .seed = 1,

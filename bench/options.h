@@ -14,6 +14,7 @@ enum lb_command {
     LB_CMD_LIST,
     LB_CMD_PLAN,
     LB_CMD_EXPLAIN,
+    LB_CMD_PROFILE,
     LB_CMD_EXPORT,
     LB_CMD_CEILINGS,
     LB_CMD_PLOT,
@@ -48,8 +49,11 @@ struct lb_options {
     bool strict;               /* what a comparison can't decide fails it */
     const char *format;        /* of a comparison */
     bool quick;
-    double time_budget_s; /* infinite: none */
-    double case_time_s;   /* NaN: not given */
+    bool kernels;             /* trace the GPU kernels of one more call */
+    size_t profile_calls;     /* of --profile, at least 1 */
+    const char *perf_control; /* pipes to perf; NULL: none */
+    double time_budget_s;     /* infinite: none */
+    double case_time_s;       /* NaN: not given */
     double call_limit_s;
     double memory_bytes;      /* 0: no limit but the host's */
     double loss_scale;        /* of incoming gradients; 1: as they are */

@@ -43,7 +43,8 @@ static enum lb_status run_one(const struct self_test *test, const struct lb_case
                               struct lb_row *row, struct lb_error *err)
 {
     const struct lb_entry *entry = lb_registry_find(test->session->registry, c->impl);
-    const struct lb_job job = {c, test->session->options->seed, lb_block_sampler(), NULL, 1};
+    const struct lb_job job = {
+        .c = c, .seed = test->session->options->seed, .sampler = lb_block_sampler()};
     *row = lb_row_make(c);
     if (entry->absent) {
         row->verdict = LB_VERDICT_ABSENT;
@@ -213,7 +214,7 @@ static enum lb_status choose_planted(struct self_test *test, const struct lb_ent
                                      struct lb_case *c, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_job job = {c, 1, lb_block_sampler(), NULL, 1};
+    struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
     *c = lb_case_defaults();
     snprintf(c->impl, sizeof(c->impl), "%s", entry->name);
     c->problem.batch = 1;

@@ -42,6 +42,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
         .loss_scale = options->loss_scale,
+        .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
@@ -95,6 +96,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
         "baseline", baseline, "plugins", string_array(settings->plugins, settings->plugin_count),
         "benchmark", string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    if (settings->kernels)
+        json_object_set_new(*header, "kernels", json_true());
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
 }
 
@@ -158,6 +161,7 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     sampler->max_samples = (size_t)max_samples;
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
+    settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         return lb_fail(err, LB_OOM, "out of memory");

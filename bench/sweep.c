@@ -43,13 +43,18 @@ static bool interrupted(const struct sweep *sweep)
 }
 
 /* One block of one case: in a worker, or at once where it is known not to run. */
-static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, struct lb_row *block,
-                                struct lb_error *err)
+static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
+                                struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
-    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler, NULL,
-                               sweep->settings.loss_scale};
+    const struct lb_job job = {
+        .c = c,
+        .seed = sweep->settings.seed,
+        .sampler = sweep->settings.sampler,
+        .kernels = sweep->settings.kernels && first,
+        .loss_scale = sweep->settings.loss_scale,
+    };
     double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     *block = lb_row_make(c);
     if (!entry) {
@@ -101,7 +106,7 @@ static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_erro
         bool first = sweep->rounds[slot] == 0 && i == 0;
         if (!first && row->verdict != LB_VERDICT_OK)
             break;
-        st = run_block(sweep, &sweep->cases[sweep->first + slot], &block, err);
+        st = run_block(sweep, &sweep->cases[sweep->first + slot], first, &block, err);
         if (st == LB_OK)
             st = lb_row_merge(row, &block, first, fresh && i == 0, err);
         lb_row_free(&block);

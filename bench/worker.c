@@ -19,9 +19,10 @@
 extern char **environ;
 
 enum {
-    WORKER_FD = 3,     /* the worker's end of the channel */
-    WATCH_MS = 100,    /* how often a silent worker's memory and time are looked at */
-    START_LIMIT_S = 30 /* for loading the program and a plug-in */
+    WORKER_FD = 3,      /* the worker's end of the channel */
+    WATCH_MS = 100,     /* how often a silent worker's memory and time are looked at */
+    START_LIMIT_S = 30, /* for loading the program and a plug-in */
+    LEAVE_LIMIT_S = 10  /* for ending by itself: a profiler may write out what it has */
 };
 
 struct worker {
@@ -130,10 +131,28 @@ static int end_worker(struct lb_pool *pool, struct worker *worker)
     return status;
 }
 
+/* Waits until the worker is gone, without taking its wait status. */
+static void await_exit(const struct worker *worker, double limit_s)
+{
+    for (double start = lb_now_ns(); lb_now_ns() - start < limit_s * 1e9; usleep(2000)) {
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid != 0)
+            break;
+    }
+}
+
+/* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
+ * attached to them get to their ends; one that is stuck in a case is killed. */
 void lb_pool_renew(struct lb_pool *pool)
 {
-    while (pool->workers)
+    bool stopped = pool->stop && *pool->stop;
+    for (struct worker *worker = pool->workers; worker; worker = worker->next)
+        shutdown(worker->channel.fd, SHUT_RDWR);
+    while (pool->workers) {
+        await_exit(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
         end_worker(pool, pool->workers);
+    }
 }
 
 void lb_pool_destroy(struct lb_pool *pool)
@@ -186,15 +205,8 @@ static void describe_exit(int status, const char *phase, struct fault *fault)
 static void bury(struct lb_pool *pool, struct worker *worker, const char *phase,
                  struct fault *fault)
 {
-    int status = 0;
-    for (int i = 0; i < 100; i++) {
-        siginfo_t info = {0};
-        if (waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-            info.si_pid != 0)
-            break;
-        usleep(10000);
-    }
-    status = end_worker(pool, worker);
+    await_exit(worker, 1);
+    int status = end_worker(pool, worker);
     describe_exit(status, phase, fault);
 }
 
@@ -405,12 +417,12 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
 {
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id,
-                     "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1, "seed",
-                     (json_int_t)job->seed, "min_samples", (json_int_t)job->sampler.min_samples,
-                     "max_samples", (json_int_t)job->sampler.max_samples, "precision",
-                     job->sampler.precision, "max_ns", job->sampler.max_ns, "memory_bytes",
-                     memory_bytes);
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "op", "run", "case", id,
+                     "seed", (json_int_t)job->seed, "min_samples",
+                     (json_int_t)job->sampler.min_samples, "max_samples",
+                     (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
+                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes, "loss_scale",
+                     job->loss_scale > 0 ? job->loss_scale : 1, "kernels", job->kernels);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */

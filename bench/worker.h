@@ -45,6 +45,7 @@ struct lb_job {
     struct lb_sampler_options sampler;
     const char *process; /* name of a worker for jobs of several implementations, which loads their
                             plug-ins itself; NULL: the implementation's usual worker */
+    bool kernels;        /* trace the kernels of one more call */
     double loss_scale;   /* of incoming gradients; 0: as they are */
 };
 

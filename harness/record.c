@@ -71,12 +71,18 @@ const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
     NUMBER(temperature_c),
 #undef NUMBER
 #undef DERIVED
+    {"kernel_launches", offsetof(struct lb_row, kernels.launches), false},
+    {"kernel_span_ns", offsetof(struct lb_row, kernels.span_ns), false},
+    {"kernel_gap_ns", offsetof(struct lb_row, kernels.gap_ns), false},
+    {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), false},
 };
 
 const struct lb_text_key lb_text_keys[LB_TEXT_KEYS] = {
     {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
     {"chosen", offsetof(struct lb_row, chosen), sizeof(((struct lb_row *)0)->chosen)},
     {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
+    {"kernels_reason", offsetof(struct lb_row, kernels_reason),
+     sizeof(((struct lb_row *)0)->kernels_reason)},
 };
 
 double *lb_row_number(struct lb_row *row, size_t key)
@@ -96,6 +102,7 @@ void lb_row_free(struct lb_row *row)
 {
     free(row->samples_ns);
     free(row->blocks);
+    lb_kernels_free(&row->kernels);
     free(row->processes);
     row->samples_ns = NULL;
     row->blocks = row->processes = NULL;
@@ -264,6 +271,11 @@ json_t *lb_row_to_json(const struct lb_row *row)
         PUT(lb_number_keys[i].key,
             number_json(
                 *(const double *)(const void *)((const char *)row + lb_number_keys[i].offset)));
+    PUT("tensor_cores",
+        row->kernels.items
+            ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
+            : json_null());
+    PUT("kernels", lb_kernels_to_json(&row->kernels));
     done = done && put_samples(object, row);
 #undef PUT
     if (!done) {

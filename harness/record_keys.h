@@ -10,7 +10,7 @@ extern const char *const lb_verdict_names[LB_VERDICT_COUNT];
 extern const char *const lb_stop_names[LB_STOP_COUNT];
 
 /* Every number of a row that stands by itself. Derived ones are written, and never read. */
-#define LB_NUMBER_KEYS 29
+#define LB_NUMBER_KEYS 33
 struct lb_number_key {
     const char *key;
     size_t offset;
@@ -19,7 +19,7 @@ struct lb_number_key {
 extern const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS];
 double *lb_row_number(struct lb_row *row, size_t key); /* where the row holds it */
 
-#define LB_TEXT_KEYS 3
+#define LB_TEXT_KEYS 4
 struct lb_text_key {
     const char *key;
     size_t offset, size;

@@ -183,6 +183,7 @@ enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct
     LB_TRY(get_texts(object, row, err));
     LB_TRY(get_numbers(object, row, err));
     LB_TRY(get_samples(object, row, err));
+    LB_TRY(lb_kernels_from_json(json_object_get(object, "kernels"), &row->kernels, err));
     LB_TRY(lb_row_summarize(row, err));
 done:
     if (st != LB_OK)

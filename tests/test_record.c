@@ -61,6 +61,10 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, workspace_bytes),
     offsetof(struct lb_row, peak_bytes),
     offsetof(struct lb_row, calls_per_sample),
+    offsetof(struct lb_row, kernels.launches),
+    offsetof(struct lb_row, kernels.span_ns),
+    offsetof(struct lb_row, kernels.gap_ns),
+    offsetof(struct lb_row, kernels.longest_gap_ns),
 };
 
 static double number(const struct lb_row *row, size_t offset)
@@ -81,6 +85,10 @@ static void same_row(const struct lb_row *a, const struct lb_row *b)
     assert_string_equal(a->reason, b->reason);
     assert_string_equal(a->chosen, b->chosen);
     assert_string_equal(a->warning, b->warning);
+    assert_string_equal(a->kernels_reason, b->kernels_reason);
+    assert_int_equal(a->kernels.count, b->kernels.count);
+    for (size_t i = 0; i < a->kernels.count; i++)
+        assert_string_equal(a->kernels.items[i].name, b->kernels.items[i].name);
     assert_true(a->hash == b->hash);
     assert_int_equal(a->samples, b->samples);
     for (size_t i = 0; i < a->samples; i++)
@@ -103,6 +111,24 @@ static void row_reads_back_bit_by_bit(void **state)
     row.hash = UINT64_MAX;
     strcpy(row.warning, "drifts: \"2 %\"\n\tand µ");
     assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void kernels_read_back_with_their_row(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    const struct lb_launch_record launches[] = {
+        {.name = "RNN_blockPersist_fp_LSTM_HMMA", .start_ns = 5, .end_ns = 10},
+        {.name = "nvjet_hsh", .start_ns = 0, .end_ns = 1.5}};
+    assert_int_equal(lb_kernels_collect(launches, 2, &row.kernels, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "tensor_cores")), "yes");
+    assert_true(json_number_value(json_object_get(object, "kernel_gap_ns")) == 3.5);
+    json_decref(object);
     struct lb_row copy = read_back(&row);
     same_row(&row, &copy);
     lb_row_free(&copy);
@@ -202,6 +228,8 @@ static void broken_rows_are_refused_by_key(void **state)
         {"blocks", "[7]"},
         {"blocks", "[3,-1]"},
         {"blocks", "{}"},
+        {"kernels", "1"},
+        {"kernels", "[{}]"},
         {"processes", "[2]"},
         {"processes", "[]"},
         {"processes", "[1,-1]"},
@@ -287,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(row_reads_back_bit_by_bit),
+        cmocka_unit_test(kernels_read_back_with_their_row),
         cmocka_unit_test(every_verdict_reads_back),
         cmocka_unit_test(unknown_numbers_are_null),
         cmocka_unit_test(interval_is_unknown_below_six_samples),

@@ -188,7 +188,7 @@ static void rows_that_changed_places_are_found(void **state)
         struct fixture f;
         open_shape(&f, big_shape, dtype, "infer");
         size_t H = 50, last = (64 - 1) * 40 * H; /* the last step of y */
-        size_t a = 0, b = 1;                      /* two places with rows of their own */
+        size_t a = 0, b = 1;                     /* two places with rows of their own */
         while (get(&f, f.results.y, last + a * H) == get(&f, f.results.y, last + b * H))
             b++;
         for (size_t j = 0; j < H; j++) {

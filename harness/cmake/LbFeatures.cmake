@@ -3,12 +3,13 @@
 # LB_WHY_<NAME> why it is not (a half sentence that rows of missing implementations carry), and the
 # target lb::<name> is what to link.
 
-set(LB_FEATURES ONEDNN CUDA CUDNN NVTX CUPTI)
+set(LB_FEATURES ONEDNN CUDA CUDNN NVTX CUPTI CALLGRIND)
 set(LB_TITLE_ONEDNN "oneDNN")
 set(LB_TITLE_CUDA "CUDA with cuBLAS")
 set(LB_TITLE_CUDNN "cuDNN")
 set(LB_TITLE_NVTX "NVTX 3")
 set(LB_TITLE_CUPTI "CUPTI")
+set(LB_TITLE_CALLGRIND "Callgrind's client requests")
 set(LB_CUDA_ARCHITECTURES "80-real;90a-real;100-real;120" CACHE STRING
     "GPU architectures to build for; the last one without -real keeps PTX for later ones")
 foreach(feature IN LISTS LB_FEATURES)
@@ -106,10 +107,11 @@ function(lb_find_features)
   lb_find_cuda(${prefixes})
   lb_library(onednn dnnl.h dnnl)
   lb_library(cudnn cudnn.h "libcudnn.so.9;cudnn" ${prefixes})
-  lb_library(nvtx nvtx3/nvToolsExt.h "" ${prefixes})
+  lb_library(nvtx nvtx3/nvToolsExtPayload.h "" ${prefixes})
   set(cupti_prefixes ${prefixes})
   list(TRANSFORM cupti_prefixes APPEND /extras/CUPTI)
   lb_library(cupti cupti.h "cupti;libcupti.so.13;libcupti.so.12" ${prefixes} ${cupti_prefixes})
+  lb_library(callgrind valgrind/callgrind.h "")
 
   foreach(feature IN LISTS LB_FEATURES)
     string(TOLOWER ${feature} name)
@@ -120,7 +122,7 @@ function(lb_find_features)
       message(FATAL_ERROR "LB_${feature}=${LB_${feature}}: allowed are AUTO, ON, OFF")
     elseif(LB_${feature} STREQUAL "OFF")
       set(why "built without ${title} (switched off)")
-    elseif(found_${name} AND (NOT feature MATCHES "^(CUDNN|CUPTI)$" OR LB_HAVE_CUDA))
+    elseif(found_${name} AND (NOT feature MATCHES "^CUDNN$" OR LB_HAVE_CUDA))
       set(have ON)
     elseif(LB_${feature} STREQUAL "ON")
       message(FATAL_ERROR "LB_${feature}=ON: ${title} was not found; "
