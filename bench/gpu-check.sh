@@ -3,17 +3,18 @@
 # builds, runs the gpu tests (small ones under compute-sanitizer where it is there), measures the
 # ceilings, runs a fixed sweep, and leaves at most 8 files in OUT.
 #
-#     bench/gpu-check.sh OUT [--prefix DIR] [--build DIR] [--budget SECONDS] [--no-sanitizer]
+#     bench/gpu-check.sh OUT [--prefix DIR] [--build DIR] [--budget SECONDS] [--only STEPS]
 #     bench/gpu-check.sh --pack DIR
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in NVIDIA's
 # Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark, Jansson,
-# OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
+# OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages. STEPS are
+# some of tests,sanitizer,sweep; --budget is the sweep's (420).
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
 usage() {
-  sed -n '2,12p' "$0" | sed 's/^# \{0,1\}//' >&2
+  sed -n '2,13p' "$0" | sed 's/^# \{0,1\}//' >&2
   exit 2
 }
 
@@ -68,7 +69,7 @@ CMAKE
   du -sh "$pack_to" >&2
 }
 
-out='' prefix='' build='' budget=420 sanitizer=yes
+out='' prefix='' build='' budget=420 steps=tests,sanitizer,sweep
 while [ $# -gt 0 ]; do
   case $1 in
   --pack)
@@ -79,7 +80,7 @@ while [ $# -gt 0 ]; do
   --prefix) prefix=$(cd "$2" && pwd) && shift 2 ;;
   --build) build=$2 && shift 2 ;;
   --budget) budget=$2 && shift 2 ;;
-  --no-sanitizer) sanitizer=no && shift ;;
+  --only) steps=$2 && shift 2 ;;
   -*) usage ;;
   *)
     [ -z "$out" ] || usage
@@ -104,7 +105,6 @@ wheels=$(python3 -c 'import glob, site, sysconfig
 places = dict.fromkeys([sysconfig.get_paths()["purelib"], *site.getsitepackages()])
 print(*(lib for place in places for lib in glob.glob(place + "/nvidia/*/lib")), sep=":")' || true)
 export LD_LIBRARY_PATH=${prefix:+$prefix/lib:}${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels
-export CUDA_MODULE_LOADING=EAGER # kernels load before anything is captured or timed
 if [ -n "$prefix" ]; then
   export PATH=$prefix/bin:$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix
 fi
@@ -135,6 +135,11 @@ program=$build/bench-lstm
 export LB_BUILD=$build
 failed=0
 
+# wanted STEP: whether it is among the steps.
+wanted() {
+  case ",$steps," in *",$1,"*) return 0 ;; *) return 1 ;; esac
+}
+
 # attempt WORDS... -- COMMAND...: runs the command into the log; a failure is remembered.
 attempt() {
   local what=()
@@ -153,27 +158,29 @@ if ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" | grep -q
   note "there is no GPU to check"
   exit 77
 fi
-attempt gpu tests -- timeout 600 python3 "$repository/tests/cli/test_gpu_device.py"
-if [ $sanitizer = yes ] && command -v compute-sanitizer >/dev/null; then
+if wanted tests; then
+  attempt gpu tests -- timeout 600 python3 "$repository/tests/cli/test_gpu_device.py"
+fi
+if wanted sanitizer && command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck synccheck; do
     attempt "$tool" -- timeout 300 python3 "$repository/tests/cli/test_gpu_device.py" --small \
       compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 86
   done
 fi
 
-attempt ceilings -- sh -c "'$program' --ceilings >'$out/ceilings.txt'"
+if wanted sweep; then
+  attempt ceilings -- sh -c "'$program' --ceilings >'$out/ceilings.txt'"
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-attempt sweep -- "$program" --sweep --cases gpu --dtype f16,bf16,f32 --pass infer,train \
-  --impl cudnn,cuda_naive,cuda_step --baseline cudnn --case-time 0.5 --time-budget "$budget" \
-  --out "$scratch/run"
-cp "$scratch"/run/run.jsonl "$scratch"/run/run.csv "$out/" 2>>"$log" || true
-python3 - "$out/run.jsonl" >"$out/environment.json" 2>>"$log" <<'PYTHON' || true
-import json, sys
-with open(sys.argv[1], encoding="utf-8") as lines:
-    json.dump(json.loads(next(lines))["environment"], sys.stdout, indent=2)
-PYTHON
-tar -C "$scratch/run" -czf "$out/plots.tar.gz" . 2>>"$log" || true
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  attempt sweep -- "$program" --sweep --cases gpu --dtype f16,bf16,f32 --pass infer,train \
+    --impl cudnn,cuda_naive,cuda_step --baseline cudnn --case-time 0.5 --time-budget "$budget" \
+    --out "$scratch/run"
+  cp "$scratch"/run/run.jsonl "$scratch"/run/run.csv "$out/" 2>>"$log" || true
+  python3 -c 'import json, sys
+print(json.dumps(json.loads(sys.stdin.readline())["environment"], indent=2))' \
+    <"$out/run.jsonl" >"$out/environment.json" 2>>"$log" || true
+  tar -C "$scratch/run" -czf "$out/plots.tar.gz" . 2>>"$log" || true
+fi
 note "left in $out: $(cd "$out" && echo *)"
 exit $failed

@@ -131,6 +131,17 @@ static void print_sizes(const struct lb_probe *probe)
     printf("\n");
 }
 
+static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_error text = {""};
+    struct lb_place place = {.threads = c->threads};
+    if (!impl->remark || lb_pick_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        return;
+    impl->remark(&c->problem, &place, &text);
+    if (text.text[0])
+        printf("    note     %s\n", text.text);
+}
+
 /* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
 static void explain_kernels(const struct lb_session *session, const struct lb_entry *entry,
                             const struct lb_case *c)
@@ -148,17 +159,6 @@ static void explain_kernels(const struct lb_session *session, const struct lb_en
     else
         lb_kernels_print(stdout, &row);
     lb_row_free(&row);
-}
-
-static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
-{
-    struct lb_error text = {""};
-    struct lb_place place = {.threads = c->threads};
-    if (!impl->remark || lb_pick_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
-        return;
-    impl->remark(&c->problem, &place, &text);
-    if (text.text[0])
-        printf("    note     %s\n", text.text);
 }
 
 static void explain_entry(const struct lb_session *session, const struct lb_entry *entry,

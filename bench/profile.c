@@ -75,7 +75,7 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
     const struct lb_run_observer observer = {.result = ignore_row};
     lb_host_limit(options->memory_bytes);
     if (impl->memory == LB_DEVICE)
-        lb_device_open(options->device, NULL); /* where there is none, the row says so */
+        lb_device_open(options->device, NULL); /* what comes of it is the row's to say */
     lb_case_run(impl, c, &run, &observer, row);
 }
 

@@ -41,8 +41,8 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
-        .kernels = options->kernels,
         .loss_scale = options->loss_scale,
+        .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
@@ -159,9 +159,9 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
-    settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
+    settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         return lb_fail(err, LB_OOM, "out of memory");

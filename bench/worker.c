@@ -417,12 +417,12 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
 {
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:f}", "op", "run", "case", id,
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "op", "run", "case", id,
                      "seed", (json_int_t)job->seed, "min_samples",
                      (json_int_t)job->sampler.min_samples, "max_samples",
                      (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
-                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes, "kernels",
-                     job->kernels, "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1);
+                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes, "loss_scale",
+                     job->loss_scale > 0 ? job->loss_scale : 1, "kernels", job->kernels);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */

@@ -155,11 +155,11 @@ static void serve_run(struct server *server, const json_t *request)
     double memory_bytes;
     struct lb_row row;
 
-    options.kernels = json_is_true(json_object_get(request, "kernels"));
     json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F, s:F}", "seed", &seed,
                 "min_samples", &min_samples, "max_samples", &max_samples, "precision",
                 &options.sampler.precision, "max_ns", &options.sampler.max_ns, "memory_bytes",
                 &memory_bytes, "loss_scale", &options.loss_scale);
+    options.kernels = json_is_true(json_object_get(request, "kernels"));
     options.seed = (uint64_t)seed;
     options.sampler.min_samples = (size_t)min_samples;
     options.sampler.max_samples = (size_t)max_samples;

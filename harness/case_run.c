@@ -260,20 +260,6 @@ static enum lb_status choose_calls(struct life *life, struct lb_error *err)
     return st;
 }
 
-/* lb_sampler_options.warm */
-static void samples_begin(void *user)
-{
-    struct life *life = user;
-    lb_nvtx_phase(&life->nvtx, LB_NVTX_TIMED);
-}
-
-/* lb_sampler_options.done */
-static void samples_end(void *user)
-{
-    struct life *life = user;
-    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
-}
-
 /* Clocks and temperature right after the samples, and a warning when something held them down. */
 static void note_device_state(struct life *life)
 {
@@ -289,6 +275,20 @@ static void note_device_state(struct life *life)
                      sizeof(why));
     if (why[0])
         snprintf(life->row->warning, sizeof(life->row->warning), "clocks were held down: %s", why);
+}
+
+/* lb_sampler_options.warm */
+static void samples_begin(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_TIMED);
+}
+
+/* lb_sampler_options.done */
+static void samples_end(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
 }
 
 static enum lb_status sample(struct life *life, struct lb_error *err)
@@ -322,8 +322,8 @@ done:
 /* lb_traced_call */
 static enum lb_status call_for_trace(void *user, struct lb_error *err)
 {
-    struct life *life = user;
     double ns;
+    struct life *life = user;
     return lb_meter_time(&life->meter, call_once, life, 1, &ns, err);
 }
 
