@@ -117,7 +117,8 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
 {
     for (size_t i = 0; i < test->result.cases; i++)
         deal(test, sweep->second[i]);
-    for (size_t round = 0; round < ROUNDS; round++)
+    for (size_t round = 0; round < ROUNDS; round++) {
+        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
         for (size_t i = 0; i < test->result.cases; i++) {
             struct lb_row row;
             if (interrupted(test))
@@ -133,6 +134,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
             if (st != LB_OK)
                 return st;
         }
+    }
     return LB_OK;
 }
 
@@ -200,7 +202,6 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     if (!sweep)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < sweeps; i++) {
-        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
         LB_TRY(measure_sweep(test, sweep, err));
         LB_TRY(judge_sweep(test, sweep, false, &test->result.dealt, err));
         LB_TRY(judge_sweep(test, sweep, true, &test->result.in_turn, err));
