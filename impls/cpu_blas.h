@@ -1,90 +1,119 @@
-/* cpu_blas's state, and what its parts for float and double have in common. */
-#ifndef CPU_BLAS_H
-#define CPU_BLAS_H
+/* cpu_blas: what its contract side and its passes share. Sizes count elements. */
+#ifndef LB_CPU_BLAS_H
+#define LB_CPU_BLAS_H
 
-#include <stddef.h>
-
+#include "cpu_kernels.h"
+#include "cpu_team.h"
 #include "impl.h"
 
-struct cpu_blas;
-
-/* What depends on the type of the elements: one table for float, one for double. */
-struct cpu_blas_routines {
-    /* Bytes of reserve and workspace. */
-    void (*measure)(const struct cpu_blas *blas, size_t *reserve, size_t *workspace);
-    void (*pack)(const struct cpu_blas *blas, const struct lb_weights *weights);
-    void (*forward)(const struct cpu_blas *blas, const struct lb_forward_io *io);
-    void (*backward)(const struct cpu_blas *blas, const struct lb_backward_io *io);
-};
-
-extern const struct cpu_blas_routines lb_cpu_blas_f32, lb_cpu_blas_f64;
-
-struct cpu_blas {
-    struct lb_problem problem;
-    struct lb_buffers buffers;
-    const struct cpu_blas_routines *routines;
-    char chosen[192];
-};
-
-struct sizes {
-    size_t T, B, H, D, L;
-    size_t entries; /* L*D */
+/* Sizes in kernels' terms (cpu_kernels.h). */
+struct lb_cpu_sizes {
+    size_t T, B, H, D, L, lanes;
+    size_t entries; /* L*D; entry l*D + d is layer l, direction d */
     size_t rows;    /* T*B */
     size_t wide;    /* D*H */
+    size_t panels;  /* of `lanes` hidden units each, the last filled up */
+    size_t quads;   /* groups of four panels: what backward works on */
+    size_t gates;   /* 4 * lanes * panels: gates of a row */
 };
 
-static inline struct sizes sizes_of(const struct lb_problem *p)
+struct lb_cpu_blas {
+    struct lb_problem problem;
+    struct lb_buffers buffers;
+    struct lb_cpu_sizes s;
+    const struct lb_cpu_kernels *kernels;
+    struct lb_team *team; /* NULL: the caller alone */
+    size_t threads, elem; /* elem: bytes of an element */
+    size_t chunk;         /* steps whose input products are made at a time */
+
+    /* In the harness's buffers; NULL where the pass needs none. */
+    char *gates;   /* [L*D, T, B, gates], later gradients of a; to infer [chunk, B, gates] */
+    char *cells;   /* [L*D, T, B, H]; NULL to infer */
+    char *lower;   /* [L-1, T, B, D*H] outputs of all layers but the last; to infer two */
+    char *between; /* [T, B, D*H] gradient of a lower layer's output */
+    char *first;   /* [B, gates] gradients of a at each row's first step */
+    const void **pointers; /* [threads, 3, B] */
+    char chosen[256];
+};
+
+/* One entry's packed weights, as cpu_kernels.h has them. */
+struct lb_cpu_weights {
+    char *w_ih, *w_hh, *bias; /* [panels, I_l, 4, lanes], [panels, H, 4, lanes], [gates] */
+    char *back_hh, *back_ih;  /* [quads, gates, 4*lanes], [gates, I_l]; with backward only */
+};
+
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_blas *blas, size_t entry);
+
+/* One entry's weight gradients: dw_ih [gates, I_l], dw_hh [gates, H], db [gates]. */
+struct lb_cpu_gradients {
+    char *dw_ih, *dw_hh, *db;
+};
+
+struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_blas *blas, size_t entry);
+
+size_t lb_cpu_input(const struct lb_cpu_blas *blas, size_t entry); /* I_l */
+
+/* Work of one thread of the team; arg is a struct lb_cpu_call. */
+struct lb_cpu_call {
+    const struct lb_cpu_blas *blas;
+    const struct lb_forward_io *forward;
+    const struct lb_backward_io *backward;
+};
+
+void lb_cpu_forward_work(void *arg, size_t thread);
+void lb_cpu_backward_work(void *arg, size_t thread);
+
+/* Helpers of both passes. */
+
+/* Element `index` of an array. */
+static inline char *lb_cpu_at(const struct lb_cpu_blas *blas, const void *base, size_t index)
 {
-    struct sizes s = {.T = (size_t)p->seq_len,
-                      .B = (size_t)p->batch,
-                      .H = (size_t)p->hidden,
-                      .D = (size_t)p->directions,
-                      .L = (size_t)p->layers};
-    s.entries = s.L * s.D;
-    s.rows = s.T * s.B;
-    s.wide = s.D * s.H;
-    return s;
+    return (char *)((uintptr_t)base + index * blas->elem);
 }
 
-static inline size_t input_of(const struct lb_problem *p, size_t entry)
+static inline size_t lb_cpu_length(const struct lb_cpu_blas *blas, size_t b)
 {
-    return (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
+    return blas->buffers.lengths ? (size_t)blas->buffers.lengths[b] : blas->s.T;
 }
 
-/* Elements of packed weights before entry's; the whole has entry = L*D. */
-static inline size_t weight_offset(const struct lb_problem *p, size_t entry)
+/* How many rows have a step t: lengths descend. */
+static inline size_t lb_cpu_active(const struct lb_cpu_blas *blas, size_t t)
 {
-    struct sizes s = sizes_of(p);
-    size_t first = entry < s.D ? entry : s.D, later = entry - first;
-    return 4 * s.H * (first * ((size_t)p->input + s.H + 1) + later * (s.wide + s.H + 1));
-}
-
-/* Takes bytes from base, *at on; without a base only counts. Cache lines are not shared. */
-static inline void *take(char *base, size_t *at, size_t bytes)
-{
-    void *memory = base ? base + *at : NULL;
-    *at += (bytes + 63) / 64 * 64;
-    return memory;
-}
-
-static inline size_t length_of(const struct cpu_blas *blas, size_t b)
-{
-    return (size_t)(blas->buffers.lengths ? blas->buffers.lengths[b] : blas->problem.seq_len);
-}
-
-/* How many rows have a step t. */
-static inline size_t active_rows(const struct cpu_blas *blas, size_t t)
-{
-    size_t n = (size_t)blas->problem.batch;
-    while (n > 0 && length_of(blas, n - 1) <= t)
+    size_t n = blas->s.B;
+    while (n > 0 && lb_cpu_length(blas, n - 1) <= t)
         n--;
     return n;
 }
 
-/* The step with which direction d starts in row b. */
-static inline size_t first_step(const struct cpu_blas *blas, size_t d, size_t b)
+/* The steps with which direction d starts and ends in row b. */
+static inline size_t lb_cpu_first_step(const struct lb_cpu_blas *blas, size_t d, size_t b)
 {
-    return d == 0 ? 0 : length_of(blas, b) - 1;
+    return d == 0 ? 0 : lb_cpu_length(blas, b) - 1;
+}
+
+static inline size_t lb_cpu_last_step(const struct lb_cpu_blas *blas, size_t d, size_t b)
+{
+    return d == 0 ? lb_cpu_length(blas, b) - 1 : 0;
+}
+
+/* Layer l's output [T, B, D*H]: the caller's y for the last. */
+static inline char *lb_cpu_output(const struct lb_cpu_blas *blas, const void *y, size_t l)
+{
+    size_t kept = lb_trains(&blas->problem) ? l : l % 2;
+    if (l == blas->s.L - 1)
+        return lb_cpu_at(blas, y, 0);
+    return lb_cpu_at(blas, blas->lower, kept * blas->s.rows * blas->s.wide);
+}
+
+struct lb_cpu_range {
+    size_t from, to;
+};
+
+/* A thread's share of n things. */
+static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_blas *blas, size_t n,
+                                               size_t thread)
+{
+    return (struct lb_cpu_range){n * thread / blas->threads, n * (thread + 1) / blas->threads};
 }
 
 #endif

@@ -1,0 +1,138 @@
+/* cpu_blas on several threads: the same bits as on one, and teams that come and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../impls/cpu_team.h"
+#include "case.h"
+#include "case_run.h"
+#include "registry.h"
+
+enum { MEETINGS = 2000, MEMBERS = 4 };
+
+struct relay {
+    struct lb_team *team;
+    int at[MEMBERS], missed;
+};
+
+/* Each thread looks at the one before it, between two meetings: all are at the same count. */
+static void run_relay(void *arg, size_t thread)
+{
+    struct relay *relay = arg;
+    for (int i = 0; i < MEETINGS; i++) {
+        relay->at[thread] = i;
+        lb_team_meet(relay->team);
+        if (relay->at[thread == 0 ? 1 : 0] != i)
+            relay->missed++;
+        lb_team_meet(relay->team);
+    }
+}
+
+static int cpus(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < MEMBERS ? (int)count : MEMBERS;
+}
+
+static void threads_meet(void **state)
+{
+    struct lb_error err;
+    (void)state;
+    if (cpus() < 2)
+        skip();
+    for (int round = 0; round < 3; round++)
+        for (int threads = 2; threads <= cpus(); threads++) {
+            struct relay relay = {.missed = 0};
+            assert_int_equal(lb_team_open(threads, &relay.team, &err), LB_OK);
+            lb_team_run(relay.team, run_relay, &relay);
+            lb_team_run(relay.team, run_relay, &relay);
+            assert_int_equal(relay.missed, 0);
+            lb_team_close(relay.team);
+        }
+}
+
+static void more_threads_than_cpus_are_refused(void **state)
+{
+    struct lb_team *team;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(lb_team_open(250, &team, &err), LB_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "threads 250"));
+    assert_null(team);
+}
+
+static void ignore_phase(void *user, const char *phase)
+{
+    (void)user;
+    (void)phase;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user;
+    (void)row;
+}
+
+/* The checked result's hash, after its verdict was found right. */
+static uint64_t hash_of(const char *text)
+{
+    extern const struct lb_impl lb_impl_cpu_blas;
+    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_case c;
+    struct lb_row row;
+    options.sampler.max_ns = 1e6;
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    lb_case_run(&lb_impl_cpu_blas, &c, &options, &observer, &row);
+    if (row.verdict != LB_VERDICT_OK)
+        fail_msg("%s: %s", text, row.reason);
+    uint64_t hash = row.hash;
+    lb_row_free(&row);
+    return hash;
+}
+
+static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
+{
+    static const char *const problems[] = {
+        "T9_B13_I37_H100_L2_D2/f32/infer", "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
+        "T5_B7_I33_H130_D2/f64/infer",     "T7_B31_I20_H200/f32/forward/ragged",
+        "T6_B8_I1200_H80_L2/f32/infer",
+    };
+    char one[128], two[128];
+    (void)state;
+    if (cpus() < 2)
+        skip();
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        snprintf(one, sizeof(one), "cpu_blas/%s", problems[i]);
+        snprintf(two, sizeof(two), "cpu_blas/%s/th2", problems[i]);
+        assert_int_equal(hash_of(one), hash_of(two));
+    }
+}
+
+static void training_is_right_on_two_threads(void **state)
+{
+    (void)state;
+    if (cpus() < 2)
+        skip();
+    hash_of("cpu_blas/T9_B13_I37_H100_L2_D2/f32/train/th2");
+    hash_of("cpu_blas/T9_B13_I37_H100_L2_D2/f32/train/ragged/th2");
+    hash_of("cpu_blas/T5_B7_I33_H130_D2/f64/backward/ragged/th2");
+    hash_of("cpu_blas/T5_B40_I3_H17_L3/f32/train/th2"); /* too short to share: one thread */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_meet),
+        cmocka_unit_test(more_threads_than_cpus_are_refused),
+        cmocka_unit_test(results_do_not_depend_on_threads_where_rows_stay_whole),
+        cmocka_unit_test(training_is_right_on_two_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
