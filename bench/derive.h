@@ -1,0 +1,21 @@
+/* Everything that is derived from a run's records: table, other formats, pictures. */
+#ifndef LB_DERIVE_H
+#define LB_DERIVE_H
+
+#include "options.h"
+#include "run_file.h"
+
+/* Prints the table (or Google Benchmark JSON, when that was asked for) on stdout, writes the other
+ * formats and the pictures into the folder, and says on stderr where everything is. Pictures that
+ * can't be drawn (no gnuplot) are no failure: it says so. baseline may be NULL: chosen. */
+enum lb_status lb_derive(const struct lb_run *run, const char *folder,
+                         const struct lb_options *options, const char *baseline,
+                         struct lb_error *err);
+
+/* --export: the run in the named format on stdout. LB_INVALID lists the formats. */
+enum lb_status lb_export_print(const char *format, const char *run, struct lb_error *err);
+
+/* --plot: one kind of picture, into the run's folder. LB_INVALID lists the kinds. */
+enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err);
+
+#endif

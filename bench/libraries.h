@@ -1,0 +1,10 @@
+/* The versions of the libraries in this program, as loaded. */
+#ifndef LB_LIBRARIES_H
+#define LB_LIBRARIES_H
+
+#include "environment.h"
+
+/* Ends with a NULL name; valid for the life of the process. */
+const struct lb_library *lb_libraries(void);
+
+#endif

@@ -1,0 +1,208 @@
+/* Looking before running: --list, --plan, --explain, --version. */
+#include "list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "case_probe.h"
+#include "libraries.h"
+#include "memory.h"
+#include "nearest.h"
+#include "table.h"
+#include "terminal.h"
+
+/* Whether a case can run; asks the plug-in's worker where need be. probe may be NULL. */
+static enum lb_status ask(const struct lb_session *session, const struct lb_entry *entry,
+                          const struct lb_case *c, double available, struct lb_probe *probe,
+                          struct lb_error *why)
+{
+    if (entry->absent)
+        return lb_fail(why, LB_ABSENT, "%s", entry->absent);
+    if (entry->impl && !probe)
+        return lb_case_supported(entry->impl, c, available, why);
+    return lb_pool_probe(session->pool, entry, c, probe, why);
+}
+
+/* What there is, as comments above the cases. */
+static void print_implementations(const struct lb_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_entry *entry = &registry->entries[i];
+        printf("# %-16s %s%s\n", entry->name, entry->absent ? "absent: " : "", entry->summary);
+        for (size_t v = 0; entry->variants && entry->variants[v]; v++)
+            printf("#   %s:%s\n", entry->name, entry->variants[v]);
+    }
+}
+
+enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
+                             struct lb_error *err)
+{
+    double available = lb_host_available();
+    const struct lb_entry *entry = NULL;
+    if (!session->options->sized)
+        print_implementations(session->registry);
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct lb_case *c = &plan->cases[i];
+        char id[LB_CASE_ID_SIZE];
+        struct lb_error why;
+        if (session->stop && *session->stop)
+            return LB_INTERRUPTED;
+        if (!entry || strcmp(entry->name, c->impl) != 0)
+            entry = lb_registry_find(session->registry, c->impl);
+        lb_case_print(c, id);
+        enum lb_status st = ask(session, entry, c, available, NULL, &why);
+        if (st == LB_OK)
+            printf("%-48s ok\n", id);
+        else
+            printf("%-48s %s: %s\n", id, lb_status_name(st), why.text);
+    }
+    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
+}
+
+/* Rough, for planning only: flops over a rate of the kind of implementation, for as many samples
+ * as usually do, within the case's time. */
+static double estimate_seconds(const struct lb_entry *entry, const struct lb_case *c,
+                               const struct lb_sampler_options *sampler)
+{
+    double flops = lb_problem_flops(&c->problem);
+    double rate = entry->traits & LB_REFERENCE ? 5e9
+                  : entry->memory == LB_DEVICE ? 5e12
+                                               : 4e10 * c->threads;
+    double call = flops / rate + 1e-6 * (double)c->problem.seq_len;
+    double sampling = fmin(1.5 * (double)sampler->min_samples * call, sampler->max_ns / 1e9);
+    return fmax(sampling, 6 * call) + 2 * call + 0.02;
+}
+
+enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan,
+                             struct lb_error *err)
+{
+    struct lb_sampler_options sampler = lb_options_sampler(session->options);
+    double seconds = 0, most_bytes = 0;
+    char text[32], largest[LB_CASE_ID_SIZE] = "-";
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct lb_case *c = &plan->cases[i];
+        const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
+        double bytes = lb_case_bytes(&c->problem);
+        if (!entry->absent)
+            seconds += estimate_seconds(entry, c, &sampler) * session->options->repetitions;
+        if (bytes > most_bytes) {
+            most_bytes = bytes;
+            lb_case_print_problem(c, largest);
+        }
+    }
+    printf("cases     %zu\n", plan->count);
+    for (size_t k = 0; k < session->registry->count; k++) {
+        const struct lb_entry *entry = &session->registry->entries[k];
+        size_t count = 0;
+        for (size_t i = 0; i < plan->count; i++)
+            count += strcmp(plan->cases[i].impl, entry->name) == 0;
+        if (count > 0)
+            printf("          %zu %s%s%s\n", count, entry->name, entry->absent ? ": absent, " : "",
+                   entry->absent ? entry->absent : "");
+    }
+    if (plan->left_out > 0)
+        printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
+    lb_format_bytes(most_bytes, text);
+    printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
+    if (isfinite(session->options->time_budget_s))
+        seconds = fmin(seconds, session->options->time_budget_s);
+    lb_format_clock(seconds, text);
+    printf("time      about %s (min:s), by flops and usual rates\n", text);
+    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
+}
+
+static void print_sizes(const struct lb_probe *probe)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } sizes[] = {{"weights", probe->sizes.weights},
+                 {"gradients", probe->sizes.gradients},
+                 {"reserve", probe->sizes.reserve},
+                 {"workspace", probe->sizes.workspace}};
+    printf("    memory   ");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char text[32];
+        lb_format_bytes((double)sizes[i].bytes, text);
+        printf("%s%s %s", i > 0 ? ", " : "", sizes[i].name, text);
+    }
+    printf("\n");
+}
+
+static void explain_entry(const struct lb_session *session, const struct lb_entry *entry,
+                          struct lb_case c, const char *variant)
+{
+    struct lb_error why;
+    struct lb_probe probe;
+    char label[2 * LB_NAME_SIZE];
+    snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
+    snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
+    lb_impl_label(&c, label);
+    enum lb_status st = ask(session, entry, &c, lb_host_available(), &probe, &why);
+    if (st != LB_OK) {
+        printf("  %s: %s: %s\n", label, lb_status_name(st), why.text);
+        return;
+    }
+    printf("  %s: ok\n", label);
+    if (probe.chosen[0])
+        printf("    runs     %s\n", probe.chosen);
+    print_sizes(&probe);
+}
+
+static void explain_problem(const struct lb_case *c)
+{
+    char text[LB_CASE_ID_SIZE], bytes[32];
+    const struct lb_problem *p = &c->problem;
+    lb_case_print_problem(c, text);
+    printf("%s\n", text);
+    printf("  flops      %.4g in matrix products\n", lb_problem_flops(p));
+    lb_format_bytes(lb_problem_bytes(p), bytes);
+    printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
+    lb_format_bytes(lb_case_bytes(p), bytes);
+    printf("  memory     %s for tensors, results and the oracle\n", bytes);
+    printf("  intensity  %.3g flops a byte; %lld dependent steps\n",
+           lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
+}
+
+enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
+{
+    const struct lb_registry *registry = session->registry;
+    const char *text = session->options->subject;
+    struct lb_case c;
+    struct lb_error why;
+    unsigned given;
+    int column;
+    if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why.text);
+    if (c.impl[0] && !lb_registry_find(registry, c.impl)) {
+        size_t distance = SIZE_MAX;
+        const char *best = NULL;
+        for (size_t i = 0; i < registry->count; i++)
+            if (lb_is_nearer(c.impl, registry->entries[i].name, &distance))
+                best = registry->entries[i].name;
+        return lb_fail(err, LB_INVALID, "--explain %s: there is no implementation '%s'%s%s%s", text,
+                       c.impl, best ? "; did you mean " : "; see --list", best ? best : "",
+                       best ? "?" : "");
+    }
+    explain_problem(&c);
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_entry *entry = &registry->entries[i];
+        if (c.impl[0] && strcmp(c.impl, entry->name) != 0)
+            continue;
+        if (given & LB_GIVEN_VARIANT || !entry->variants) {
+            explain_entry(session, entry, c, c.variant);
+            continue;
+        }
+        for (size_t v = 0; entry->variants[v]; v++)
+            explain_entry(session, entry, c, entry->variants[v]);
+    }
+    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
+}
+
+void lb_version_print(void)
+{
+    printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
+    for (const struct lb_library *library = lb_libraries(); library->name; library++)
+        printf("  %-18s%s\n", library->name, library->version);
+}

@@ -1,0 +1,132 @@
+/* bench-lstm: the program's entry, and which command does what. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "derive.h"
+#include "export.h"
+#include "list.h"
+#include "options.h"
+#include "sweep.h"
+
+static volatile sig_atomic_t stop;
+
+/* The first signal asks to end in good order, the second ends at once. */
+static void on_signal(int number)
+{
+    stop = 1;
+    signal(number, SIG_DFL);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write(), not a death */
+}
+
+static enum lb_status build_plan(const struct lb_session *session, struct lb_plan *plan,
+                                 struct lb_error *err)
+{
+    const struct lb_registry *registry = session->registry;
+    struct lb_plan_entry *entries = calloc(registry->count + 1, sizeof(*entries));
+    if (!entries)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < registry->count; i++)
+        entries[i] = (struct lb_plan_entry){registry->entries[i].name,
+                                            (const char *const *)registry->entries[i].variants};
+    enum lb_status st =
+        lb_plan_build(&session->options->selection, entries, registry->count, plan, err);
+    free(entries);
+    return st;
+}
+
+/* --list, --plan and --sweep: the commands that work on a plan. */
+static enum lb_status run_planned(const struct lb_session *session, int *exit_code,
+                                  struct lb_error *err)
+{
+    struct lb_plan plan = {0};
+    enum lb_status st = LB_OK;
+    LB_TRY(build_plan(session, &plan, err));
+    if (plan.count == 0) {
+        fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
+                plan.filtered + plan.left_out, plan.left_out > 0 ? "; " : "",
+                plan.left_out > 0 ? plan.because.text : "");
+        *exit_code = LB_EXIT_NOTHING;
+    } else if (session->options->command == LB_CMD_LIST) {
+        st = lb_list_print(session, &plan, err);
+    } else if (session->options->command == LB_CMD_PLAN) {
+        st = lb_plan_print(session, &plan, err);
+    } else {
+        if (plan.left_out > 0)
+            fprintf(stderr, "%zu combinations left out: %s\n", plan.left_out, plan.because.text);
+        st = lb_sweep(session, &plan, exit_code, err);
+    }
+done:
+    lb_plan_free(&plan);
+    return st;
+}
+
+/* The commands that run or ask implementations. */
+static enum lb_status run_session(const struct lb_options *options, int *exit_code,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_registry registry = {0};
+    struct lb_pool *pool = NULL;
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes};
+    struct lb_session session = {options, &registry, NULL, &stop};
+
+    LB_TRY(lb_registry_create(lb_impl_table, &registry, err));
+    LB_TRY(lb_pool_create(&limits, &stop, &pool, err));
+    session.pool = pool;
+    for (size_t i = 0; i < options->plugin_count; i++)
+        LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+    if (options->command == LB_CMD_RESUME)
+        LB_TRY(lb_sweep_resume(&session, exit_code, err));
+    else if (options->command == LB_CMD_EXPLAIN)
+        LB_TRY(lb_explain_print(&session, err));
+    else
+        LB_TRY(run_planned(&session, exit_code, err));
+done:
+    lb_pool_destroy(pool);
+    lb_registry_destroy(&registry);
+    return st;
+}
+
+static enum lb_status run_command(const struct lb_options *options, int *exit_code,
+                                  struct lb_error *err)
+{
+    switch (options->command) {
+    case LB_CMD_HELP: fputs(lb_help_text, stdout); return LB_OK;
+    case LB_CMD_VERSION: lb_version_print(); return LB_OK;
+    case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
+    case LB_CMD_PLOT: return lb_plot_one(options, err);
+    default: return run_session(options, exit_code, err);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct lb_options options = {0};
+    struct lb_error err = {""};
+    int exit_code = LB_EXIT_FINE;
+
+    if (argc == 3 && strcmp(argv[1], "--worker") == 0)
+        return lb_worker_main(atol(argv[2]));
+    catch_signals();
+    enum lb_status st = lb_options_parse(argc, argv, &options, &err);
+    if (st == LB_OK)
+        st = run_command(&options, &exit_code, &err);
+    if (st == LB_INTERRUPTED)
+        exit_code = LB_EXIT_INTERRUPTED;
+    else if (st != LB_OK) {
+        fprintf(stderr, "bench-lstm: %s\n", err.text);
+        /* What could not be opened was named by the user. */
+        exit_code = st == LB_INVALID || st == LB_IO ? LB_EXIT_USAGE : LB_EXIT_FAILED;
+    }
+    lb_options_free(&options);
+    return exit_code;
+}

@@ -1,0 +1,61 @@
+/* The command line: what to do, on which cases, with which settings. */
+#ifndef LB_OPTIONS_H
+#define LB_OPTIONS_H
+
+#include "sampler.h"
+#include "selection.h"
+
+enum lb_command {
+    LB_CMD_NONE, /* nothing was asked for */
+    LB_CMD_HELP,
+    LB_CMD_VERSION,
+    LB_CMD_SWEEP,
+    LB_CMD_RESUME,
+    LB_CMD_LIST,
+    LB_CMD_PLAN,
+    LB_CMD_EXPLAIN,
+    LB_CMD_EXPORT,
+    LB_CMD_PLOT
+};
+
+/* Pointers lie in argv unless said otherwise. */
+struct lb_options {
+    enum lb_command command;
+    char *const *argv; /* [argc] the whole command line, for the record */
+    int argc;
+    const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
+    const char *run;     /* the run that --export and --plot read */
+    struct lb_selection selection; /* owned */
+    bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
+    bool narrowed;                 /* another axis, --impl or --where was given */
+    const char *out;               /* folder; NULL: one is named by the time */
+    const char *baseline;          /* impl[:variant]; NULL: chosen */
+    const char **plugins;          /* [plugin_count], the array owned */
+    size_t plugin_count;
+    char **benchmark; /* [benchmark_count] the --benchmark_* arguments, the array owned */
+    size_t benchmark_count;
+    const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
+    bool benchmark_json;       /* that JSON on stdout in the table's place */
+    bool benchmark_filter;     /* there is a filter among the arguments */
+    int repetitions;           /* blocks of samples, from --benchmark_repetitions */
+    bool quick;
+    double time_budget_s; /* infinite: none */
+    double case_time_s;   /* NaN: not given */
+    double call_limit_s;
+    double memory_bytes; /* 0: no limit but the host's */
+    uint64_t seed;
+};
+
+/* Reads argv. Where nothing gives sizes, a sweep, list or plan is that of the quick grid.
+ * LB_INVALID: one line that names the flag, what is wrong and what is allowed. */
+enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *options,
+                                struct lb_error *err);
+void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
+
+/* The sampler's settings that follow from the options. */
+struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
+
+/* The text of --help. */
+extern const char lb_help_text[];
+
+#endif

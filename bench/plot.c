@@ -1,0 +1,87 @@
+/* Pictures of a run: which kinds there are, and drawing them all at once. */
+#include "plot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plot_page.h"
+
+const struct lb_plot_kind lb_plot_kinds[] = {
+    {"time-t", "time over sequence length, a line an implementation"},
+    {"time-b", "time over batch size"},
+    {"time-h", "time over hidden size"},
+    {"speedup-b", "speed-up over the baseline, batch size by hidden size"},
+    {"speedup-t", "speed-up over the baseline, sequence length by hidden size"},
+    {NULL, NULL},
+};
+
+/* How each of lb_plot_kinds is drawn. */
+static const struct {
+    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+                           struct lb_error *err);
+    enum lb_axis axis;
+} drawings[] = {
+    {lb_plot_time, LB_AXIS_T},    {lb_plot_time, LB_AXIS_B},    {lb_plot_time, LB_AXIS_H},
+    {lb_plot_speedup, LB_AXIS_B}, {lb_plot_speedup, LB_AXIS_T},
+};
+
+static enum lb_status check_kind(const char *kind, struct lb_error *err)
+{
+    for (const struct lb_plot_kind *known = lb_plot_kinds; known->name; known++)
+        if (!kind || strcmp(kind, known->name) == 0)
+            return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--plot %s: the kinds are time-t, time-b, time-h, speedup-b, speedup-t", kind);
+}
+
+static size_t count_timed(const struct lb_run *run)
+{
+    size_t timed = 0;
+    for (size_t i = 0; i < run->count; i++)
+        timed += lb_row_is_timed(&run->rows[i]);
+    return timed;
+}
+
+/* Writes the .dat and .gp of every page of the kinds asked for. */
+static enum lb_status write_pages(struct lb_plot_job *job, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const char *kind = job->options->kind;
+    for (size_t i = 0; lb_plot_kinds[i].name; i++)
+        if (!kind || strcmp(kind, lb_plot_kinds[i].name) == 0)
+            LB_TRY(drawings[i].draw(job, lb_plot_kinds[i].name, drawings[i].axis, err));
+done:
+    return st;
+}
+
+enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *options,
+                       struct lb_plot_report *report, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_plot_job job = {.run = run, .options = options, .report = report};
+    *report = (struct lb_plot_report){0};
+    LB_TRY(check_kind(options->kind, err));
+    if (count_timed(run) == 0) {
+        lb_plot_note(&job, "no pictures: none of the run's %zu rows has a time", run->count);
+        goto done;
+    }
+    if (mkdir(options->folder, 0777) != 0 && errno != EEXIST) {
+        st = lb_fail(err, LB_IO, "%s: the folder can't be made: %s", options->folder,
+                     strerror(errno));
+        goto done;
+    }
+    LB_TRY(lb_series_collect(run, &job.series, err));
+    LB_TRY(write_pages(&job, err));
+    if (job.script_count > 0)
+        LB_TRY(lb_gnuplot_run(options->folder, job.scripts, job.script_count, options->time_limit_s,
+                              err));
+    report->pages = job.script_count;
+done:
+    for (size_t i = 0; i < job.script_count; i++)
+        free(job.scripts[i]);
+    free(job.scripts);
+    lb_series_free(&job.series);
+    return st;
+}

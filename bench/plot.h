@@ -1,0 +1,42 @@
+/* Pictures of a run, drawn by gnuplot.
+ *
+ * Every page is four files: NAME.dat with the records' numbers, NAME.gp with all that it takes to
+ * draw them (`gnuplot NAME.gp` does it again), NAME.svg and NAME.png. */
+#ifndef LB_PLOT_H
+#define LB_PLOT_H
+
+#include "run_file.h"
+
+struct lb_plot_kind {
+    const char *name;    /* as in --plot NAME; first part of its files' names */
+    const char *summary; /* one line for --help */
+};
+
+/* All kinds; the last has a NULL name. */
+extern const struct lb_plot_kind lb_plot_kinds[];
+
+struct lb_plot_options {
+    const char *folder;   /* where the files go; made when it is missing */
+    const char *scripts;  /* folder of style.gp, time.gp and speedup.gp */
+    const char *baseline; /* impl[:variant] that speed-ups are over */
+    const char *kind;     /* one of lb_plot_kinds, or NULL for all */
+    double time_limit_s;  /* for gnuplot altogether */
+};
+
+struct lb_plot_report {
+    size_t pages;    /* drawn, each as SVG and PNG */
+    char notes[640]; /* what is missing and why, a line each without the last line's end; or "" */
+};
+
+/* Draws every page that has something to show: an axis with two values or more. A run without any
+ * is no error: there are no pages, and a note says why.
+ * LB_INVALID: no such kind. LB_ABSENT: gnuplot is not there; .gp and .dat are. LB_IO: a file can't
+ * be read or written. LB_FAILED: gnuplot failed, with its words, or ran into its time limit. */
+enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *options,
+                       struct lb_plot_report *report, struct lb_error *err);
+
+/* Runs the folder's scripts by name in one gnuplot; scripts [count]. Errors as of lb_plot. */
+enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
+                              double time_limit_s, struct lb_error *err);
+
+#endif

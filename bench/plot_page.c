@@ -1,0 +1,208 @@
+/* The files of a page: data, and a script with settings, style and drawing in one. */
+#include "plot_page.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "environment.h"
+
+void lb_plot_note(struct lb_plot_job *job, const char *format, ...)
+{
+    char *notes = job->report->notes;
+    size_t used = strlen(notes), size = sizeof(job->report->notes);
+    if (used > 0 && used + 1 < size)
+        notes[used++] = '\n';
+    va_list args;
+    va_start(args, format);
+    vsnprintf(notes + used, size - used, format, args);
+    va_end(args);
+}
+
+/* Opens folder/name.suffix. */
+static enum lb_status open_file(const char *folder, const char *name, const char *suffix,
+                                const char *mode, FILE **file, struct lb_error *err)
+{
+    size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 2;
+    char *path = malloc(size);
+    if (!path)
+        return lb_fail(err, LB_OOM, "%s: out of memory", folder);
+    snprintf(path, size, "%s/%s%s", folder, name, suffix);
+    *file = fopen(path, mode);
+    enum lb_status st = *file ? LB_OK : lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    free(path);
+    return st;
+}
+
+void lb_page_quote(FILE *script, const char *text)
+{
+    fputc('\'', script);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputc('\'', script);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, script);
+    }
+    fputc('\'', script);
+}
+
+void lb_page_text(struct lb_page *page, const char *name, const char *text)
+{
+    fprintf(page->script, "%s = ", name);
+    lb_page_quote(page->script, text);
+    fputc('\n', page->script);
+}
+
+/* The settings of the small print: the machine, and the program with the day of the run. */
+static void write_source(struct lb_page *page, const struct lb_run *run)
+{
+    const json_t *environment = json_object_get(run->header, "environment");
+    const char *version = json_string_value(json_object_get(environment, "version"));
+    const char *commit = json_string_value(json_object_get(environment, "commit"));
+    const char *started = json_string_value(json_object_get(run->header, "started"));
+    char text[512];
+    lb_environment_line(environment, text, sizeof(text));
+    lb_page_text(page, "machine", text);
+    snprintf(text, sizeof(text), "bench-lstm %s%s%s%s%s%.10s", version ? version : "",
+             commit ? " (" : "", commit ? commit : "", commit ? ")" : "",
+             started ? ", run of " : "", started ? started : "");
+    lb_page_text(page, "program", text);
+}
+
+enum lb_status lb_page_open(struct lb_plot_job *job, const char *name, struct lb_page *page,
+                            struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *page = (struct lb_page){0};
+    snprintf(page->name, sizeof(page->name), "%s", name);
+    LB_TRY(open_file(job->options->folder, name, ".dat", "w", &page->data, err));
+    LB_TRY(open_file(job->options->folder, name, ".gp", "w", &page->script, err));
+    fprintf(page->script,
+            "# Draws %s.svg and %s.png from %s.dat. Change what you like, and run it in this\n"
+            "# folder: gnuplot %s.gp\n"
+            "reset session\n",
+            name, name, name, name);
+    lb_page_text(page, "name", name);
+    write_source(page, job->run);
+done:
+    if (st != LB_OK)
+        lb_page_close(page);
+    return st;
+}
+
+void lb_page_number(FILE *data, double value)
+{
+    if (isfinite(value))
+        fprintf(data, " %.17g", value);
+    else
+        fputs(" nan", data);
+}
+
+void lb_page_series(struct lb_page *page, const struct lb_series_list *series)
+{
+    FILE *script = page->script;
+    size_t n = series->count;
+    fprintf(script, "array series_name[%zu] = [", n);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "", script);
+        lb_page_quote(script, series->items[i].name);
+    }
+    fprintf(script, "]\narray series_color[%zu] = [", n);
+    for (size_t i = 0; i < n; i++)
+        fprintf(script, "%s%d", i ? ", " : "", series->items[i].color);
+    fprintf(script, "]\narray series_mark[%zu] = [", n);
+    for (size_t i = 0; i < n; i++)
+        fprintf(script, "%s%d", i ? ", " : "", series->items[i].mark);
+    fprintf(script, "]\narray series_dash[%zu] = [", n);
+    for (size_t i = 0; i < n; i++)
+        fprintf(script, "%s%d", i ? ", " : "", series->items[i].dash);
+    fputs("]\n", script);
+}
+
+void lb_page_panels(struct lb_page *page, size_t panels, size_t columns)
+{
+    fprintf(page->script, "panels = %zu\ncolumns = %zu\n", panels, columns);
+}
+
+void lb_panel_title(const struct lb_point *point, const char *const *letters, char *title,
+                    size_t size)
+{
+    char *at = title, *end = title + size;
+    const char *separator = "";
+    title[0] = '\0';
+    for (size_t i = 0; i < 2; i++) {
+        if (!letters[i])
+            continue;
+        at += snprintf(at, (size_t)(end - at), "%s%s = %" PRId64, separator, letters[i],
+                       point->panel[i]);
+        separator = ", ";
+    }
+    if (point->input)
+        snprintf(at, (size_t)(end - at), "%sI = %" PRId64, separator, point->input);
+}
+
+static enum lb_status append_file(const char *folder, const char *name, FILE *out,
+                                  struct lb_error *err)
+{
+    char part[4096];
+    size_t n;
+    FILE *in = NULL;
+    enum lb_status st = open_file(folder, name, "", "r", &in, err);
+    if (st != LB_OK)
+        return st;
+    fputc('\n', out);
+    while ((n = fread(part, 1, sizeof(part), in)) > 0)
+        fwrite(part, 1, n, out);
+    if (ferror(in))
+        st = lb_fail(err, LB_IO, "%s/%s: %s", folder, name, strerror(errno));
+    fclose(in);
+    return st;
+}
+
+static bool close_file(FILE **file)
+{
+    bool failed = ferror(*file) != 0;
+    failed = fclose(*file) != 0 || failed;
+    *file = NULL;
+    return !failed;
+}
+
+enum lb_status lb_page_finish(struct lb_plot_job *job, struct lb_page *page, const char *script,
+                              struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t size = strlen(page->name) + sizeof(".gp");
+    LB_TRY(append_file(job->options->scripts, "style.gp", page->script, err));
+    LB_TRY(append_file(job->options->scripts, script, page->script, err));
+    bool written = close_file(&page->data);
+    written = close_file(&page->script) && written;
+    if (!written) {
+        st = lb_fail(err, LB_IO, "%s/%s: %s", job->options->folder, page->name, strerror(errno));
+        goto done;
+    }
+    char **scripts = realloc(job->scripts, (job->script_count + 1) * sizeof(*scripts));
+    char *name = malloc(size);
+    if (scripts)
+        job->scripts = scripts;
+    if (!scripts || !name) {
+        free(name);
+        st = lb_fail(err, LB_OOM, "%s: out of memory", page->name);
+        goto done;
+    }
+    snprintf(name, size, "%s.gp", page->name);
+    job->scripts[job->script_count++] = name;
+done:
+    lb_page_close(page);
+    return st;
+}
+
+void lb_page_close(struct lb_page *page)
+{
+    if (page->data)
+        fclose(page->data);
+    if (page->script)
+        fclose(page->script);
+    page->data = page->script = NULL;
+}

@@ -1,0 +1,37 @@
+/* What a sweep runs with, kept in its header so that a resumed run goes on as it began. */
+#ifndef LB_SETTINGS_H
+#define LB_SETTINGS_H
+
+#include <jansson.h>
+
+#include "environment.h"
+#include "options.h"
+
+struct lb_settings {
+    char **command; /* [command_count] the command line, for the reader; owned, as all below */
+    size_t command_count;
+    uint64_t seed;
+    struct lb_sampler_options sampler;
+    int repetitions; /* blocks of samples a case */
+    char *baseline;  /* NULL: chosen when the rows are known */
+    char **plugins;  /* [plugin_count] absolute paths */
+    size_t plugin_count;
+    char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
+    size_t benchmark_count;
+};
+
+enum lb_status lb_settings_from_options(const struct lb_options *options,
+                                        struct lb_settings *settings, struct lb_error *err);
+void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
+
+/* A new object for lb_run_create: environment, command line, settings and the cases' texts. */
+enum lb_status lb_settings_to_header(const struct lb_settings *settings,
+                                     const struct lb_case *cases, size_t count,
+                                     const struct lb_library *libraries, json_t **header,
+                                     struct lb_error *err);
+
+/* Reads that back; *cases [*count] is the caller's to free. LB_INVALID names what is missing. */
+enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings *settings,
+                                       struct lb_case **cases, size_t *count, struct lb_error *err);
+
+#endif

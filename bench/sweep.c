@@ -1,0 +1,363 @@
+/* The sweep: runs a plan case by case and keeps every outcome. */
+#include "sweep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "case_set.h"
+#include "derive.h"
+#include "gbench.h"
+#include "libraries.h"
+#include "progress.h"
+#include "settings.h"
+
+enum { CHUNK = 256 /* cases given to Google Benchmark at a time: registration is quadratic */ };
+
+/* A sweep in flight. */
+struct sweep {
+    const struct lb_session *session;
+    struct lb_settings settings;
+    struct lb_run_file file;
+    struct lb_progress progress;
+    double start_ns;
+    const struct lb_case *cases; /* [count] still to run */
+    size_t count;
+    size_t first;              /* of the chunk that runs */
+    struct lb_row rows[CHUNK]; /* of that chunk, growing by a block a repetition */
+    int blocks[CHUNK];         /* repetitions done */
+    struct lb_error err;       /* why the sweep can't go on; "" while it can */
+};
+
+static bool interrupted(const struct sweep *sweep)
+{
+    return sweep->session->stop && *sweep->session->stop;
+}
+
+/* The first block's row, or the later block's samples added to it; a later block that is not ok
+ * takes the row over. */
+static enum lb_status merge_block(struct lb_row *row, struct lb_row *block, bool first,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (first || block->verdict != LB_VERDICT_OK) {
+        lb_row_free(row);
+        *row = *block;
+        *block = (struct lb_row){0};
+        return LB_OK;
+    }
+    if (row->verdict != LB_VERDICT_OK)
+        return LB_OK;
+    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
+    LB_TRY(lb_row_summarize(row, err));
+    row->elapsed_ns += block->elapsed_ns;
+    row->verify_ns += block->verify_ns;
+    row->stop_reason = block->stop_reason;
+done:
+    return st;
+}
+
+/* One block of one case: in a worker, or at once where it is known not to run. */
+static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, struct lb_row *block,
+                                struct lb_error *err)
+{
+    const struct lb_session *session = sweep->session;
+    const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
+    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler};
+    double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
+    *block = lb_row_make(c);
+    if (!entry) {
+        block->verdict = LB_VERDICT_ABSENT;
+        snprintf(block->reason, sizeof(block->reason), "this program has no %s", c->impl);
+    } else if (entry->absent) {
+        block->verdict = LB_VERDICT_ABSENT;
+        snprintf(block->reason, sizeof(block->reason), "%s", entry->absent);
+    } else if (elapsed_s > session->options->time_budget_s) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
+                 session->options->time_budget_s);
+    } else {
+        return lb_pool_run(session->pool, entry, &job, block, err);
+    }
+    return LB_OK;
+}
+
+/* Writes the row of a case that has all its blocks. */
+static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
+{
+    struct lb_row *row = &sweep->rows[slot];
+    enum lb_status st = lb_run_append(&sweep->file, row, err);
+    lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
+                     row->verdict == LB_VERDICT_SKIPPED);
+    lb_row_free(row);
+    *row = (struct lb_row){0};
+    return st;
+}
+
+/* lb_gbench_call: one repetition of a case is one block of samples. */
+static double run_repetition(void *user, size_t slot)
+{
+    struct sweep *sweep = user;
+    enum lb_status st = LB_OK;
+    const struct lb_case *c = &sweep->cases[sweep->first + slot];
+    char id[LB_CASE_ID_SIZE];
+    struct lb_row block = {0};
+    double seconds = -1;
+
+    if (interrupted(sweep) || sweep->err.text[0])
+        return -1;
+    lb_case_print(c, id);
+    lb_progress_case(&sweep->progress, id);
+    LB_TRY(run_block(sweep, c, &block, &sweep->err));
+    if (block.verdict == LB_VERDICT_OK)
+        seconds = block.median_ns / 1e9;
+    LB_TRY(merge_block(&sweep->rows[slot], &block, sweep->blocks[slot] == 0, &sweep->err));
+    if (++sweep->blocks[slot] == sweep->settings.repetitions)
+        LB_TRY(finish_case(sweep, slot, &sweep->err));
+done:
+    if (st == LB_INTERRUPTED)
+        sweep->err.text[0] = '\0'; /* not a failure: the signal says it all */
+    lb_row_free(&block);
+    return seconds;
+}
+
+static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_error *err)
+{
+    char ids[CHUNK][LB_CASE_ID_SIZE];
+    const char *names[CHUNK];
+    memset(sweep->blocks, 0, sizeof(sweep->blocks));
+    for (size_t i = 0; i < count; i++) {
+        lb_case_print(&sweep->cases[sweep->first + i], ids[i]);
+        names[i] = ids[i];
+    }
+    enum lb_status st = lb_gbench_run(names, count, run_repetition, sweep, err);
+    for (size_t i = 0; i < count; i++) { /* cases cut short between their repetitions */
+        lb_row_free(&sweep->rows[i]);
+        sweep->rows[i] = (struct lb_row){0};
+    }
+    return st;
+}
+
+static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    sweep->start_ns = lb_now_ns();
+    lb_progress_start(&sweep->progress, sweep->count);
+    for (sweep->first = 0; sweep->first < sweep->count; sweep->first += CHUNK) {
+        size_t left = sweep->count - sweep->first;
+        LB_TRY(run_chunk(sweep, left < CHUNK ? left : CHUNK, err));
+        if (sweep->err.text[0])
+            LB_TRY(lb_fail(err, LB_FAILED, "%s", sweep->err.text));
+        if (interrupted(sweep))
+            break;
+    }
+done:
+    lb_progress_end(&sweep->progress);
+    return st;
+}
+
+static int exit_code_of(const struct lb_run *run)
+{
+    size_t ok = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        if (lb_verdict_is_failure(run->rows[i].verdict))
+            return LB_EXIT_FAILED;
+        ok += run->rows[i].verdict == LB_VERDICT_OK;
+    }
+    return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+}
+
+/* Runs what is left, closes the file, derives everything else from it. Failures from here on are
+ * LB_FAILED: cases have run. */
+static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit_code,
+                              struct lb_error *err)
+{
+    struct lb_run run = {0};
+    enum lb_status st = run_all(sweep, err);
+    /* Even a failed sweep leaves what it has, in good order; its own failure is what is reported.
+     */
+    enum lb_status closed =
+        lb_run_finish(&sweep->file, interrupted(sweep) || st != LB_OK, st == LB_OK ? err : NULL);
+    lb_run_close(&sweep->file);
+    if (st == LB_OK)
+        st = closed;
+    LB_TRY(st);
+    LB_TRY(lb_run_read(folder, &run, err));
+    LB_TRY(lb_derive(&run, folder, sweep->session->options, sweep->settings.baseline, err));
+    *exit_code = interrupted(sweep) ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
+    if (interrupted(sweep))
+        fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", folder);
+done:
+    lb_run_free(&run);
+    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+}
+
+/* Google Benchmark's filter applied to the plan's cases, in place. */
+static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t kept = 0;
+    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
+    const char **names = calloc(*count + 1, sizeof(*names));
+    bool *keep = calloc(*count + 1, sizeof(*keep));
+    if (!ids || !names || !keep) {
+        st = lb_fail(err, LB_OOM, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        lb_case_print(&cases[i], ids[i]);
+        names[i] = ids[i];
+    }
+    LB_TRY(lb_gbench_filter(names, *count, keep, err));
+    for (size_t i = 0; i < *count; i++)
+        if (keep[i])
+            cases[kept++] = cases[i];
+    *count = kept;
+    if (kept == 0)
+        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
+done:
+    free(keep);
+    free(names);
+    free(ids);
+    return st;
+}
+
+/* bench-lstm-runs/2026-01-31T12-00-00Z, with a number behind it when that is taken: made here, so
+ * that two runs never share a folder. */
+static enum lb_status name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+{
+    if (out) {
+        snprintf(folder, size, "%s", out);
+        return LB_OK;
+    }
+    char stamp[64];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&now, &utc));
+    if (mkdir("bench-lstm-runs", 0777) != 0 && errno != EEXIST)
+        return lb_fail(err, LB_INVALID, "bench-lstm-runs: %s; give a folder with --out",
+                       strerror(errno));
+    for (int i = 1; i < 100; i++) {
+        snprintf(folder, size, "bench-lstm-runs/%s%s%.0d", stamp, i > 1 ? "-" : "", i > 1 ? i : 0);
+        if (mkdir(folder, 0777) == 0)
+            return LB_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
+}
+
+/* Starts a sweep's Google Benchmark with the arguments in the settings. */
+static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
+{
+    return lb_gbench_configure(settings->benchmark_count, settings->benchmark, err);
+}
+
+enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
+                        int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char folder[4096];
+    json_t *header = NULL;
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    if (!sweep)
+        return lb_fail(err, LB_OOM, "out of memory");
+    sweep->session = session;
+    sweep->cases = plan->cases;
+    sweep->count = plan->count;
+    LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
+    LB_TRY(configure_gbench(&sweep->settings, err));
+    if (session->options->benchmark_filter)
+        LB_TRY(filter_cases(plan->cases, &sweep->count, err));
+
+    LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
+                                 &header, err));
+    LB_TRY(name_folder(session->options->out, folder, sizeof(folder), err));
+    LB_TRY(lb_run_create(folder, header, &sweep->file, err));
+    LB_TRY(conduct(sweep, folder, exit_code, err));
+done:
+    json_decref(header);
+    lb_run_close(&sweep->file);
+    lb_settings_free(&sweep->settings);
+    free(sweep);
+    return st;
+}
+
+/* Drops the cases that have a row in the run, in place. */
+static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases, size_t *count,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case_set seen = {0};
+    size_t kept = 0, first;
+    struct lb_case *all = calloc(run->count + *count + 1, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < run->count; i++) {
+        all[i] = run->rows[i].c;
+        LB_TRY(lb_case_set_add(&seen, all, i, &first, err));
+    }
+    for (size_t i = 0; i < *count; i++) {
+        size_t place = run->count + i;
+        all[place] = cases[i];
+        LB_TRY(lb_case_set_add(&seen, all, place, &first, err));
+        if (first == place)
+            cases[kept++] = cases[i];
+    }
+    *count = kept;
+done:
+    lb_case_set_free(&seen);
+    free(all);
+    return st;
+}
+
+static void warn_of_other_environment(const struct lb_run *run)
+{
+    char what[256];
+    json_t *now = lb_environment(lb_libraries());
+    if (lb_environment_differs(json_object_get(run->header, "environment"), now, what,
+                               sizeof(what)))
+        fprintf(stderr,
+                "warning: this is not where the run began (%s): its times and the new ones "
+                "don't compare\n",
+                what);
+    json_decref(now);
+}
+
+enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
+                               struct lb_error *err)
+{
+    const char *folder = session->options->subject;
+    enum lb_status st = LB_OK;
+    struct lb_run run = {0};
+    struct lb_case *cases = NULL;
+    json_t *details = NULL;
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    if (!sweep)
+        return lb_fail(err, LB_OOM, "out of memory");
+    sweep->session = session;
+    details = json_pack("{s:o}", "environment", lb_environment(lb_libraries()));
+    LB_TRY(lb_run_resume(folder, details, &sweep->file, &run, err));
+    warn_of_other_environment(&run);
+    LB_TRY(lb_settings_from_header(run.header, &sweep->settings, &cases, &sweep->count, err));
+    for (size_t i = 0; i < sweep->settings.plugin_count; i++)
+        LB_TRY(
+            lb_pool_add_plugin(session->pool, sweep->settings.plugins[i], session->registry, err));
+    LB_TRY(configure_gbench(&sweep->settings, err));
+    LB_TRY(drop_done(&run, cases, &sweep->count, err));
+    fprintf(stderr, "%s: %zu rows are there, %zu cases to go\n", folder, run.count, sweep->count);
+    sweep->cases = cases;
+    LB_TRY(conduct(sweep, folder, exit_code, err));
+done:
+    lb_run_close(&sweep->file);
+    lb_run_free(&run);
+    lb_settings_free(&sweep->settings);
+    json_decref(details);
+    free(cases);
+    free(sweep);
+    return st;
+}

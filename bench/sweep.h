@@ -1,0 +1,39 @@
+/* The sweep: runs a plan case by case, keeps every outcome, derives files and pictures. */
+#ifndef LB_SWEEP_H
+#define LB_SWEEP_H
+
+#include <signal.h>
+
+#include "options.h"
+#include "plan.h"
+#include "run_file.h"
+#include "worker.h"
+
+/* Exit codes of the program. */
+enum lb_exit {
+    LB_EXIT_FINE = 0,
+    LB_EXIT_FAILED = 1, /* a case is wrong or failed, or the run could not be kept */
+    LB_EXIT_USAGE = 2,
+    LB_EXIT_NOTHING = 5, /* no case ran */
+    LB_EXIT_INTERRUPTED = 130
+};
+
+/* What a command works with; all borrowed. */
+struct lb_session {
+    const struct lb_options *options;
+    struct lb_registry *registry;
+    struct lb_pool *pool;
+    const volatile sig_atomic_t *stop; /* nonzero once a signal asked to end */
+};
+
+/* Runs the plan into a new folder. *exit_code is the program's; an error is one that was found
+ * before anything ran (LB_INVALID) or that ended the sweep. */
+enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
+                        int *exit_code, struct lb_error *err);
+
+/* Goes on with the run in the folder options->subject: its own cases and settings, those without
+ * a row only. */
+enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
+                               struct lb_error *err);
+
+#endif

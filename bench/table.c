@@ -1,0 +1,175 @@
+/* The sweep's outcome as a table for people. */
+#include "table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "terminal.h"
+
+/* A row with what it is sorted by. */
+struct line {
+    const struct lb_row *row;
+    char problem[LB_CASE_ID_SIZE];
+    size_t group; /* first place of its problem in the run */
+    size_t place;
+};
+
+void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
+{
+    snprintf(label, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
+}
+
+static bool has_ok_row(const struct lb_run *run, const char *label)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        char of_row[2 * LB_NAME_SIZE];
+        lb_impl_label(&run->rows[i].c, of_row);
+        if (run->rows[i].verdict == LB_VERDICT_OK && strcmp(of_row, label) == 0)
+            return true;
+    }
+    return false;
+}
+
+void lb_pick_baseline(const struct lb_run *run, const char *name, char baseline[2 * LB_NAME_SIZE])
+{
+    static const char *const usual[] = {"cudnn", "onednn", "cpu_ref"};
+    baseline[0] = '\0';
+    if (name) {
+        size_t length = strlen(name); /* "cudnn:auto" is the default variant, labelled "cudnn" */
+        if (length > 5 && strcmp(name + length - 5, ":auto") == 0)
+            length -= 5;
+        snprintf(baseline, 2 * LB_NAME_SIZE, "%.*s", (int)length, name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        if (has_ok_row(run, usual[i])) {
+            snprintf(baseline, 2 * LB_NAME_SIZE, "%s", usual[i]);
+            return;
+        }
+    }
+    for (size_t i = 0; i < run->count && !baseline[0]; i++)
+        if (run->rows[i].verdict == LB_VERDICT_OK)
+            lb_impl_label(&run->rows[i].c, baseline);
+}
+
+static int by_problem(const void *a, const void *b)
+{
+    const struct line *p = a, *q = b;
+    int order = strcmp(p->problem, q->problem);
+    return order ? order : (p->place > q->place) - (p->place < q->place);
+}
+
+/* Groups in the order of the run; inside one the fastest first, then those without a time. */
+static int by_group(const void *a, const void *b)
+{
+    const struct line *p = a, *q = b;
+    if (p->group != q->group)
+        return p->group < q->group ? -1 : 1;
+    double x = p->row->median_ns, y = q->row->median_ns;
+    if (isfinite(x) && isfinite(y) && x != y)
+        return x < y ? -1 : 1;
+    if (isfinite(x) != isfinite(y))
+        return isfinite(x) ? -1 : 1;
+    return (p->place > q->place) - (p->place < q->place);
+}
+
+static void sort_lines(struct line *lines, size_t count)
+{
+    qsort(lines, count, sizeof(*lines), by_problem);
+    for (size_t i = 0; i < count; i++) {
+        bool same = i > 0 && strcmp(lines[i].problem, lines[i - 1].problem) == 0;
+        lines[i].group = same ? lines[i - 1].group : lines[i].place;
+    }
+    qsort(lines, count, sizeof(*lines), by_group);
+}
+
+/* The baseline's median in the group that starts at lines[first]; NaN when it has none. */
+static double baseline_median(const struct line *lines, size_t count, size_t first,
+                              const char *baseline)
+{
+    for (size_t i = first; i < count && lines[i].group == lines[first].group; i++) {
+        char label[2 * LB_NAME_SIZE];
+        lb_impl_label(&lines[i].row->c, label);
+        if (strcmp(label, baseline) == 0)
+            return lines[i].row->median_ns;
+    }
+    return (double)NAN;
+}
+
+/* best: the fastest of several. */
+static void print_times(FILE *out, const struct lb_row *row, double base, bool bold, bool best)
+{
+    char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
+    lb_impl_label(&row->c, label);
+    lb_format_ns(row->median_ns, median);
+    if (isfinite(row->median_lo_ns))
+        snprintf(spread, sizeof(spread), "%.1f %%",
+                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
+    if (isfinite(base))
+        snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
+    fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s%s\n", bold && best ? "\033[1m" : "", label,
+            median, spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "",
+            row->warning, bold && best ? "\033[0m" : "");
+}
+
+/* Whether the next line is of the same problem and has a time. */
+static bool has_rival(const struct line *lines, size_t count, size_t i)
+{
+    return i + 1 < count && lines[i + 1].group == lines[i].group &&
+           lines[i + 1].row->verdict == LB_VERDICT_OK;
+}
+
+static void print_verdict(FILE *out, const struct lb_row *row)
+{
+    char label[2 * LB_NAME_SIZE];
+    lb_impl_label(&row->c, label);
+    const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
+    fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
+}
+
+static void print_counts(FILE *out, const struct lb_run *run)
+{
+    size_t counts[LB_VERDICT_COUNT] = {0};
+    for (size_t i = 0; i < run->count; i++)
+        counts[run->rows[i].verdict]++;
+    fprintf(out, "\n%zu cases:", run->count);
+    for (int v = 0; v < LB_VERDICT_COUNT; v++)
+        if (counts[v] > 0)
+            fprintf(out, " %zu %s%s", counts[v], lb_verdict_name((enum lb_verdict)v),
+                    lb_verdict_is_failure((enum lb_verdict)v) ? "!" : "");
+    fprintf(out, "\n");
+}
+
+enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
+                              struct lb_error *err)
+{
+    bool bold = lb_has_style(out);
+    struct line *lines = calloc(run->count + 1, sizeof(*lines));
+    if (!lines)
+        return lb_fail(err, LB_OOM, "out of memory for the table");
+    for (size_t i = 0; i < run->count; i++) {
+        lines[i].row = &run->rows[i];
+        lines[i].place = i;
+        lb_case_print_problem(&run->rows[i].c, lines[i].problem);
+    }
+    sort_lines(lines, run->count);
+    if (baseline[0])
+        fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
+                baseline);
+    double base = (double)NAN;
+    for (size_t i = 0; i < run->count; i++) {
+        bool first = i == 0 || lines[i].group != lines[i - 1].group;
+        if (first) {
+            base = baseline_median(lines, run->count, i, baseline);
+            fprintf(out, "\n%s\n", lines[i].problem);
+        }
+        if (lines[i].row->verdict == LB_VERDICT_OK)
+            print_times(out, lines[i].row, base, bold, first && has_rival(lines, run->count, i));
+        else
+            print_verdict(out, lines[i].row);
+    }
+    print_counts(out, run);
+    free(lines);
+    return LB_OK;
+}

@@ -1,0 +1,46 @@
+/* What the terminal can do, and how numbers look on it. */
+#include "terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool lb_has_style(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return isatty(fileno(stream)) && !(no_color && no_color[0]);
+}
+
+int lb_columns(FILE *stream)
+{
+    struct winsize size;
+    if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+void lb_format_ns(double ns, char text[32])
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    size_t unit = 0;
+    if (!isfinite(ns)) {
+        snprintf(text, 32, "-");
+        return;
+    }
+    while (ns >= 999.5 && unit < 3) {
+        ns /= 1000;
+        unit++;
+    }
+    int digits = ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
+    snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
+}
+
+void lb_format_clock(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
+}

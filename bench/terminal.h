@@ -1,0 +1,20 @@
+/* What the terminal can do, and how numbers look on it. */
+#ifndef LB_TERMINAL_H
+#define LB_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Escape sequences are wanted: the stream is a terminal and NO_COLOR is not set. */
+bool lb_has_style(FILE *stream);
+
+/* Columns of the stream's terminal; 80 when it is none. */
+int lb_columns(FILE *stream);
+
+/* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
+void lb_format_ns(double ns, char text[32]);
+
+/* "1:05" or "2:03:00" from seconds. */
+void lb_format_clock(double seconds, char text[32]);
+
+#endif

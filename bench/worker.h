@@ -1,0 +1,52 @@
+/* Worker processes: cases run in them, so that a crash, a hang or a runaway allocation costs one
+ * row. The built-in implementations share a worker, each plug-in has its own; a worker lives from
+ * case to case and is replaced after a fault. The program itself never loads a plug-in. */
+#ifndef LB_WORKER_H
+#define LB_WORKER_H
+
+#include <signal.h>
+
+#include "case_probe.h"
+#include "record.h"
+#include "registry.h"
+#include "sampler.h"
+
+struct lb_worker_limits {
+    double call_s;       /* longest silence of an implementation in one phase */
+    double memory_bytes; /* of one worker; 0: what the host has */
+};
+
+struct lb_pool; /* the workers that are alive */
+
+/* stop (may be NULL) is looked at while waiting: once nonzero, waits end with LB_INTERRUPTED. */
+enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
+                              const volatile sig_atomic_t *stop, struct lb_pool **out,
+                              struct lb_error *err);
+void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
+
+/* Loads the plug-in in a worker of its own and adds what it says of itself to the registry.
+ * LB_INVALID when it can't be loaded, crashes or hangs while it is. */
+enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
+                                  struct lb_registry *registry, struct lb_error *err);
+
+/* lb_case_supported, and lb_case_probe when probe is not NULL, asked where the implementation can
+ * be called. LB_FAILED when the worker was lost over it. */
+enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_entry *entry,
+                             const struct lb_case *c, struct lb_probe *probe, struct lb_error *why);
+
+struct lb_job {
+    const struct lb_case *c;
+    uint64_t seed;
+    struct lb_sampler_options sampler;
+};
+
+/* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only
+ * LB_INTERRUPTED, and failures to start a worker at all, are not turned into a row. */
+enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
+                           const struct lb_job *job, struct lb_row *row, struct lb_error *err);
+
+/* The worker's side: serves requests on descriptor 3 until the program hangs up. parent is the
+ * program's process id. Returns the exit code. */
+int lb_worker_main(long parent);
+
+#endif

@@ -1,0 +1,176 @@
+/* Worker processes, the worker's side: serves requests until the program hangs up.
+ *
+ *     {"op": "plugin", "path": P}   -> {"status": 0, "name", "summary", "variants", ...}
+ *     {"op": "supports", "case": C} -> {"status": S, "text": why}
+ *     {"op": "probe", "case": C}    -> {"status": S, "text": why, "weights": bytes, ..., "chosen"}
+ *     {"op": "run", "case": C, ...} -> {"phase": P}..., {"row": {...}}, {"phase": "destroy"},
+ *                                      {"done": true} */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "case_run.h"
+#include "channel.h"
+#include "memory.h"
+#include "worker.h"
+
+enum { CHANNEL_FD = 3, CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */ };
+
+struct server {
+    struct lb_channel channel;
+    struct lb_registry registry;
+    struct lb_reference_cache *cache;
+    const struct lb_impl *plugin; /* the one this worker serves; NULL for the built-ins */
+};
+
+static json_t *status_reply(enum lb_status st, const struct lb_error *err)
+{
+    return json_pack("{s:i, s:s}", "status", (int)st, "text", st == LB_OK ? "" : err->text);
+}
+
+static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
+{
+    if (server->plugin)
+        return server->plugin;
+    const struct lb_entry *entry = lb_registry_find(&server->registry, c->impl);
+    return entry ? entry->impl : NULL;
+}
+
+static void serve_plugin(struct server *server, const json_t *request)
+{
+    struct lb_error err;
+    const char *path = json_string_value(json_object_get(request, "path"));
+    enum lb_status st = lb_plugin_load(path, &server->plugin, &err);
+    if (st != LB_OK) {
+        lb_channel_send(&server->channel, status_reply(st, &err), NULL);
+        return;
+    }
+    const struct lb_impl *impl = server->plugin;
+    json_t *variants = json_array();
+    for (size_t i = 0; impl->variants && impl->variants[i]; i++)
+        json_array_append_new(variants, json_string(impl->variants[i]));
+    lb_channel_send(&server->channel,
+                    json_pack("{s:i, s:s, s:s, s:o, s:i, s:I}", "status", LB_OK, "name", impl->name,
+                              "summary", impl->summary, "variants", variants, "memory",
+                              (int)impl->memory, "traits", (json_int_t)impl->traits),
+                    NULL);
+}
+
+/* Answers "supports" and "probe". */
+static void serve_question(struct server *server, const json_t *request, bool opens)
+{
+    struct lb_error err;
+    struct lb_case c;
+    struct lb_probe probe = {0};
+    const char *text = json_string_value(json_object_get(request, "case"));
+    enum lb_status st = lb_case_parse(text, &c, NULL, NULL, &err);
+    const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
+    if (impl && opens)
+        st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
+    else if (impl)
+        st = lb_case_supported(impl, &c, lb_host_available(), &err);
+    else if (st == LB_OK)
+        st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
+    json_t *reply = status_reply(st, &err);
+    json_object_update_new(
+        reply, json_pack("{s:I, s:I, s:I, s:I, s:s}", "weights", (json_int_t)probe.sizes.weights,
+                         "gradients", (json_int_t)probe.sizes.gradients, "reserve",
+                         (json_int_t)probe.sizes.reserve, "workspace",
+                         (json_int_t)probe.sizes.workspace, "chosen", probe.chosen));
+    lb_channel_send(&server->channel, reply, NULL);
+}
+
+static void serve_supports(struct server *server, const json_t *request)
+{
+    serve_question(server, request, false);
+}
+
+static void serve_probe(struct server *server, const json_t *request)
+{
+    serve_question(server, request, true);
+}
+
+static void send_phase(void *user, const char *phase)
+{
+    struct server *server = user;
+    lb_channel_send(&server->channel, json_pack("{s:s}", "phase", phase), NULL);
+}
+
+static void send_row(void *user, const struct lb_row *row)
+{
+    struct server *server = user;
+    lb_channel_send(&server->channel, json_pack("{s:o}", "row", lb_row_to_json(row)), NULL);
+}
+
+static void serve_run(struct server *server, const json_t *request)
+{
+    struct lb_case c;
+    const char *text = json_string_value(json_object_get(request, "case"));
+    const struct lb_run_observer observer = {server, send_phase, send_row};
+    struct lb_run_options options = {.cache = server->cache};
+    json_int_t seed, min_samples, max_samples;
+    double memory_bytes;
+    struct lb_row row;
+
+    json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F}", "seed", &seed, "min_samples",
+                &min_samples, "max_samples", &max_samples, "precision", &options.sampler.precision,
+                "max_ns", &options.sampler.max_ns, "memory_bytes", &memory_bytes);
+    options.seed = (uint64_t)seed;
+    options.sampler.min_samples = (size_t)min_samples;
+    options.sampler.max_samples = (size_t)max_samples;
+    lb_host_limit(memory_bytes);
+
+    /* The program has looked the implementation up before it asks. */
+    if (lb_case_parse(text, &c, NULL, NULL, NULL) == LB_OK && find_impl(server, &c)) {
+        lb_case_run(find_impl(server, &c), &c, &options, &observer, &row);
+        lb_row_free(&row);
+    }
+    lb_channel_send(&server->channel, json_pack("{s:b}", "done", 1), NULL);
+}
+
+static void serve(struct server *server, const json_t *request)
+{
+    static const struct {
+        const char *op;
+        void (*function)(struct server *, const json_t *);
+    } operations[] = {
+        {"plugin", serve_plugin},
+        {"supports", serve_supports},
+        {"probe", serve_probe},
+        {"run", serve_run},
+    };
+    const char *op = json_string_value(json_object_get(request, "op"));
+    for (size_t i = 0; op && i < sizeof(operations) / sizeof(operations[0]); i++)
+        if (strcmp(operations[i].op, op) == 0)
+            operations[i].function(server, request);
+}
+
+int lb_worker_main(long parent)
+{
+    struct server server = {.channel = {.fd = CHANNEL_FD}};
+    struct lb_error err = {""};
+    size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
+
+    /* Dies with the program, also when that was killed before this line was reached. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != (pid_t)parent)
+        return 1;
+    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
+        lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
+        fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
+        return 1;
+    }
+    for (;;) {
+        json_t *request = NULL;
+        if (lb_channel_receive(&server.channel, -1, &request, NULL) != LB_OK)
+            break; /* the program hung up: nobody is left to tell */
+        if (request)
+            serve(&server, request);
+        json_decref(request);
+    }
+    lb_reference_cache_destroy(server.cache);
+    lb_registry_destroy(&server.registry);
+    return 0;
+}

@@ -1,0 +1,352 @@
+/* The life of one case in this process: from supports to destroy, with one row as its outcome. */
+#include "case_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case_probe.h"
+#include "memory.h"
+#include "registry.h"
+#include "tensors.h"
+
+/* Everything that one case holds while it lives. Released in reverse by close_life. */
+struct life {
+    const struct lb_impl *impl;
+    const struct lb_case *c;
+    const struct lb_run_options *options;
+    const struct lb_run_observer *observer;
+    const struct lb_space *space;
+    struct lb_row *row;
+
+    void *self; /* the implementation's state, zeroed before create */
+    struct lb_sizes sizes;
+    struct lb_buffers buffers;
+    struct lb_place place;
+    struct lb_reference *reference;
+    struct lb_results results;
+    struct lb_tensors tensors;
+    struct lb_forward_io forward;
+    struct lb_backward_io backward;
+    char *flush; /* larger than every cache; NULL when caches stay hot */
+    size_t flush_bytes;
+    int calls; /* timed together: 1 isolated, more batched */
+};
+
+static void phase(const struct life *life, const char *name)
+{
+    if (life->observer->phase)
+        life->observer->phase(life->observer->user, name);
+}
+
+/* create, sizes, memory check. */
+static enum lb_status open_implementation(struct life *life, struct lb_error *err)
+{
+    const struct lb_impl *impl = life->impl;
+    enum lb_status st = LB_OK;
+    phase(life, "create");
+    life->self = calloc(1, impl->state_size);
+    if (!life->self)
+        return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
+    LB_TRY(lb_pick_variant(impl->variants, life->c->variant, &life->place.variant, err));
+    life->place.threads = life->c->threads;
+
+    double start = lb_now_ns();
+    LB_TRY(impl->create(life->self, &life->c->problem, &life->place, err));
+    LB_TRY(impl->sizes(life->self, &life->sizes, err));
+    life->row->prepare_ns = lb_now_ns() - start;
+
+    const struct lb_sizes *s = &life->sizes;
+    life->row->weights_bytes = (double)s->weights;
+    life->row->gradients_bytes = (double)s->gradients;
+    life->row->reserve_bytes = (double)s->reserve;
+    life->row->workspace_bytes = (double)s->workspace;
+    double buffers = life->row->weights_bytes + life->row->gradients_bytes +
+                     life->row->reserve_bytes + life->row->workspace_bytes;
+    LB_TRY(lb_check_memory(lb_case_bytes(&life->c->problem) + buffers, life->space->available(),
+                           life->space->name, err));
+done:
+    return st;
+}
+
+static enum lb_status allocate_buffers(struct life *life, struct lb_error *err)
+{
+    const struct lb_space *space = life->space;
+    enum lb_status st = LB_OK;
+    LB_TRY(space->allocate(life->sizes.weights, &life->buffers.weights, err));
+    LB_TRY(space->allocate(life->sizes.gradients, &life->buffers.gradients, err));
+    LB_TRY(space->allocate(life->sizes.reserve, &life->buffers.reserve, err));
+    LB_TRY(space->allocate(life->sizes.workspace, &life->buffers.workspace, err));
+    LB_TRY(lb_tensors_create(&life->c->problem, space, &life->tensors, err));
+    LB_TRY(lb_results_create(&life->c->problem, &life->results, err));
+    life->forward = lb_tensors_forward(&life->tensors);
+    life->backward = lb_tensors_backward(&life->tensors);
+    life->row->peak_bytes = (double)lb_tensors_bytes(&life->tensors) + (double)life->sizes.weights +
+                            (double)life->sizes.gradients + (double)life->sizes.reserve +
+                            (double)life->sizes.workspace;
+    if (life->c->cache == LB_COLD) {
+        life->flush_bytes = 2 * lb_host_cache_bytes();
+        void *flush;
+        LB_TRY(lb_host_space.allocate(life->flush_bytes, &flush, err));
+        life->flush = flush;
+    }
+done:
+    return st;
+}
+
+/* The oracle's answer, buffers, weights and inputs in place. */
+static enum lb_status prepare(struct life *life, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    phase(life, "oracle");
+    LB_TRY(lb_reference_open(life->options->cache, &life->c->problem, life->options->seed,
+                             &life->reference, err));
+    life->row->verify_ns = lb_now_ns() - start;
+
+    LB_TRY(allocate_buffers(life, err));
+    const struct lb_inputs *inputs = lb_reference_inputs(life->reference);
+    life->buffers.lengths = inputs->lengths;
+    LB_TRY(lb_tensors_upload(&life->tensors, inputs, err));
+
+    phase(life, "prepare");
+    start = lb_now_ns();
+    LB_TRY(life->impl->prepare(life->self, &life->buffers, &inputs->weights, err));
+    LB_TRY(life->space->synchronize(err));
+    life->row->prepare_ns += lb_now_ns() - start;
+    if (life->impl->chosen) {
+        const char *chosen = life->impl->chosen(life->self);
+        snprintf(life->row->chosen, sizeof(life->row->chosen), "%s", chosen ? chosen : "");
+    }
+done:
+    return st;
+}
+
+/* One call of the pass, as it is timed. */
+static enum lb_status call_once(struct life *life, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (life->c->problem.pass != LB_BACKWARD)
+        LB_TRY(life->impl->forward(life->self, &life->forward, err));
+    if (lb_has_backward(&life->c->problem))
+        LB_TRY(life->impl->backward(life->self, &life->backward, err));
+done:
+    return st;
+}
+
+/* What a call needs before it and is not timed: backward alone needs a fresh reserve. */
+static enum lb_status call_before(struct life *life, struct lb_error *err)
+{
+    if (life->c->problem.pass != LB_BACKWARD)
+        return LB_OK;
+    return life->impl->forward(life->self, &life->forward, err);
+}
+
+/* Writes a buffer larger than the caches, so that nothing of the case stays in them. */
+static void flush_caches(struct life *life)
+{
+    for (size_t i = 0; i < life->flush_bytes; i += 64)
+        life->flush[i] = (char)(life->flush[i] + 1);
+}
+
+/* lb_measure: one sample. */
+static enum lb_status measure(void *user, double *ns, struct lb_error *err)
+{
+    struct life *life = user;
+    enum lb_status st = LB_OK;
+    LB_TRY(call_before(life, err));
+    LB_TRY(life->space->synchronize(err));
+    flush_caches(life);
+    double start = lb_now_ns();
+    for (int i = 0; i < life->calls; i++)
+        LB_TRY(call_once(life, err));
+    LB_TRY(life->space->synchronize(err));
+    *ns = (lb_now_ns() - start) / life->calls;
+done:
+    return st;
+}
+
+static enum lb_status fetch_results(struct life *life, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(life->space->synchronize(err));
+    LB_TRY(lb_tensors_download(&life->tensors, &life->results, err));
+    if (lb_has_backward(&life->c->problem))
+        LB_TRY(life->impl->gradients(life->self, &life->results.gradients, err));
+done:
+    return st;
+}
+
+/* Compares the fetched results with the oracle into the row; false when they are wrong. */
+static bool results_right(struct life *life)
+{
+    struct lb_check check;
+    struct lb_row *row = life->row;
+    lb_reference_check(life->reference, &life->results, &check);
+    row->err_max_abs = check.err_max_abs;
+    row->err_max_rel = check.err_max_rel;
+    row->err_norm = check.err_norm;
+    if (!check.right) {
+        row->verdict = LB_VERDICT_WRONG;
+        snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
+    }
+    return check.right;
+}
+
+/* A checked call on poisoned outputs. */
+static enum lb_status verify(struct life *life, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    phase(life, "verify");
+    LB_TRY(lb_tensors_poison(&life->tensors, err));
+    LB_TRY(call_before(life, err));
+    LB_TRY(call_once(life, err));
+    LB_TRY(fetch_results(life, err));
+    phase(life, "oracle");
+    if (results_right(life))
+        life->row->verdict = LB_VERDICT_OK;
+    life->row->hash = lb_results_hash(&life->c->problem, &life->results);
+done:
+    life->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
+/* Holds the results of the last timed call to the same standard: what was timed must have computed
+ * the same answer, to the bit where the implementation says that it is deterministic. */
+static enum lb_status verify_again(struct life *life, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    LB_TRY(fetch_results(life, err));
+    phase(life, "oracle");
+    uint64_t hash = lb_results_hash(&life->c->problem, &life->results);
+    if (hash != life->row->hash && results_right(life) && (life->impl->traits & LB_DETERMINISTIC)) {
+        life->row->verdict = LB_VERDICT_WRONG;
+        snprintf(life->row->reason, sizeof(life->row->reason),
+                 "says it is deterministic, but the last timed call gave other bits (hash %016llx) "
+                 "than the first (%016llx)",
+                 (unsigned long long)hash, (unsigned long long)life->row->hash);
+    }
+done:
+    life->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
+/* Calls to time together in batched mode: as many as take 100 us, for what the clock can't
+ * resolve. */
+static enum lb_status choose_calls(struct life *life, struct lb_error *err)
+{
+    double ns;
+    life->calls = 1;
+    if (life->c->timing == LB_ISOLATED)
+        return LB_OK;
+    enum lb_status st = measure(life, &ns, err);
+    if (st == LB_OK)
+        life->calls = (int)fmin(fmax(ceil(1e5 / ns), 1), 10000);
+    return st;
+}
+
+static enum lb_status sample(struct life *life, struct lb_error *err)
+{
+    struct lb_samples samples = {0};
+    enum lb_status st = LB_OK;
+    phase(life, "sample");
+    LB_TRY(lb_tensors_poison(&life->tensors, err));
+    LB_TRY(choose_calls(life, err));
+    LB_TRY(lb_sample(measure, life, &life->options->sampler, &samples, err));
+    life->row->calls_per_sample = life->calls;
+    life->row->stop_reason = samples.stop_reason;
+    LB_TRY(lb_row_add_block(life->row, samples.ns, samples.count, err));
+    LB_TRY(lb_row_summarize(life->row, err));
+    LB_TRY(verify_again(life, err));
+done:
+    lb_samples_free(&samples);
+    return st;
+}
+
+static void close_life(struct life *life)
+{
+    if (life->self) {
+        phase(life, "destroy");
+        life->impl->destroy(life->self);
+        free(life->self);
+    }
+    lb_host_space.release(life->flush);
+    lb_tensors_destroy(&life->tensors);
+    lb_results_destroy(&life->results);
+    life->space->release(life->buffers.workspace);
+    life->space->release(life->buffers.reserve);
+    life->space->release(life->buffers.gradients);
+    life->space->release(life->buffers.weights);
+    lb_reference_close(life->reference);
+}
+
+static enum lb_verdict verdict_of(enum lb_status st)
+{
+    switch (st) {
+    case LB_UNSUPPORTED: return LB_VERDICT_UNSUPPORTED;
+    case LB_ABSENT: return LB_VERDICT_ABSENT;
+    case LB_OOM: return LB_VERDICT_OOM;
+    default: return LB_VERDICT_ERROR;
+    }
+}
+
+/* A wrong or failed case has a verdict and no speed. */
+static void drop_speed(struct lb_row *row)
+{
+    struct lb_row bare = lb_row_make(&row->c);
+    free(row->samples_ns);
+    free(row->blocks);
+    row->samples_ns = NULL;
+    row->blocks = NULL;
+    row->samples = row->block_count = 0;
+    row->stop_reason = LB_STOP_NONE;
+    row->min_ns = bare.min_ns;
+    row->median_ns = bare.median_ns;
+    row->median_lo_ns = bare.median_lo_ns;
+    row->median_hi_ns = bare.median_hi_ns;
+    row->p5_ns = bare.p5_ns;
+    row->p95_ns = bare.p95_ns;
+    row->calls_per_sample = bare.calls_per_sample;
+}
+
+void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
+                 const struct lb_run_options *options, const struct lb_run_observer *observer,
+                 struct lb_row *row)
+{
+    enum lb_status st = LB_OK;
+    struct lb_error err = {""};
+    double start = lb_now_ns();
+    struct life life = {
+        .impl = impl,
+        .c = c,
+        .options = options,
+        .observer = observer,
+        .space = &lb_host_space,
+        .row = row,
+        .calls = 1,
+    };
+
+    *row = lb_row_make(c);
+    row->flops = lb_problem_flops(&c->problem);
+    row->bytes = lb_problem_bytes(&c->problem);
+    LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
+    LB_TRY(open_implementation(&life, &err));
+    LB_TRY(prepare(&life, &err));
+    LB_TRY(verify(&life, &err));
+    if (row->verdict == LB_VERDICT_OK)
+        LB_TRY(sample(&life, &err));
+done:
+    if (st != LB_OK) {
+        row->verdict = verdict_of(st);
+        snprintf(row->reason, sizeof(row->reason), "%s",
+                 err.text[0] ? err.text : "the implementation gave no reason");
+    }
+    if (row->verdict != LB_VERDICT_OK)
+        drop_speed(row);
+    row->elapsed_ns = lb_now_ns() - start;
+    observer->result(observer->user, row);
+    close_life(&life);
+}

@@ -1,0 +1,42 @@
+/* Other tools' formats, derived from a run: nothing is in them that is not in run.jsonl. */
+#ifndef LB_EXPORT_H
+#define LB_EXPORT_H
+
+#include <stdio.h>
+
+#include "run_file.h"
+
+struct lb_export_format {
+    const char *name;      /* as in --export NAME */
+    const char *file_name; /* in the folder of the run */
+    const char *summary;   /* one line for --help */
+    /* Writes the run to out, which the caller checks for errors and closes; LB_OOM. */
+    enum lb_status (*write)(const struct lb_run *run, FILE *out, struct lb_error *err);
+};
+
+/* All formats; the last has a NULL name. */
+extern const struct lb_export_format lb_export_formats[];
+
+/* NULL when there is none of that name. */
+const struct lb_export_format *lb_export_find(const char *name);
+
+/* Writes the run as folder/file_name, in place of an earlier one only when all went well. */
+enum lb_status lb_export_to_folder(const struct lb_export_format *format, const struct lb_run *run,
+                                   const char *folder, struct lb_error *err);
+
+/* Google Benchmark JSON, one row a case, with the numbers of the record as counters. Failed cases
+ * (lb_verdict_is_failure) are rows with error_occurred; other cases without a time are left out,
+ * for trackers take every row as a series. */
+enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+/* Google Benchmark JSON, one row a block of samples: repetitions for compare.py. Cases without a
+ * time are left out, for it takes the time of every row into its geometric mean. */
+enum lb_status lb_export_gbench_repetitions(const struct lb_run *run, FILE *out,
+                                            struct lb_error *err);
+
+/* CSV: a header line, then a line a case. The columns are the keys of the record in their order,
+ * but for samples_ns and blocks, in whose place their lengths stand. Unknown is empty. Quoting as
+ * in RFC 4180, lines end in LF. */
+enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+#endif

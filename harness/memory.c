@@ -1,0 +1,150 @@
+/* Where tensors live: the host's memory space, and how much of it there is. */
+#include "memory.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reference.h"
+
+static enum lb_status host_allocate(size_t bytes, void **out, struct lb_error *err)
+{
+    *out = NULL;
+    if (bytes == 0)
+        return LB_OK;
+    if (posix_memalign(out, 256, bytes) != 0) {
+        char size[32];
+        *out = NULL;
+        lb_format_bytes((double)bytes, size);
+        return lb_fail(err, LB_OOM, "allocating %s of host memory failed", size);
+    }
+    return LB_OK;
+}
+
+static void host_release(void *memory)
+{
+    free(memory);
+}
+
+static enum lb_status host_copy(void *to, const void *from, size_t bytes, struct lb_error *err)
+{
+    (void)err;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return LB_OK;
+}
+
+static enum lb_status host_poison(void *to, size_t bytes, struct lb_error *err)
+{
+    (void)err;
+    lb_poison(to, bytes);
+    return LB_OK;
+}
+
+static enum lb_status host_synchronize(struct lb_error *err)
+{
+    (void)err;
+    return LB_OK;
+}
+
+const struct lb_space lb_host_space = {
+    .name = "host",
+    .allocate = host_allocate,
+    .release = host_release,
+    .upload = host_copy,
+    .download = host_copy,
+    .poison = host_poison,
+    .synchronize = host_synchronize,
+    .available = lb_host_available,
+};
+
+/* First number of a one-line file such as those of a control group; -1 when it has none. */
+static double read_number(const char *path)
+{
+    double value = -1;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return -1;
+    if (fscanf(file, "%lf", &value) != 1)
+        value = -1; /* "max" means no limit */
+    fclose(file);
+    return value;
+}
+
+/* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
+static double meminfo(const char *name)
+{
+    char line[128];
+    double kib = 0;
+    size_t length = strlen(name);
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            kib = strtod(line + length + 1, NULL);
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+double lb_resident_bytes(long pid)
+{
+    char path[64];
+    double pages = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
+    FILE *file = fopen(path, "r");
+    if (file) {
+        if (fscanf(file, "%*f %lf", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double limit_bytes; /* of this process, 0: none */
+
+void lb_host_limit(double bytes)
+{
+    limit_bytes = bytes;
+}
+
+double lb_host_available(void)
+{
+    double available = meminfo("MemAvailable");
+    double limit = read_number("/sys/fs/cgroup/memory.max");
+    double used = read_number("/sys/fs/cgroup/memory.current");
+    if (limit >= 0 && used >= 0 && limit - used < available)
+        available = limit > used ? limit - used : 0;
+    if (limit_bytes > 0)
+        available = fmin(available, fmax(limit_bytes - lb_resident_bytes(getpid()), 0));
+    return available;
+}
+
+double lb_host_total(void)
+{
+    return meminfo("MemTotal");
+}
+
+size_t lb_host_cache_bytes(void)
+{
+    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+                                 _SC_LEVEL2_CACHE_SIZE};
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        long bytes = sysconf(levels[i]);
+        if (bytes > 0)
+            return (size_t)bytes;
+    }
+    return (size_t)32 << 20;
+}
+
+void lb_format_bytes(double bytes, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, "%.*f %s", unit == 0 || bytes >= 100 ? 0 : 1, bytes, units[unit]);
+}

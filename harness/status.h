@@ -1,0 +1,45 @@
+/* Status codes and error messages: how every part of the project reports failure. */
+#ifndef LB_STATUS_H
+#define LB_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum lb_status {
+    LB_OK = 0,
+    LB_UNSUPPORTED, /* well-formed, but not by this implementation or this build */
+    LB_ABSENT,      /* not built, or its device or library is not there */
+    LB_INVALID,     /* the caller's input is wrong: a usage error */
+    LB_OOM,         /* does not fit the memory there is */
+    LB_IO,          /* a file or a pipe failed */
+    LB_FAILED,      /* a library or an implementation failed at run time */
+    LB_INTERRUPTED  /* a signal asked to stop */
+};
+
+/* One sentence on what went wrong: names the thing, what is wrong, what is allowed. */
+struct lb_error {
+    char text[512];
+};
+
+/* Formats the message into err (which may be NULL) and returns status, so that a caller writes
+ * `return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));`. */
+enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "ok", "unsupported", ...: a static string, never NULL. */
+const char *lb_status_name(enum lb_status status);
+
+/* Evaluates a call that returns a status; on failure leaves through the function's `done:` label
+ * with the status in its local `st`. */
+#define LB_TRY(call)     \
+    do {                 \
+        st = (call);     \
+        if (st != LB_OK) \
+            goto done;   \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

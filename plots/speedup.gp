@@ -1,0 +1,85 @@
+# Speed-up over a baseline: a panel for each implementation and set of sizes held constant, a cell
+# for each problem. Blue is faster, orange slower, white the same; grey cells have no time.
+
+cell_width = 58
+cell_height = 30
+gap_across = 94
+gap_down = 74
+left = 84
+top = 100
+rows = (panels + columns - 1) / columns
+pitch = columns_most * cell_width + gap_across
+do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+width = larger(words_width, left + columns * pitch)
+height = top + rows * (rows_most * cell_height + gap_down) + 94
+bar = 330
+
+# Diverging, with white in the middle; orange and blue are apart for every colour vision.
+set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', \
+                     0.3 '#9cc9e6', 0.6 '#3d86c0', 1 '#0b3c75')
+log2(v) = log(v) / log(2)
+bounded(v) = v > range ? range : v < -range ? -range : v
+speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x222222
+
+# States of a cell, column 6 of the data: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row.
+array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
+state_color(s) = s == 2 ? 0xffffff : 0x6b6b6b
+
+do for [format in 'svg png'] {
+    if (format eq 'svg') { eval set_svg } else { eval set_png }
+    set multiplot
+    unset border
+    unset key
+    set tics nomirror scale 0 tc rgb ink
+    set cbrange [-range : range]
+    set style fill solid 1 noborder
+    set boxwidth 1 absolute
+
+    do for [panel = 1 : panels] {
+        x0 = left + column_of(panel) * pitch
+        y0 = top + row_of(panel) * (rows_most * cell_height + gap_down)
+        set lmargin at screen across(x0)
+        set rmargin at screen across(x0 + panel_columns[panel] * cell_width)
+        set tmargin at screen down(y0)
+        set bmargin at screen down(y0 + panel_rows[panel] * cell_height)
+        set xrange [-0.5 : panel_columns[panel] - 0.5]
+        set yrange [-0.5 : panel_rows[panel] - 0.5]
+        set xtics () nomirror scale 0 offset 0, 0.3
+        do for [k = 1 : panel_columns[panel]] {
+            set xtics add (word(panel_x[panel], k) k - 1)
+        }
+        set ytics () nomirror scale 0 offset 0.5, 0
+        do for [k = 1 : panel_rows[panel]] {
+            set ytics add (word(panel_y[panel], k) k - 1)
+        }
+        set xlabel 'hidden H' tc rgb ink offset 0, 0.6
+        set ylabel y_label tc rgb ink offset 0.5, 0
+        set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.8 tc rgb ink
+        unset colorbox
+        if (panel == 1) {
+            eval put_words
+            set label slower at screen across(left), down(height - 112) left font small_font tc rgb faint
+            set label faster at screen across(left + bar), down(height - 112) right font small_font tc rgb faint
+            set colorbox horizontal user origin screen across(left), down(height - 92) \
+                size screen across(bar), screen across(12) * width / height noborder
+            set cbtics () scale 0 offset 0, 0.6 font small_font
+            do for [e = -range : range] {
+                if (e % (range > 3 ? 2 : 1) == 0) {
+                    set cbtics add ((e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
+                }
+            }
+            set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint
+        }
+        plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
+                 with boxxyerror lc palette, \
+             for [s = 1 : 4] '' index panel - 1 using 3:($6 == s ? $4 : NaN):(0.49):(0.48) \
+                 with boxxyerror lc rgb state_fill[s], \
+             '' index panel - 1 using 3:($6 == 0 ? $4 : NaN):7:(speed_color($5)) \
+                 with labels tc rgb variable, \
+             '' index panel - 1 using 3:($6 > 0 ? $4 : NaN):7:(state_color($6)) \
+                 with labels font small_font tc rgb variable
+        unset label
+    }
+    unset multiplot
+    unset output
+}

@@ -1,0 +1,53 @@
+"""How the command-line tests call bench-lstm and read what it leaves."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+BUILD = os.environ["LB_BUILD"]
+PROGRAM = os.path.join(BUILD, "bench-lstm")
+
+# One problem that takes milliseconds on every implementation.
+TINY = ["-T", "3", "-B", "2", "-H", "4", "--case-time", "0.05"]
+
+
+def plugin(name):
+    """The path of a test plug-in."""
+    return os.path.join(BUILD, "tests", "plugins", name + ".so")
+
+
+def run(*arguments, cwd=None, env=None, timeout=120):
+    """Runs the program to its end: exit code, stdout, stderr."""
+    return subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, timeout=timeout,
+                          capture_output=True, text=True)
+
+
+def read_rows(folder):
+    """The rows of a run, by case."""
+    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
+        entries = [json.loads(line) for line in lines]
+    rows = [entry for entry in entries if entry["kind"] == "row"]
+    by_case = {row["case"]: row for row in rows}
+    assert len(by_case) == len(rows), "a case has two rows"
+    return by_case
+
+
+class ProgramTest(unittest.TestCase):
+    """A test in a scratch folder of its own."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = scratch.name
+
+    def path(self, name):
+        return os.path.join(self.scratch, name)
+
+    def sweep(self, *arguments, exit_code=0, **options):
+        """A sweep into scratch/run; returns its rows by case and the finished process."""
+        out = self.path("run")
+        done = run("--sweep", "--out", out, *arguments, **options)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        return read_rows(out), done

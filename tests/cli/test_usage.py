@@ -1,0 +1,97 @@
+"""Bad input: one line that names the thing and what is allowed, exit code 2, nothing written."""
+
+import os
+import unittest
+
+from program import ProgramTest, TINY, plugin, run
+
+BAD = [
+    # arguments, what the message must hold
+    ([], ["no command", "--sweep"]),
+    (["--swep"], ["--swep", "did you mean --sweep"]),
+    (["sweep"], ["'sweep'", "a flag was expected"]),
+    (["--sweep", "-B", "0"], ["-B 0: batch must be 1 or more"]),
+    (["--sweep", "-B", "-3"], ["-B -3"]),
+    (["--sweep", "-T", "99999999999999999999"], ["-T 99999999999999999999", "2^63"]),
+    (["--sweep", "-T", "512:64:+64"], ["-T 512:64:+64", "empty"]),
+    (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
+    (["--sweep", "-T"], ["-T", "it takes numbers"]),
+    (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
+    (["--sweep", "--impl", "cpu_bals"], ["cpu_bals", "cpu_blas"]),
+    (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
+    (["--sweep", "--where", "T*"], ["--where"]),
+    (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
+    (["--sweep", "--case", "T3_B2_H4/f16/infer/tf32"], ["tf32", "f32"]),
+    (["--sweep", "--case", "T3_B2_H4/"], ["--case"]),
+    (["--sweep", "--cases", "no-such-file"], ["no-such-file"]),
+    (["--sweep", "--case-time", "0"], ["--case-time 0"]),
+    (["--sweep", "--case-time", "nan"], ["--case-time nan"]),
+    (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
+    (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
+    (["--sweep", "--list"], ["one at a time"]),
+    (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
+    (["--sweep", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
+    (["--sweep", "--benchmark_format=yaml"], ["json"]),
+    (["--sweep", "--plugin", "no-such.so"], ["no-such.so"]),
+    (["--resume", "no-such-folder"], ["no-such-folder"]),
+    (["--resume", "x", "-T", "3"], ["--resume"]),
+    (["--export", "yaml", "x"], ["yaml", "csv"]),
+    (["--export", "csv"], ["--export"]),
+    (["--export", "csv", "no-such-run"], ["no-such-run"]),
+    (["--plot", "pie", "no-such-run"], ["no-such-run"]),
+    (["--explain", "cpu_reff/T3_B2_H4"], ["cpu_reff", "cpu_ref"]),
+    (["--explain", "T3_B0_H4"], ["column", "1 or more"]),
+]
+
+
+class BadInput(ProgramTest):
+    def refused(self, arguments, parts):
+        done = run(*arguments, cwd=self.scratch)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+        self.assertEqual(os.listdir(self.scratch), [], "something was written")
+
+    def test_every_bad_word_is_refused_in_one_line(self):
+        for arguments, parts in BAD:
+            with self.subTest(arguments=arguments):
+                self.refused(arguments, parts)
+
+    def test_plugin_of_another_abi_is_refused(self):
+        self.refused(["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
+                     ["misbehave_other_abi.so", "interface"])
+
+    def test_malformed_case_line_is_refused_with_its_place(self):
+        path = self.path("cases.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# fine\nT3_B2_H4\nT3_B2_Q4\n")
+        done = run("--sweep", "--cases", path, "--out", self.path("run"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cases.txt:3:7", done.stderr)
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_unwritable_out_is_said_before_anything_runs(self):
+        done = run("--sweep", *TINY, "--out", "/proc/no/run")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/proc/no/run", done.stderr)
+
+    def test_an_earlier_run_is_never_overwritten(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        done = run("--sweep", *TINY, "--out", self.path("run"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--resume", done.stderr)
+
+    def test_foreign_file_is_refused_as_a_run(self):
+        path = self.path("run.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"some": "json"}\n')
+        for command in (["--resume", self.scratch], ["--export", "csv", path]):
+            done = run(*command)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("run.jsonl", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,190 @@
+"""What a run leaves behind, seen by other programs: every file is what its format says, and says what
+the records say. Usage: test_files.py WRITE_SYNTHETIC SCHEMA"""
+
+import copy
+import csv
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+try:
+    import jsonschema
+except ImportError:
+    print("python3-jsonschema is not installed")
+    sys.exit(77)
+
+PROGRAM, SCHEMA = sys.argv[1:3]
+
+
+def refuse(word):
+    raise ValueError(f"{word} is not JSON")
+
+
+def strict(text):
+    return json.loads(text, parse_constant=refuse)
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.run_folder = pathlib.Path(cls.folder.name) / "run"
+        subprocess.run([PROGRAM, cls.run_folder], check=True, stdout=subprocess.DEVNULL)
+        text = (cls.run_folder / "run.jsonl").read_text()
+        assert text.endswith("\n")
+        cls.lines = [strict(line) for line in text.splitlines()]
+        cls.rows = [line for line in cls.lines if line["kind"] == "row"]
+        schema = strict(pathlib.Path(SCHEMA).read_text())
+        jsonschema.Draft7Validator.check_schema(schema)
+        cls.validator = jsonschema.Draft7Validator(schema)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    # run.jsonl against the schema
+
+    def test_every_line_is_of_the_schema(self):
+        self.assertEqual({line["kind"] for line in self.lines}, {"header", "row", "resume", "footer"})
+        self.assertEqual({row["verdict"] for row in self.rows},
+                         {"ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"})
+        for line in self.lines:
+            self.validator.validate(line)
+
+    def test_schema_names_every_key_of_a_row_and_no_other(self):
+        row = self.validator.schema["definitions"]["row"]
+        self.assertEqual(set(row["required"]), set(self.rows[0]) - {"kind"})
+        self.assertEqual(set(row["properties"]), set(row["required"]))
+
+    def test_readme_explains_every_key_of_a_row(self):
+        text = (pathlib.Path(SCHEMA).parent / "README.md").read_text()
+        for key in self.rows[0]:
+            self.assertIn(f"`{key}`", text)
+
+    def test_broken_lines_are_rejected(self):
+        ok = next(row for row in self.rows if row["verdict"] == "ok")
+        oom = next(row for row in self.rows if row["verdict"] == "oom")
+        wrong = next(row for row in self.rows if row["verdict"] == "wrong")
+        breaks = [(ok, key, None) for key in ok]
+        breaks += [(ok, "case", "T1_B1_H1"), (ok, "case", ok["case"] + "/th"), (ok, "hidden", 0), (ok, "hidden", 1.5),
+                   (ok, "directions", 3), (ok, "dtype", "int8"), (ok, "verdict", "good"), (ok, "hash", "abc"),
+                   (ok, "median_ns", "12"), (ok, "err_norm", -1), (ok, "samples_ns", [1, None]),
+                   (ok, "samples_ns", [-1]), (ok, "blocks", [0.5]), (ok, "ragged", 0), (oom, "reason", ""),
+                   (wrong, "samples_ns", [1000]), (self.lines[0], "schema", 2), (self.lines[0], "command", []),
+                   (self.lines[-1], "interrupted", "no"), (self.lines[-1], "rows", -1)]
+        for line, key, value in breaks:
+            broken = copy.copy(line)
+            if value is None:
+                del broken[key]
+            else:
+                broken[key] = value
+            with self.subTest(key=key, value=value):
+                self.assertFalse(self.validator.is_valid(broken))
+
+    # The other formats
+
+    def test_csv_says_what_the_records_say(self):
+        with open(self.run_folder / "run.csv", newline="") as file:
+            lines = list(csv.DictReader(file, strict=True))
+        self.assertEqual(len(lines), len(self.rows))
+        for line, row in zip(lines, self.rows):
+            self.assertEqual(set(line) - {"samples"}, set(row) - {"kind", "samples_ns"})
+            for key, value in line.items():
+                was = len(row["samples_ns"]) if key == "samples" else row[key]
+                if isinstance(was, list):
+                    was = len(was)
+                if was is None:
+                    self.assertEqual(value, "")
+                elif isinstance(was, bool):
+                    self.assertEqual(value, str(was).lower())
+                elif isinstance(was, str):
+                    self.assertEqual(value, was)
+                else:
+                    self.assertEqual(float(value), was)
+
+    def benchmark(self, name):
+        document = strict((self.run_folder / name).read_text())
+        context = {"date": str, "host_name": str, "executable": str, "num_cpus": int, "mhz_per_cpu": int,
+                   "cpu_scaling_enabled": bool, "caches": list, "load_avg": list, "library_build_type": str}
+        for key, kind in context.items():
+            self.assertIsInstance(document["context"][key], kind, key)
+        keys = {"name": str, "run_name": str, "run_type": str, "repetitions": int, "repetition_index": int,
+                "threads": int, "iterations": int, "real_time": (int, float), "cpu_time": (int, float),
+                "time_unit": str}
+        for row in document["benchmarks"]:
+            for key, kind in keys.items():
+                self.assertIsInstance(row[key], kind, key)
+            self.assertEqual(row["time_unit"], "ns")
+            self.assertEqual(row["run_type"], "iteration")
+        return document["benchmarks"]
+
+    def test_gbench_has_one_row_a_case(self):
+        rows = {row["case"]: row for row in self.rows}
+        written = self.benchmark("benchmark.json")
+        self.assertEqual(len({row["name"] for row in written}), len(written))
+        failures = {"wrong", "timeout", "crash", "error"}
+        expected = {name for name, row in rows.items() if row["verdict"] in failures | {"ok"}}
+        self.assertEqual({row["name"] for row in written}, expected)
+        for row in written:
+            was = rows[row["name"]]
+            if was["verdict"] == "ok":
+                self.assertEqual(row["real_time"], was["median_ns"])
+                self.assertEqual(row["median_lo_ns"], was["median_lo_ns"])
+                self.assertNotIn("error_occurred", row)
+            else:
+                self.assertIs(row["error_occurred"], True)
+                self.assertTrue(row["error_message"].startswith(was["verdict"] + ": "))
+
+    def test_gbench_repetitions_are_blocks(self):
+        rows = {row["case"]: row for row in self.rows}
+        seen = {}
+        for row in self.benchmark("benchmark_repetitions.json"):
+            was = rows[row["name"]]
+            self.assertEqual(was["verdict"], "ok")
+            self.assertEqual(row["repetitions"], len(was["blocks"]))
+            self.assertEqual(row["repetition_index"], seen.get(row["name"], 0))
+            seen[row["name"]] = row["repetition_index"] + 1
+            start = sum(was["blocks"][:row["repetition_index"]])
+            block = sorted(was["samples_ns"][start:start + was["blocks"][row["repetition_index"]]])
+            middle = (block[(len(block) - 1) // 2] + block[len(block) // 2]) / 2
+            self.assertTrue(math.isclose(row["real_time"], middle))
+        self.assertEqual(set(seen), {name for name, row in rows.items() if row["verdict"] == "ok"})
+        self.assertTrue(all(count == len(rows[name]["blocks"]) for name, count in seen.items()))
+
+    # Pictures
+
+    def test_every_picture_is_there_and_whole(self):
+        scripts = sorted((self.run_folder / "plots").glob("*.gp"))
+        self.assertGreaterEqual(len(scripts), 10)
+        for script in scripts:
+            root = xml.etree.ElementTree.parse(script.with_suffix(".svg")).getroot()
+            drawn = [e for e in root.iter() if e.tag.endswith(("path", "polygon", "polyline", "use"))]
+            self.assertGreater(len(drawn), 20, script)
+            words = " ".join(e.text or "" for e in root.iter() if e.tag.endswith("text"))
+            self.assertIn("LSTM", words)
+            self.assertIn("is better", words)
+            self.assertFalse([e for e in root.iter() if ":" in e.get("font-family", "")])
+            self.assertIn("Made-up CPU & <no_such> 'thing'", words.replace("\u00a0", " "))
+            self.assertEqual(script.with_suffix(".png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    @staticmethod
+    def drawn(svg):
+        root = xml.etree.ElementTree.parse(svg).getroot()
+        return [(e.tag, e.get("d"), e.get("transform"), e.text) for e in root.iter()]
+
+    def test_pictures_draw_again_from_their_own_files(self):
+        script = self.run_folder / "plots" / "time-h_f32_infer.gp"
+        svg = script.with_suffix(".svg")
+        before = self.drawn(svg)
+        svg.unlink()
+        subprocess.run(["gnuplot", script.name], cwd=script.parent, check=True, stderr=subprocess.DEVNULL)
+        self.assertEqual(self.drawn(svg), before)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,321 @@
+/* Pictures: their data are the records', and what can't be drawn is said in a sentence. */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "plot.h"
+#include "synthetic.h"
+
+static char folder[64], usual_path[4096];
+
+static const char *const two_impls[] = {"cpu_ref", "cpu_blas", NULL};
+static const char *const infer[] = {"f32/infer", NULL};
+static const int t_values[] = {32, 128, 0}, b_values[] = {1, 8, 0}, h_values[] = {64, 128, 256, 0};
+
+static int begin(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/lb_plot_XXXXXX");
+    snprintf(usual_path, sizeof(usual_path), "%s", getenv("PATH"));
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    setenv("PATH", usual_path, 1);
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[512];
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    return rmdir(folder);
+}
+
+static enum lb_status draw(const struct lb_run *run, const char *kind, const char *baseline,
+                           struct lb_plot_report *report, struct lb_error *err)
+{
+    const struct lb_plot_options options = {.folder = folder,
+                                            .scripts = LB_SOURCE_DIR "/plots",
+                                            .baseline = baseline,
+                                            .kind = kind,
+                                            .time_limit_s = 30};
+    return lb_plot(run, &options, report, err);
+}
+
+static bool exists(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static FILE *open_data(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("%s is missing", path);
+    return file;
+}
+
+static const struct lb_row *find(const struct lb_run *run, const char *id)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        char text[LB_CASE_ID_SIZE];
+        lb_case_print(&run->rows[i].c, text);
+        if (strcmp(text, id) == 0)
+            return &run->rows[i];
+    }
+    fail_msg("%s is not in the run", id);
+    return NULL;
+}
+
+static bool same(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || a == b;
+}
+
+static void data_of_lines_are_the_records(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, true};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    if (draw(&run, NULL, "cpu_ref", &report, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(report.pages, 5);
+    static const char *const names[] = {"time-t_f32_infer.dat", "time-b_f32_infer.dat",
+                                        "time-h_f32_infer.dat"};
+    for (int i = 0; i < 3; i++) {
+        char line[1024], id[LB_CASE_ID_SIZE];
+        double x, median, lo, hi;
+        size_t seen = 0;
+        FILE *file = open_data(names[i]);
+        while (fgets(line, sizeof(line), file)) {
+            /* NOLINTNEXTLINE(cert-err34-c): what does not read is no data line */
+            if (sscanf(line, "%lf %lf %lf %lf \"%255[^\"]\"", &x, &median, &lo, &hi, id) != 5)
+                continue;
+            const struct lb_row *row = find(&run, id);
+            const struct lb_problem *p = &row->c.problem;
+            const int64_t sizes[] = {p->seq_len, p->batch, p->hidden};
+            assert_true(x == (double)sizes[i]);
+            assert_true(same(median, row->median_ns) && same(lo, row->median_lo_ns) &&
+                        same(hi, row->median_hi_ns));
+            seen++;
+        }
+        fclose(file);
+        assert_true(seen >= 8);
+    }
+    lb_run_free(&run);
+}
+
+static void cells_are_quotients_of_medians(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, true};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    assert_int_equal(draw(&run, "speedup-b", "cpu_ref", &report, NULL), LB_OK);
+    char line[1024], text[32], id[LB_CASE_ID_SIZE];
+    int h, b, column, row, cell, t = 0;
+    double speedup, base, median;
+    size_t cells = 0, states[5] = {0};
+    FILE *file = open_data("speedup-b_f32_infer.dat");
+    while (fgets(line, sizeof(line), file)) {
+        /* NOLINTNEXTLINE(cert-err34-c): what does not read is no heading */
+        sscanf(line, "# cpu_blas, T = %d", &t);
+        /* NOLINTNEXTLINE(cert-err34-c): nor a data line */
+        if (sscanf(line, "%d %d %d %d %lf %d \"%31[^\"]\" %lf %lf", &h, &b, &column, &row, &speedup,
+                   &cell, text, &base, &median) != 9)
+            continue;
+        cells++;
+        states[cell]++;
+        if (cell == 4)
+            continue; /* no row */
+        snprintf(id, sizeof(id), "cpu_blas/T%d_B%d_I%d_H%d/f32/infer", t, b, h, h);
+        const struct lb_row *own = find(&run, id);
+        assert_true(same(median, own->median_ns));
+        assert_int_equal(cell == 0 || cell == 3, lb_row_is_timed(own));
+        assert_int_equal(cell == 2, lb_verdict_is_failure(own->verdict));
+        if (cell == 0)
+            assert_true(speedup == base / median);
+    }
+    fclose(file);
+    assert_int_equal(cells, 2 * 2 * 3);
+    assert_true(states[0] > 0 && states[0] < cells);
+    lb_run_free(&run);
+}
+
+/* Runs with little to show: pages that have something, and a sentence for those that have not. */
+static void degenerate_runs_are_drawn_or_explained(void **state)
+{
+    (void)state;
+    static const int one_t[] = {32, 0}, one_b[] = {8, 0}, one_h[] = {64, 0};
+    static const char *const one_impl[] = {"cpu_ref", NULL};
+    static const struct {
+        struct synthetic_grid grid;
+        const char *baseline;
+        size_t pages;
+        const char *note;
+    } runs[] = {
+        {{one_impl, one_t, one_b, one_h, infer, false}, "cpu_ref", 0, "two values of H"},
+        {{two_impls, one_t, b_values, h_values, infer, false}, "cpu_ref", 3, "two values of T"},
+        {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 3, "another impl"},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 3, "baseline 'cudnn'"},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, ""},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 3, "a'b\"<&_"},
+    };
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct lb_run run = synthetic_run(&runs[i].grid);
+        struct lb_plot_report report;
+        struct lb_error err = {""};
+        if (draw(&run, NULL, runs[i].baseline, &report, &err) != LB_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(report.pages, runs[i].pages);
+        if (!strstr(report.notes, runs[i].note) || (!runs[i].note[0] && report.notes[0]))
+            fail_msg("run %zu: '%s' should say '%s'", i, report.notes, runs[i].note);
+        lb_run_free(&run);
+    }
+}
+
+static void run_without_times_has_no_pictures(void **state)
+{
+    (void)state;
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_plot_report report;
+    for (int pass = 0; pass < 2; pass++) { /* without rows, then with one that failed */
+        assert_int_equal(draw(&run, NULL, "cpu_ref", &report, NULL), LB_OK);
+        assert_int_equal(report.pages, 0);
+        assert_non_null(strstr(report.notes, "has a time"));
+        synthetic_add(&run, synthetic_row("cpu_ref/T1_B1_H1/f32/infer", LB_VERDICT_WRONG, 0, 0, 0));
+    }
+    lb_run_free(&run);
+}
+
+static void unknown_kind_is_refused(void **state)
+{
+    (void)state;
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    assert_int_equal(draw(&run, "pie", "cpu_ref", &report, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "--plot pie: the kinds are time-t"));
+    for (const struct lb_plot_kind *kind = lb_plot_kinds; kind->name; kind++)
+        assert_non_null(strstr(err.text, kind->name));
+    lb_run_free(&run);
+}
+
+/* Puts a program of that text in gnuplot's place; NULL: none. */
+static void replace_gnuplot(const char *text)
+{
+    char path[512];
+    setenv("PATH", folder, 1);
+    if (!text)
+        return;
+    snprintf(path, sizeof(path), "%s/gnuplot", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void without_gnuplot_data_and_scripts_are_there(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, false};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    replace_gnuplot(NULL);
+    assert_int_equal(draw(&run, NULL, "cpu_ref", &report, &err), LB_ABSENT);
+    assert_non_null(strstr(err.text, "gnuplot is not installed"));
+    assert_int_equal(report.pages, 0);
+    assert_true(exists("time-h_f32_infer.dat") && exists("time-h_f32_infer.gp"));
+    assert_false(exists("time-h_f32_infer.svg"));
+    lb_run_free(&run);
+}
+
+static void failing_gnuplot_is_quoted(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, false};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    replace_gnuplot("#!/bin/sh\necho '     ^' >&2\necho 'line 7: unknown terminal' >&2\necho\n"
+                    "exit 2\n");
+    assert_int_equal(draw(&run, NULL, "cpu_ref", &report, &err), LB_FAILED);
+    assert_string_equal(err.text, "gnuplot failed: line 7: unknown terminal");
+    lb_run_free(&run);
+}
+
+static void hanging_gnuplot_is_stopped(void **state)
+{
+    (void)state;
+    struct lb_error err = {""};
+    char script[] = "a.gp", *scripts[] = {script};
+    time_t start = time(NULL);
+    replace_gnuplot("#!/bin/sh\nexec /bin/sleep 60\n");
+    assert_int_equal(lb_gnuplot_run(folder, scripts, 1, 0.2, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "more than 0.2 s"));
+    assert_true(time(NULL) - start < 20);
+}
+
+/* gnuplot reads the folder's name in its own quotes: none of these characters may mean anything. */
+static void folder_of_any_name_is_drawn_into(void **state)
+{
+    (void)state;
+    struct lb_error err = {""};
+    char odd[200], path[300], script[] = "a.gp", *scripts[] = {script};
+    snprintf(odd, sizeof(odd), "%s/it's \"a\" $HOME `x` \\n", folder);
+    snprintf(path, sizeof(path), "%s/a.gp", odd);
+    assert_int_equal(mkdir(odd, 0777), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("set print 'said'\nprint 1\n", file);
+    fclose(file);
+    enum lb_status st = lb_gnuplot_run(odd, scripts, 1, 10, &err);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/said", odd);
+    int said = unlink(path);
+    rmdir(odd);
+    if (st != LB_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(said, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(data_of_lines_are_the_records),
+        TEST(cells_are_quotients_of_medians),
+        TEST(degenerate_runs_are_drawn_or_explained),
+        TEST(run_without_times_has_no_pictures),
+        TEST(unknown_kind_is_refused),
+        TEST(without_gnuplot_data_and_scripts_are_there),
+        TEST(failing_gnuplot_is_quoted),
+        TEST(hanging_gnuplot_is_stopped),
+        TEST(folder_of_any_name_is_drawn_into),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
