@@ -51,7 +51,8 @@ def compile_one(options, source, arch):
     stem = os.path.splitext(os.path.basename(source))[0]
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
     includes = [word for path in options.include for word in ("-I", path)]
-    run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source] + includes)
+    run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]
+        + includes)
     report = run([options.nvcc, "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-o", base + ".cubin",
                   base + ".ptx"])
     with open(base + ".txt", "w") as file:

@@ -36,7 +36,19 @@ struct kernel_case {
     run_result (*run)(int fault, const shape &, uint64_t seed);
 };
 
-const std::vector<kernel_case> &kernel_cases();
+struct kernel_list {
+    const kernel_case *first, *past;
+    const kernel_case *begin() const
+    {
+        return first;
+    }
+    const kernel_case *end() const
+    {
+        return past;
+    }
+};
+
+kernel_list kernel_cases();
 const kernel_case *find_case(const std::string &name); /* nullptr: none */
 
 } // namespace simt_test

@@ -48,7 +48,7 @@ static bool parse(int count, char **words, request &r)
             int *field[] = {&r.size.seq_len, &r.size.batch, &r.size.hidden, &r.size.blocks,
                             &r.size.threads};
             for (int f = 0; f < 5; f++)
-                *field[f] = atoi(words[i + 1 + f]);
+                *field[f] = static_cast<int>(strtol(words[i + 1 + f], nullptr, 10));
             i += 4;
         } else {
             return false;

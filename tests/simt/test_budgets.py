@@ -49,7 +49,7 @@ BROKEN_TABLES = {
     "an instruction that is not there": (changed(ptx="wgmma.mma_async"), "no wgmma.mma_async"),
 }
 
-# The assembler accepts both on sm_90a. The second spills: 300 values live, 32 registers to hold them.
+# The assembler accepts both on sm_90a. The second spills: 300 values live, 32 registers for them.
 BROKEN_KERNELS = """
 __global__ void too_much_shared(int *out)
 {
@@ -78,11 +78,12 @@ def check_broken_kernels(nvcc, folder):
         file.write(BROKEN_KERNELS)
     table = os.path.join(folder, "broken.csv")
     with open(table, "w") as file:
-        file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,sass\n"
-                   "too_much_shared,sm_90a,32,255,0,240000,0,,\nspilling,sm_90a,32,255,0,0,0,,\n")
+        file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,"
+                   "sass\ntoo_much_shared,sm_90a,32,255,0,240000,0,,\n"
+                   "spilling,sm_90a,32,255,0,0,0,,\n")
     os.mkdir(reports)
-    done = subprocess.run([nvcc, "-arch=sm_90a", "-ptx", "-o", reports + "/broken.sm_90a.ptx", source])
-    done.check_returncode()
+    subprocess.run([nvcc, "-arch=sm_90a", "-ptx", "-o", reports + "/broken.sm_90a.ptx", source],
+                   check=True)
     done = subprocess.run([nvcc, "-arch=sm_90a", "-cubin", "-Xptxas", "-v", "-o",
                            reports + "/broken.sm_90a.cubin", reports + "/broken.sm_90a.ptx"],
                           capture_output=True, text=True)

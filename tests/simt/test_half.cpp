@@ -127,8 +127,8 @@ static void pairs_work_on_both_halves()
 
 static void functions_are_near_their_double()
 {
-    for (float x = 0.0625f; x < 8; x += 0.1875f) {
-        __half h = __float2half_rn(x);
+    for (int i = 1; i < 128; i += 3) {
+        __half h = __float2half_rn(static_cast<float>(i) / 16);
         double exact = half_value(h), half_unit = std::ldexp(1.0, -11);
         CHECK(std::fabs(half_value(hexp(h)) / std::exp(exact) - 1) <= half_unit);
         CHECK(std::fabs(half_value(hrcp(h)) * exact - 1) <= half_unit);

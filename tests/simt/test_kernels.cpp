@@ -58,7 +58,7 @@ static bool read_mutants(const char *path, std::vector<mutant> &mutants)
         std::getline(fields, m.check, ',');
         std::getline(fields, m.fast, ',');
         std::getline(fields, m.breaks);
-        m.number = atoi(number.c_str());
+        m.number = static_cast<int>(strtol(number.c_str(), nullptr, 10));
         if (m.breaks.empty() || !find_case(m.kernel) || !numbers.insert(m.number).second) {
             fprintf(stderr, "%s: cannot use this row: %s\n", path, line.c_str());
             return false;

@@ -249,8 +249,7 @@ static void a_divergent_barrier_is_found_out()
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {
         if (threadIdx.x % 2)
             __syncthreads();
-        else
-            __syncthreads();
+        __syncthreads(); /* for the others the first one they meet */
     });
     CHECK(o.has(simt::fault::misuse));
 }

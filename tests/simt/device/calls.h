@@ -65,6 +65,10 @@ void weak_access(const void *address, size_t bytes, bool write, site at);
 
 /* Shared memory. */
 void *dynamic_shared();
+template <class T> T *dynamic_shared_array()
+{
+    return static_cast<T *>(dynamic_shared());
+}
 void *map_shared(const void *address, unsigned rank, site at);
 uint32_t shared_address(const void *address); /* the 32-bit address, all blocks */
 uint32_t map_shared_address(uint32_t address, unsigned rank, site at);

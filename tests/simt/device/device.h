@@ -27,7 +27,10 @@ void *memset(void *to, int value, size_t n) noexcept __asm__("simt_memset");
 
 /* Static __shared__ variables are the program's thread-local segment: see runtime/memory.cpp. A
  * section of their own will not do, since GCC ignores it for statics of templates; and without
- * __constinit GCC guards what has a constructor there, be it empty. */
+ * __constinit GCC guards what has a constructor there, be it empty. Clang only lints this. */
+#ifdef __clang__
+#define __constinit
+#endif
 #undef __shared__
 #define __shared__ static thread_local __attribute__((used)) __constinit
 #undef __launch_bounds__

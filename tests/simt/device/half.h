@@ -34,24 +34,25 @@ inline double fused_to_odd(double a, double b, double c)
 
 } // namespace simt
 
-inline __half __hfma(__half a, __half b, __half c)
+inline __half __hfma(const __half &a, const __half &b, const __half &c)
 {
     return __double2half(simt::fused_to_odd(__half2float(a), __half2float(b), __half2float(c)));
 }
 
-inline __nv_bfloat16 __hfma(__nv_bfloat16 a, __nv_bfloat16 b, __nv_bfloat16 c)
+inline __nv_bfloat16 __hfma(const __nv_bfloat16 &a, const __nv_bfloat16 &b, const __nv_bfloat16 &c)
 {
     return __double2bfloat16(
         simt::fused_to_odd(__bfloat162float(a), __bfloat162float(b), __bfloat162float(c)));
 }
 
-inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
+inline __half2 __hfma2(const __half2 &a, const __half2 &b, const __half2 &c)
 {
     return __halves2half2(__hfma(__low2half(a), __low2half(b), __low2half(c)),
                           __hfma(__high2half(a), __high2half(b), __high2half(c)));
 }
 
-inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c)
+inline __nv_bfloat162 __hfma2(const __nv_bfloat162 &a, const __nv_bfloat162 &b,
+                              const __nv_bfloat162 &c)
 {
     return __halves2bfloat162(__hfma(__low2bfloat16(a), __low2bfloat16(b), __low2bfloat16(c)),
                               __hfma(__high2bfloat16(a), __high2bfloat16(b), __high2bfloat16(c)));
@@ -59,21 +60,21 @@ inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162
 
 /* One function of one argument, for the four types. */
 #define SIMT_HALF_FUNCTION(name, name2, expression)                                   \
-    inline __half name(__half a)                                                      \
+    inline __half name(const __half &a)                                               \
     {                                                                                 \
         double x = __half2float(a);                                                   \
         return __double2half(expression);                                             \
     }                                                                                 \
-    inline __nv_bfloat16 name(__nv_bfloat16 a)                                        \
+    inline __nv_bfloat16 name(const __nv_bfloat16 &a)                                 \
     {                                                                                 \
         double x = __bfloat162float(a);                                               \
         return __double2bfloat16(expression);                                         \
     }                                                                                 \
-    inline __half2 name2(__half2 a)                                                   \
+    inline __half2 name2(const __half2 &a)                                            \
     {                                                                                 \
         return __halves2half2(name(__low2half(a)), name(__high2half(a)));             \
     }                                                                                 \
-    inline __nv_bfloat162 name2(__nv_bfloat162 a)                                     \
+    inline __nv_bfloat162 name2(const __nv_bfloat162 &a)                              \
     {                                                                                 \
         return __halves2bfloat162(name(__low2bfloat16(a)), name(__high2bfloat16(a))); \
     }

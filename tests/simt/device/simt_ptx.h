@@ -7,7 +7,7 @@
 #include "simt_mma.h"
 
 /* 128 bytes of alignment, as on the device. */
-#define LB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(::simt::dynamic_shared())
+#define LB_DYNAMIC_SHARED(type, name) type *name = ::simt::dynamic_shared_array<type>()
 
 namespace lb_ptx
 {
