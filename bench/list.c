@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "case_probe.h"
+#include "device.h"
 #include "libraries.h"
 #include "memory.h"
 #include "nearest.h"
@@ -108,7 +109,7 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
     if (isfinite(session->options->time_budget_s))
         seconds = fmin(seconds, session->options->time_budget_s);
     lb_format_clock(seconds, text);
-    printf("time      about %s (min:s), by flops and usual rates\n", text);
+    printf("time      about %s, by flops and usual rates\n", text);
     return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
 }
 
@@ -130,21 +131,40 @@ static void print_sizes(const struct lb_probe *probe)
     printf("\n");
 }
 
+static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_error text = {""};
+    struct lb_place place = {.threads = c->threads};
+    if (!impl->remark || lb_pick_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        return;
+    impl->remark(&c->problem, &place, &text);
+    if (text.text[0])
+        printf("    note     %s\n", text.text);
+}
+
 static void explain_entry(const struct lb_session *session, const struct lb_entry *entry,
                           struct lb_case c, const char *variant)
 {
     struct lb_error why;
-    struct lb_probe probe;
+    struct lb_probe probe = {0};
     char label[2 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
-    enum lb_status st = ask(session, entry, &c, lb_host_available(), &probe, &why);
-    if (st != LB_OK) {
+    const struct lb_device_info *device = lb_device_known(NULL);
+    bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
+    enum lb_status st =
+        ask(session, entry, &c, lb_host_available(), modelled ? NULL : &probe, &why);
+    if (st != LB_OK)
         printf("  %s: %s: %s\n", label, lb_status_name(st), why.text);
+    else if (modelled)
+        printf("  %s: ok by its rules on %s; nothing was asked of a device\n", label, device->name);
+    else
+        printf("  %s: ok\n", label);
+    if (st != LB_UNSUPPORTED && entry->impl)
+        print_remark(entry->impl, &c);
+    if (st != LB_OK || modelled)
         return;
-    }
-    printf("  %s: ok\n", label);
     if (probe.chosen[0])
         printf("    runs     %s\n", probe.chosen);
     print_sizes(&probe);

@@ -6,6 +6,7 @@
 
 #include "derive.h"
 #include "export.h"
+#include "gpu.h"
 #include "list.h"
 #include "options.h"
 #include "sweep.h"
@@ -43,13 +44,42 @@ static enum lb_status build_plan(const struct lb_session *session, struct lb_pla
     return st;
 }
 
+/* --explain, of the case's implementation or of all. */
+static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
+{
+    struct lb_case c;
+    enum lb_status st = LB_OK;
+    bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
+    if (read && lb_gpu_wanted(session->registry, c.impl[0] ? c.impl : NULL))
+        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_explain_print(session, err));
+done:
+    return st;
+}
+
+/* --resume: with the device that an implementation may need. */
+static enum lb_status run_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (lb_gpu_wanted(session->registry, NULL))
+        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_sweep_resume(session, exit_code, err));
+done:
+    return st;
+}
+
 /* --list, --plan and --sweep: the commands that work on a plan. */
-static enum lb_status run_planned(const struct lb_session *session, int *exit_code,
-                                  struct lb_error *err)
+static enum lb_status run_planned(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
     LB_TRY(build_plan(session, &plan, err));
+    for (size_t i = 0; i < plan.count; i++) {
+        if (lb_gpu_wanted(session->registry, plan.cases[i].impl)) {
+            LB_TRY(lb_gpu_find(session, err));
+            break;
+        }
+    }
     if (plan.count == 0) {
         fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
                 plan.filtered + plan.left_out, plan.left_out > 0 ? "; " : "",
@@ -76,8 +106,9 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
     struct lb_pool *pool = NULL;
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes};
-    struct lb_session session = {options, &registry, NULL, &stop};
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
+                                            options->device};
+    struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
 
     LB_TRY(lb_registry_create(lb_impl_table, &registry, err));
     LB_TRY(lb_pool_create(&limits, &stop, &pool, err));
@@ -85,12 +116,15 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     if (options->command == LB_CMD_RESUME)
-        LB_TRY(lb_sweep_resume(&session, exit_code, err));
+        LB_TRY(run_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
-        LB_TRY(lb_explain_print(&session, err));
+        LB_TRY(run_explain(&session, err));
+    else if (options->command == LB_CMD_CEILINGS)
+        LB_TRY(lb_ceilings_print(&session, err));
     else
         LB_TRY(run_planned(&session, exit_code, err));
 done:
+    json_decref(session.gpu);
     lb_pool_destroy(pool);
     lb_registry_destroy(&registry);
     return st;
@@ -114,8 +148,8 @@ int main(int argc, char **argv)
     struct lb_error err = {""};
     int exit_code = LB_EXIT_FINE;
 
-    if (argc == 3 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(atol(argv[2]));
+    if (argc == 4 && strcmp(argv[1], "--worker") == 0)
+        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (st == LB_OK)

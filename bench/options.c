@@ -25,7 +25,10 @@ enum action {
     MEMORY,
     BASELINE,
     PLUGIN,
-    SEED
+    SEED,
+    LOSS_SCALE,
+    DEVICE,
+    DEVICE_MODEL
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -56,6 +59,10 @@ static const struct flag {
     {"--baseline", BASELINE, 0, "an implementation"},
     {"--plugin", PLUGIN, 0, "a shared object"},
     {"--seed", SEED, 0, "a number"},
+    {"--loss-scale", LOSS_SCALE, 0, "a factor"},
+    {"--device", DEVICE, 0, "a number"},
+    {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
+    {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
     {"-T", SELECTION, SIZES, "numbers"},
     {"-B", SELECTION, SIZES, "numbers"},
     {"-I", SELECTION, 0, "numbers"},
@@ -130,6 +137,25 @@ static enum lb_status parse_seed(const char *text, uint64_t *seed, struct lb_err
     if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--seed %.400s", why.text);
     *seed = (uint64_t)value;
+    return LB_OK;
+}
+
+static enum lb_status parse_loss_scale(const char *text, double *scale, struct lb_error *err)
+{
+    char *end;
+    *scale = strtod(text, &end);
+    if (end == text || *end || !(*scale > 0) || !isfinite(*scale))
+        return lb_fail(err, LB_INVALID, "--loss-scale %s: must be a number above 0", text);
+    return LB_OK;
+}
+
+static enum lb_status parse_device(const char *text, int *device, struct lb_error *err)
+{
+    int64_t value;
+    struct lb_error why;
+    if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK || value > 1023)
+        return lb_fail(err, LB_INVALID, "--device %s: allowed are 0 to 1023", text);
+    *device = (int)value;
     return LB_OK;
 }
 
@@ -237,6 +263,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case BASELINE: options->baseline = value; return LB_OK;
     case PLUGIN: return take_plugin(options, value, err);
     case SEED: return parse_seed(value, &options->seed, err);
+    case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
+    case DEVICE: return parse_device(value, &options->device, err);
+    case DEVICE_MODEL: options->device_model = value; return LB_OK;
     }
     return LB_OK;
 }
@@ -257,7 +286,7 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
         return unknown_flag(text, err);
     if (!flag->argument)
         return equals ? lb_fail(err, LB_INVALID, "%s: it takes no value", flag->name)
-                      : apply(options, flag, NULL, err);
+                      : apply(options, flag, "", err);
     if (!equals && *i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     enum lb_status st = apply(options, flag, equals ? equals + 1 : argv[++*i], err);
@@ -297,6 +326,7 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
+        .loss_scale = 1,
         .seed = 1,
     };
     for (int i = 1; i < argc; i++) {
@@ -312,6 +342,12 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         st = lb_fail(err, LB_INVALID,
                      "--resume: the run's own cases and folder are used; "
                      "give none");
+    else if (options->device_model &&
+             (options->command == LB_CMD_SWEEP || options->command == LB_CMD_RESUME ||
+              options->command == LB_CMD_CEILINGS))
+        st = lb_fail(err, LB_INVALID,
+                     "--device-model: it answers questions, nothing can run on it; use it with "
+                     "--list, --plan or --explain");
     else
         st = choose_quick(options, err);
 done:

@@ -15,6 +15,7 @@ enum lb_command {
     LB_CMD_PLAN,
     LB_CMD_EXPLAIN,
     LB_CMD_EXPORT,
+    LB_CMD_CEILINGS,
     LB_CMD_PLOT
 };
 
@@ -42,7 +43,10 @@ struct lb_options {
     double time_budget_s; /* infinite: none */
     double case_time_s;   /* NaN: not given */
     double call_limit_s;
-    double memory_bytes; /* 0: no limit but the host's */
+    double memory_bytes;      /* 0: no limit but the host's */
+    double loss_scale;        /* of incoming gradients; 1: as they are */
+    int device;               /* ordinal of the GPU */
+    const char *device_model; /* answer for a GPU of that name, without one; NULL: the real one */
     uint64_t seed;
 };
 

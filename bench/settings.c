@@ -41,6 +41,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
+        .loss_scale = options->loss_scale,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
     };
@@ -85,14 +86,14 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         json_array_append_new(texts, json_string(id));
     }
     json_t *baseline = settings->baseline ? json_string(settings->baseline) : json_null();
-    *header =
-        json_pack("{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:o, s:o, s:o, s:o}", "environment",
-                  lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler",
-                  "min_samples", (json_int_t)sampler->min_samples, "max_samples",
-                  (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
-                  sampler->max_ns, "repetitions", settings->repetitions, "baseline", baseline,
-                  "plugins", string_array(settings->plugins, settings->plugin_count), "benchmark",
-                  string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    *header = json_pack(
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:f, s:o, s:o, s:o, s:o}", "environment",
+        lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
+        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
+        "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
+        settings->repetitions, "loss_scale", settings->loss_scale, "baseline", baseline, "plugins",
+        string_array(settings->plugins, settings->plugin_count), "benchmark",
+        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
 }
 
@@ -154,6 +155,8 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
+    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
+    settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         return lb_fail(err, LB_OOM, "out of memory");

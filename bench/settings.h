@@ -12,9 +12,10 @@ struct lb_settings {
     size_t command_count;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    int repetitions; /* blocks of samples a case */
-    char *baseline;  /* NULL: chosen when the rows are known */
-    char **plugins;  /* [plugin_count] absolute paths */
+    int repetitions;   /* blocks of samples a case */
+    double loss_scale; /* of incoming gradients */
+    char *baseline;    /* NULL: chosen when the rows are known */
+    char **plugins;    /* [plugin_count] absolute paths */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
     size_t benchmark_count;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "device_record.h"
 #include "memory.h"
 
 extern char **environ;
@@ -56,11 +57,12 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
 
 /* Starts this very program as a worker, in a process group of its own so that a Ctrl-C in the
  * terminal reaches the program alone, which then decides. */
-static enum lb_status spawn_worker(int fd, pid_t *pid, struct lb_error *err)
+static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
 {
-    char parent[32];
+    char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
-    char *const argv[] = {"bench-lstm", "--worker", parent, NULL};
+    snprintf(ordinal, sizeof(ordinal), "%d", device);
+    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -96,7 +98,7 @@ static enum lb_status start_worker(struct lb_pool *pool, const char *origin, str
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
     *worker = (struct worker){.channel = {.fd = ends[0]}, .origin = copy, .next = pool->workers};
-    enum lb_status st = spawn_worker(ends[1], &worker->pid, err);
+    enum lb_status st = spawn_worker(ends[1], pool->limits.device, &worker->pid, err);
     close(ends[1]);
     if (st != LB_OK) {
         lb_channel_close(&worker->channel);
@@ -337,6 +339,43 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_entry *entry,
     return st;
 }
 
+/* Asks the built-ins' worker something about the device; *part is what the reply has under the
+ * question's own name. */
+static enum lb_status ask_device(struct lb_pool *pool, const char *question, json_t **part,
+                                 struct lb_error *why)
+{
+    struct worker *worker;
+    struct fault fault = {.reason = "the worker could not be started"};
+    json_t *reply = NULL;
+    enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
+    if (st == LB_OK)
+        st = ask(pool, worker, json_pack("{s:s}", "op", question), question, pool->limits.call_s,
+                 &reply, &fault);
+    if (st == LB_FAILED)
+        st = lb_fail(why, LB_ABSENT, "looking for a device: %s", fault.reason);
+    else if (st == LB_OK)
+        st = reply_status(reply, why);
+    *part = st == LB_OK ? json_incref(json_object_get(reply, question)) : NULL;
+    json_decref(reply);
+    return st;
+}
+
+enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
+{
+    struct lb_device_info info;
+    enum lb_status st = ask_device(pool, "device", device, why);
+    if (st == LB_OK)
+        lb_device_from_json(*device, &info);
+    if (st == LB_OK || st == LB_ABSENT)
+        lb_device_assume(st == LB_OK ? &info : NULL, why->text);
+    return st;
+}
+
+enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why)
+{
+    return ask_device(pool, "ceilings", ceilings, why);
+}
+
 /* How long the worker may be silent in a phase. The oracle is the harness's own code: slow for big
  * problems, never hung. Sampling ends by itself after three times the case's time. */
 static double phase_limit(const struct lb_pool *pool, const char *phase, const struct lb_job *job)
@@ -351,11 +390,11 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
 {
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id, "seed",
-                     (json_int_t)job->seed, "min_samples", (json_int_t)job->sampler.min_samples,
-                     "max_samples", (json_int_t)job->sampler.max_samples, "precision",
-                     job->sampler.precision, "max_ns", job->sampler.max_ns, "memory_bytes",
-                     memory_bytes);
+    return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id,
+                     "loss_scale", job->loss_scale, "seed", (json_int_t)job->seed, "min_samples",
+                     (json_int_t)job->sampler.min_samples, "max_samples",
+                     (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
+                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */
@@ -368,9 +407,10 @@ static enum lb_status give_up(struct lb_pool *pool, struct worker *worker,
     return LB_FAILED;
 }
 
-/* Follows a running case from phase to phase until it says "done". */
+/* Follows a running case from phase to phase until it says "done". *lost: the worker lives, but its
+ * device is gone. */
 static enum lb_status follow(struct lb_pool *pool, struct worker *worker, const struct lb_job *job,
-                             struct lb_row *row, struct fault *fault)
+                             struct lb_row *row, bool *lost, struct fault *fault)
 {
     char phase[32] = "start";
     enum lb_status st = LB_OK;
@@ -378,14 +418,17 @@ static enum lb_status follow(struct lb_pool *pool, struct worker *worker, const 
     for (bool done = false; st == LB_OK && !done;) {
         json_t *message = NULL;
         st = await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
+        if (st != LB_OK)
+            break;
         const json_t *name = json_object_get(message, "phase");
         const json_t *result = json_object_get(message, "row");
         if (name)
             snprintf(phase, sizeof(phase), "%s", json_string_value(name));
         else if (result && lb_row_from_json(result, row, &why) != LB_OK)
             st = give_up(pool, worker, &why, fault);
-        else if (!result && st == LB_OK)
+        else if (!result)
             done = true;
+        *lost = json_is_true(json_object_get(message, "lost"));
         json_decref(message);
     }
     return st;
@@ -397,11 +440,14 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
     struct worker *worker;
     struct fault fault = {.verdict = LB_VERDICT_ERROR};
     double start = lb_now_ns();
+    bool lost = false;
     *row = lb_row_make(job->c);
     enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
         lb_channel_send(&worker->channel, run_request(job, pool->limits.memory_bytes), NULL);
-        st = follow(pool, worker, job, row, &fault);
+        st = follow(pool, worker, job, row, &lost, &fault);
+        if (st == LB_OK && lost)
+            end_worker(pool, worker);
     }
     if (st == LB_FAILED && fault.reason[0]) {
         /* The fault outranks a row that came before it: destroy belongs to the case too. */

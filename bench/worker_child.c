@@ -4,7 +4,9 @@
  *     {"op": "supports", "case": C} -> {"status": S, "text": why}
  *     {"op": "probe", "case": C}    -> {"status": S, "text": why, "weights": bytes, ..., "chosen"}
  *     {"op": "run", "case": C, ...} -> {"phase": P}..., {"row": {...}}, {"phase": "destroy"},
- *                                      {"done": true} */
+ *                                      {"done": true, "lost": B}: lost, when its device is gone
+ *     {"op": "device"}              -> {"status": S, "text": why, "device": {...}}
+ *     {"op": "ceilings"}            -> {"status": S, "text": why, "ceilings": {...}} */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,9 @@
 #include <unistd.h>
 
 #include "case_run.h"
+#include "ceilings.h"
 #include "channel.h"
+#include "device_record.h"
 #include "memory.h"
 #include "worker.h"
 
@@ -23,6 +27,7 @@ struct server {
     struct lb_registry registry;
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one this worker serves; NULL for the built-ins */
+    int device;                   /* ordinal of the one to use */
 };
 
 static json_t *status_reply(enum lb_status st, const struct lb_error *err)
@@ -30,12 +35,18 @@ static json_t *status_reply(enum lb_status st, const struct lb_error *err)
     return json_pack("{s:i, s:s}", "status", (int)st, "text", st == LB_OK ? "" : err->text);
 }
 
+/* The implementation of a case, with the device open that it may need: what comes of that is known
+ * to the device layer from here on. */
 static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
 {
-    if (server->plugin)
-        return server->plugin;
-    const struct lb_entry *entry = lb_registry_find(&server->registry, c->impl);
-    return entry ? entry->impl : NULL;
+    const struct lb_impl *impl = server->plugin;
+    if (!impl) {
+        const struct lb_entry *entry = lb_registry_find(&server->registry, c->impl);
+        impl = entry ? entry->impl : NULL;
+    }
+    if (impl && impl->memory == LB_DEVICE)
+        lb_device_open(server->device, NULL);
+    return impl;
 }
 
 static void serve_plugin(struct server *server, const json_t *request)
@@ -114,9 +125,10 @@ static void serve_run(struct server *server, const json_t *request)
     double memory_bytes;
     struct lb_row row;
 
-    json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F}", "seed", &seed, "min_samples",
-                &min_samples, "max_samples", &max_samples, "precision", &options.sampler.precision,
-                "max_ns", &options.sampler.max_ns, "memory_bytes", &memory_bytes);
+    json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F, s:F}", "seed", &seed,
+                "min_samples", &min_samples, "max_samples", &max_samples, "precision",
+                &options.sampler.precision, "max_ns", &options.sampler.max_ns, "memory_bytes",
+                &memory_bytes, "loss_scale", &options.loss_scale);
     options.seed = (uint64_t)seed;
     options.sampler.min_samples = (size_t)min_samples;
     options.sampler.max_samples = (size_t)max_samples;
@@ -127,7 +139,33 @@ static void serve_run(struct server *server, const json_t *request)
         lb_case_run(find_impl(server, &c), &c, &options, &observer, &row);
         lb_row_free(&row);
     }
-    lb_channel_send(&server->channel, json_pack("{s:b}", "done", 1), NULL);
+    bool lost = lb_device()->lost && lb_device()->lost();
+    lb_channel_send(&server->channel, json_pack("{s:b, s:b}", "done", 1, "lost", lost), NULL);
+}
+
+static void serve_device(struct server *server, const json_t *request)
+{
+    struct lb_error err;
+    (void)request;
+    enum lb_status st = lb_device_open(server->device, &err);
+    json_t *reply = status_reply(st, &err);
+    if (st == LB_OK)
+        json_object_set_new(reply, "device", lb_device_to_json(lb_device_known(NULL)));
+    lb_channel_send(&server->channel, reply, NULL);
+}
+
+static void serve_ceilings(struct server *server, const json_t *request)
+{
+    struct lb_error err;
+    struct lb_ceilings ceilings;
+    (void)request;
+    enum lb_status st = lb_device_open(server->device, &err);
+    if (st == LB_OK)
+        st = lb_ceilings_measure(&ceilings, &err);
+    json_t *reply = status_reply(st, &err);
+    if (st == LB_OK)
+        json_object_set_new(reply, "ceilings", lb_ceilings_to_json(&ceilings));
+    lb_channel_send(&server->channel, reply, NULL);
 }
 
 static void serve(struct server *server, const json_t *request)
@@ -136,10 +174,8 @@ static void serve(struct server *server, const json_t *request)
         const char *op;
         void (*function)(struct server *, const json_t *);
     } operations[] = {
-        {"plugin", serve_plugin},
-        {"supports", serve_supports},
-        {"probe", serve_probe},
-        {"run", serve_run},
+        {"plugin", serve_plugin}, {"supports", serve_supports}, {"probe", serve_probe},
+        {"run", serve_run},       {"device", serve_device},     {"ceilings", serve_ceilings},
     };
     const char *op = json_string_value(json_object_get(request, "op"));
     for (size_t i = 0; op && i < sizeof(operations) / sizeof(operations[0]); i++)
@@ -147,9 +183,9 @@ static void serve(struct server *server, const json_t *request)
             operations[i].function(server, request);
 }
 
-int lb_worker_main(long parent)
+int lb_worker_main(long parent, int device)
 {
-    struct server server = {.channel = {.fd = CHANNEL_FD}};
+    struct server server = {.channel = {.fd = CHANNEL_FD}, .device = device};
     struct lb_error err = {""};
     size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 

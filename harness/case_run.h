@@ -10,6 +10,7 @@ struct lb_run_options {
     uint64_t seed; /* of inputs, weights, ragged lengths and the dealing of rows */
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* oracle results, shared between cases */
+    double loss_scale;                /* of incoming gradients; 1: as they are */
 };
 
 /* Told as the case goes on, so that a watcher can tell a slow case from a hung one. */

@@ -11,10 +11,11 @@ static const double distinct_flops = 2e8;
 enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 
 /* Spread of what is drawn: tensors are uniform in +-amplitude, weights in +-amplitude over the root
- * of their fan-in. Chosen by experiment (README.md has the numbers): pre-activations get a standard
- * deviation of 1.1, over half of its variance from h where h is large, so gates bend, and a wrong
- * h, a swapped gate or a row from elsewhere moves results by tenths of their size, which shows in
- * bf16 too. The recurrence still forgets: rounding errors at T = 1024 are those at T = 16. */
+ * of their fan-in. Chosen by experiment (README.md has the numbers): pre-activations have a
+ * standard deviation near 1, 0.4 of it from h, so gates bend, and a wrong h, a swapped gate or a
+ * row from elsewhere moves results by tenths of their size, which shows in bf16 too. The recurrence
+ * still forgets: rounding errors at T = 1024 are those at T = 16. With w_hh at 4 single errors
+ * begin to grow in deep networks, at 6 the recurrence is chaotic. */
 static const double amplitudes[] = {
     [LB_DRAWN_X] = 1.0,    [LB_DRAWN_H0] = 0.5,   [LB_DRAWN_C0] = 1.0,   [LB_DRAWN_DY] = 0.25,
     [LB_DRAWN_DHN] = 0.25, [LB_DRAWN_DCN] = 0.25, [LB_DRAWN_W_IH] = 2.5, [LB_DRAWN_W_HH] = 2.5,
@@ -23,7 +24,7 @@ static const double amplitudes[] = {
 
 /* relu does not saturate: with the weights above h grows without end, with these it stays below 10.
  * The bias of g keeps most pre-activations off the kink, where a rounding flips a gradient. */
-static const double relu_weight_amplitude = 1.0, relu_gate_bias = 0.5;
+static const double relu_w_ih = 1.0, relu_w_hh = 0.5, relu_gate_bias = 0.5;
 
 size_t lb_class_count(const struct lb_problem *problem)
 {
@@ -84,7 +85,8 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
     double amplitude = amplitudes[what];
     if (what == LB_DRAWN_W_IH || what == LB_DRAWN_W_HH) {
         columns = what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(entry / D));
-        amplitude = relu ? relu_weight_amplitude : amplitude;
+        if (relu)
+            amplitude = what == LB_DRAWN_W_HH ? relu_w_hh : relu_w_ih;
     }
     draw(problem, seed, stream_of(what, entry), 0, amplitude / sqrt((double)columns), values,
          4 * H * columns);

@@ -15,7 +15,7 @@
  * rounded to the dtype where they are stored; c and sums stay in float. Math tf32 and half: the
  * operands of products are rounded to 10 fraction bits, for half with binary16's range. relu: a
  * right implementation may fall on either side of the kink when it comes within a few roundings of
- * it, so this one takes the other side there. */
+ * it, so there this one takes a slope of a half. */
 enum lb_status lb_faithful_evaluate(const struct lb_oracle *oracle,
                                     const struct lb_results *results, struct lb_error *err);
 

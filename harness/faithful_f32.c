@@ -44,19 +44,38 @@ static float operand(enum lb_math math, float v)
     }
 }
 
-/* How near the kink of relu a pre-activation may come before right implementations disagree on its
- * side: a rounding of h, of which it is a sum. Wider would let real errors through. */
+/* How near the kink of relu a value may come, in parts of the terms it is the sum of, before right
+ * implementations disagree on its side: a few roundings of them. There the slope taken is a half,
+ * off by as much on either side. Where roundings are as coarse as
+ * bf16's the limit is lower: wider, and real errors of gradients would pass. */
 static float kink(const struct lb_problem *p)
 {
-    return (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
+    float roundoff = (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
+    return fminf(16 * roundoff, 0x1p-6f);
 }
 
-/* relu, taken from the other side near the kink; 1e-30 stands for "0, with slope 1". */
-static float relu_or_not(const struct lb_problem *p, float v)
+/* relu of a pre-activation, which is a sum of terms of size 1. A little above 0 stands for a little
+ * below it, so that the slope knows. */
+static float gate_relu(const struct lb_problem *p, float a)
 {
-    if (fabsf(v) >= kink(p))
-        return v > 0 ? v : 0;
-    return v > 0 ? 0 : 1e-30f;
+    if (a > 0)
+        return a;
+    return a > -kink(p) ? 1e-30f : 0;
+}
+
+static float gate_slope(const struct lb_problem *p, float g)
+{
+    if (g > 0 && g < kink(p))
+        return 0.5f;
+    return g > 0 ? 1 : 0;
+}
+
+/* The slope of relu at c = kept + added. */
+static float cell_slope(const struct lb_problem *p, float c, float kept, float added)
+{
+    if (fabsf(c) < kink(p) * (fabsf(kept) + fabsf(added)))
+        return 0.5f;
+    return c > 0 ? 1 : 0;
 }
 
 static float sigmoid(float v)
@@ -64,14 +83,16 @@ static float sigmoid(float v)
     return 1 / (1 + expf(-v));
 }
 
-#define real              float
-#define LSTM              faithful
-#define SIGMOID(v)        sigmoid(v)
-#define TANH(v)           tanhf(v)
-#define GATE_RELU(net, a) relu_or_not(&(net)->problem, a)
-#define STORED(net, v)    stored((net)->problem.dtype, v)
-#define OPERAND(net, v)   operand((net)->problem.math, v)
-#define DESCENDING        1
+#define real                            float
+#define LSTM                            faithful
+#define SIGMOID(v)                      sigmoid(v)
+#define TANH(v)                         tanhf(v)
+#define GATE_RELU(net, a)               gate_relu(&(net)->problem, a)
+#define GATE_SLOPE(net, g)              gate_slope(&(net)->problem, g)
+#define CELL_SLOPE(net, c, kept, added) cell_slope(&(net)->problem, c, kept, added)
+#define STORED(net, v)                  stored((net)->problem.dtype, v)
+#define OPERAND(net, v)                 operand((net)->problem.math, v)
+#define DESCENDING                      1
 #include "lstm_struct.inc"
 
 #include "lstm_body.inc"

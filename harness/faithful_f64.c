@@ -11,25 +11,45 @@ static double sigmoid(double v)
     return 0.5 + 0.5 * tanh(0.5 * v);
 }
 
-/* How near the kink of relu a pre-activation may come before right implementations disagree. */
-static const double kink = 0x1p-53;
+/* How near the kink of relu a value may come, in parts of the terms it is the sum of, before right
+ * implementations disagree on its side: a few roundings of them. There the slope taken is a half,
+ * off by as much on either side. */
+static const double kink = 16 * 0x1p-53;
 
-/* relu, taken from the other side near the kink; 1e-300 stands for "0, with slope 1". */
-static double relu_or_not(double v)
+/* relu of a pre-activation, which is a sum of terms of size 1. A little above 0 stands for a little
+ * below it, so that the slope knows. */
+static double gate_relu(double a)
 {
-    if (fabs(v) >= kink)
-        return v > 0 ? v : 0;
-    return v > 0 ? 0 : 1e-300;
+    if (a > 0)
+        return a;
+    return a > -kink ? 1e-300 : 0;
 }
 
-#define real              double
-#define LSTM              faithful
-#define SIGMOID(v)        sigmoid(v)
-#define TANH(v)           tanh(v)
-#define GATE_RELU(net, a) relu_or_not(a)
-#define STORED(net, v)    (v)
-#define OPERAND(net, v)   (v)
-#define DESCENDING        1
+static double gate_slope(double g)
+{
+    if (g > 0 && g < kink)
+        return 0.5;
+    return g > 0 ? 1 : 0;
+}
+
+/* The slope of relu at c = kept + added. */
+static double cell_slope(double c, double kept, double added)
+{
+    if (fabs(c) < kink * (fabs(kept) + fabs(added)))
+        return 0.5;
+    return c > 0 ? 1 : 0;
+}
+
+#define real                            double
+#define LSTM                            faithful
+#define SIGMOID(v)                      sigmoid(v)
+#define TANH(v)                         tanh(v)
+#define GATE_RELU(net, a)               gate_relu(a)
+#define GATE_SLOPE(net, g)              gate_slope(g)
+#define CELL_SLOPE(net, c, kept, added) cell_slope(c, kept, added)
+#define STORED(net, v)                  (v)
+#define OPERAND(net, v)                 (v)
+#define DESCENDING                      1
 #include "lstm_struct.inc"
 
 #include "lstm_body.inc"

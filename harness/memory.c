@@ -60,17 +60,23 @@ const struct lb_space lb_host_space = {
     .available = lb_host_available,
 };
 
-/* First number of a one-line file such as those of a control group; -1 when it has none. */
+/* A file's first line; "" when it can't be read. */
+static void read_line(const char *path, char *line, int size)
+{
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(line, size, file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* The number in a one-line file such as those of a control group; -1 when it holds none ("max"). */
 static double read_number(const char *path)
 {
-    double value = -1;
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return -1;
-    if (fscanf(file, "%lf", &value) != 1)
-        value = -1; /* "max" means no limit */
-    fclose(file);
-    return value;
+    char line[128], *end;
+    read_line(path, line, sizeof(line));
+    double value = strtod(line, &end);
+    return end == line ? -1 : value;
 }
 
 /* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
@@ -90,16 +96,11 @@ static double meminfo(const char *name)
 
 double lb_resident_bytes(long pid)
 {
-    char path[64];
-    double pages = 0;
+    char path[64], line[128];
     snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
-    FILE *file = fopen(path, "r");
-    if (file) {
-        if (fscanf(file, "%*f %lf", &pages) != 1)
-            pages = 0;
-        fclose(file);
-    }
-    return pages * (double)sysconf(_SC_PAGESIZE);
+    read_line(path, line, sizeof(line));
+    const char *second = strchr(line, ' '); /* size resident ... in pages */
+    return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static double limit_bytes; /* of this process, 0: none */

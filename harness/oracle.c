@@ -9,14 +9,16 @@ static double sigmoid(double v)
     return 1 / (1 + exp(-v));
 }
 
-#define real              double
-#define LSTM              lb_oracle
-#define SIGMOID(v)        sigmoid(v)
-#define TANH(v)           tanh(v)
-#define GATE_RELU(net, a) ((a) > 0 ? (a) : 0)
-#define STORED(net, v)    (v)
-#define OPERAND(net, v)   (v)
-#define DESCENDING        0
+#define real                            double
+#define LSTM                            lb_oracle
+#define SIGMOID(v)                      sigmoid(v)
+#define TANH(v)                         tanh(v)
+#define GATE_RELU(net, a)               ((a) > 0 ? (a) : 0)
+#define GATE_SLOPE(net, g)              ((g) > 0 ? 1 : 0)
+#define CELL_SLOPE(net, c, kept, added) ((c) > 0 ? 1 : 0)
+#define STORED(net, v)                  (v)
+#define OPERAND(net, v)                 (v)
+#define DESCENDING                      0
 #include "lstm_body.inc"
 
 /* What no memory has, and yet small enough that byte counts and sums of it stay in a size_t. */

@@ -52,6 +52,7 @@ static const struct number_key {
     DERIVED(p95_ns),          NUMBER(flops),           NUMBER(bytes),
     NUMBER(floor_ns),         NUMBER(weights_bytes),   NUMBER(gradients_bytes),
     NUMBER(reserve_bytes),    NUMBER(workspace_bytes), NUMBER(peak_bytes),
+    NUMBER(sm_mhz),           NUMBER(memory_mhz),      NUMBER(temperature_c),
 #undef NUMBER
 #undef DERIVED
 };

@@ -64,6 +64,7 @@ struct lb_row {
 
     double flops, bytes, floor_ns; /* of one call; floor_ns NaN without measured ceilings */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
+    double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
 };
 
 /* An empty row of the case: verdict error, every number unknown. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#undef lb_fail /* the definition itself */
 enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
 {
     if (err) {

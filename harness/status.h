@@ -27,6 +27,10 @@ struct lb_error {
 enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#ifdef __clang_analyzer__ /* shows the analyser that the status given is the one returned */
+#define lb_fail(err, status, ...) (lb_fail((err), (status), __VA_ARGS__), (status))
+#endif
+
 /* "ok", "unsupported", ...: a static string, never NULL. */
 const char *lb_status_name(enum lb_status status);
 

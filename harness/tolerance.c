@@ -11,7 +11,7 @@ static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_rou
 
 /* The error of n elements is a sample of n: what it says is uncertain by 1/sqrt(n), and more, since
  * elements share errors that came before them. So tolerances are 1 + this/sqrt(n) times as wide. */
-static const double few_elements = 4;
+static const double few_elements = 6;
 
 /* Sum of squares of rows [steps, R, width], a part of rows that are stride apart, where a row has
  * the step. */
