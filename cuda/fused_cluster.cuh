@@ -115,6 +115,7 @@ struct cell_place {
     int direction;
 };
 
+#ifdef LB_PTX_SM90
 template <class Tile> __device__ inline cell_place find_place()
 {
     cell_place p;
@@ -127,6 +128,7 @@ template <class Tile> __device__ inline cell_place find_place()
     p.direction = blockIdx.y;
     return p;
 }
+#endif
 
 /* One of a thread's cells over time: which row it is, and whether that exists. */
 struct cell_row {
@@ -241,6 +243,8 @@ __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weigh
 
 /* ---- Cluster --------------------------------------------------------------------------------- */
 
+#ifdef LB_PTX_SM90
+
 /* Two buffers in turn, each with an mbarrier that counts the bytes of one state. State s lies in
  * buffer s % 2 and is phase (s - first) / 2 of its barrier; `first` is the first state sent. */
 struct arrivals {
@@ -267,6 +271,8 @@ struct arrivals {
             lb_ptx::mbarrier_arrive_expect_bytes(full + state % 2, bytes);
     }
 };
+
+#endif
 
 } // namespace lb_fused
 

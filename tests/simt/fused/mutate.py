@@ -29,8 +29,7 @@ def read_source(folder):
     for name in HEADERS:
         with open(os.path.join(folder, name)) as file:
             source = file.read()
-        source = re.sub(r"^#(ifndef|define|endif)\b.*(LB_FUSED_\w+_CUH)?$\n?",
-                        lambda m: "" if m.group(0).find("_CUH") >= 0 else m.group(0), source, flags=re.M)
+        source = re.sub(r"^#(ifndef|define) LB_\w+_CUH\n", "", source, flags=re.M)
         source = source[:source.rindex("#endif")]  # the guard's
         text += re.sub(r"^#include.*\n", "", source, flags=re.M)
     return text
