@@ -9,14 +9,14 @@ using namespace lb_fused;
     {{__VA_ARGS__}, LB_F16, false, fused_backward_kernel<__half, tile<__VA_ARGS__>>},      \
     {{__VA_ARGS__}, LB_BF16, false, fused_backward_kernel<__nv_bfloat16, tile<__VA_ARGS__>>},
 
-static const kernel_row<lb_fused_backward_args> rows[] = {
+static const kernel_row<lb_fused_backward_args> backward_rows[] = {
     LB_FUSED_BACKWARD_TILES(LB_BACKWARD_ROWS)};
 
 enum lb_status lb_fused_backward(const struct lb_fused_kernel *kernel,
                                  const struct lb_fused_backward_args *args, int directions,
                                  void *stream, struct lb_error *err)
 {
-    return launch(rows, *kernel, lb_fused_backward_shared(&kernel->tile), *args, directions, stream,
+    return launch(backward_rows, *kernel, lb_fused_backward_shared(&kernel->tile), *args, directions, stream,
                   err);
 }
 
@@ -25,5 +25,5 @@ enum lb_status lb_fused_ready(const struct lb_fused_kernel *kernel, int *cluster
 {
     if (!kernel->backward)
         return lb_fused_ready_forward(kernel, clusters, err);
-    return ready(rows, *kernel, lb_fused_backward_shared(&kernel->tile), clusters, err);
+    return ready(backward_rows, *kernel, lb_fused_backward_shared(&kernel->tile), clusters, err);
 }

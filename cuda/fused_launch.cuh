@@ -31,6 +31,8 @@ const kernel_row<Args> *find(const kernel_row<Args> (&rows)[count], const lb_fus
     return nullptr;
 }
 
+#ifdef __CUDACC__
+
 inline enum lb_status failed(const char *what, cudaError_t error, struct lb_error *err)
 {
     return lb_fail(err, LB_FAILED, "%s the fused kernel: %s (%s, %d)", what,
@@ -95,6 +97,18 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kern
     cudaError_t error = cudaLaunchKernelEx(&config, row->kernel, args);
     return error == cudaSuccess ? LB_OK : failed("launching", error, err);
 }
+
+#else /* a host compiler: whoever includes this runs kernels in its own way */
+
+template <class Args, size_t count>
+enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k, size_t shared,
+                     int *clusters, struct lb_error *err);
+template <class Args, size_t count>
+enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
+                      size_t shared, const Args &args, int directions, void *stream,
+                      struct lb_error *err);
+
+#endif
 
 } // namespace lb_fused
 
