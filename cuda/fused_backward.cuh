@@ -13,8 +13,8 @@ template <class Tile> struct backward_shared {
     static constexpr int sums = Tile::cells * Tile::own_units * 8; /* floats from one block */
     static constexpr int sums_bytes = Tile::blocks * sums * 4;
     static constexpr int operand_bytes = Tile::warps * Tile::cells * slice_bytes;
-    static constexpr int bytes = Tile::warps * Tile::spilled * lanes * 16 +
-                                 2 * (sums_bytes + operand_bytes) + 2 * 8;
+    static constexpr int bytes =
+        Tile::warps * Tile::spilled * lanes * 16 + 2 * (sums_bytes + operand_bytes) + 2 * 8;
     uint4 *weights;        /* [warps, spilled, 32] */
     float *sums_of;        /* [2, blocks, cells, own units, 8] dh from each block, states in turn */
     unsigned char *dgates; /* [2, warps, cells] slices: 4 gates of a warp's 4 units, in turn */
@@ -79,16 +79,14 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
         in.dy = widen(static_cast<const T *>(a.dy)[at]);
         in.c = step == r.length - 1 ? a.cells[at] : in.c_prev;
         if (step > 0)
-            in.c_prev =
-                a.cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
+            in.c_prev = a.cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
         else
             in.c_prev = widen(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
     }
 }
 
 /* One cell's step back: gradients of i f g o before activation; past a row's end zero. */
-template <class Tile>
-__device__ inline float4 cell_back(backward_thread<Tile> &t, int i, int step)
+template <class Tile> __device__ inline float4 cell_back(backward_thread<Tile> &t, int i, int step)
 {
     if (step >= t.rows[i].length)
         return make_float4(0, 0, 0, 0);
@@ -103,9 +101,8 @@ __device__ inline float4 cell_back(backward_thread<Tile> &t, int i, int step)
 
 /* A cell's four gradients, 8 bytes: to this block's operand and to global memory. */
 template <class T, class Tile>
-__device__ inline void store_dgates(const lb_fused_backward_args &a,
-                                    const backward_thread<Tile> &t, const float4 &d, int i,
-                                    int step, unsigned char *operand)
+__device__ inline void store_dgates(const lb_fused_backward_args &a, const backward_thread<Tile> &t,
+                                    const float4 &d, int i, int step, unsigned char *operand)
 {
     const cell_place &p = t.place;
     uint2 packed = make_uint2(bits_of<T>(d.x) | bits_of<T>(d.y) << 16,
@@ -179,8 +176,7 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
             send_sums(t, sum[m][i], m, i, state % 2);
 }
 
-template <class T, class Tile>
-__device__ inline void backward_run(const lb_fused_backward_args &a)
+template <class T, class Tile> __device__ inline void backward_run(const lb_fused_backward_args &a)
 {
     LB_DYNAMIC_SHARED(unsigned char, memory);
     using shared = backward_shared<Tile>;

@@ -30,6 +30,7 @@ constexpr int shared_limit = 227 << 10;
 template <int blocks_, int warps_, int split_, int resident_, int columns_> struct tile {
     static constexpr int blocks = blocks_, warps = warps_, split = split_;
     static constexpr int resident = resident_, columns = columns_;
+    static constexpr lb_fused_tile figures = {blocks_, warps_, split_, resident_, columns_};
     static constexpr int threads = lanes * warps;
     static constexpr int own_units = 4 * warps;          /* of a block */
     static constexpr int units = own_units * blocks;     /* of the cluster: the largest H */

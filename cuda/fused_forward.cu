@@ -5,20 +5,25 @@
 
 using namespace lb_fused;
 
-#define LB_FORWARD_ROWS(...)                                                                       \
-    {{__VA_ARGS__}, LB_F16, false, fused_forward_kernel<__half, tile<__VA_ARGS__>, false>},        \
-    {{__VA_ARGS__}, LB_F16, true, fused_forward_kernel<__half, tile<__VA_ARGS__>, true>},          \
-    {{__VA_ARGS__}, LB_BF16, false, fused_forward_kernel<__nv_bfloat16, tile<__VA_ARGS__>, false>}, \
-    {{__VA_ARGS__}, LB_BF16, true, fused_forward_kernel<__nv_bfloat16, tile<__VA_ARGS__>, true>},
+template <class T, class Tile, bool train> constexpr kernel_row<lb_fused_forward_args> row()
+{
+    return {Tile::figures, dtype_of<T>, train, fused_forward_kernel<T, Tile, train>};
+}
 
-static const kernel_row<lb_fused_forward_args> forward_rows[] = {LB_FUSED_FORWARD_TILES(LB_FORWARD_ROWS)};
+#define LB_FORWARD_ROWS(...)                                                         \
+    row<__half, tile<__VA_ARGS__>, false>(), row<__half, tile<__VA_ARGS__>, true>(), \
+        row<__nv_bfloat16, tile<__VA_ARGS__>, false>(),                              \
+        row<__nv_bfloat16, tile<__VA_ARGS__>, true>(),
+
+static const kernel_row<lb_fused_forward_args> forward_rows[] = {
+    LB_FUSED_FORWARD_TILES(LB_FORWARD_ROWS)};
 
 enum lb_status lb_fused_forward(const struct lb_fused_kernel *kernel,
                                 const struct lb_fused_forward_args *args, int directions,
                                 void *stream, struct lb_error *err)
 {
-    return launch(forward_rows, *kernel, lb_fused_forward_shared(&kernel->tile), *args, directions, stream,
-                  err);
+    return launch(forward_rows, *kernel, lb_fused_forward_shared(&kernel->tile), *args, directions,
+                  stream, err);
 }
 
 enum lb_status lb_fused_ready_forward(const struct lb_fused_kernel *kernel, int *clusters,

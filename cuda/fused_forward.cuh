@@ -76,8 +76,8 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
 {
     t.bias = make_float4(0, 0, 0, 0);
     if (t.place.unit < a.hidden)
-        t.bias = reinterpret_cast<const float4 *>(
-            a.bias)[t.place.direction * a.hidden + t.place.unit];
+        t.bias =
+            reinterpret_cast<const float4 *>(a.bias)[t.place.direction * a.hidden + t.place.unit];
     for (int i = 0; i < Tile::cells; i++) {
         t.rows[i] = find_row(a, t.place, i);
         t.c[i] = t.h[i] = 0;
@@ -89,9 +89,9 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
     }
 }
 
-/* The warps that share a depth give each other their sums, each keeping its own row tile. One buffer
- * is enough: a warp comes here again only with the next h, part of which its partners sent after
- * they had read. */
+/* The warps that share a depth give each other their sums, each keeping its own row tile. One
+ * buffer is enough: a warp comes here again only with the next h, part of which its partners sent
+ * after they had read. */
 template <class Tile>
 __device__ inline void swap_sums(float (&own)[Tile::cells][4],
                                  const float (&sum)[Tile::split][Tile::cells][4], float4 *sums,
@@ -100,7 +100,8 @@ __device__ inline void swap_sums(float (&own)[Tile::cells][4],
     int member = p.warp % Tile::split;
     for (int m = 0; m < Tile::split; m++) {
         int from = member < m ? member : member - 1; /* of the others, as the receiver counts */
-        float4 *to = sums + ((p.warp - member + m) * (Tile::split - 1) + from) * Tile::cells * lanes;
+        float4 *to =
+            sums + ((p.warp - member + m) * (Tile::split - 1) + from) * Tile::cells * lanes;
         for (int i = 0; i < Tile::cells; i++) {
             const float(&s)[4] = sum[m][i];
             if (m != member)

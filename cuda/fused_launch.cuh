@@ -2,8 +2,10 @@
 #ifndef LB_FUSED_LAUNCH_CUH
 #define LB_FUSED_LAUNCH_CUH
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <string.h>
+#include <type_traits>
 
 #include "fused.h"
 
@@ -20,6 +22,9 @@ template <class Args> struct kernel_row {
     bool train;
     void (*kernel)(Args);
 };
+
+template <class T>
+constexpr enum lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
 
 template <class Args, size_t count>
 const kernel_row<Args> *find(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k)

@@ -8,9 +8,9 @@
  * memory.
  *
  * Forward: gates x hidden. Row r of 16 is gate 2 * (r % 2) + r / 8 of unit r % 8 / 2: then two
- * neighbouring lane groups hold i, f and g, o of the same unit, and two shuffles a column pair bring
- * a cell together. `split` warps multiply the 16 rows of each by their 1/split of the depth and swap
- * sums through shared memory: the operand h is read H / split deep by each instead of H.
+ * neighbouring lane groups hold i, f and g, o of the same unit, and two shuffles a column pair
+ * bring a cell together. `split` warps multiply the 16 rows of each by their 1/split of the depth
+ * and swap sums through shared memory: the operand h is read H / split deep by each instead of H.
  *
  * Backward: hidden x own gates. A block multiplies its own 4 * units gate gradients, depth
  * 4 * 4 * warps, by the transposed weights of ALL units, and sends each peer the sums that it
@@ -36,17 +36,17 @@ struct lb_fused_tile {
     int columns;  /* rows of the batch a cluster: 8 or 16 */
 };
 
-/* What ships: X(blocks, warps, split, resident, columns). The lists that kernels are made from, that
- * `auto` chooses from and that budgets.csv holds. Backward keeps a sum of each block in shared
+/* What ships: X(blocks, warps, split, resident, columns). The lists that kernels are made from,
+ * that `auto` chooses from and that budgets.csv holds. Backward keeps a sum of each block in shared
  * memory, so that 16 blocks of 12 warps have room for 8 columns only. */
-#define LB_FUSED_TILES(X)  \
-    X(4, 8, 1, 8, 8)       \
-    X(8, 8, 2, 16, 8)      \
-    X(8, 8, 2, 16, 16)     \
-    X(16, 8, 2, 32, 8)     \
-    X(16, 8, 2, 32, 16)    \
-    X(16, 12, 2, 24, 8)
-#define LB_FUSED_FORWARD_TILES(X) LB_FUSED_TILES(X) X(16, 12, 2, 24, 16)
+#define LB_FUSED_TILES(X) \
+    X(4, 8, 1, 8, 8)      \
+    X(8, 8, 2, 16, 8)     \
+    X(8, 8, 2, 16, 16)    \
+    X(16, 8, 2, 32, 8)    \
+    X(16, 8, 2, 32, 16)   \
+    X(16, 12, 3, 28, 8)
+#define LB_FUSED_FORWARD_TILES(X)  LB_FUSED_TILES(X) X(16, 12, 2, 26, 16)
 #define LB_FUSED_BACKWARD_TILES(X) LB_FUSED_TILES(X)
 
 /* The largest H. */

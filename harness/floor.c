@@ -8,6 +8,7 @@
  *   clock, memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense, boost clock.
  *   l2_bytes_s, l2_clocks: RRZE-HPC/gpu-benches (second-level bandwidth; a store and a load, 264 to
  *     470 clocks each on Hopper by HPMLL's benchmark, 200 to 400 on Ampere).
+ *   l2_bytes_clock: an SM's port; RRZE-HPC/gpu-benches comes close to it.
  *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
  *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between SMs, all together. */
 static const struct lb_machine machines[] = {
@@ -18,6 +19,7 @@ static const struct lb_machine machines[] = {
      .flops_clock = {[LB_F64] = 128, [LB_F32] = 128, [LB_F16] = 2048, [LB_BF16] = 2048},
      .tf32_flops_clock = 1024,
      .shared_bytes_clock = 128,
+     .l2_bytes_clock = 64,
      .l2_clocks = 600,
      .register_bytes = 192 << 10},
     {.name = "h100",
@@ -29,6 +31,7 @@ static const struct lb_machine machines[] = {
      .shared_bytes_clock = 128,
      .peer_bytes_clock = 14,
      .peer_clocks = 233,
+     .l2_bytes_clock = 64,
      .l2_clocks = 730,
      .register_bytes = 192 << 10,
      .cluster = 16},
@@ -41,14 +44,19 @@ static const struct lb_machine machines[] = {
      .shared_bytes_clock = 128,
      .peer_bytes_clock = 14,
      .peer_clocks = 233,
+     .l2_bytes_clock = 64,
      .l2_clocks = 730,
      .register_bytes = 192 << 10,
      .cluster = 16},
 };
 
-enum { MACHINES = sizeof(machines) / sizeof(machines[0]), TILE = 8 /* rows that share a product */ };
+enum {
+    MACHINES = sizeof(machines) / sizeof(machines[0]),
+    TILE = 8 /* rows that share a product */
+};
 
-/* Pointwise work of a cell: five functions of two special instructions each, one after the other. */
+/* Pointwise work of a cell: five functions of two special instructions each, one after the other.
+ */
 static const double cell_clocks = 120;
 
 /* Two nodes of a graph, one after the other: what a step costs where nothing stays on the SMs.
@@ -122,7 +130,7 @@ static void held_step(const struct view *v, int sms, double rows, struct lb_floo
     double tiles = ceil(rows / TILE) * TILE;
     f->sms = sms;
     f->exchange_ns = clocks_to_ns(v, cluster ? v->m->peer_clocks + state / v->m->peer_bytes_clock
-                                             : v->m->l2_clocks);
+                                             : v->m->l2_clocks + state / v->m->l2_bytes_clock);
     if (sms == 1)
         f->exchange_ns = 0;
     f->weights_ns = clocks_to_ns(v, spilled / v->m->shared_bytes_clock);

@@ -23,11 +23,13 @@ struct lb_machine {
     const char *name; /* "h100"; part of the device's own name in capitals */
     double clock_hz;
     double memory_bytes_s, l2_bytes_s;
-    double flops_clock[LB_DTYPE_COUNT]; /* of an SM: products in this dtype, tensor cores for halves */
+    double
+        flops_clock[LB_DTYPE_COUNT]; /* of an SM: products in this dtype, tensor cores for halves */
     double tf32_flops_clock;
     double shared_bytes_clock; /* read by an SM from its shared memory */
     double peer_bytes_clock;   /* received by an SM from its cluster; 0: no clusters */
     double peer_clocks;        /* from a store to a peer until its waiter goes on */
+    double l2_bytes_clock;     /* read by an SM from the second-level cache */
     double l2_clocks;          /* from a store to global memory until another SM's waiter goes on */
     double register_bytes;     /* of an SM's registers, what weights may take: 64 of 255 are left */
     int cluster;               /* most SMs of a cluster; 0: none */
@@ -48,14 +50,14 @@ enum lb_rest {
 const char *lb_rest_name(enum lb_rest rest); /* "one cluster's SMs", ... */
 
 struct lb_floor {
-    enum lb_rest rest; /* the best of those that fit; forward */
-    int sms;           /* that hold one copy of the weights */
+    enum lb_rest rest;                                   /* the best of those that fit; forward */
+    int sms;                                             /* that hold one copy of the weights */
     double exchange_ns, weights_ns, product_ns, cell_ns; /* of a forward step */
     double step_ns;                                      /* their sum */
-    double steps;      /* that follow each other: T, and L - 1 more of a wavefront; both passes */
-    double input_ns;   /* all products that need not wait for a step */
-    double memory_ns;  /* bytes / bandwidth */
-    double total_ns;   /* the floor */
+    double steps;     /* that follow each other: T, and L - 1 more of a wavefront; both passes */
+    double input_ns;  /* all products that need not wait for a step */
+    double memory_ns; /* bytes / bandwidth */
+    double total_ns;  /* the floor */
 };
 
 /* The floor of one timed call. */

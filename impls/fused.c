@@ -1,6 +1,6 @@
-/* fused: the project's own kernels. One product for the inputs of all steps, then one launch for the
- * whole sequence of a layer, recurrent weights in the registers of a cluster; cuda/README.md says
- * how. Layers follow one another, directions run side by side. */
+/* fused: the project's own kernels. One product for the inputs of all steps, then one launch for
+ * the whole sequence of a layer, recurrent weights in the registers of a cluster; cuda/README.md
+ * says how. Layers follow one another, directions run side by side. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,8 +68,8 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
     l->w_ih = lb_carve(&carvers->weights, rows * (size_t)l->input * storage);
     l->bias = lb_carve(&carvers->weights, rows * real);
-    l->w_hh = lb_carve(&carvers->weights,
-                       directions * lb_fused_weight_bytes(&self->choice.forward.tile));
+    l->w_hh =
+        lb_carve(&carvers->weights, directions * lb_fused_weight_bytes(&self->choice.forward.tile));
     /* In inference layers take turns: one place for pre-activations, two for outputs. */
     l->gates = trains || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
     l->cells = trains ? lb_carve(keep, cells * real) : NULL;
@@ -79,8 +79,8 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
         return;
     l->w_hh_t = lb_carve(&carvers->weights,
                          directions * lb_fused_weight_bytes(&self->choice.backward.tile));
-    l->dgates = i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage)
-                       : self->layers[0].dgates;
+    l->dgates =
+        i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage) : self->layers[0].dgates;
     if (!top)
         l->dy = lb_carve(&carvers->workspace, cells * storage);
     l->dw_ih = lb_carve(&carvers->gradients, rows * (size_t)l->input * real);

@@ -19,11 +19,11 @@ struct lb_fused_choice {
 /* The tiles with the least expected time. Pure: device NULL stands for an H100.
  * LB_UNSUPPORTED names the limit. */
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
-                               const struct lb_device_info *device,
-                               struct lb_fused_choice *choice, struct lb_error *why);
+                               const struct lb_device_info *device, struct lb_fused_choice *choice,
+                               struct lb_error *why);
 
-/* Buffers of one layer, both directions together, and its sizes. The gates of a unit are neighbours:
- * row 4 u + q of a direction's matrices is row q H + u of the canonical ones. */
+/* Buffers of one layer, both directions together, and its sizes. The gates of a unit are
+ * neighbours: row 4 u + q of a direction's matrices is row q H + u of the canonical ones. */
 struct lb_fused_layer {
     int64_t input;       /* I_l */
     void *w_ih;          /* [D, H, 4, I_l] T */

@@ -54,8 +54,7 @@ static double step_ns(const struct view *v, const struct lb_fused_tile *t, bool 
     double flops = warps * lb_fused_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->p->dtype] * mma_share);
     double reading = (read + spilled) / m->shared_bytes_clock;
-    double exchange =
-        m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
+    double exchange = m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
     double clocks = exchange + fmax(product, reading) + extra;
     double waves = ceil((double)needed_clusters(v, t) / resident_clusters(v, t));
     return waves * clocks / m->clock_hz * 1e9;
@@ -100,11 +99,13 @@ static enum lb_status check_problem(const struct lb_problem *p, struct lb_error 
 }
 
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
-                               const struct lb_device_info *device,
-                               struct lb_fused_choice *choice, struct lb_error *why)
+                               const struct lb_device_info *device, struct lb_fused_choice *choice,
+                               struct lb_error *why)
 {
-    enum { FORWARD = sizeof(forward_tiles) / sizeof(*forward_tiles),
-           BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles) };
+    enum {
+        FORWARD = sizeof(forward_tiles) / sizeof(*forward_tiles),
+        BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
+    };
     enum lb_status st = LB_OK;
     struct lb_device_info h100;
     struct view v = {.p = problem};
@@ -114,21 +115,19 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
         LB_TRY(lb_machine_of(&h100, &v.machine, why));
     LB_TRY(check_problem(problem, why));
     if (v.device->major < 9)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: clusters need 9.0 or later", v.device->major,
-                       v.device->minor);
+        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d: clusters need 9.0 or later",
+                       v.device->major, v.device->minor);
     *choice = (struct lb_fused_choice){.model = v.machine.name};
     choice->forward.dtype = choice->backward.dtype = problem->dtype;
     choice->forward.train = lb_trains(problem);
     choice->backward.backward = true;
-    choice->fitting = choose(&v, forward_tiles, FORWARD, false, &choice->forward.tile,
-                             &choice->forward_ns);
-    if (choice->fitting == 0 ||
-        choose(&v, backward_tiles, BACKWARD, true, &choice->backward.tile, &choice->backward_ns) ==
-            0)
+    choice->fitting =
+        choose(&v, forward_tiles, FORWARD, false, &choice->forward.tile, &choice->forward_ns);
+    if (choice->fitting == 0 || choose(&v, backward_tiles, BACKWARD, true, &choice->backward.tile,
+                                       &choice->backward_ns) == 0)
         return lb_fail(why, LB_UNSUPPORTED,
                        "hidden %lld: no cluster tile reaches it here (the largest, 768, takes 16 "
-                       "SMs with 204 KiB of shared memory each)",
+                       "SMs with 174 KiB of shared memory each)",
                        (long long)problem->hidden);
     choice->clusters = needed_clusters(&v, &choice->forward.tile);
     choice->resident = resident_clusters(&v, &choice->forward.tile);

@@ -64,8 +64,8 @@ enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
             .hidden = (int)p->hidden,
         };
         LB_TRY(input_product(self, i, io->x, err));
-        LB_TRY(lb_fused_forward(&self->choice.forward, &args, (int)p->directions, self->stream,
-                                err));
+        LB_TRY(
+            lb_fused_forward(&self->choice.forward, &args, (int)p->directions, self->stream, err));
     }
 done:
     return st;
@@ -117,8 +117,8 @@ static enum lb_status input_gradients(struct lb_fused *self, int64_t layer,
         .c = layer > 0 ? self->layers[layer - 1].dy : io->dx,
         .ldc = l->input,
     };
-    struct lb_gemm dw = over_rows(self, l->dgates, gates, layer_input(self, layer, io->x),
-                                  l->input, l->input, rows, l->dw_ih);
+    struct lb_gemm dw = over_rows(self, l->dgates, gates, layer_input(self, layer, io->x), l->input,
+                                  l->input, rows, l->dw_ih);
     LB_TRY(lb_lane_gemm(self->lanes, 0, &dx, err));
     LB_TRY(lb_lane_gemm(self->lanes, 0, &dw, err));
     LB_TRY(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, rows, gates, self->sums,
@@ -154,16 +154,15 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
         end = direction == 0 ? batch : same_length(self, row);
         int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
         int64_t first = direction == 0 ? 0 : length - 1;
-        struct lb_gemm g =
-            over_rows(self, at(self, dgates, (first * batch + row) * 4 * wide), 4 * h,
-                      at(self, h0, row * h), h, h, end - row, dw);
+        struct lb_gemm g = over_rows(self, at(self, dgates, (first * batch + row) * 4 * wide),
+                                     4 * h, at(self, h0, row * h), h, h, end - row, dw);
         g.accumulate = row > 0;
         LB_TRY(lb_lane_gemm(self->lanes, 0, &g, err));
     }
     int64_t later = direction == 0 ? 1 : 0; /* of the two neighbouring times, that of dgates */
-    struct lb_gemm g = over_rows(self, at(self, dgates, later * batch * 4 * wide), 4 * h,
-                                 at(self, y, (1 - later) * batch * wide), h, wide,
-                                 (p->seq_len - 1) * batch, dw);
+    struct lb_gemm g =
+        over_rows(self, at(self, dgates, later * batch * 4 * wide), 4 * h,
+                  at(self, y, (1 - later) * batch * wide), h, wide, (p->seq_len - 1) * batch, dw);
     g.accumulate = true;
     LB_TRY(lb_lane_gemm(self->lanes, 0, &g, err));
 done:

@@ -61,8 +61,8 @@ enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
         lb_fused_pack_forward(forward, hidden, weights->w_hh[entry], scratch);
         LB_TRY(lb_device_space.upload((char *)l->w_hh + nth * packed, scratch, packed, err));
         add_biases(p, weights->b_ih[entry], weights->b_hh[entry], bias);
-        LB_TRY(lb_device_space.upload((float *)l->bias + nth * rows, bias, rows * sizeof(*bias),
-                                      err));
+        LB_TRY(
+            lb_device_space.upload((float *)l->bias + nth * rows, bias, rows * sizeof(*bias), err));
         if (!l->w_hh_t)
             continue;
         lb_fused_pack_backward(backward, hidden, weights->w_hh[entry], scratch);

@@ -17,27 +17,23 @@ namespace
 {
 
 /* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
-using plain = lb_fused::tile<4, 2, 1, 2, 8>;    /* H to 32 */
-using shared = lb_fused::tile<4, 2, 2, 1, 16>;  /* depth split, half of the weights spilled */
-using wide = lb_fused::tile<16, 1, 1, 4, 8>;    /* two peers a lane; H to 64 */
-
-template <class Tile> lb_fused_tile tile_of()
-{
-    return {Tile::blocks, Tile::warps, Tile::split, Tile::resident, Tile::columns};
-}
+using plain = lb_fused::tile<4, 2, 1, 2, 8>;   /* H to 32 */
+using shared = lb_fused::tile<4, 2, 2, 1, 16>; /* depth split, half of the weights spilled */
+using wide = lb_fused::tile<16, 1, 1, 4, 8>;   /* two peers a lane; H to 64 */
 
 template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
 
 template <class T, class Tile, bool train> subject forward(const char *name)
 {
-    return {name, lb_fused::fused_forward_kernel<T, Tile, train>, nullptr, tile_of<Tile>(),
+    return {name,        lb_fused::fused_forward_kernel<T, Tile, train>,
+            nullptr,     Tile::figures,
             dtype_of<T>, train};
 }
 
 template <class T, class Tile> subject backward(const char *name)
 {
-    return {name, nullptr, lb_fused::fused_backward_kernel<T, Tile>, tile_of<Tile>(), dtype_of<T>,
-            false};
+    return {name,          nullptr,     lb_fused::fused_backward_kernel<T, Tile>,
+            Tile::figures, dtype_of<T>, false};
 }
 
 struct check_case {
@@ -86,13 +82,13 @@ int test_clean(uint64_t seeds)
     return failures != 0;
 }
 
-#define LB_SHIPPED_FORWARD(blocks, warps, split, resident, columns)                      \
-    {forward<__half, lb_fused::tile<blocks, warps, split, resident, columns>, true>(     \
-         "forward f16 " #blocks "x" #warps " columns " #columns),                         \
+#define LB_SHIPPED_FORWARD(blocks, warps, split, resident, columns)                  \
+    {forward<__half, lb_fused::tile<blocks, warps, split, resident, columns>, true>( \
+         "forward f16 " #blocks "x" #warps " columns " #columns),                    \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
-#define LB_SHIPPED_BACKWARD(blocks, warps, split, resident, columns)                     \
-    {backward<__nv_bfloat16, lb_fused::tile<blocks, warps, split, resident, columns>>(   \
-         "backward bf16 " #blocks "x" #warps " columns " #columns),                       \
+#define LB_SHIPPED_BACKWARD(blocks, warps, split, resident, columns)                   \
+    {backward<__nv_bfloat16, lb_fused::tile<blocks, warps, split, resident, columns>>( \
+         "backward bf16 " #blocks "x" #warps " columns " #columns),                    \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
 
 int test_shipped()
@@ -109,10 +105,10 @@ int test_shipped()
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
-#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                           \
+#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                            \
     {lb_fused_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
      lb_fused::forward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
-#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                           \
+#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                            \
     {lb_fused_backward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
      lb_fused::backward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
 template <int... figures> constexpr lb_fused_tile lb_fused_tiles_one = {figures...};
@@ -125,7 +121,8 @@ int test_shared_memory()
     for (const auto &s : sizes) {
         bool right = s[0] == s[1] && s[0] <= lb_fused::shared_limit;
         failures += !right;
-        printf("%s %zu bytes by the host, %zu by the kernel\n", right ? "ok" : "FAILED", s[0], s[1]);
+        printf("%s %zu bytes by the host, %zu by the kernel\n", right ? "ok" : "FAILED", s[0],
+               s[1]);
     }
     return failures != 0;
 }

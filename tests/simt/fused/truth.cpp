@@ -67,8 +67,7 @@ void set_inputs(truth &r, const doubles &x, size_t d, const weights &w)
     r.w_hh.insert(r.w_hh.end(), w.w_hh.begin(), w.w_hh.end());
     for (size_t u = 0; u < hidden; u++)
         for (size_t q = 0; q < 4; q++)
-            r.bias.push_back(
-                static_cast<float>(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]));
+            r.bias.push_back(static_cast<float>(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]));
     for_all(p, [&](size_t t, size_t b, size_t of, size_t u) {
         for (size_t q = 0; of == d && q < 4; q++) {
             double sum = 0;
@@ -115,7 +114,7 @@ truth make_truth(const shape &s, lb_dtype dtype)
 {
     truth r = {};
     lb_problem &p = r.problem;
-    p = {s.seq_len, s.batch, input,   s.hidden,    1,           s.directions,
+    p = {s.seq_len, s.batch,  input,   s.hidden,    1,       s.directions,
          dtype,     LB_TRAIN, LB_IEEE, LB_ACT_TANH, s.ragged};
     lb_counts n;
     lb_problem_counts(&p, &n, nullptr);
