@@ -1,5 +1,6 @@
 /* The implementation `fused`, whole: its own source on a fake device, products as plain loops, the
  * cluster kernels on the emulator, results against the oracle as in any run. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,6 +131,41 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     assert_int_equal(lb_fused_choose(&c.problem, &small, &choice, NULL), LB_OK);
 }
 
+/* README.md's table was written before any run, so that a run can test the model: it must say what
+ * the model says. */
+static void predictions_on_paper_are_those_of_the_model(void **state)
+{
+    FILE *file = fopen(LB_SOURCE_DIR "/cuda/README.md", "r");
+    char line[512];
+    int rows = 0, none = 0;
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char text[LB_CASE_ID_SIZE];
+        int hidden, batch, blocks, warps, columns;
+        double forward_us, backward_us;
+        if (sscanf(line, "| %d | %d |", &hidden, &batch) != 2)
+            continue;
+        none += strstr(line, "| none |") != NULL && hidden > 768;
+        if (sscanf(line, "| %d | %d | %d x %d, %d | %lf | %lf |", &hidden, &batch, &blocks, &warps,
+                   &columns, &forward_us, &backward_us) != 7)
+            continue;
+        snprintf(text, sizeof(text), "fused/T1024_B%d_H%d/f16/infer", batch, hidden);
+        struct lb_fused_choice c = chosen("h100", text);
+        assert_int_equal(c.forward.tile.blocks, blocks);
+        assert_int_equal(c.forward.tile.warps, warps);
+        assert_int_equal(c.forward.tile.columns, columns);
+        if (fabs(c.forward_ns / 1e3 - forward_us) > 0.006 ||
+            fabs(c.backward_ns / 1e3 - backward_us) > 0.006)
+            fail_msg("%sbut the model says %.2f and %.2f us", line, c.forward_ns / 1e3,
+                     c.backward_ns / 1e3);
+        rows++;
+    }
+    fclose(file);
+    assert_int_equal(rows, 20);
+    assert_int_equal(none, 5);
+}
+
 static int open_cache(void **state)
 {
     (void)state;
@@ -149,6 +185,7 @@ int main(void)
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
+        cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }
