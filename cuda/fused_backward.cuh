@@ -41,6 +41,7 @@ struct cell_inputs {
 /* What a thread carries from step to step. Steps go from T - 1 to 0. */
 template <class Tile> struct backward_thread {
     cell_place place;
+    int live; /* columns */
     cell_row rows[Tile::cells];
     float dh[Tile::cells], dc[Tile::cells];
     cell_inputs next[Tile::cells]; /* of the step to come */
@@ -132,6 +133,8 @@ __device__ inline void send_sums(const backward_thread<Tile> &t, const float (&s
     int unit = (p.warp * (Tile::blocks / 4) + m) * 16 + p.lane / 4 + (odd ? 8 : 0);
     int offset = p.rank * shared::sums + (i * Tile::own_units + unit % Tile::own_units) * 8 +
                  p.lane % 4 / 2 * 4;
+    if (8 * i + p.lane % 4 / 2 * 4 >= t.live)
+        return; /* and ask for no address: a peer that waits for nothing more may be gone */
     uint32_t to = lb_ptx::map_shared_address(t.sums_at, unit / Tile::own_units);
     uint32_t full = to + 2 * (shared::sums_bytes + shared::operand_bytes);
     lb_ptx::store_async(to + slot * shared::sums_bytes + offset * 4, packet,
@@ -147,12 +150,13 @@ __device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums,
     const cell_place &p = t.place;
     for (int i = 0; i < Tile::cells; i++) {
         int offset = (i * Tile::own_units + p.warp * 4 + p.lane / 8) * 8 + p.column;
+        if (step >= t.rows[i].length)
+            continue;
         float sum = 0;
 #pragma unroll
         for (int block = 0; block < Tile::blocks; block++)
             sum += sums[block * shared::sums + offset];
-        if (step < t.rows[i].length)
-            t.dh[i] = sum;
+        t.dh[i] = sum;
     }
 }
 
@@ -183,11 +187,13 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     shared s(memory);
     backward_thread<Tile> t;
     t.place = find_place<Tile>();
+    t.live = live_columns<Tile>(a, t.place);
     t.sums_at = lb_ptx::shared_address(s.sums_of);
     t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
     load_gradients<T, Tile>(a, t);
     load_inputs<T, Tile>(a, t, a.seq_len - 1);
-    arrivals sums = {s.full, shared::sums_bytes};
+    unsigned quads = (t.live + 3) / 4; /* columns go in fours */
+    arrivals sums = {s.full, quads * 16 * Tile::own_units * Tile::blocks};
     if (threadIdx.x == 0)
         sums.open(a.seq_len);
     lb_ptx::cluster_arrive(); /* barriers stand in all blocks before anyone sends */

@@ -131,6 +131,13 @@ template <class Tile> __device__ inline cell_place find_place()
 }
 #endif
 
+/* How many of the cluster's columns are rows of the batch. What concerns no other is not sent. */
+template <class Tile, class Args>
+__device__ inline int live_columns(const Args &a, const cell_place &p)
+{
+    return min(Tile::columns, a.batch - (p.row - p.column));
+}
+
 /* One of a thread's cells over time: which row it is, and whether that exists. */
 struct cell_row {
     int row, length; /* length 0: padding, nothing is loaded or stored */

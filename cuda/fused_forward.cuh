@@ -32,6 +32,7 @@ template <class Tile> struct forward_shared {
 /* What a thread carries from step to step. */
 template <class Tile> struct forward_thread {
     cell_place place;
+    int live; /* columns */
     cell_row rows[Tile::cells];
     float c[Tile::cells], h[Tile::cells];
     float4 bias, pre[Tile::cells]; /* pre: of the step to come */
@@ -39,7 +40,8 @@ template <class Tile> struct forward_thread {
     uint32_t peer[(Tile::blocks + 7) / 8]; /* peers' h that this lane sends to */
 };
 
-/* State 0, all units of this cluster's rows, zero in the padding. A barrier must follow. */
+/* State 0, all units of this cluster's rows, zero in the padding; into both buffers, since nobody
+ * sends the padding. A barrier must follow. */
 template <class T, class Tile>
 __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place &p,
                                unsigned char *h)
@@ -54,6 +56,7 @@ __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place 
         if (unit < a.hidden && row < a.batch)
             value = h0[(static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + unit];
         reinterpret_cast<T *>(h)[i] = value;
+        reinterpret_cast<T *>(h)[i + Tile::units * Tile::columns] = value;
     }
 }
 
@@ -173,7 +176,7 @@ __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
     int offset = (four / 4 * Tile::cells + i) * slice_bytes + four % 4 * 64 + p.lane % 4 * 16;
     uint32_t full = 2 * shared::h_bytes + shared::sums * sizeof(float4);
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
-        if (p.lane / 4 + 8 * q < Tile::blocks)
+        if (p.lane / 4 + 8 * q < Tile::blocks && 8 * i + p.lane % 4 * 2 < t.live)
             lb_ptx::store_async(t.peer[q] + slot * shared::h_bytes + offset, packet,
                                 t.peer[q] + full + slot * sizeof(uint64_t));
 }
@@ -238,6 +241,7 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     forward_shared<Tile> s(memory);
     forward_thread<Tile> t;
     t.place = find_place<Tile>();
+    t.live = live_columns<Tile>(a, t.place);
     t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
     load_state<T, Tile>(a, t);
     load_pre<Tile>(a, t, 0);
@@ -245,7 +249,7 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
         t.peer[q] = lb_ptx::map_shared_address(lb_ptx::shared_address(s.h),
                                                (t.place.lane / 4 + 8 * q) % Tile::blocks);
-    arrivals h = {s.full, forward_shared<Tile>::h_bytes};
+    arrivals h = {s.full, (t.live + 1) / 2 * 2 * Tile::units * 2u}; /* columns go in pairs */
     int last_sent = a.seq_len - 1; /* the last state that anybody reads from shared memory */
     if (threadIdx.x == 0)
         h.open(last_sent);
@@ -268,9 +272,9 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
  *   Dynamic shared memory: lb_fused_forward_shared.
  *   Cost a step and block: 2 * 16 * units * columns * warps flops on the tensor cores; reads of h
  *   from shared memory units * columns * 2 * warps / split bytes; to each peer 8 * warps * columns
- *   bytes; from global memory 16 bytes a cell, to it 2, with `train` 20 more.
- * It exists for every architecture, since host code names it; before sm_90, and where shared
- * memory is too small, it is empty. */
+ *   bytes, fewer where columns have no row; from global memory 16 bytes a cell, to it 2, with
+ * `train` 20 more. It exists for every architecture, since host code names it; before sm_90, and
+ * where shared memory is too small, it is empty. */
 template <class T, class Tile, bool train>
 __global__ void __launch_bounds__(Tile::threads, 1) fused_forward_kernel(lb_fused_forward_args a)
 {

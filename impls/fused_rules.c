@@ -35,6 +35,13 @@ static int resident_clusters(const struct view *v, const struct lb_fused_tile *t
     return v->device->sm_count / t->blocks;
 }
 
+/* Columns that are sent: those of the batch, in whole messages of `message` columns. */
+static double sent_columns(const struct view *v, const struct lb_fused_tile *t, int message)
+{
+    int64_t rows = v->p->batch < t->columns ? v->p->batch : t->columns;
+    return (double)((rows + message - 1) / message * message);
+}
+
 /* Expected ns of a step, waves of clusters included. */
 static double step_ns(const struct view *v, const struct lb_fused_tile *t, bool backward)
 {
@@ -43,12 +50,13 @@ static double step_ns(const struct view *v, const struct lb_fused_tile *t, bool 
     double spilled = warps * (lb_fused_fragments(t) - t->resident) * 512;
     double moved, read, extra = CELL_CLOCKS;
     if (backward) { /* sums of all blocks for own units; own gate gradients, read by all warps */
-        moved = t->blocks * own * t->columns * 4;
-        read = moved + warps * own * 4 * t->columns * 2;
+        moved = t->blocks * own * sent_columns(v, t, 4) * 4;
+        read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
         extra += BARRIER_CLOCKS;
     } else { /* h of all units, read by each warp over its part of the depth */
-        moved = lb_fused_units(t) * t->columns * 2;
-        read = warps * moved / t->split + 2 * warps * (t->split - 1) * cells * 512;
+        moved = lb_fused_units(t) * sent_columns(v, t, 2) * 2;
+        read = warps * lb_fused_units(t) * t->columns * 2 / t->split +
+               2 * warps * (t->split - 1) * cells * 512;
         extra += t->split > 1 ? PAIR_CLOCKS : 0;
     }
     double flops = warps * lb_fused_fragments(t) * cells * 2 * 16 * 16 * 8;
@@ -127,7 +135,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                        &choice->backward_ns) == 0)
         return lb_fail(why, LB_UNSUPPORTED,
                        "hidden %lld: no cluster tile reaches it here (the largest, 768, takes 16 "
-                       "SMs with 174 KiB of shared memory each)",
+                       "SMs with 186 KiB of shared memory each)",
                        (long long)problem->hidden);
     choice->clusters = needed_clusters(&v, &choice->forward.tile);
     choice->resident = resident_clusters(&v, &choice->forward.tile);
