@@ -8,9 +8,9 @@
 #include "case_probe.h"
 #include "device.h"
 #include "floor.h"
+#include "kernel_table.h"
 #include "libraries.h"
 #include "memory.h"
-#include "nearest.h"
 #include "table.h"
 #include "terminal.h"
 
@@ -143,6 +143,25 @@ static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
         printf("    note     %s\n", text.text);
 }
 
+/* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
+static void explain_kernels(const struct lb_session *session, const struct lb_entry *entry,
+                            const struct lb_case *c)
+{
+    const struct lb_sampler_options shortest = {
+        .min_samples = 1, .max_samples = 1, .precision = 1, .max_ns = 1e6};
+    const struct lb_job job = {
+        .c = c, .seed = session->options->seed, .sampler = shortest, .kernels = true};
+    struct lb_row row;
+    struct lb_error why;
+    if (lb_pool_run(session->pool, entry, &job, &row, &why) != LB_OK)
+        printf("    kernels  unknown: %s\n", why.text);
+    else if (row.verdict != LB_VERDICT_OK)
+        printf("    kernels  unknown: %s: %s\n", lb_verdict_name(row.verdict), row.reason);
+    else
+        lb_kernels_print(stdout, &row);
+    lb_row_free(&row);
+}
+
 static void explain_entry(const struct lb_session *session, const struct lb_entry *entry,
                           struct lb_case c, const char *variant)
 {
@@ -169,6 +188,8 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     if (probe.chosen[0])
         printf("    runs     %s\n", probe.chosen);
     print_sizes(&probe);
+    if (session->options->kernels)
+        explain_kernels(session, entry, &c);
 }
 
 static void explain_problem(const struct lb_case *c)
@@ -214,16 +235,9 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     int column;
     if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why.text);
-    if (c.impl[0] && !lb_registry_find(registry, c.impl)) {
-        size_t distance = SIZE_MAX;
-        const char *best = NULL;
-        for (size_t i = 0; i < registry->count; i++)
-            if (lb_is_nearer(c.impl, registry->entries[i].name, &distance))
-                best = registry->entries[i].name;
-        return lb_fail(err, LB_INVALID, "--explain %s: there is no implementation '%s'%s%s%s", text,
-                       c.impl, best ? "; did you mean " : "; see --list", best ? best : "",
-                       best ? "?" : "");
-    }
+    const struct lb_entry *named;
+    if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
     explain_floor(&c.problem);
     for (size_t i = 0; i < registry->count; i++) {

@@ -4,11 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ab.h"
+#include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
 #include "gpu.h"
+#include "history.h"
 #include "list.h"
 #include "options.h"
+#include "profile.h"
+#include "self_test.h"
 #include "sweep.h"
 
 static volatile sig_atomic_t stop;
@@ -89,6 +94,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         st = lb_list_print(session, &plan, err);
     } else if (session->options->command == LB_CMD_PLAN) {
         st = lb_plan_print(session, &plan, err);
+    } else if (session->options->command == LB_CMD_SELF_TEST) {
+        st = lb_self_test(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combinations left out: %s\n", plan.left_out, plan.because.text);
@@ -117,6 +124,8 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(run_resume(&session, exit_code, err));
+    else if (options->command == LB_CMD_AB)
+        LB_TRY(lb_ab(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
         LB_TRY(run_explain(&session, err));
     else if (options->command == LB_CMD_CEILINGS)
@@ -138,6 +147,9 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
+    case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
+    case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }
 }
@@ -150,8 +162,9 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
-    catch_signals();
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
+    if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
+        catch_signals();
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
     if (st == LB_INTERRUPTED)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare_cmd.h"
 #include "nearest.h"
 #include "share.h"
 
@@ -19,6 +20,9 @@ enum action {
     CASES,
     OUT,
     QUICK,
+    KERNELS,
+    PROFILE_CALLS,
+    PERF_CONTROL,
     CASE_TIME,
     TIME_BUDGET,
     CALL_LIMIT,
@@ -28,7 +32,11 @@ enum action {
     SEED,
     LOSS_SCALE,
     DEVICE,
-    DEVICE_MODEL
+    DEVICE_MODEL,
+    PROCESSES,
+    MARGIN,
+    STRICT,
+    FORMAT
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -47,11 +55,23 @@ static const struct flag {
     {"--version", COMMAND, LB_CMD_VERSION, NULL},
     {"--resume", SUBJECT, LB_CMD_RESUME, "the folder of a run"},
     {"--explain", SUBJECT, LB_CMD_EXPLAIN, "a case"},
+    {"--profile", SUBJECT, LB_CMD_PROFILE, "a case"},
     {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
+    {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
+    {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
+    {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
+    {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
+    {"--margin", MARGIN, 0, "percent"},
+    {"--strict", STRICT, 0, NULL},
+    {"--format", FORMAT, 0, "table, markdown, junit or json"},
+    {"--processes", PROCESSES, 0, "a number"},
     {"--cases", CASES, 0, "a file of cases"},
     {"--out", OUT, 0, "a folder"},
     {"--quick", QUICK, 0, NULL},
+    {"--kernels", KERNELS, 0, NULL},
+    {"--profile-calls", PROFILE_CALLS, 0, "a number"},
+    {"--perf-control", PERF_CONTROL, 0, "one or two named pipes"},
     {"--case-time", CASE_TIME, 0, "seconds"},
     {"--time-budget", TIME_BUDGET, 0, "seconds"},
     {"--call-limit", CALL_LIMIT, 0, "seconds"},
@@ -159,6 +179,36 @@ static enum lb_status parse_device(const char *text, int *device, struct lb_erro
     return LB_OK;
 }
 
+static enum lb_status parse_calls(const char *text, size_t *calls, struct lb_error *err)
+{
+    int64_t value;
+    struct lb_error why;
+    if (lb_parse_int(text, strlen(text), 1, &value, &why) != LB_OK || value > 1000000)
+        return lb_fail(err, LB_INVALID, "--profile-calls %.40s: allowed are 1 to 1000000", text);
+    *calls = (size_t)value;
+    return LB_OK;
+}
+
+static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
+{
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= 500))
+        return lb_fail(err, LB_INVALID, "--margin %s: must be a percentage above 0, up to 500",
+                       text);
+    *margin = percent / 100;
+    return LB_OK;
+}
+
+static enum lb_status parse_processes(const char *text, int *processes, struct lb_error *err)
+{
+    int64_t value;
+    if (lb_parse_int(text, strlen(text), 1, &value, NULL) != LB_OK || value > 1000)
+        return lb_fail(err, LB_INVALID, "--processes %s: allowed are 1 to 1000", text);
+    *processes = (int)value;
+    return LB_OK;
+}
+
 /* The path of --cases: as given, or that of a shipped file when there is no such path. */
 static enum lb_status take_cases(struct lb_options *options, const char *name, struct lb_error *err)
 {
@@ -256,6 +306,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case CASES: options->sized = true; return take_cases(options, value, err);
     case OUT: options->out = value; return LB_OK;
     case QUICK: options->quick = true; return LB_OK;
+    case KERNELS: options->kernels = true; return LB_OK;
+    case PROFILE_CALLS: return parse_calls(value, &options->profile_calls, err);
+    case PERF_CONTROL: options->perf_control = value; return LB_OK;
     case CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
     case TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
     case CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
@@ -266,6 +319,10 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
     case DEVICE: return parse_device(value, &options->device, err);
     case DEVICE_MODEL: options->device_model = value; return LB_OK;
+    case PROCESSES: return parse_processes(value, &options->processes, err);
+    case MARGIN: return parse_margin(value, &options->margin, err);
+    case STRICT: options->strict = true; return LB_OK;
+    case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
 }
@@ -298,18 +355,20 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     return LB_OK;
 }
 
-/* What a sweep, list or plan without sizes means: the quick grid, inference and training. */
+/* What a command on cases means without sizes: the quick grid, inference and training; for the
+ * self-test inference alone. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
+    bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
-                 options->command == LB_CMD_PLAN;
+                 options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
     enum lb_status st = LB_OK;
     bool taken;
-    if (!plans || options->sized)
+    if ((!plans && !tests) || options->sized)
         return LB_OK;
-    options->quick = true;
+    options->quick |= plans;
     LB_TRY(take_cases(options, "quick", err));
-    if (options->selection.axes[LB_AXIS_PASS].count == 0)
+    if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
 done:
     return st;
@@ -327,6 +386,9 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
         .loss_scale = 1,
+        .profile_calls = 10,
+        .margin = 0.02,
+        .format = "table",
         .seed = 1,
     };
     for (int i = 1; i < argc; i++) {

@@ -14,9 +14,14 @@ enum lb_command {
     LB_CMD_LIST,
     LB_CMD_PLAN,
     LB_CMD_EXPLAIN,
+    LB_CMD_PROFILE,
     LB_CMD_EXPORT,
     LB_CMD_CEILINGS,
-    LB_CMD_PLOT
+    LB_CMD_PLOT,
+    LB_CMD_COMPARE,
+    LB_CMD_AB,
+    LB_CMD_SELF_TEST,
+    LB_CMD_HISTORY
 };
 
 /* Pointers lie in argv unless said otherwise. */
@@ -24,8 +29,8 @@ struct lb_options {
     enum lb_command command;
     char *const *argv; /* [argc] the whole command line, for the record */
     int argc;
-    const char *subject; /* of --resume, --explain, --export, --plot: folder, case, format, kind */
-    const char *run;     /* the run that --export and --plot read */
+    const char *subject; /* what a command is about: folder, case, format, kind, implementation */
+    const char *run;     /* a second word: the run to read, or the other side of a comparison */
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
     bool narrowed;                 /* another axis, --impl or --where was given */
@@ -39,9 +44,16 @@ struct lb_options {
     bool benchmark_json;       /* that JSON on stdout in the table's place */
     bool benchmark_filter;     /* there is a filter among the arguments */
     int repetitions;           /* blocks of samples, from --benchmark_repetitions */
+    int processes;             /* fresh ones a case; 0: not given */
+    double margin;             /* relative difference that matters to a comparison */
+    bool strict;               /* what a comparison can't decide fails it */
+    const char *format;        /* of a comparison */
     bool quick;
-    double time_budget_s; /* infinite: none */
-    double case_time_s;   /* NaN: not given */
+    bool kernels;             /* trace the GPU kernels of one more call */
+    size_t profile_calls;     /* of --profile, at least 1 */
+    const char *perf_control; /* pipes to perf; NULL: none */
+    double time_budget_s;     /* infinite: none */
+    double case_time_s;       /* NaN: not given */
     double call_limit_s;
     double memory_bytes;      /* 0: no limit but the host's */
     double loss_scale;        /* of incoming gradients; 1: as they are */

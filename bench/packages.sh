@@ -3,7 +3,7 @@
 
 build_packages="gcc g++ cmake ninja-build pkg-config git
   libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
-test_packages="$build_packages libcmocka-dev python3 python3-jsonschema"
+test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind"
 
 # is_installed PACKAGE
 is_installed() {

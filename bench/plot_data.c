@@ -6,11 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Colours that stay with an implementation from run to run; others take the next free one. */
-static const struct {
-    const char *impl;
-    int color;
-} fixed_colors[] = {{"cudnn", 1}, {"cpu_blas", 2}, {"onednn", 3}, {"fused", 4}, {"cpu_ref", 8}};
+#include "palette.h"
 
 #define MARKS  10 /* in plots/style.gp */
 #define DASHES 4
@@ -32,15 +28,6 @@ static int compare_series(const void *a, const void *b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* 0 when the implementation has no colour of its own. */
-static int fixed_color(const char *impl)
-{
-    for (size_t i = 0; i < sizeof(fixed_colors) / sizeof(fixed_colors[0]); i++)
-        if (strcmp(impl, fixed_colors[i].impl) == 0)
-            return fixed_colors[i].color;
-    return 0;
-}
-
 /* Series of one implementation share its colour, and differ in mark and dash. Implementations
  * without a colour of their own take 5, 6, 7 in turn, with other marks the next time around. */
 static void choose_looks(struct lb_series_list *list)
@@ -53,7 +40,7 @@ static void choose_looks(struct lb_series_list *list)
             series->color = series[-1].color;
         } else {
             sibling = 0;
-            series->color = fixed_color(series->example->impl);
+            series->color = lb_palette_fixed(series->example->impl);
             mark = series->color - 1;
             if (!series->color) {
                 series->color = 5 + others % 3;

@@ -42,6 +42,8 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
         .loss_scale = options->loss_scale,
+        .kernels = options->kernels,
+        .processes = options->processes > 1 ? options->processes : 1,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
     };
@@ -87,13 +89,15 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
     }
     json_t *baseline = settings->baseline ? json_string(settings->baseline) : json_null();
     *header = json_pack(
-        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:f, s:o, s:o, s:o, s:o}", "environment",
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:o, s:o, s:o, s:o}", "environment",
         lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
         (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
         "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
-        settings->repetitions, "loss_scale", settings->loss_scale, "baseline", baseline, "plugins",
-        string_array(settings->plugins, settings->plugin_count), "benchmark",
-        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+        settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
+        "baseline", baseline, "plugins", string_array(settings->plugins, settings->plugin_count),
+        "benchmark", string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    if (settings->kernels)
+        json_object_set_new(*header, "kernels", json_true());
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
 }
 
@@ -145,18 +149,19 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     json_int_t seed, min_samples, max_samples;
     json_error_t why;
     struct lb_sampler_options *sampler = &settings->sampler;
-    *settings = (struct lb_settings){0};
+    *settings = (struct lb_settings){.processes = 1};
     *cases = NULL;
-    if (json_unpack_ex((json_t *)header, &why, 0, "{s:I, s:{s:I, s:I, s:F, s:F}, s:i}", "seed",
+    if (json_unpack_ex((json_t *)header, &why, 0, "{s:I, s:{s:I, s:I, s:F, s:F}, s:i, s?i}", "seed",
                        &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
                        "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
-                       &settings->repetitions) != 0)
+                       &settings->repetitions, "processes", &settings->processes) != 0)
         return lb_fail(err, LB_INVALID, "header: %s", why.text);
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
+    settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         return lb_fail(err, LB_OOM, "out of memory");

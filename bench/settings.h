@@ -12,7 +12,9 @@ struct lb_settings {
     size_t command_count;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    int repetitions;   /* blocks of samples a case */
+    int repetitions;   /* blocks of samples a process */
+    int processes;     /* fresh ones a case; 1: whichever worker there is */
+    bool kernels;      /* trace the kernels of one more call of each case */
     double loss_scale; /* of incoming gradients */
     char *baseline;    /* NULL: chosen when the rows are known */
     char **plugins;    /* [plugin_count] absolute paths */

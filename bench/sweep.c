@@ -17,7 +17,10 @@
 #include "progress.h"
 #include "settings.h"
 
-enum { CHUNK = 256 /* cases given to Google Benchmark at a time: registration is quadratic */ };
+enum {
+    CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
+    PROCESSES_CHUNK = 32 /* with --processes, where an interruption costs what a chunk has done */
+};
 
 /* A sweep in flight. */
 struct sweep {
@@ -30,7 +33,7 @@ struct sweep {
     size_t count;
     size_t first;              /* of the chunk that runs */
     struct lb_row rows[CHUNK]; /* of that chunk, growing by a block a repetition */
-    int blocks[CHUNK];         /* repetitions done */
+    int rounds[CHUNK];         /* repetitions done */
     struct lb_error err;       /* why the sweep can't go on; "" while it can */
 };
 
@@ -39,37 +42,19 @@ static bool interrupted(const struct sweep *sweep)
     return sweep->session->stop && *sweep->session->stop;
 }
 
-/* The first block's row, or the later block's samples added to it; a later block that is not ok
- * takes the row over. */
-static enum lb_status merge_block(struct lb_row *row, struct lb_row *block, bool first,
-                                  struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    if (first || block->verdict != LB_VERDICT_OK) {
-        lb_row_free(row);
-        *row = *block;
-        *block = (struct lb_row){0};
-        return LB_OK;
-    }
-    if (row->verdict != LB_VERDICT_OK)
-        return LB_OK;
-    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
-    LB_TRY(lb_row_summarize(row, err));
-    row->elapsed_ns += block->elapsed_ns;
-    row->verify_ns += block->verify_ns;
-    row->stop_reason = block->stop_reason;
-done:
-    return st;
-}
-
 /* One block of one case: in a worker, or at once where it is known not to run. */
-static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, struct lb_row *block,
-                                struct lb_error *err)
+static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
+                                struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
-    const struct lb_job job = {c, sweep->settings.seed, sweep->settings.sampler,
-                               sweep->settings.loss_scale};
+    const struct lb_job job = {
+        .c = c,
+        .seed = sweep->settings.seed,
+        .sampler = sweep->settings.sampler,
+        .kernels = sweep->settings.kernels && first,
+        .loss_scale = sweep->settings.loss_scale,
+    };
     double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     *block = lb_row_make(c);
     if (!entry) {
@@ -100,30 +85,57 @@ static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_er
     return st;
 }
 
-/* lb_gbench_call: one repetition of a case is one block of samples. */
+/* Repetitions that Google Benchmark schedules of each case: of blocks, or of processes. */
+static int rounds_of(const struct lb_settings *settings)
+{
+    return settings->processes > 1 ? settings->processes : settings->repetitions;
+}
+
+/* One round of a case: a block, or all blocks of a fresh process. What did not run, or failed, is
+ * not tried again. */
+static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_error *err)
+{
+    const struct lb_settings *settings = &sweep->settings;
+    struct lb_row *row = &sweep->rows[slot];
+    bool fresh = settings->processes > 1;
+    enum lb_status st = LB_OK;
+    if (fresh)
+        lb_pool_renew(sweep->session->pool);
+    for (int i = 0; i < (fresh ? settings->repetitions : 1); i++) {
+        struct lb_row block = {0};
+        bool first = sweep->rounds[slot] == 0 && i == 0;
+        if (!first && row->verdict != LB_VERDICT_OK)
+            break;
+        st = run_block(sweep, &sweep->cases[sweep->first + slot], first, &block, err);
+        if (st == LB_OK)
+            st = lb_row_merge(row, &block, first, fresh && i == 0, err);
+        lb_row_free(&block);
+        if (st != LB_OK)
+            break;
+    }
+    return st;
+}
+
+/* lb_gbench_call: one repetition of a case is one round. */
 static double run_repetition(void *user, size_t slot)
 {
     struct sweep *sweep = user;
     enum lb_status st = LB_OK;
-    const struct lb_case *c = &sweep->cases[sweep->first + slot];
     char id[LB_CASE_ID_SIZE];
-    struct lb_row block = {0};
     double seconds = -1;
 
     if (interrupted(sweep) || sweep->err.text[0])
         return -1;
-    lb_case_print(c, id);
+    lb_case_print(&sweep->cases[sweep->first + slot], id);
     lb_progress_case(&sweep->progress, id);
-    LB_TRY(run_block(sweep, c, &block, &sweep->err));
-    if (block.verdict == LB_VERDICT_OK)
-        seconds = block.median_ns / 1e9;
-    LB_TRY(merge_block(&sweep->rows[slot], &block, sweep->blocks[slot] == 0, &sweep->err));
-    if (++sweep->blocks[slot] == sweep->settings.repetitions)
+    LB_TRY(run_round(sweep, slot, &sweep->err));
+    if (sweep->rows[slot].verdict == LB_VERDICT_OK)
+        seconds = sweep->rows[slot].median_ns / 1e9;
+    if (++sweep->rounds[slot] == rounds_of(&sweep->settings))
         LB_TRY(finish_case(sweep, slot, &sweep->err));
 done:
     if (st == LB_INTERRUPTED)
         sweep->err.text[0] = '\0'; /* not a failure: the signal says it all */
-    lb_row_free(&block);
     return seconds;
 }
 
@@ -131,7 +143,7 @@ static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_err
 {
     char ids[CHUNK][LB_CASE_ID_SIZE];
     const char *names[CHUNK];
-    memset(sweep->blocks, 0, sizeof(sweep->blocks));
+    memset(sweep->rounds, 0, sizeof(sweep->rounds));
     for (size_t i = 0; i < count; i++) {
         lb_case_print(&sweep->cases[sweep->first + i], ids[i]);
         names[i] = ids[i];
@@ -149,9 +161,10 @@ static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
     enum lb_status st = LB_OK;
     sweep->start_ns = lb_now_ns();
     lb_progress_start(&sweep->progress, sweep->count);
-    for (sweep->first = 0; sweep->first < sweep->count; sweep->first += CHUNK) {
+    size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
+    for (sweep->first = 0; sweep->first < sweep->count; sweep->first += chunk) {
         size_t left = sweep->count - sweep->first;
-        LB_TRY(run_chunk(sweep, left < CHUNK ? left : CHUNK, err));
+        LB_TRY(run_chunk(sweep, left < chunk ? left : chunk, err));
         if (sweep->err.text[0])
             LB_TRY(lb_fail(err, LB_FAILED, "%s", sweep->err.text));
         if (interrupted(sweep))
@@ -228,9 +241,7 @@ done:
     return st;
 }
 
-/* bench-lstm-runs/2026-01-31T12-00-00Z, with a number behind it when that is taken: made here, so
- * that two runs never share a folder. */
-static enum lb_status name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
 {
     if (out) {
         snprintf(folder, size, "%s", out);
@@ -253,10 +264,27 @@ static enum lb_status name_folder(const char *out, char *folder, size_t size, st
     return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
 }
 
-/* Starts a sweep's Google Benchmark with the arguments in the settings. */
+/* Starts a sweep's Google Benchmark with the arguments in the settings. The processes of a case
+ * are spread over its chunk, in random order, so that what drifts meanwhile is seen between them.
+ */
 static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
 {
-    return lb_gbench_configure(settings->benchmark_count, settings->benchmark, err);
+    char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
+    size_t count = settings->benchmark_count;
+    char **all = calloc(count + 2, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        all[i] = settings->benchmark[i];
+    if (settings->processes > 1) {
+        snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
+                 rounds_of(settings));
+        all[count++] = repetitions;
+        all[count++] = interleaving;
+    }
+    enum lb_status st = lb_gbench_configure(count, all, err);
+    free(all);
+    return st;
 }
 
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
@@ -279,7 +307,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
                                  &header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
-    LB_TRY(name_folder(session->options->out, folder, sizeof(folder), err));
+    LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
     LB_TRY(lb_run_create(folder, header, &sweep->file, err));
     LB_TRY(conduct(sweep, folder, exit_code, err));
 done:

@@ -14,7 +14,9 @@ enum lb_exit {
     LB_EXIT_FINE = 0,
     LB_EXIT_FAILED = 1, /* a case is wrong or failed, or the run could not be kept */
     LB_EXIT_USAGE = 2,
-    LB_EXIT_NOTHING = 5, /* no case ran */
+    LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
+    LB_EXIT_INCONCLUSIVE = 4, /* --strict, and a case is neither the same nor better */
+    LB_EXIT_NOTHING = 5,      /* no case ran */
     LB_EXIT_INTERRUPTED = 130
 };
 
@@ -32,6 +34,10 @@ struct lb_session {
  * before anything ran (LB_INVALID) or that ended the sweep. */
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err);
+
+/* The folder of a new run: out, or where that is NULL bench-lstm-runs/2026-01-31T12-00-00Z, with a
+ * number behind it when that is taken: made here, so that two runs never share one. */
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err);
 
 /* Goes on with the run in the folder options->subject: its own cases and settings, those without
  * a row only. */

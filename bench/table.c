@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outliers.h"
 #include "terminal.h"
 
 /* A row with what it is sorted by. */
@@ -97,20 +98,39 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
-/* best: the fastest of several. */
-static void print_times(FILE *out, const struct lb_row *row, double base, bool bold, bool best)
+/* What is to be said of an ok row besides its numbers. Outliers stay in the record: most rows have
+ * some. */
+static void describe(const struct lb_row *row, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s", row->warning[0] ? ", " : "", row->warning);
+    for (size_t i = 0; i < LB_ODD_COUNT; i++) {
+        size_t used = strlen(text);
+        if (row->flags & ~(unsigned)LB_ODD_OUTLIERS & 1U << i)
+            snprintf(text + used, size - used, ", %s", lb_oddity_name(i));
+    }
+}
+
+/* best: the fastest of several. What does not fit the columns is shortened to a mark that the last
+ * lines explain; returns whether that was done. */
+static bool print_times(FILE *out, const struct lb_row *row, double base, int columns, bool best)
 {
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
+    char notes[512], line[1024];
+    bool bold = best && lb_has_style(out);
     lb_impl_label(&row->c, label);
     lb_format_ns(row->median_ns, median);
+    describe(row, notes, sizeof(notes));
     if (isfinite(row->median_lo_ns))
         snprintf(spread, sizeof(spread), "%.1f %%",
                  50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
-    fprintf(out, "  %s%-28s %10s  +-%7s %9s  %s%s%s%s\n", bold && best ? "\033[1m" : "", label,
-            median, spread, ratio, best ? "* fastest" : "ok", row->warning[0] ? ", " : "",
-            row->warning, bold && best ? "\033[0m" : "");
+    int length = snprintf(line, sizeof(line), "  %-28s %10s  +-%7s %9s  %s", label, median, spread,
+                          ratio, best ? "* fastest" : "ok");
+    bool shortened = length + (int)strlen(notes) > columns;
+    fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
+            bold ? "\033[0m" : "");
+    return shortened;
 }
 
 /* Whether the next line is of the same problem and has a time. */
@@ -128,9 +148,11 @@ static void print_verdict(FILE *out, const struct lb_row *row)
     fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
 }
 
-static void print_counts(FILE *out, const struct lb_run *run)
+static void print_counts(FILE *out, const struct lb_run *run, bool shortened)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
+    if (shortened)
+        fprintf(out, "\n~ its samples are odd: see flags and warning in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);
@@ -144,7 +166,8 @@ static void print_counts(FILE *out, const struct lb_run *run)
 enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
                               struct lb_error *err)
 {
-    bool bold = lb_has_style(out);
+    bool shortened = false;
+    int columns = lb_columns(out);
     struct line *lines = calloc(run->count + 1, sizeof(*lines));
     if (!lines)
         return lb_fail(err, LB_OOM, "out of memory for the table");
@@ -165,11 +188,12 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
             fprintf(out, "\n%s\n", lines[i].problem);
         }
         if (lines[i].row->verdict == LB_VERDICT_OK)
-            print_times(out, lines[i].row, base, bold, first && has_rival(lines, run->count, i));
+            shortened |= print_times(out, lines[i].row, base, columns,
+                                     first && has_rival(lines, run->count, i));
         else
             print_verdict(out, lines[i].row);
     }
-    print_counts(out, run);
+    print_counts(out, run, shortened);
     free(lines);
     return LB_OK;
 }

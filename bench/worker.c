@@ -19,9 +19,10 @@
 extern char **environ;
 
 enum {
-    WORKER_FD = 3,     /* the worker's end of the channel */
-    WATCH_MS = 100,    /* how often a silent worker's memory and time are looked at */
-    START_LIMIT_S = 30 /* for loading the program and a plug-in */
+    WORKER_FD = 3,      /* the worker's end of the channel */
+    WATCH_MS = 100,     /* how often a silent worker's memory and time are looked at */
+    START_LIMIT_S = 30, /* for loading the program and a plug-in */
+    LEAVE_LIMIT_S = 10  /* for ending by itself: a profiler may write out what it has */
 };
 
 struct worker {
@@ -130,12 +131,35 @@ static int end_worker(struct lb_pool *pool, struct worker *worker)
     return status;
 }
 
+/* Waits until the worker is gone, without taking its wait status. */
+static void await_exit(const struct worker *worker, double limit_s)
+{
+    for (double start = lb_now_ns(); lb_now_ns() - start < limit_s * 1e9; usleep(2000)) {
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid != 0)
+            break;
+    }
+}
+
+/* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
+ * attached to them get to their ends; one that is stuck in a case is killed. */
+void lb_pool_renew(struct lb_pool *pool)
+{
+    bool stopped = pool->stop && *pool->stop;
+    for (struct worker *worker = pool->workers; worker; worker = worker->next)
+        shutdown(worker->channel.fd, SHUT_RDWR);
+    while (pool->workers) {
+        await_exit(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
+        end_worker(pool, pool->workers);
+    }
+}
+
 void lb_pool_destroy(struct lb_pool *pool)
 {
     if (!pool)
         return;
-    while (pool->workers)
-        end_worker(pool, pool->workers);
+    lb_pool_renew(pool);
     free(pool);
 }
 
@@ -181,15 +205,8 @@ static void describe_exit(int status, const char *phase, struct fault *fault)
 static void bury(struct lb_pool *pool, struct worker *worker, const char *phase,
                  struct fault *fault)
 {
-    int status = 0;
-    for (int i = 0; i < 100; i++) {
-        siginfo_t info = {0};
-        if (waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-            info.si_pid != 0)
-            break;
-        usleep(10000);
-    }
-    status = end_worker(pool, worker);
+    await_exit(worker, 1);
+    int status = end_worker(pool, worker);
     describe_exit(status, phase, fault);
 }
 
@@ -304,6 +321,16 @@ static enum lb_status find_worker(struct lb_pool *pool, const char *plugin, stru
     return st;
 }
 
+/* The living worker of that name, which serves whatever it is asked for. */
+static enum lb_status find_shared(struct lb_pool *pool, const char *name, struct worker **out,
+                                  struct lb_error *err)
+{
+    for (*out = pool->workers; *out; *out = (*out)->next)
+        if (strcmp((*out)->origin, name) == 0)
+            return LB_OK;
+    return start_worker(pool, name, out, err);
+}
+
 /* The probe's numbers from a reply. */
 static void read_probe(const json_t *reply, struct lb_probe *probe)
 {
@@ -390,11 +417,12 @@ static json_t *run_request(const struct lb_job *job, double memory_bytes)
 {
     char id[LB_CASE_ID_SIZE];
     lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f}", "op", "run", "case", id,
-                     "loss_scale", job->loss_scale, "seed", (json_int_t)job->seed, "min_samples",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "op", "run", "case", id,
+                     "seed", (json_int_t)job->seed, "min_samples",
                      (json_int_t)job->sampler.min_samples, "max_samples",
                      (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
-                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes);
+                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes, "loss_scale",
+                     job->loss_scale > 0 ? job->loss_scale : 1, "kernels", job->kernels);
 }
 
 /* A worker whose row can't be read is not to be trusted with another case. */
@@ -442,9 +470,13 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
     double start = lb_now_ns();
     bool lost = false;
     *row = lb_row_make(job->c);
-    enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, err);
+    enum lb_status st = job->process ? find_shared(pool, job->process, &worker, err)
+                                     : find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
-        lb_channel_send(&worker->channel, run_request(job, pool->limits.memory_bytes), NULL);
+        json_t *request = run_request(job, pool->limits.memory_bytes);
+        if (job->process && entry->plugin)
+            json_object_set_new(request, "plugin", json_string(entry->plugin));
+        lb_channel_send(&worker->channel, request, NULL);
         st = follow(pool, worker, job, row, &lost, &fault);
         if (st == LB_OK && lost)
             end_worker(pool, worker);

@@ -1,6 +1,7 @@
 /* Worker processes: cases run in them, so that a crash, a hang or a runaway allocation costs one
- * row. The built-in implementations share a worker, each plug-in has its own; a worker lives from
- * case to case and is replaced after a fault. The program itself never loads a plug-in. */
+ * row. The built-in implementations share a worker, each plug-in has its own, unless a job asks for
+ * one that serves several; a worker lives from case to case and is replaced after a fault. The
+ * program itself never loads a plug-in. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
 
@@ -25,6 +26,9 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
                               struct lb_error *err);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
+/* Ends all workers, so that whatever runs next runs in a fresh process. */
+void lb_pool_renew(struct lb_pool *pool);
+
 /* Loads the plug-in in a worker of its own and adds what it says of itself to the registry.
  * LB_INVALID when it can't be loaded, crashes or hangs while it is. */
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
@@ -39,7 +43,10 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    double loss_scale; /* of incoming gradients; 1: as they are */
+    const char *process; /* name of a worker for jobs of several implementations, which loads their
+                            plug-ins itself; NULL: the implementation's usual worker */
+    bool kernels;        /* trace the kernels of one more call */
+    double loss_scale;   /* of incoming gradients; 0: as they are */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only

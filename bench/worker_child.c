@@ -6,7 +6,8 @@
  *     {"op": "run", "case": C, ...} -> {"phase": P}..., {"row": {...}}, {"phase": "destroy"},
  *                                      {"done": true, "lost": B}: lost, when its device is gone
  *     {"op": "device"}              -> {"status": S, "text": why, "device": {...}}
- *     {"op": "ceilings"}            -> {"status": S, "text": why, "ceilings": {...}} */
+ *     {"op": "ceilings"}            -> {"status": S, "text": why, "ceilings": {...}}
+ * A run with a "plugin": P is on that one, whichever else this worker serves. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "channel.h"
 #include "device_record.h"
 #include "memory.h"
+#include "planted.h"
 #include "worker.h"
 
 enum { CHANNEL_FD = 3, CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */ };
@@ -28,6 +30,10 @@ struct server {
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one this worker serves; NULL for the built-ins */
     int device;                   /* ordinal of the one to use */
+    struct guest {
+        char *path;
+        const struct lb_impl *impl;
+    } guests[2]; /* plug-ins that runs asked for by path */
 };
 
 static json_t *status_reply(enum lb_status st, const struct lb_error *err)
@@ -35,18 +41,33 @@ static json_t *status_reply(enum lb_status st, const struct lb_error *err)
     return json_pack("{s:i, s:s}", "status", (int)st, "text", st == LB_OK ? "" : err->text);
 }
 
-/* The implementation of a case, with the device open that it may need: what comes of that is known
- * to the device layer from here on. */
 static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
 {
-    const struct lb_impl *impl = server->plugin;
-    if (!impl) {
-        const struct lb_entry *entry = lb_registry_find(&server->registry, c->impl);
-        impl = entry ? entry->impl : NULL;
+    if (server->plugin)
+        return server->plugin;
+    const struct lb_entry *entry = lb_registry_find(&server->registry, c->impl);
+    if (!entry && strcmp(c->impl, lb_planted_impl.name) == 0)
+        return &lb_planted_impl;
+    return entry ? entry->impl : NULL;
+}
+
+/* The plug-in at the path, loaded when it is asked for first. */
+static const struct lb_impl *find_guest(struct server *server, const char *path,
+                                        struct lb_error *err)
+{
+    for (size_t i = 0; i < sizeof(server->guests) / sizeof(server->guests[0]); i++) {
+        struct guest *guest = &server->guests[i];
+        if (guest->path && strcmp(guest->path, path) == 0)
+            return guest->impl;
+        if (guest->path)
+            continue;
+        guest->path = strdup(path);
+        if (lb_plugin_load(path, &guest->impl, err) != LB_OK)
+            guest->impl = NULL;
+        return guest->impl;
     }
-    if (impl && impl->memory == LB_DEVICE)
-        lb_device_open(server->device, NULL);
-    return impl;
+    lb_fail(err, LB_FAILED, "%s: a process serves two plug-ins at most", path);
+    return NULL;
 }
 
 static void serve_plugin(struct server *server, const json_t *request)
@@ -69,6 +90,14 @@ static void serve_plugin(struct server *server, const json_t *request)
                     NULL);
 }
 
+/* Opens the device that an implementation may need; what comes of it is known to the device layer
+ * from here on. */
+static void open_device(const struct server *server, const struct lb_impl *impl)
+{
+    if (impl && impl->memory == LB_DEVICE)
+        lb_device_open(server->device, NULL);
+}
+
 /* Answers "supports" and "probe". */
 static void serve_question(struct server *server, const json_t *request, bool opens)
 {
@@ -78,6 +107,7 @@ static void serve_question(struct server *server, const json_t *request, bool op
     const char *text = json_string_value(json_object_get(request, "case"));
     enum lb_status st = lb_case_parse(text, &c, NULL, NULL, &err);
     const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
+    open_device(server, impl);
     if (impl && opens)
         st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
     else if (impl)
@@ -117,7 +147,7 @@ static void send_row(void *user, const struct lb_row *row)
 
 static void serve_run(struct server *server, const json_t *request)
 {
-    struct lb_case c;
+    struct lb_case c = lb_case_defaults();
     const char *text = json_string_value(json_object_get(request, "case"));
     const struct lb_run_observer observer = {server, send_phase, send_row};
     struct lb_run_options options = {.cache = server->cache};
@@ -129,16 +159,27 @@ static void serve_run(struct server *server, const json_t *request)
                 "min_samples", &min_samples, "max_samples", &max_samples, "precision",
                 &options.sampler.precision, "max_ns", &options.sampler.max_ns, "memory_bytes",
                 &memory_bytes, "loss_scale", &options.loss_scale);
+    options.kernels = json_is_true(json_object_get(request, "kernels"));
     options.seed = (uint64_t)seed;
     options.sampler.min_samples = (size_t)min_samples;
     options.sampler.max_samples = (size_t)max_samples;
     lb_host_limit(memory_bytes);
 
     /* The program has looked the implementation up before it asks. */
-    if (lb_case_parse(text, &c, NULL, NULL, NULL) == LB_OK && find_impl(server, &c)) {
-        lb_case_run(find_impl(server, &c), &c, &options, &observer, &row);
-        lb_row_free(&row);
+    const char *plugin = json_string_value(json_object_get(request, "plugin"));
+    const struct lb_impl *impl = NULL;
+    struct lb_error err = {"the worker does not know the implementation"};
+    if (lb_case_parse(text, &c, NULL, NULL, &err) == LB_OK)
+        impl = plugin ? find_guest(server, plugin, &err) : find_impl(server, &c);
+    open_device(server, impl);
+    if (impl) {
+        lb_case_run(impl, &c, &options, &observer, &row);
+    } else {
+        row = lb_row_make(&c);
+        snprintf(row.reason, sizeof(row.reason), "%s", err.text);
+        send_row(server, &row);
     }
+    lb_row_free(&row);
     bool lost = lb_device()->lost && lb_device()->lost();
     lb_channel_send(&server->channel, json_pack("{s:b, s:b}", "done", 1, "lost", lost), NULL);
 }

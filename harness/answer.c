@@ -264,13 +264,19 @@ double lb_answer_bytes(const struct lb_problem *problem, size_t rows)
     p.batch = (int64_t)rows;
     p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
     struct lb_lstm_counts n = lb_lstm_counts(&p);
-    double inputs = (double)n.x + 2 * (double)n.state;
-    double net = (double)n.weights + inputs + (double)n.y + (double)n.gates + (double)n.cells +
-                 2 * (double)n.state;
-    if (lb_has_backward(&p))
-        net += (double)n.between * 2 + (double)n.x + 4 * (double)n.state + (double)n.operand;
-    /* The oracle in double and the evaluation beside it, in double at most; weight gradients of
-     * each row once, of the batch, of the evaluation; the weights as drawn. */
-    double gradients = lb_has_backward(&p) ? 2.5 * (double)n.weights : 0.5 * (double)n.weights;
-    return sizeof(double) * (2 * net + gradients) + (double)n.weights * sizeof(double);
+    double size = (double)lb_dtype_size(p.dtype), state = (double)n.state;
+    double net = (double)n.weights + (double)n.x + 4 * state + (double)n.y + (double)n.gates +
+                 (double)n.cells + 2 * (double)n.between + (double)n.operand;
+    double results = (double)n.y / (double)p.layers + 2 * state;
+    double canonical = (double)n.weights / 2; /* packed weights hold each twice */
+    double gradients = 0;
+    if (lb_has_backward(&p)) {
+        net += (double)n.x + 4 * state;
+        results += (double)n.x + 2 * state + canonical;
+        gradients = 2 * canonical; /* of rows that count once, and of the batch */
+    }
+    /* The oracle's net, the evaluation's beside it with its results, the weights as drawn. */
+    double evaluation = net * (p.dtype == LB_F64 ? sizeof(double) : sizeof(float));
+    return (net + gradients + canonical) * sizeof(double) + evaluation +
+           (results + canonical) * size;
 }

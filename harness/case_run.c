@@ -9,10 +9,12 @@
 #include "case_probe.h"
 #include "ceilings.h"
 #include "device.h"
+#include "kernel_trace.h"
 #include "loss_scale.h"
 #include "memory.h"
 #include "meter.h"
 #include "nvml.h"
+#include "nvtx.h"
 #include "registry.h"
 #include "tensors.h"
 
@@ -37,6 +39,7 @@ struct life {
     struct lb_meter meter;
     int calls;           /* timed together: 1 isolated, more batched */
     double before_bytes; /* of the space that were free before create */
+    struct lb_nvtx nvtx;
 };
 
 static void phase(const struct life *life, const char *name)
@@ -115,10 +118,12 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
     void *scaled = NULL;
     double start = lb_now_ns();
     phase(life, "oracle");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_ORACLE);
     LB_TRY(lb_reference_open(life->options->cache, &life->c->problem, life->options->seed,
                              &life->reference, err));
     life->row->verify_ns = lb_now_ns() - start;
 
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(life, err));
     struct lb_inputs inputs = *lb_reference_inputs(life->reference);
     life->buffers.lengths = inputs.lengths;
@@ -205,6 +210,7 @@ static enum lb_status verify(struct life *life, struct lb_error *err)
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
     phase(life, "verify");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_VERIFY);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
     LB_TRY(call_before(life, err));
     LB_TRY(call_once(life, err));
@@ -224,6 +230,7 @@ static enum lb_status verify_again(struct life *life, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_RECHECK);
     LB_TRY(fetch_results(life, err));
     phase(life, "oracle");
     uint64_t hash = lb_results_hash(&life->c->problem, &life->results);
@@ -270,16 +277,37 @@ static void note_device_state(struct life *life)
         snprintf(life->row->warning, sizeof(life->row->warning), "clocks were held down: %s", why);
 }
 
+/* lb_sampler_options.warm */
+static void samples_begin(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_TIMED);
+}
+
+/* lb_sampler_options.done */
+static void samples_end(void *user)
+{
+    struct life *life = user;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
+}
+
 static enum lb_status sample(struct life *life, struct lb_error *err)
 {
     struct lb_samples samples = {0};
+    struct lb_sampler_options sampler = life->options->sampler;
     enum lb_status st = LB_OK;
     phase(life, "sample");
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
     if (life->c->launch == LB_GRAPH)
         LB_TRY(lb_meter_capture(&life->meter, call_once, life, err));
     LB_TRY(choose_calls(life, err));
-    LB_TRY(lb_sample(measure, life, &life->options->sampler, &samples, err));
+    sampler.warm = samples_begin;
+    sampler.done = samples_end;
+    if (life->options->profile)
+        LB_TRY(lb_profile(measure, life, &sampler, life->options->profile, &samples, err));
+    else
+        LB_TRY(lb_sample(measure, life, &sampler, &samples, err));
     note_device_state(life);
     life->row->calls_per_sample = life->calls;
     life->row->stop_reason = samples.stop_reason;
@@ -291,8 +319,40 @@ done:
     return st;
 }
 
+/* lb_traced_call */
+static enum lb_status call_for_trace(void *user, struct lb_error *err)
+{
+    double ns;
+    struct life *life = user;
+    return lb_meter_time(&life->meter, call_once, life, 1, &ns, err);
+}
+
+/* Traces the kernels of one more call, and warns when they are not what the case is called. */
+static void trace_kernels(struct life *life)
+{
+    struct lb_row *row = life->row;
+    struct lb_error why = {""};
+    enum lb_status st = LB_OK;
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_NONE);
+    if (life->impl->memory != LB_DEVICE)
+        LB_TRY(lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels"));
+    LB_TRY(call_before(life, &why));
+    LB_TRY(life->space->synchronize(&why));
+    LB_TRY(lb_kernel_trace(call_for_trace, life, &row->kernels, &why));
+    char *warning = row->warning + strlen(row->warning);
+    if (warning > row->warning && warning < row->warning + sizeof(row->warning) - 2)
+        warning = stpcpy(warning, "; ");
+    lb_kernels_contradict(life->c, &row->kernels, warning,
+                          (size_t)(row->warning + sizeof(row->warning) - warning));
+done:
+    if (st != LB_OK)
+        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
+                 (int)sizeof(row->kernels_reason) - 1, why.text);
+}
+
 static void close_life(struct life *life)
 {
+    lb_nvtx_phase(&life->nvtx, LB_NVTX_TEARDOWN);
     if (life->self) {
         phase(life, "destroy");
         life->impl->destroy(life->self);
@@ -306,6 +366,7 @@ static void close_life(struct life *life)
     life->space->release(life->buffers.gradients);
     life->space->release(life->buffers.weights);
     lb_reference_close(life->reference);
+    lb_nvtx_end(&life->nvtx);
 }
 
 static enum lb_verdict verdict_of(enum lb_status st)
@@ -316,25 +377,6 @@ static enum lb_verdict verdict_of(enum lb_status st)
     case LB_OOM: return LB_VERDICT_OOM;
     default: return LB_VERDICT_ERROR;
     }
-}
-
-/* A wrong or failed case has a verdict and no speed. */
-static void drop_speed(struct lb_row *row)
-{
-    struct lb_row bare = lb_row_make(&row->c);
-    free(row->samples_ns);
-    free(row->blocks);
-    row->samples_ns = NULL;
-    row->blocks = NULL;
-    row->samples = row->block_count = 0;
-    row->stop_reason = LB_STOP_NONE;
-    row->min_ns = bare.min_ns;
-    row->median_ns = bare.median_ns;
-    row->median_lo_ns = bare.median_lo_ns;
-    row->median_hi_ns = bare.median_hi_ns;
-    row->p5_ns = bare.p5_ns;
-    row->p95_ns = bare.p95_ns;
-    row->calls_per_sample = bare.calls_per_sample;
 }
 
 /* The least time that the device's measured ceilings allow; NaN without them. */
@@ -365,6 +407,8 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         .calls = 1,
     };
 
+    lb_nvtx_begin(&life.nvtx, c);
+    lb_nvtx_phase(&life.nvtx, LB_NVTX_PLAN);
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
@@ -375,6 +419,8 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     LB_TRY(verify(&life, &err));
     if (row->verdict == LB_VERDICT_OK)
         LB_TRY(sample(&life, &err));
+    if (row->verdict == LB_VERDICT_OK && options->kernels)
+        trace_kernels(&life);
 done:
     if (st != LB_OK) {
         row->verdict = verdict_of(st);
@@ -382,7 +428,7 @@ done:
                  err.text[0] ? err.text : "the implementation gave no reason");
     }
     if (row->verdict != LB_VERDICT_OK)
-        drop_speed(row);
+        lb_row_drop_samples(row);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_life(&life);

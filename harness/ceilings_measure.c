@@ -154,7 +154,7 @@ enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error
         b.bytes /= 2;
     LB_TRY(lb_meter_create(LB_DEVICE, false, &meter, err));
     LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));
-    LB_TRY(lb_device_space.allocate(LB_LANE_WORKSPACE, &b.workspace, err));
+    LB_TRY(lb_device_space.allocate(lb_lane_scratch(), &b.workspace, err));
     LB_TRY(lb_lanes_create(1, lb_device()->stream(), &b.lanes, err));
     LB_TRY(lb_lanes_workspace(b.lanes, b.workspace, err));
     LB_TRY(fill_random(&b, err));

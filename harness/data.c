@@ -5,9 +5,9 @@
 
 #include "random.h"
 
-/* Rows stay distinct while the oracle's forward pass takes less than this many flops (some 20 ms);
+/* Rows stay distinct while the oracle's forward pass takes less than this many flops (some 5 ms);
  * beyond, 4 are dealt, or 8 of a ragged batch, where a row costs about half. */
-static const double distinct_flops = 2e8;
+static const double distinct_flops = 5e7;
 enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 
 /* Spread of what is drawn: tensors are uniform in +-amplitude, weights in +-amplitude over the root

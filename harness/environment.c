@@ -135,7 +135,8 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
     what[0] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t used = strlen(what);
-        if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
+        const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
+        if (x != y && !json_equal(x, y)) /* a key that neither has makes no difference */
             snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
     }
     return what[0] != '\0';

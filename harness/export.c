@@ -13,6 +13,12 @@ const struct lb_export_format lb_export_formats[] = {
      "Google Benchmark JSON, one row a block of samples, for its compare.py",
      lb_export_gbench_repetitions},
     {"csv", "run.csv", "CSV, one line a case", lb_export_csv},
+    {"bmf", "bmf.json", "Bencher Metric Format", lb_export_bmf},
+    {"github", "github_action_benchmark.json", "github-action-benchmark, customSmallerIsBetter",
+     lb_export_github},
+    {"hyperfine", "hyperfine.json", "hyperfine's JSON, for its scripts", lb_export_hyperfine},
+    {"junit", "junit.xml", "JUnit XML, a test a case", lb_export_junit},
+    {"markdown", "run.md", "Markdown, a table under 60 KB", lb_export_markdown},
     {NULL, NULL, NULL, NULL},
 };
 

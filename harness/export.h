@@ -39,4 +39,21 @@ enum lb_status lb_export_gbench_repetitions(const struct lb_run *run, FILE *out,
  * in RFC 4180, lines end in LF. */
 enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_error *err);
 
+/* Bencher Metric Format: measure latency, the median in ns and its interval. Timed cases only. */
+enum lb_status lb_export_bmf(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+/* github-action-benchmark's customSmallerIsBetter: the median in ns. Timed cases only. */
+enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+/* hyperfine's --export-json: seconds, every sample; user and system are not measured, and 0. Timed
+ * cases only. */
+enum lb_status lb_export_hyperfine(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+/* JUnit XML: wrong is a failure; timeout, crash and error are errors; what did not run is skipped.
+ * A test's time is that of the whole case. */
+enum lb_status lb_export_junit(const struct lb_run *run, FILE *out, struct lb_error *err);
+
+/* Markdown: a line a case, as many as fit LB_MARKDOWN_LIMIT. */
+enum lb_status lb_export_markdown(const struct lb_run *run, FILE *out, struct lb_error *err);
+
 #endif

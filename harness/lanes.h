@@ -16,8 +16,8 @@ extern "C" {
 
 #define LB_LANES_MAX 16
 
-/* Scratch that cuBLAS wants of each handle on Hopper and later, and does with less before. */
-#define LB_LANE_WORKSPACE ((size_t)32 << 20)
+/* Bytes of scratch that cuBLAS is given for each lane: what its manual recommends for Hopper. */
+size_t lb_lane_scratch(void);
 
 struct lb_lanes;
 
@@ -30,7 +30,7 @@ void lb_lanes_destroy(struct lb_lanes *lanes); /* accepts NULL; the work must be
 int lb_lanes_count(const struct lb_lanes *lanes);
 void *lb_lane_stream(const struct lb_lanes *lanes, int lane); /* cudaStream_t */
 
-/* Gives the lanes' handles their scratch: memory [count * LB_LANE_WORKSPACE] bytes. Without it the
+/* Gives the lanes' handles their scratch: memory [count * lb_lane_scratch()] bytes. Without it the
  * library would allocate by itself, which is neither measured nor deterministic. */
 enum lb_status lb_lanes_workspace(struct lb_lanes *lanes, void *memory, struct lb_error *err);
 

@@ -92,6 +92,11 @@ void lb_lanes_destroy(struct lb_lanes *lanes)
     free(lanes);
 }
 
+size_t lb_lane_scratch(void)
+{
+    return (size_t)32 << 20;
+}
+
 int lb_lanes_count(const struct lb_lanes *lanes)
 {
     return lanes->count;
@@ -107,8 +112,8 @@ enum lb_status lb_lanes_workspace(struct lb_lanes *lanes, void *memory, struct l
     enum lb_status st = LB_OK;
     for (int i = 0; i < lanes->count; i++)
         LB_TRY(check_blas(cublasSetWorkspace(handles[i],
-                                             (char *)memory + (size_t)i * LB_LANE_WORKSPACE,
-                                             LB_LANE_WORKSPACE),
+                                             (char *)memory + (size_t)i * lb_lane_scratch(),
+                                             lb_lane_scratch()),
                           "giving cuBLAS its workspace", err));
 done:
     return st;

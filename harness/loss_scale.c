@@ -44,7 +44,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     enum lb_dtype dtype = problem->dtype;
     size_t size = lb_dtype_size(dtype);
     *storage = NULL;
-    if (scale == 1 || !lb_has_backward(problem))
+    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     if (st != LB_OK)
@@ -91,7 +91,7 @@ enum lb_status lb_loss_unscale(const struct lb_problem *problem, double scale,
                                const struct lb_results *results, struct lb_error *err)
 {
     struct lb_counts n;
-    if (scale == 1 || !lb_has_backward(problem))
+    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     for (size_t i = 0; st == LB_OK; i++) {

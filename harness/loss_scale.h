@@ -7,7 +7,8 @@
 #include "reference.h"
 
 /* dy, dhn, dcn of inputs are replaced by copies times scale, rounded to the dtype; *storage holds
- * them and is the caller's to free. Nothing happens without a backward, or at scale 1. */
+ * them and is the caller's to free. Nothing happens without a backward, or at scale 1 or 0 (not
+ * set). */
 enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
                              struct lb_inputs *inputs, void **storage, struct lb_error *err);
 

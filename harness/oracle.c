@@ -52,14 +52,20 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
     };
 }
 
-/* from [rows, columns] -> a copy and its transpose. */
+/* from [rows, columns] -> a copy and its transpose, by tiles that fit the cache. */
 static void pack_matrix(const double *from, size_t rows, size_t columns, double *matrix,
                         double *transpose)
 {
+    enum { TILE = 32 };
     memcpy(matrix, from, rows * columns * sizeof(double));
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j++)
-            transpose[j * rows + i] = from[i * columns + j];
+    for (size_t top = 0; top < rows; top += TILE)
+        for (size_t left = 0; left < columns; left += TILE) {
+            size_t bottom = rows - top < TILE ? rows : top + TILE;
+            size_t right = columns - left < TILE ? columns : left + TILE;
+            for (size_t i = top; i < bottom; i++)
+                for (size_t j = left; j < right; j++)
+                    transpose[j * rows + i] = from[i * columns + j];
+        }
 }
 
 void lb_oracle_pack(const struct lb_oracle *oracle, size_t entry, const double *w_ih,

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "outliers.h"
+#include "record_keys.h"
 
-static const char *const verdict_names[LB_VERDICT_COUNT] = {
+const char *const lb_verdict_names[LB_VERDICT_COUNT] = {
     "ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"};
 
-static const char *const stop_names[LB_STOP_COUNT] = {"none", "precision", "plateau", "time",
-                                                      "count"};
+const char *const lb_stop_names[LB_STOP_COUNT] = {"none", "precision", "plateau", "time", "count"};
 
 const char *lb_verdict_name(enum lb_verdict verdict)
 {
-    return verdict_names[verdict];
+    return lb_verdict_names[verdict];
 }
 
 bool lb_verdict_is_failure(enum lb_verdict verdict)
@@ -28,15 +28,10 @@ bool lb_verdict_is_failure(enum lb_verdict verdict)
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason)
 {
-    return stop_names[reason];
+    return lb_stop_names[reason];
 }
 
-/* Every number of a row that stands by itself. Derived ones are written, and never read. */
-static const struct number_key {
-    const char *key;
-    size_t offset;
-    bool derived;
-} number_keys[] = {
+const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
 #define NUMBER(name)                                \
     {                                               \
 #name, offsetof(struct lb_row, name), false \
@@ -45,39 +40,61 @@ static const struct number_key {
     {                                              \
 #name, offsetof(struct lb_row, name), true \
     }
-    NUMBER(err_max_abs),      NUMBER(err_max_rel),     NUMBER(err_norm),
-    NUMBER(prepare_ns),       NUMBER(verify_ns),       NUMBER(elapsed_ns),
-    NUMBER(calls_per_sample), DERIVED(min_ns),         DERIVED(median_ns),
-    DERIVED(median_lo_ns),    DERIVED(median_hi_ns),   DERIVED(p5_ns),
-    DERIVED(p95_ns),          NUMBER(flops),           NUMBER(bytes),
-    NUMBER(floor_ns),         NUMBER(weights_bytes),   NUMBER(gradients_bytes),
-    NUMBER(reserve_bytes),    NUMBER(workspace_bytes), NUMBER(peak_bytes),
-    NUMBER(sm_mhz),           NUMBER(memory_mhz),      NUMBER(temperature_c),
+    NUMBER(err_max_abs),
+    NUMBER(err_max_rel),
+    NUMBER(err_norm),
+    NUMBER(prepare_ns),
+    NUMBER(verify_ns),
+    NUMBER(elapsed_ns),
+    NUMBER(calls_per_sample),
+    DERIVED(min_ns),
+    DERIVED(median_ns),
+    DERIVED(median_lo_ns),
+    DERIVED(median_hi_ns),
+    DERIVED(p5_ns),
+    DERIVED(p95_ns),
+    DERIVED(mad_ns),
+    DERIVED(outliers_mild),
+    DERIVED(outliers_severe),
+    DERIVED(spread_within),
+    DERIVED(spread_between),
+    NUMBER(flops),
+    NUMBER(bytes),
+    NUMBER(floor_ns),
+    NUMBER(weights_bytes),
+    NUMBER(gradients_bytes),
+    NUMBER(reserve_bytes),
+    NUMBER(workspace_bytes),
+    NUMBER(peak_bytes),
+    NUMBER(sm_mhz),
+    NUMBER(memory_mhz),
+    NUMBER(temperature_c),
 #undef NUMBER
 #undef DERIVED
+    {"kernel_launches", offsetof(struct lb_row, kernels.launches), false},
+    {"kernel_span_ns", offsetof(struct lb_row, kernels.span_ns), false},
+    {"kernel_gap_ns", offsetof(struct lb_row, kernels.gap_ns), false},
+    {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), false},
 };
 
-static const struct text_key {
-    const char *key;
-    size_t offset, size;
-} text_keys[] = {
+const struct lb_text_key lb_text_keys[LB_TEXT_KEYS] = {
     {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
     {"chosen", offsetof(struct lb_row, chosen), sizeof(((struct lb_row *)0)->chosen)},
     {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
+    {"kernels_reason", offsetof(struct lb_row, kernels_reason),
+     sizeof(((struct lb_row *)0)->kernels_reason)},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static double *number_of(struct lb_row *row, const struct number_key *key)
+double *lb_row_number(struct lb_row *row, size_t key)
 {
-    return (double *)(void *)((char *)row + key->offset);
+    return (double *)(void *)((char *)row + lb_number_keys[key].offset);
 }
 
 struct lb_row lb_row_make(const struct lb_case *c)
 {
     struct lb_row row = {.c = *c, .verdict = LB_VERDICT_ERROR};
-    for (size_t i = 0; i < COUNT(number_keys); i++)
-        *number_of(&row, &number_keys[i]) = NAN;
+    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
+        *lb_row_number(&row, i) = NAN;
     return row;
 }
 
@@ -85,9 +102,32 @@ void lb_row_free(struct lb_row *row)
 {
     free(row->samples_ns);
     free(row->blocks);
+    lb_kernels_free(&row->kernels);
+    free(row->processes);
     row->samples_ns = NULL;
-    row->blocks = NULL;
-    row->samples = row->block_count = 0;
+    row->blocks = row->processes = NULL;
+    row->samples = row->block_count = row->process_count = 0;
+}
+
+void lb_row_drop_samples(struct lb_row *row)
+{
+    lb_row_free(row);
+    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
+        if (lb_number_keys[i].derived)
+            *lb_row_number(row, i) = NAN;
+    row->calls_per_sample = NAN;
+    row->stop_reason = LB_STOP_NONE;
+    row->flags = 0;
+}
+
+enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err)
+{
+    size_t *grown = realloc(row->processes, (row->process_count + 1) * sizeof(*grown));
+    if (!grown)
+        return lb_fail(err, LB_OOM, "out of memory for %zu processes", row->process_count + 1);
+    row->processes = grown;
+    grown[row->process_count++] = 0;
+    return LB_OK;
 }
 
 enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
@@ -101,33 +141,13 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
         row->blocks = blocks;
     if (!samples || !blocks)
         return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples + count);
+    if (row->process_count == 0 && lb_row_add_process(row, err) != LB_OK)
+        return LB_OOM;
+    row->processes[row->process_count - 1]++;
     if (count > 0)
         memcpy(samples + row->samples, samples_ns, count * sizeof(*samples));
     row->samples += count;
     blocks[row->block_count++] = count;
-    return LB_OK;
-}
-
-enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
-{
-    for (size_t i = 0; i < COUNT(number_keys); i++)
-        if (number_keys[i].derived)
-            *number_of(row, &number_keys[i]) = NAN;
-    if (row->samples == 0)
-        return LB_OK;
-
-    double *sorted = malloc(row->samples * sizeof(*sorted));
-    if (!sorted)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples);
-    memcpy(sorted, row->samples_ns, row->samples * sizeof(*sorted));
-    lb_sort(sorted, row->samples);
-    row->min_ns = sorted[0];
-    row->median_ns = lb_median(sorted, row->samples);
-    row->p5_ns = lb_quantile(sorted, row->samples, 0.05);
-    row->p95_ns = lb_quantile(sorted, row->samples, 0.95);
-    /* Too few samples leave the bounds unknown, which is what they are. */
-    lb_median_interval(sorted, row->samples, 0.95, &row->median_lo_ns, &row->median_hi_ns);
-    free(sorted);
     return LB_OK;
 }
 
@@ -168,8 +188,7 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* Puts the keys that say which case it is; false when memory runs out. */
-static bool put_case(json_t *object, const struct lb_case *c)
+bool lb_put_case(json_t *object, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
     char id[LB_CASE_ID_SIZE];
@@ -198,22 +217,42 @@ static bool put_case(json_t *object, const struct lb_case *c)
         {"threads", json_integer(c->threads)},
     };
     bool done = true;
-    for (size_t i = 0; i < COUNT(keys); i++)
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         done = json_object_set_new(object, keys[i].key, keys[i].value) == 0 && done;
     return done;
 }
 
-/* Puts the samples and the sizes of their blocks; false when memory runs out. */
+/* Puts the counts as an array; false when memory runs out. */
+static bool put_counts(json_t *object, const char *key, const size_t *counts, size_t n)
+{
+    json_t *array = json_array();
+    bool done = json_object_set_new(object, key, array) == 0;
+    for (size_t i = 0; done && i < n; i++)
+        done = json_array_append_new(array, json_integer((json_int_t)counts[i])) == 0;
+    return done;
+}
+
+/* Puts the samples and the sizes of their blocks and processes; false when memory runs out. */
 static bool put_samples(json_t *object, const struct lb_row *row)
 {
-    json_t *samples = json_array(), *blocks = json_array();
+    json_t *samples = json_array();
     bool done = json_object_set_new(object, "samples_ns", samples) == 0;
-    done = json_object_set_new(object, "blocks", blocks) == 0 && done;
     for (size_t i = 0; done && i < row->samples; i++)
         done = json_array_append_new(samples, number_json(row->samples_ns[i])) == 0;
-    for (size_t i = 0; done && i < row->block_count; i++)
-        done = json_array_append_new(blocks, json_integer((json_int_t)row->blocks[i])) == 0;
-    return done;
+    done = done && put_counts(object, "blocks", row->blocks, row->block_count);
+    return done && put_counts(object, "processes", row->processes, row->process_count);
+}
+
+/* The names of the flags with a space between. */
+static json_t *flags_json(unsigned flags)
+{
+    char text[128] = "";
+    for (size_t i = 0; i < LB_ODD_COUNT; i++) {
+        size_t used = strlen(text);
+        if (flags & 1U << i)
+            snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", lb_oddity_name(i));
+    }
+    return json_string(text);
 }
 
 json_t *lb_row_to_json(const struct lb_row *row)
@@ -221,16 +260,22 @@ json_t *lb_row_to_json(const struct lb_row *row)
     json_t *object = json_object();
     bool done = json_object_set_new(object, "kind", json_string("row")) == 0;
 #define PUT(key, value) done = done && json_object_set_new(object, key, value) == 0
-    done = done && put_case(object, &row->c);
+    done = done && lb_put_case(object, &row->c);
     PUT("verdict", json_string(lb_verdict_name(row->verdict)));
-    for (size_t i = 0; i < COUNT(text_keys); i++)
-        PUT(text_keys[i].key, text_json((const char *)row + text_keys[i].offset));
+    for (size_t i = 0; i < LB_TEXT_KEYS; i++)
+        PUT(lb_text_keys[i].key, text_json((const char *)row + lb_text_keys[i].offset));
     PUT("stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
+    PUT("flags", flags_json(row->flags));
     PUT("hash", hash_json(row->hash));
-    for (size_t i = 0; i < COUNT(number_keys); i++)
-        PUT(number_keys[i].key,
+    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
+        PUT(lb_number_keys[i].key,
             number_json(
-                *(const double *)(const void *)((const char *)row + number_keys[i].offset)));
+                *(const double *)(const void *)((const char *)row + lb_number_keys[i].offset)));
+    PUT("tensor_cores",
+        row->kernels.items
+            ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
+            : json_null());
+    PUT("kernels", lb_kernels_to_json(&row->kernels));
     done = done && put_samples(object, row);
 #undef PUT
     if (!done) {
@@ -238,155 +283,4 @@ json_t *lb_row_to_json(const struct lb_row *row)
         return NULL;
     }
     return object;
-}
-
-/* The case is in its text; the keys beside it must say the same where they are there. */
-static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
-{
-    struct lb_error why;
-    const char *text = json_string_value(json_object_get(object, "case"));
-    if (!text)
-        return lb_fail(err, LB_INVALID, "case: there must be one, as text");
-    if (lb_case_parse(text, c, NULL, NULL, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "case '%s': %.300s", text, why.text);
-    if (!c->impl[0])
-        return lb_fail(err, LB_INVALID, "case '%s': it names no implementation", text);
-
-    enum lb_status st = LB_OK;
-    json_t *expected = json_object();
-    if (!put_case(expected, c))
-        st = lb_fail(err, LB_OOM, "out of memory");
-    const char *key;
-    json_t *value;
-    json_object_foreach(expected, key, value)
-    {
-        const json_t *given = json_object_get(object, key);
-        bool same = !given || strcmp(key, "case") == 0 || json_equal(given, value);
-        if (st == LB_OK && !same)
-            st = lb_fail(err, LB_INVALID, "%s: it is not that of case '%s'", key, text);
-    }
-    json_decref(expected);
-    return st;
-}
-
-/* Reads a name out of a table of names. */
-static enum lb_status get_name(const json_t *object, const char *key, const char *const *names,
-                               size_t count, size_t *index, struct lb_error *err)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    for (*index = 0; text && *index < count; ++*index)
-        if (strcmp(text, names[*index]) == 0)
-            return LB_OK;
-    return lb_fail(err, LB_INVALID, "%s: '%s' is not one of its %zu words, '%s' to '%s'", key,
-                   text ? text : "(none)", count, names[0], names[count - 1]);
-}
-
-static enum lb_status get_numbers(const json_t *object, struct lb_row *row, struct lb_error *err)
-{
-    for (size_t i = 0; i < COUNT(number_keys); i++) {
-        const struct number_key *key = &number_keys[i];
-        const json_t *value = json_object_get(object, key->key);
-        if (!value || json_is_null(value) || key->derived)
-            continue;
-        if (!json_is_number(value) || !(json_number_value(value) >= 0))
-            return lb_fail(err, LB_INVALID, "%s: it must be null or a number of 0 or more",
-                           key->key);
-        *number_of(row, key) = json_number_value(value);
-    }
-    return LB_OK;
-}
-
-static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct lb_error *err)
-{
-    for (size_t i = 0; i < COUNT(text_keys); i++) {
-        const struct text_key *key = &text_keys[i];
-        const json_t *value = json_object_get(object, key->key);
-        if (value && !json_is_string(value))
-            return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
-        if (value)
-            snprintf((char *)row + key->offset, key->size, "%s", json_string_value(value));
-    }
-    const json_t *hash = json_object_get(object, "hash");
-    const char *digits = json_string_value(hash);
-    if (hash && !json_is_null(hash) &&
-        (!digits || strlen(digits) != 16 || strspn(digits, "0123456789abcdef") != 16))
-        return lb_fail(err, LB_INVALID, "hash: it must be null or 16 hexadecimal digits");
-    row->hash = digits ? strtoull(digits, NULL, 16) : 0;
-    return LB_OK;
-}
-
-/* One block: the next count samples of the array. */
-static enum lb_status get_block(const json_t *samples, size_t count, struct lb_row *row,
-                                struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    double *values = malloc((count + 1) * sizeof(*values));
-    if (!values)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", count);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(samples, row->samples + i);
-        values[i] = json_number_value(value);
-        if (!json_is_number(value) || !(values[i] >= 0)) {
-            st = lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number of 0 or more",
-                         row->samples + i);
-            goto done;
-        }
-    }
-    st = lb_row_add_block(row, values, count, err);
-done:
-    free(values);
-    return st;
-}
-
-static enum lb_status get_samples(const json_t *object, struct lb_row *row, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    const json_t *samples = json_object_get(object, "samples_ns");
-    const json_t *blocks = json_object_get(object, "blocks");
-    size_t total = json_array_size(samples);
-    if (samples && !json_is_array(samples))
-        return lb_fail(err, LB_INVALID, "samples_ns: it must be an array");
-    if (blocks && !json_is_array(blocks))
-        return lb_fail(err, LB_INVALID, "blocks: it must be an array");
-
-    for (size_t i = 0; i < json_array_size(blocks); i++) {
-        const json_t *count = json_array_get(blocks, i);
-        json_int_t left = (json_int_t)(total - row->samples);
-        if (!json_is_integer(count) || json_integer_value(count) < 0 ||
-            json_integer_value(count) > left)
-            return lb_fail(err, LB_INVALID, "blocks[%zu]: it must be a count of 0 to %lld", i,
-                           (long long)left);
-        LB_TRY(get_block(samples, (size_t)json_integer_value(count), row, err));
-    }
-    if (!blocks && total > 0)
-        LB_TRY(get_block(samples, total, row, err));
-    if (row->samples != total)
-        st = lb_fail(err, LB_INVALID, "blocks: they hold %zu samples, samples_ns has %zu",
-                     row->samples, total);
-done:
-    return st;
-}
-
-enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct lb_case c;
-    size_t index;
-    *row = (struct lb_row){0};
-    LB_TRY(get_case(object, &c, err));
-    *row = lb_row_make(&c);
-    LB_TRY(get_name(object, "verdict", verdict_names, LB_VERDICT_COUNT, &index, err));
-    row->verdict = (enum lb_verdict)index;
-    if (json_object_get(object, "stop_reason")) {
-        LB_TRY(get_name(object, "stop_reason", stop_names, LB_STOP_COUNT, &index, err));
-        row->stop_reason = (enum lb_stop_reason)index;
-    }
-    LB_TRY(get_texts(object, row, err));
-    LB_TRY(get_numbers(object, row, err));
-    LB_TRY(get_samples(object, row, err));
-    LB_TRY(lb_row_summarize(row, err));
-done:
-    if (st != LB_OK)
-        lb_row_free(row);
-    return st;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "case.h"
+#include "kernels.h"
 
 #define LB_SCHEMA_VERSION 1
 
@@ -56,15 +57,24 @@ struct lb_row {
     size_t samples;
     size_t *blocks; /* [block_count] samples in each block, in order; owned by the row */
     size_t block_count;
+    size_t *processes; /* [process_count] blocks in each process, in order; owned by the row */
+    size_t process_count;
     double calls_per_sample; /* 1 isolated, N batched */
     enum lb_stop_reason stop_reason;
 
     /* Derived from samples_ns; recomputed by readers. */
-    double min_ns, median_ns, median_lo_ns, median_hi_ns, p5_ns, p95_ns;
+    double min_ns, median_ns, median_lo_ns, median_hi_ns, p5_ns, p95_ns, mad_ns;
+    double outliers_mild, outliers_severe; /* counts, see lb_find_oddities */
+    double spread_within;                  /* relative, of a block's samples about their median */
+    double spread_between;                 /* relative, of the units' medians; NaN for one unit */
+    unsigned flags;                        /* an or of enum lb_oddity */
 
     double flops, bytes, floor_ns; /* of one call; floor_ns NaN without measured ceilings */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
+
+    struct lb_kernels kernels; /* of one untimed call, where that was traced; owned by the row */
+    char kernels_reason[256];  /* why there are none though they were asked for; else "" */
 };
 
 /* An empty row of the case: verdict error, every number unknown. */
@@ -72,12 +82,31 @@ struct lb_row lb_row_make(const struct lb_case *c);
 
 void lb_row_free(struct lb_row *row); /* accepts a zeroed one */
 
-/* Appends one block of samples; LB_OOM. */
+/* Appends one block of samples to the latest process; LB_OOM. */
 enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
                                 struct lb_error *err);
 
-/* Computes the derived numbers; interval bounds stay NaN below 6 samples. */
+/* The next block is the first of another process; LB_OOM. */
+enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
+
+/* Adds a block to the case's row: the first becomes the row, later ones give it their samples; one
+ * that is not ok takes the row over, and is not taken over again. new_process: the block is the
+ * first of another process. Summarizes the row; block may be empty afterwards; LB_OOM. */
+enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
+                            struct lb_error *err);
+
+/* A wrong or failed case has a verdict and no speed: drops samples and what is derived of them. */
+void lb_row_drop_samples(struct lb_row *row);
+
+/* Computes the derived numbers; interval bounds stay NaN below 6 samples. With two processes or
+ * more, median_ns and its interval are those of the processes' medians, since samples of one
+ * process share what it drew: the interval then needs 6 processes. */
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
+
+/* Units of replication: the processes where there are two or more, else the blocks.
+ * medians [lb_row_units] gets the median of each in ns; empty ones are passed over. LB_OOM. */
+size_t lb_row_units(const struct lb_row *row);
+enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, struct lb_error *err);
 
 /* True when the row has a time to show: verdict ok, and a median above zero. */
 bool lb_row_is_timed(const struct lb_row *row);

@@ -2,10 +2,12 @@
 #include "registry.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "case.h"
+#include "nearest.h"
 
 static bool is_name(const char *name)
 {
@@ -134,6 +136,21 @@ const struct lb_entry *lb_registry_find(const struct lb_registry *registry, cons
         if (strcmp(registry->entries[i].name, name) == 0)
             return &registry->entries[i];
     return NULL;
+}
+
+enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
+                                   const struct lb_entry **entry, struct lb_error *err)
+{
+    size_t distance = SIZE_MAX;
+    const char *best = NULL;
+    *entry = lb_registry_find(registry, name);
+    if (*entry)
+        return LB_OK;
+    for (size_t i = 0; i < registry->count; i++)
+        if (lb_is_nearer(name, registry->entries[i].name, &distance))
+            best = registry->entries[i].name;
+    return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
+                   best ? "; did you mean " : "; see --list", best ? best : "", best ? "?" : "");
 }
 
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)

@@ -45,6 +45,10 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_ent
 /* NULL when there is none of that name. */
 const struct lb_entry *lb_registry_find(const struct lb_registry *registry, const char *name);
 
+/* The same, but LB_INVALID with the nearest name there is when there is none of that name. */
+enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
+                                   const struct lb_entry **entry, struct lb_error *err);
+
 /* Loads a plug-in into this process and checks it against the contract: symbol lb_plugin, abi,
  * name, slots. The library is never unloaded: what it registered at exit must stay callable.
  * LB_INVALID names the file and what is wrong. */

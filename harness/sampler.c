@@ -99,6 +99,8 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
         goto done;
     }
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
+    if (options->warm)
+        options->warm(user);
     while (samples->stop_reason == LB_STOP_NONE) {
         LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
@@ -109,6 +111,8 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
         else
             samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
     }
+    if (options->done)
+        options->done(user);
 done:
     free(scratch);
     if (st != LB_OK)

@@ -14,6 +14,8 @@ struct lb_sampler_options {
     size_t max_samples;
     double precision; /* half width of the median's 95 % interval over the median to stop at */
     double max_ns;    /* wall time for warm-up and samples together */
+    void (*warm)(void *user); /* (optional) told between warm-up and the first sample */
+    void (*done)(void *user); /* (optional) told after the last sample */
 };
 
 /* 20 to 5000 samples, 1 %, 10 s. */

@@ -1,95 +1,10 @@
 /* cpu_blas: OpenBLAS for the products, a plain cell. f32 and f64, tanh activations. */
 #include <cblas.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "impl.h"
-
-struct cpu_blas {
-    struct lb_problem problem;
-    struct lb_buffers buffers;
-    int threads;
-    char chosen[192];
-};
-
-struct sizes {
-    size_t T, B, H, D, L;
-    size_t entries; /* L*D */
-    size_t rows;    /* T*B */
-    size_t wide;    /* D*H */
-};
-
-static struct sizes sizes_of(const struct lb_problem *p)
-{
-    struct sizes s = {.T = (size_t)p->seq_len,
-                      .B = (size_t)p->batch,
-                      .H = (size_t)p->hidden,
-                      .D = (size_t)p->directions,
-                      .L = (size_t)p->layers};
-    s.entries = s.L * s.D;
-    s.rows = s.T * s.B;
-    s.wide = s.D * s.H;
-    return s;
-}
-
-static size_t input_of(const struct lb_problem *p, size_t entry)
-{
-    return (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
-}
-
-/* Elements of packed weights before entry's; the whole has entry = L*D. */
-static size_t weight_offset(const struct lb_problem *p, size_t entry)
-{
-    struct sizes s = sizes_of(p);
-    size_t first = entry < s.D ? entry : s.D, later = entry - first;
-    return 4 * s.H * (first * ((size_t)p->input + s.H + 1) + later * (s.wide + s.H + 1));
-}
-
-/* Takes bytes from base, *at on; without a base only counts. Cache lines are not shared. */
-static void *take(char *base, size_t *at, size_t bytes)
-{
-    void *memory = base ? base + *at : NULL;
-    *at += (bytes + 63) / 64 * 64;
-    return memory;
-}
-
-static size_t length_of(const struct cpu_blas *blas, size_t b)
-{
-    return (size_t)(blas->buffers.lengths ? blas->buffers.lengths[b] : blas->problem.seq_len);
-}
-
-/* How many rows have a step t. */
-static size_t active_rows(const struct cpu_blas *blas, size_t t)
-{
-    size_t n = (size_t)blas->problem.batch;
-    while (n > 0 && length_of(blas, n - 1) <= t)
-        n--;
-    return n;
-}
-
-/* The step with which direction d starts in row b. */
-static size_t first_step(const struct cpu_blas *blas, size_t d, size_t b)
-{
-    return d == 0 ? 0 : length_of(blas, b) - 1;
-}
-
-#define PASTE_NAMES(function, type) function##_##type
-#define PASTE(function, type)       PASTE_NAMES(function, type)
-#define NAME(function)              PASTE(function, real)
-
-#define real float
-#define GEMM cblas_sgemm
-#define EXP  expf
-#define TANH tanhf
-#include "cpu_blas_body.inc"
-
-#define real double
-#define GEMM cblas_dgemm
-#define EXP  exp
-#define TANH tanh
-#include "cpu_blas_body.inc"
+#include "cpu_blas.h"
 
 static enum lb_status cpu_blas_supports(const struct lb_problem *problem,
                                         const struct lb_place *place, struct lb_error *why)
@@ -130,7 +45,7 @@ static enum lb_status cpu_blas_create(void *self, const struct lb_problem *probl
     struct cpu_blas *blas = self;
     char version[32];
     blas->problem = *problem;
-    blas->threads = place->threads;
+    blas->routines = problem->dtype == LB_F32 ? &lb_cpu_blas_f32 : &lb_cpu_blas_f64;
     openblas_set_num_threads(place->threads); /* one setting for the process */
     if (openblas_get_num_threads() != place->threads)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: OpenBLAS grants %d", place->threads,
@@ -153,10 +68,7 @@ static enum lb_status cpu_blas_sizes(void *self, struct lb_sizes *sizes, struct 
                        largest);
     sizes->weights = weights;
     sizes->gradients = lb_has_backward(p) ? weights : 0;
-    if (p->dtype == LB_F32)
-        lay_out_float(blas, &sizes->reserve, &sizes->workspace);
-    else
-        lay_out_double(blas, &sizes->reserve, &sizes->workspace);
+    blas->routines->measure(blas, &sizes->reserve, &sizes->workspace);
     return LB_OK;
 }
 
@@ -166,10 +78,7 @@ static enum lb_status cpu_blas_prepare(void *self, const struct lb_buffers *buff
     struct cpu_blas *blas = self;
     (void)err;
     blas->buffers = *buffers;
-    if (blas->problem.dtype == LB_F32)
-        pack_float(blas, weights);
-    else
-        pack_double(blas, weights);
+    blas->routines->pack(blas, weights);
     return LB_OK;
 }
 
@@ -178,10 +87,7 @@ static enum lb_status cpu_blas_forward(void *self, const struct lb_forward_io *i
 {
     const struct cpu_blas *blas = self;
     (void)err;
-    if (blas->problem.dtype == LB_F32)
-        forward_float(blas, io);
-    else
-        forward_double(blas, io);
+    blas->routines->forward(blas, io);
     return LB_OK;
 }
 
@@ -190,10 +96,7 @@ static enum lb_status cpu_blas_backward(void *self, const struct lb_backward_io 
 {
     const struct cpu_blas *blas = self;
     (void)err;
-    if (blas->problem.dtype == LB_F32)
-        backward_float(blas, io);
-    else
-        backward_double(blas, io);
+    blas->routines->backward(blas, io);
     return LB_OK;
 }
 

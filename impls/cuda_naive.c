@@ -111,7 +111,7 @@ static void carve(struct lb_cuda_naive *self, struct carvers *carvers, void **sc
 {
     const struct lb_problem *p = self->problem;
     int64_t entries = p->layers * p->directions;
-    *scratch = lb_carve(&carvers->workspace, LB_LANE_WORKSPACE);
+    *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
     char *weights = lb_carve(&carvers->weights, lb_packed_bytes(p, p->dtype));
     if (lb_has_backward(p))
         self->gradients = lb_carve(&carvers->gradients, lb_packed_bytes(p, self->real));

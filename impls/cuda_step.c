@@ -146,7 +146,7 @@ static void carve(struct lb_cuda_step *self, struct step_carvers *carvers)
 /* cuBLAS' scratch comes first in the workspace. */
 static void *carve_lanes(struct lb_cuda_step *self, struct step_carvers *carvers)
 {
-    return lb_carve(&carvers->workspace, (size_t)lb_lanes_count(self->lanes) * LB_LANE_WORKSPACE);
+    return lb_carve(&carvers->workspace, (size_t)lb_lanes_count(self->lanes) * lb_lane_scratch());
 }
 
 static enum lb_status step_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)

@@ -93,9 +93,20 @@ static void run_without_rows_is_a_whole_document(void **state)
             assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
             continue;
         }
+        if (strcmp(format->name, "junit") == 0) {
+            assert_non_null(strstr(text, "tests=\"0\" failures=\"0\" errors=\"0\""));
+            continue;
+        }
+        if (strcmp(format->name, "markdown") == 0) {
+            assert_non_null(strstr(text, "|---|"));
+            continue;
+        }
         json_t *document = json_loads(text, 0, NULL);
+        assert_non_null(document);
         assert_int_equal(json_array_size(json_object_get(document, "benchmarks")), 0);
-        assert_true(json_is_array(json_object_get(json_object_get(document, "context"), "caches")));
+        if (strncmp(format->name, "gbench", 6) == 0)
+            assert_true(
+                json_is_array(json_object_get(json_object_get(document, "context"), "caches")));
         json_decref(document);
     }
     lb_run_free(&run);

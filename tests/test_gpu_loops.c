@@ -12,6 +12,7 @@
 
 #include "case_run.h"
 #include "fake_gpu/fake_device.h"
+#include "random.h"
 
 extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
 static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
@@ -102,6 +103,27 @@ static void every_shape_agrees_with_the_oracle(void **state)
     }
 }
 
+/* Sizes from 1 to 12, any dtype, pass and kind. */
+static void random_problems_agree_with_the_oracle(void **state)
+{
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    static const char *const passes[] = {"infer", "forward", "backward", "train"};
+    enum { PROBLEMS = 150 };
+    (void)state;
+    for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
+        char text[LB_CASE_ID_SIZE];
+        uint64_t n[10];
+        for (uint64_t i = 0; i < 10; i++)
+            n[i] = lb_random_below(seed, 1, i, 12);
+        snprintf(text, sizeof(text), "T%d_B%d_I%d_H%d_L%d_D%d/%s/%s%s%s", (int)n[0] + 1,
+                 (int)n[1] + 1, (int)n[2] + 1, (int)n[3] + 1, (int)n[4] % 4 + 1, (int)n[5] % 2 + 1,
+                 dtypes[n[6] % 4], passes[n[7] % 4], n[8] % 2 ? "/ragged" : "",
+                 n[9] % 3 ? "" : "/act-relu");
+        for (size_t i = 0; i < IMPL_COUNT; i++)
+            expect_ok(impls[i], text);
+    }
+}
+
 static void relu_gates_and_math_modes_agree_too(void **state)
 {
     (void)state;
@@ -174,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_agrees_with_the_oracle),
+        cmocka_unit_test(random_problems_agree_with_the_oracle),
         cmocka_unit_test(relu_gates_and_math_modes_agree_too),
         cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
         cmocka_unit_test(loss_scaling_gives_the_same_gradients),

@@ -61,6 +61,10 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, workspace_bytes),
     offsetof(struct lb_row, peak_bytes),
     offsetof(struct lb_row, calls_per_sample),
+    offsetof(struct lb_row, kernels.launches),
+    offsetof(struct lb_row, kernels.span_ns),
+    offsetof(struct lb_row, kernels.gap_ns),
+    offsetof(struct lb_row, kernels.longest_gap_ns),
 };
 
 static double number(const struct lb_row *row, size_t offset)
@@ -81,6 +85,10 @@ static void same_row(const struct lb_row *a, const struct lb_row *b)
     assert_string_equal(a->reason, b->reason);
     assert_string_equal(a->chosen, b->chosen);
     assert_string_equal(a->warning, b->warning);
+    assert_string_equal(a->kernels_reason, b->kernels_reason);
+    assert_int_equal(a->kernels.count, b->kernels.count);
+    for (size_t i = 0; i < a->kernels.count; i++)
+        assert_string_equal(a->kernels.items[i].name, b->kernels.items[i].name);
     assert_true(a->hash == b->hash);
     assert_int_equal(a->samples, b->samples);
     for (size_t i = 0; i < a->samples; i++)
@@ -103,6 +111,24 @@ static void row_reads_back_bit_by_bit(void **state)
     row.hash = UINT64_MAX;
     strcpy(row.warning, "drifts: \"2 %\"\n\tand µ");
     assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void kernels_read_back_with_their_row(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    const struct lb_launch_record launches[] = {
+        {.name = "RNN_blockPersist_fp_LSTM_HMMA", .start_ns = 5, .end_ns = 10},
+        {.name = "nvjet_hsh", .start_ns = 0, .end_ns = 1.5}};
+    assert_int_equal(lb_kernels_collect(launches, 2, &row.kernels, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "tensor_cores")), "yes");
+    assert_true(json_number_value(json_object_get(object, "kernel_gap_ns")) == 3.5);
+    json_decref(object);
     struct lb_row copy = read_back(&row);
     same_row(&row, &copy);
     lb_row_free(&copy);
@@ -197,10 +223,17 @@ static void broken_rows_are_refused_by_key(void **state)
         {"samples_ns", "1"},
         {"samples_ns", "[1,2,\"3\",4,5,6]"},
         {"samples_ns", "[1,2,-3,4,5,6]"},
+        {"samples_ns", "[1,2,0,4,5,6]"},
         {"blocks", "[5]"},
         {"blocks", "[7]"},
         {"blocks", "[3,-1]"},
         {"blocks", "{}"},
+        {"kernels", "1"},
+        {"kernels", "[{}]"},
+        {"processes", "[2]"},
+        {"processes", "[]"},
+        {"processes", "[1,-1]"},
+        {"processes", "1"},
     };
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
     for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
@@ -222,6 +255,49 @@ static void broken_rows_are_refused_by_key(void **state)
     lb_row_free(&row);
 }
 
+/* Seven processes of two blocks: their medians are 10, 20, ... 70 in some order. */
+static void processes_are_units_and_give_the_median(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
+    static const double level[] = {30, 10, 70, 20, 60, 50, 40};
+    for (int i = 0; i < 7; i++) {
+        const double a[] = {level[i] - 1, level[i] + 1, level[i]}, b[] = {level[i], level[i] + 9};
+        if (i > 0)
+            assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, a, 3, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, b, i < 6 ? 2 : 0, NULL), LB_OK);
+    }
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    double medians[7];
+    assert_int_equal(lb_row_units(&copy), 7);
+    assert_int_equal(lb_row_unit_medians(&copy, medians, NULL), LB_OK);
+    for (int i = 0; i < 7; i++)
+        assert_true(medians[i] == level[i]);
+    assert_true(copy.median_ns == 40 && copy.median_lo_ns == 10 && copy.median_hi_ns == 70);
+    assert_true(fabs(copy.spread_between - 1.4826 * 20 / 40) < 1e-12);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void odd_samples_are_flagged(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 40);
+    assert_int_equal(row.flags, 0);
+    for (size_t i = 0; i < 40; i++)
+        row.samples_ns[i] = 1000 + (double)i + (i == 0 ? 900 : 0);
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "flags")),
+                        "slow_first drift autocorrelation");
+    assert_true(row.outliers_severe == 1 && row.outliers_mild == 0);
+    json_decref(object);
+    lb_row_free(&row);
+}
+
 static void keys_to_come_are_read_over(void **state)
 {
     (void)state;
@@ -239,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(row_reads_back_bit_by_bit),
+        cmocka_unit_test(kernels_read_back_with_their_row),
         cmocka_unit_test(every_verdict_reads_back),
         cmocka_unit_test(unknown_numbers_are_null),
         cmocka_unit_test(interval_is_unknown_below_six_samples),
@@ -246,6 +323,8 @@ int main(void)
         cmocka_unit_test(derived_numbers_are_computed_anew),
         cmocka_unit_test(broken_rows_are_refused_by_key),
         cmocka_unit_test(keys_to_come_are_read_over),
+        cmocka_unit_test(processes_are_units_and_give_the_median),
+        cmocka_unit_test(odd_samples_are_flagged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

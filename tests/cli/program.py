@@ -45,9 +45,9 @@ class ProgramTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.scratch, name)
 
-    def sweep(self, *arguments, exit_code=0, **options):
-        """A sweep into scratch/run; returns its rows by case and the finished process."""
-        out = self.path("run")
+    def sweep(self, *arguments, exit_code=0, name="run", **options):
+        """A sweep into scratch/name; returns its rows by case and the finished process."""
+        out = self.path(name)
         done = run("--sweep", "--out", out, *arguments, **options)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         return read_rows(out), done

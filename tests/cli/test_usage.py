@@ -40,6 +40,11 @@ BAD = [
     (["--export", "csv", "no-such-run"], ["no-such-run"]),
     (["--plot", "pie", "no-such-run"], ["no-such-run"]),
     (["--explain", "cpu_reff/T3_B2_H4"], ["cpu_reff", "cpu_ref"]),
+    (["--profile", "T3_B2_H4"], ["name an implementation", "cpu_blas/T3_B2_H4"]),
+    (["--profile", "cpu_reff/T3_B2_H4"], ["cpu_reff", "cpu_ref"]),
+    (["--profile", "cpu_ref/T3_B0_H4"], ["column", "1 or more"]),
+    (["--profile", "cpu_ref/T3_B2_H4", "--profile-calls", "0"], ["--profile-calls 0", "1 to"]),
+    (["--profile", "cpu_ref/T3_B2_H4", "--plugin", "no-such.so"], ["no-such.so"]),
     (["--explain", "T3_B0_H4"], ["column", "1 or more"]),
 ]
 

@@ -24,6 +24,11 @@ void lb_lanes_destroy(struct lb_lanes *lanes)
     free(lanes);
 }
 
+size_t lb_lane_scratch(void)
+{
+    return 64;
+}
+
 int lb_lanes_count(const struct lb_lanes *lanes)
 {
     return lanes->count;

@@ -1,0 +1,111 @@
+/* The picture of a history. */
+#include "history_plot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plot.h"
+#include "plot_page.h"
+#include "share.h"
+
+enum { MAX_PANELS = 12, TIME_LIMIT_S = 60 };
+
+/* The cases to draw: those with change points first. chosen [MAX_PANELS]; returns how many. */
+static size_t choose(const struct lb_history_line *lines, size_t line_count,
+                     const struct lb_history_line **chosen)
+{
+    size_t count = 0;
+    for (int changed = 1; changed >= 0; changed--)
+        for (size_t i = 0; i < line_count && count < MAX_PANELS; i++)
+            if ((lines[i].point_count > 0) == (changed == 1))
+                chosen[count++] = &lines[i];
+    return count;
+}
+
+/* Each panel is a block of "run time/first-median change": change is 1 where a level begins. */
+static void write_data(FILE *data, const struct lb_history_line *const *lines, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t point = 0;
+        fprintf(data, "# %s: run, median in us, 1 at a change point\n", lines[i]->id);
+        for (size_t r = 0; r < lines[i]->count; r++) {
+            bool changes = point < lines[i]->point_count && lines[i]->points[point] == r;
+            point += changes;
+            fprintf(data, "%zu", lines[i]->run[r] + 1);
+            lb_page_number(data, lines[i]->median_ns[r] / 1e3);
+            fprintf(data, " %d\n", changes);
+        }
+        fputs("\n\n", data);
+    }
+}
+
+static void write_script(FILE *script, const struct lb_history_line *const *lines, size_t count)
+{
+    fprintf(script,
+            "# bench-lstm's history, drawn by: gnuplot history.gp\ndata = 'history.dat'\n"
+            "panels = %zu\narray title_of[%zu]\n",
+            count, count);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(script, "title_of[%zu] = ", i + 1);
+        lb_page_quote(script, lines[i]->id);
+        fputc('\n', script);
+    }
+}
+
+/* Appends the file at path to the script. */
+static enum lb_status append(FILE *script, const char *path, struct lb_error *err)
+{
+    char text[4096];
+    size_t length;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    while ((length = fread(text, 1, sizeof(text), file)) > 0)
+        fwrite(text, 1, length, script);
+    fclose(file);
+    return LB_OK;
+}
+
+enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
+                               size_t line_count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_history_line *chosen[MAX_PANELS];
+    size_t count = choose(lines, line_count, chosen);
+    char plots[4200], path[4300], shared[4096], name[] = "history.gp";
+    char *scripts[] = {name};
+    FILE *data = NULL, *script = NULL;
+    if (count == 0)
+        return lb_fail(err, LB_INVALID, "no case has a time");
+    LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
+    snprintf(plots, sizeof(plots), "%s/plots", folder);
+    if (mkdir(plots, 0777) != 0 && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
+    snprintf(path, sizeof(path), "%s/history.dat", plots);
+    data = fopen(path, "w");
+    snprintf(path, sizeof(path), "%s/history.gp", plots);
+    script = fopen(path, "w");
+    if (!data || !script)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
+    write_data(data, chosen, count);
+    write_script(script, chosen, count);
+    snprintf(path, sizeof(path), "%s/history.gp", shared);
+    LB_TRY(append(script, path, err));
+    bool failed = fclose(data) != 0;
+    failed |= fclose(script) != 0;
+    data = script = NULL;
+    if (failed)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
+    LB_TRY(lb_gnuplot_run(plots, scripts, 1, TIME_LIMIT_S, err));
+    fprintf(stderr, "%s/history.svg and .png\n", plots);
+done:
+    if (data)
+        fclose(data);
+    if (script)
+        fclose(script);
+    return st;
+}

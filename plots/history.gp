@@ -1,0 +1,65 @@
+# Time of each case over the runs of a history; a vertical stroke is a change point.
+
+set encoding utf8
+columns = panels > 1 ? 2 : 1
+rows = (panels + columns - 1) / columns
+panel_width = 420
+panel_height = 110
+gap_across = 80
+gap_down = 62
+left = 70
+top = 76
+width = left + columns * (panel_width + gap_across) - gap_across + 20
+height = top + rows * (panel_height + gap_down) - 8
+across(x) = x / real(width)
+down(y) = 1 - y / real(height)
+ink = 0x333333
+hair = 0xdddddd
+line = 0x3366aa
+mark = 0xcc4422
+
+do for [format in 'svg png'] {
+    if (format eq 'svg') {
+        set terminal svg size width, height font 'sans-serif,11' background rgb 'white'
+    } else {
+        set terminal pngcairo size 2 * width, 2 * height font 'sans-serif,11' fontscale 2 linewidth 2
+    }
+    set output 'history.'.format
+    set multiplot
+    unset key
+    set border 3 lc rgb ink
+    set tics nomirror scale 0.4 tc rgb ink
+    set grid y lt 1 lc rgb hair
+    set xtics format '%.0f'
+    do for [panel = 1 : panels] {
+        set yrange [*:*]
+        stats data index panel - 1 using 2 nooutput
+        span = STATS_max - STATS_min
+        least = 0.05 * STATS_max
+        pad = (span > least ? 0.1 * span : (least - span) / 2)
+        low = STATS_min - pad
+        high = STATS_max + pad
+        set yrange [low : high]
+        ten = 10.0 ** floor(log10((high - low) / 4))
+        ratio = (high - low) / 4 / ten
+        set ytics ten * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1)
+        x0 = left + ((panel - 1) % columns) * (panel_width + gap_across)
+        y0 = top + ((panel - 1) / columns) * (panel_height + gap_down)
+        set lmargin at screen across(x0)
+        set rmargin at screen across(x0 + panel_width)
+        set tmargin at screen down(y0)
+        set bmargin at screen down(y0 + panel_height)
+        unset label
+        if (panel == 1) {
+            set label 'LSTM times, run by run' at screen across(20), screen down(22) tc rgb ink
+            set label 'Lower is better. Median in us over the number of the run; strokes are change points.' \
+                at screen across(20), screen down(40) tc rgb ink
+        }
+        set label title_of[panel] noenhanced at graph 0, graph 1 left offset 0, 0.6 tc rgb ink
+        plot data index panel - 1 using ($1 - 0.5):($3 > 0 ? low : NaN):(0):(high - low) \
+                 with vectors nohead lc rgb mark lw 1.6, \
+             data index panel - 1 using 1:2 with linespoints pt 7 ps 0.25 lc rgb line lw 1.2
+    }
+    unset multiplot
+    unset output
+}

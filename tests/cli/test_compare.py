@@ -1,0 +1,187 @@
+"""Comparing runs from outside: planted regressions, unchanged code, A/B in one process, history."""
+
+import json
+import os
+import random
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from program import ProgramTest, plugin, read_rows, run
+
+# Two cases that take about a tenth of a millisecond, one of which the plug-in can slow down.
+CASES = ["--case", "slow/T16_B1_H32", "--case", "slow/T8_B1_H64"]
+FAST = "slow/T16_B1_I32_H32/f32/infer"
+PLANTED = "slow/T8_B1_I64_H64/f32/infer"
+SWEEP = ["--sweep", "--plugin", plugin("slow_0"), *CASES, "--processes", "8", "--case-time", "0.02"]
+
+
+class Compare(ProgramTest):
+    def run_into(self, name, **environment):
+        done = run(*SWEEP, "--out", self.path(name), env={**os.environ, **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.path(name)
+
+    def test_processes_are_kept_apart(self):
+        rows = read_rows(self.run_into("base"))
+        for row in rows.values():
+            self.assertEqual(row["processes"], [1] * 8)
+            self.assertEqual(len(row["blocks"]), 8)
+            self.assertIsNotNone(row["spread_between"])
+
+    def test_planted_regression_is_named_and_exits_3(self):
+        base = self.run_into("base")
+        slow = self.run_into("slow", LB_SLOW_PERCENT="100", LB_SLOW_HIDDEN="64")
+        done = run("--compare", base, slow, "--margin", "25")
+        self.assertEqual(done.returncode, 3, done.stdout)
+        worst = [line for line in done.stdout.splitlines() if line.startswith("slower")]
+        self.assertEqual(len(worst), 1, done.stdout)
+        self.assertIn(PLANTED, worst[0])
+        self.assertIn("REGRESSION", done.stdout)
+
+        document = json.loads(run("--compare", base, slow, "--margin", "25", "--format", "json").stdout)
+        changes = {case["case"]: case for case in document["cases"]}
+        self.assertEqual(changes[PLANTED]["change"], "slower")
+        self.assertGreater(changes[PLANTED]["ratio_lo"], 1)
+        self.assertNotEqual(changes[FAST]["change"], "slower")
+
+        done = run("--compare", base, slow, "--margin", "25", "--format", "junit")
+        suite = ElementTree.fromstring(done.stdout).find("testsuite")
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("2", "1"))
+        failed = [case.get("name") for case in suite if case.find("failure") is not None]
+        self.assertEqual(failed, [PLANTED])
+        self.assertEqual(done.returncode, 3)
+
+        done = run("--compare", base, slow, "--margin", "25", "--format", "markdown")
+        self.assertTrue(done.stdout.startswith("### REGRESSION"), done.stdout)
+        # Seen from the other side it is faster, which stops nobody.
+        self.assertEqual(run("--compare", slow, base, "--margin", "25").returncode, 0)
+
+    def test_doubt_fails_under_strict_only(self):
+        for name in ("base", "new"):
+            done = run("--sweep", "--case", "cpu_ref/T3_B1_H4", "--case-time", "0.01", "--out",
+                       self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        pair = self.path("base"), self.path("new")
+        done = run("--compare", *pair)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("too few to tell", done.stdout)
+        self.assertEqual(run("--compare", *pair, "--strict").returncode, 4)
+
+    def edit(self, name, change):
+        """A copy of a made-up run with its lines changed."""
+        os.makedirs(self.path(name))
+        row = {"kind": "row", "case": FAST, "verdict": "ok", "samples_ns": [1, 2, 3, 4]}
+        lines = [{"kind": "header", "schema": 1, "environment": {}}, row,
+                 {"kind": "footer", "rows": 1, "interrupted": False}]
+        text = change(lines)
+        if text is None:
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+        with open(self.path(name + "/run.jsonl"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def test_bad_input_is_said(self):
+        good = self.edit("good", lambda lines: None)
+
+        def refused(name, change, words):
+            done = run("--compare", good, self.edit(name, change))
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(words, done.stderr)
+
+        refused("newer", lambda lines: lines[0].update(schema=2), "schema version 2")
+        refused("zero", lambda lines: lines[1].update(samples_ns=[1, 0]), "must be a number above 0")
+        refused("negative", lambda lines: lines[1].update(samples_ns=[-1]), "must be a number above 0")
+        refused("no_json", lambda lines: "hello\n", "not JSON")
+        refused("empty", lambda lines: "", "no whole line")
+        cut = self.edit("cut", lambda lines: "".join(json.dumps(line) + "\n" for line in lines[:2])
+                        + '{"kind":"row","case":"x')
+        self.assertIn("cut short in the middle of a line", run("--compare", good, cut).stdout)
+        other = self.edit("other", lambda lines: lines[1].update(case=PLANTED))
+        done = run("--compare", good, other)
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("nothing to compare", done.stdout)
+        self.assertIn("gone", done.stdout)
+        self.assertIn("new ", done.stdout)
+        machine = self.edit("machine", lambda lines: lines[0]["environment"].update(cpu="another"))
+        self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", run("--compare", good, machine).stdout)
+        for arguments in (["--margin", "0"], ["--margin", "x"], ["--format", "pdf"]):
+            done = run("--compare", good, good, *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(arguments[0], done.stderr)
+
+    def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
+        done = run("--ab", plugin("slow_0"), plugin("slow_20"), "--case", "T8_B1_H64", "--out",
+                   self.path("ab"), "--benchmark_repetitions=30")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("slower", done.stdout)
+        again = run("--compare", self.path("ab/a"), self.path("ab/b"))
+        self.assertEqual(again.returncode, 3)
+        for side in "ab":
+            rows = read_rows(self.path("ab/" + side))
+            self.assertEqual([len(row["blocks"]) for row in rows.values()], [30])
+
+    def test_two_implementations_are_compared_in_turn(self):
+        done = run("--ab", "cpu_ref", "cpu_blas", "--case", "T16_B4_H64", "--out", self.path("ab"),
+                   "--benchmark_repetitions=8")
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        self.assertIn("T16_B4_I64_H64/f32/infer", done.stdout)
+        done = run("--ab", "cpu_ref", "cpu_rif", "--case", "T16_B4_H64", "--out", self.path("no"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cpu_ref", done.stderr)
+
+
+class History(ProgramTest):
+    def make_runs(self, count, change_at, factor):
+        """Runs of two cases, the first of which changes for good; file order is not time's."""
+        noise = random.Random(7)
+        for i in range(count):
+            folder = self.path(f"runs/{(i * 37) % count}")
+            os.makedirs(folder)
+            header = {"kind": "header", "schema": 1, "started": f"2026-03-01T{i // 60:02}:{i % 60:02}:00Z",
+                      "environment": {"host": "made-up", "commit": f"{i:012x}"}}
+            lines = [header]
+            for case, step in ((PLANTED, factor), (FAST, 1)):
+                level = 1e5 * (1 + 0.01 * noise.gauss(0, 1)) * (step if i >= change_at else 1)
+                lines.append({"kind": "row", "case": case, "verdict": "ok",
+                              "samples_ns": [level * (1 + 0.001 * k) for k in range(9)]})
+            lines.append({"kind": "footer", "rows": 2, "interrupted": False})
+            with open(folder + "/run.jsonl", "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+        return self.path("runs")
+
+    def test_planted_change_is_found_with_case_and_commit(self):
+        runs = self.make_runs(60, 31, 1.05)
+        done = run("--history", runs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        changes = [line for line in done.stdout.splitlines() if line.startswith(("slower", "faster"))]
+        self.assertEqual(len(changes), 1, done.stdout)
+        self.assertIn(PLANTED, changes[0])
+        commits = [f"commit {i:012x}" for i in (30, 31, 32)]
+        self.assertTrue(any(commit in changes[0] for commit in commits), changes[0])
+        svg = ElementTree.parse(os.path.join(runs, "plots", "history.svg"))
+        words = " ".join(e.text or "" for e in svg.iter() if e.tag.endswith("text"))
+        self.assertIn("T8_B1_I64_H64", words.replace("\u00a0", " "))
+
+    def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
+        runs = self.make_runs(8, 99, 1)
+        path = os.path.join(runs, "0", "run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("made-up", "elsewhere"))
+        with open(os.path.join(runs, "broken.jsonl"), "w", encoding="utf-8") as file:
+            file.write("no run\n")
+        done = run("--history", runs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("7 runs", done.stdout)
+        self.assertIn("1 runs are of another environment than the latest (host)", done.stderr)
+        self.assertIn("broken.jsonl", done.stderr)
+
+    def test_few_runs_show_nothing(self):
+        done = run("--history", self.make_runs(5, 99, 1))
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("5 runs of one environment", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

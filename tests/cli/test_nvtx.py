@@ -1,0 +1,104 @@
+"""NVTX ranges: balanced, nested, named, with their payloads, and none within what is timed."""
+
+import glob
+import os
+import subprocess
+import unittest
+
+import nvtx_events
+from program import BUILD, ProgramTest, TINY, plugin, read_rows
+
+RECORDER = os.path.join(BUILD, "tests", "nvtx", "nvtx_recorder.so")
+
+
+class NvtxTest(ProgramTest):
+    """A test that runs a program under the recorder."""
+
+    def record(self, *arguments, program="bench-lstm", preload=False, exit_code=0):
+        """Runs a sweep; returns its rows in order and the events of each process that has any."""
+        run = self.path("run")
+        env = dict(os.environ, NVTX_INJECTION64_PATH=RECORDER,
+                   NVTX_RECORDER_OUT=self.path("events"))
+        if preload:
+            env["LD_PRELOAD"] = RECORDER
+        done = subprocess.run([os.path.join(BUILD, program), "--sweep", "--out", run, *arguments],
+                              env=env, timeout=200, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        processes = nvtx_events.read_events(self.path("events"))
+        ranges = [events for events in processes
+                  if any(event["event"] == "push" for event in events)]
+        return list(read_rows(run).values()), ranges
+
+
+class Ranges(NvtxTest):
+    def test_every_case_of_a_sweep_has_its_ranges(self):
+        rows, processes = self.record(*TINY, "-T", "4,9", "-L", "1,2", "-D", "1,2", "--dtype",
+                                      "f64,f32", "--pass", "infer,forward,backward,train",
+                                      "--impl", "cpu_ref,cpu_blas", "--case-time", "0.01")
+        self.assertEqual(len(rows), 3 * 2 * 2 * 2 * 4 * 2)
+        self.assertEqual(len(processes), 1, "all cases ran in one worker")
+        self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
+
+    def test_a_batch_of_samples_is_one_range(self):
+        rows, processes = self.record(*TINY, "--impl", "cpu_ref", "--benchmark_repetitions=3",
+                                      "--case-time", "0.02")
+        self.assertEqual(len(rows[0]["blocks"]), 3)
+        self.assertGreater(len(rows[0]["samples_ns"]), 18)
+        self.assertEqual(nvtx_events.complaints(processes[0], rows * 3), [])
+
+    def test_cases_that_do_not_run_close_their_ranges(self):
+        rows, processes = self.record(*TINY, "--impl", "cpu_blas", "--dtype", "f32,f16",
+                                      "--pass", "infer,train")
+        self.assertEqual({row["verdict"] for row in rows}, {"ok", "unsupported"})
+        self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
+
+    def test_failures_close_their_ranges(self):
+        for fault, verdict in (("fail", "error"), ("cheat", "wrong")):
+            with self.subTest(fault=fault):
+                name = "misbehave_" + fault
+                rows, processes = self.record(*TINY, "--impl", name, "--plugin", plugin(name),
+                                              exit_code=1)
+                self.assertEqual([row["verdict"] for row in rows], [verdict])
+                self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
+            for path in glob.glob(self.path("events.*")) + glob.glob(self.path("run/*.*")):
+                os.remove(path)
+
+
+class TimedRegions(NvtxTest):
+    """The recorder notes clock readings and calls among the NVTX events."""
+
+    ARGUMENTS = [*TINY, "--plugin", plugin("noted"), "--impl", "noted", "--pass", "infer,train",
+                 "--timing", "isolated,batched"]
+
+    def test_nothing_is_emitted_within_what_is_timed(self):
+        rows, processes = self.record(*self.ARGUMENTS, preload=True)
+        self.assertEqual(len(rows), 4)
+        self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
+        self.assertEqual(nvtx_events.emitted_inside(processes[0]), [])
+        regions = nvtx_events.timed_regions(processes[0])
+        timed = [region for phase, region in regions if phase == "timed"]
+        self.assertEqual(len(timed), sum(len(row["samples_ns"]) for row in rows))
+
+    def test_a_mark_within_is_found(self):
+        _, processes = self.record(*self.ARGUMENTS, program="tests/nvtx/bench-lstm-nvtx-inside",
+                                   preload=True)
+        self.assertIn("sample", [event["name"]
+                                 for event in nvtx_events.emitted_inside(processes[0])])
+
+
+class BrokenTwins(NvtxTest):
+    def complaints_of(self, fault):
+        rows, processes = self.record(*TINY, "-T", "4", "--impl", "cpu_ref",
+                                      program="tests/nvtx/bench-lstm-nvtx-" + fault)
+        return nvtx_events.complaints(processes[0], rows)
+
+    def test_a_range_left_open_is_found(self):
+        self.assertIn("left open: cpu_ref", self.complaints_of("open"))
+
+    def test_a_misnamed_range_is_found(self):
+        self.assertTrue(any("'verify', 'timed', 'timed'" in complaint
+                            for complaint in self.complaints_of("misnamed")))
+
+
+if __name__ == "__main__":
+    unittest.main()

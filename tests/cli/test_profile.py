@@ -1,0 +1,158 @@
+"""--profile: one case in one process, profilers told around the timed calls only; --kernels."""
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import unittest
+
+import nvtx_events
+from program import BUILD, PROGRAM, ProgramTest, TINY, plugin, run
+
+RECORDER = os.path.join(BUILD, "tests", "nvtx", "nvtx_recorder.so")
+CASE = "T4_B2_I4_H8/f32/train"
+ROW = {"seq_len": 4, "batch": 2, "input": 4, "hidden": 8, "layers": 1, "directions": 1,
+       "dtype": "f32", "pass": "train", "variant": "", "verdict": "ok"}
+
+
+class Profile(ProgramTest):
+    def test_all_is_in_one_process_and_in_its_range(self):
+        if not os.path.exists(RECORDER):
+            self.skipTest("built without NVTX")
+        env = dict(os.environ, NVTX_INJECTION64_PATH=RECORDER, LD_PRELOAD=RECORDER,
+                   NVTX_RECORDER_OUT=self.path("events"))
+        with subprocess.Popen([PROGRAM, "--profile", "noted/" + CASE, "--plugin", plugin("noted"),
+                               "--profile-calls", "7"], env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("7 calls", out)
+        self.assertEqual(os.listdir(self.scratch), [f"events.{process.pid}"])
+        events = nvtx_events.read_events(self.path("events"))[0]
+        self.assertEqual(nvtx_events.complaints(events, [dict(ROW, impl="noted")]), [])
+        self.assertEqual(nvtx_events.emitted_inside(events), [])
+        regions = nvtx_events.timed_regions(events)
+        self.assertEqual([phase for phase, _ in regions], ["warm-up"] * 3 + ["timed"] * 7)
+
+    def test_what_can_not_run_says_why(self):
+        done = run("--profile", "cpu_blas/T4_B2_H8/f16/infer")
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("unsupported: dtype f16", done.stdout)
+
+    def test_a_wrong_case_fails(self):
+        done = run("--profile", "misbehave_cheat/T4_B2_H8", "--plugin", plugin("misbehave_cheat"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("wrong", done.stdout)
+
+
+class Callgrind(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("valgrind"):
+            self.skipTest("there is no valgrind")
+
+    def collect(self, calls):
+        """Instructions collected, and the text of the profile."""
+        out = self.path(f"callgrind.{calls}")
+        done = subprocess.run(["valgrind", "--tool=callgrind", "--instr-atstart=no",
+                               "--callgrind-out-file=" + out, PROGRAM, "--profile",
+                               "cpu_ref/" + CASE, "--profile-calls", str(calls)],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if "callgrind" not in done.stdout:
+            self.skipTest("built without Callgrind's client requests")
+        with open(out, encoding="utf-8") as profile:
+            text = profile.read()
+        return int(re.search(r"^totals: (\d+)", text, re.MULTILINE).group(1)), text
+
+    def test_only_the_timed_calls_are_collected(self):
+        few, text = self.collect(2)
+        many, _ = self.collect(8)
+        self.assertIn("cpu_ref_forward", text)
+        self.assertIn("cpu_ref_backward", text)
+        for other in ("lb_reference_open", "lb_tensors_upload", "lb_registry_create"):
+            self.assertNotIn(other, text)
+        self.assertAlmostEqual(many / few, 4, delta=0.2)
+
+
+class Perf(ProgramTest):
+    """A stand-in for perf at the other end of its control pipes."""
+
+    def perf(self, answer, *arguments):
+        """Runs with the pipes; returns what perf was told, and the finished process."""
+        control, acknowledge = self.path("control"), self.path("acknowledge")
+        os.mkfifo(control)
+        os.mkfifo(acknowledge)
+        commands = os.open(control, os.O_RDONLY | os.O_NONBLOCK)
+        answers = os.open(acknowledge, os.O_RDWR)
+        os.set_blocking(commands, True)
+        told = []
+
+        def listen():
+            while len(told) < 2:
+                command = os.read(commands, 64)
+                if not command:
+                    continue  # nobody has opened the pipe yet
+                told.append(command.decode())
+                os.write(answers, answer)
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        done = run("--profile", "cpu_ref/" + CASE, "--perf-control",
+                   f"{control},{acknowledge}", *arguments)
+        listener.join(timeout=2)
+        return told, done
+
+    def test_perf_is_told_to_begin_and_to_end(self):
+        told, done = self.perf(b"ack\n\0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(told, ["enable\n", "disable\n"])
+        self.assertIn("told     perf", done.stdout)
+
+    def test_an_answer_that_is_none_is_a_failure(self):
+        _, done = self.perf(b"what?\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("perf did not answer 'enable'", done.stdout)
+
+    def test_a_pipe_without_perf_is_an_error_and_no_hang(self):
+        os.mkfifo(self.path("control"))
+        done = run("--profile", "cpu_ref/" + CASE, "--perf-control", self.path("control"),
+                   timeout=30)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no perf listens", done.stdout)
+
+
+class Kernels(ProgramTest):
+    def test_a_row_says_why_there_are_none(self):
+        rows, _ = self.sweep(*TINY, "--impl", "cpu_ref", "--kernels")
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "ok")
+            self.assertIsNone(row["kernels"])
+            self.assertIsNone(row["tensor_cores"])
+            self.assertIn("runs on the host", row["kernels_reason"])
+
+    def test_without_the_flag_nothing_is_said(self):
+        rows, _ = self.sweep(*TINY, "--impl", "cpu_ref")
+        self.assertEqual({row["kernels_reason"] for row in rows.values()}, {""})
+
+    def test_a_resumed_run_goes_on_tracing(self):
+        self.sweep(*TINY, "-T", "4,5", "--impl", "cpu_ref", "--kernels")
+        path = self.path("run/run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines[:2])
+        done = run("--resume", self.path("run"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read().count("runs on the host"), len(lines) - 2)
+
+    def test_explain_shows_what_is_known(self):
+        done = run("--explain", "cpu_ref/" + CASE, "--kernels")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("kernels  unknown: it runs on the host", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

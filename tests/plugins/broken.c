@@ -1,0 +1,287 @@
+/* LSTMs that are wrong on purpose: FAULT, a compile-time name, says how; with FAULT=none all is
+ * right. Tests hold that the comparison with the oracle finds each fault, and finds none in none.
+ *
+ * A plain LSTM of its own, loops over elements in double, one layer, one direction, full lengths,
+ * tanh: slow, and independent of the oracle, so that `none` is a second opinion. */
+#include <math.h>
+#include <string.h>
+
+#include "impl.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+enum fault {
+    none,
+    swapped_gates,        /* reads the weights as i g f o */
+    stale_h,              /* the recurrence sees h two steps back */
+    unwritten_tail,       /* y's last column stays unwritten in the last row at the last step */
+    wrong_after_step_100, /* the bias is lost from step 100 on */
+    wrong_middle_row,     /* in batches above 16 one row misses the last term of its products */
+    zero_gate_gradient,   /* weight gradients of the forget gate are zero */
+    dropped_row_in_dw     /* weight gradients miss the last row of the batch */
+};
+
+static const enum fault fault = FAULT;
+
+const struct lb_impl *lb_plugin(uint32_t abi);
+
+/* Doubles in the harness's buffers. */
+struct broken {
+    struct lb_problem problem;
+    size_t T, B, I, H;
+    double *w_ih, *w_hh, *bias; /* [4H, I], [4H, H], [4H] */
+    double *dw_ih, *dw_hh, *db;
+    double *x;            /* [T, B, I] */
+    double *h, *c;        /* [T + 1, B, H]: entry 0 is the initial state */
+    double *gates;        /* [T, B, 4H] */
+    double *dy, *dh, *dc; /* [T, B, H], [B, H], [B, H] */
+    double *dx;           /* [T, B, I] */
+};
+
+static size_t weight_count(const struct broken *s)
+{
+    return 4 * s->H * (s->I + s->H + 1);
+}
+
+static enum lb_status broken_supports(const struct lb_problem *p, const struct lb_place *place,
+                                      struct lb_error *why)
+{
+    (void)place;
+    if (p->layers > 1 || p->directions > 1 || p->ragged || p->act != LB_ACT_TANH ||
+        p->math != LB_IEEE)
+        return lb_fail(why, LB_UNSUPPORTED, "the test plug-in has one layer and one direction");
+    return LB_OK;
+}
+
+static enum lb_status broken_create(void *self, const struct lb_problem *problem,
+                                    const struct lb_place *place, struct lb_error *err)
+{
+    struct broken *s = self;
+    (void)place, (void)err;
+    *s = (struct broken){.problem = *problem,
+                         .T = (size_t)problem->seq_len,
+                         .B = (size_t)problem->batch,
+                         .I = (size_t)problem->input,
+                         .H = (size_t)problem->hidden};
+    return LB_OK;
+}
+
+static enum lb_status broken_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct broken *s = self;
+    size_t rows = s->T * s->B;
+    (void)err;
+    sizes->weights = weight_count(s) * sizeof(double);
+    sizes->gradients = weight_count(s) * sizeof(double);
+    sizes->reserve = (2 * (rows + s->B) * s->H + rows * 4 * s->H) * sizeof(double);
+    sizes->workspace = (2 * rows * s->I + (rows + 2 * s->B) * s->H) * sizeof(double);
+    return LB_OK;
+}
+
+static void lay_out(struct broken *s, const struct lb_buffers *buffers)
+{
+    size_t rows = s->T * s->B;
+    s->w_ih = buffers->weights;
+    s->w_hh = s->w_ih + 4 * s->H * s->I;
+    s->bias = s->w_hh + 4 * s->H * s->H;
+    s->dw_ih = buffers->gradients;
+    s->dw_hh = s->dw_ih + 4 * s->H * s->I;
+    s->db = s->dw_hh + 4 * s->H * s->H;
+    s->h = buffers->reserve;
+    s->c = s->h + (rows + s->B) * s->H;
+    s->gates = s->c + (rows + s->B) * s->H;
+    s->x = buffers->workspace;
+    s->dx = s->x + rows * s->I;
+    s->dy = s->dx + rows * s->I;
+    s->dh = s->dy + rows * s->H;
+    s->dc = s->dh + s->B * s->H;
+}
+
+static enum lb_status broken_prepare(void *self, const struct lb_buffers *buffers,
+                                     const struct lb_weights *weights, struct lb_error *err)
+{
+    struct broken *s = self;
+    enum lb_dtype dtype = s->problem.dtype;
+    (void)err;
+    lay_out(s, buffers);
+    lb_load(dtype, weights->w_ih[0], s->w_ih, 4 * s->H * s->I);
+    lb_load(dtype, weights->w_hh[0], s->w_hh, 4 * s->H * s->H);
+    lb_load(dtype, weights->b_hh[0], s->bias, 4 * s->H);
+    for (size_t j = 0; j < 4 * s->H; j++) {
+        double b_ih;
+        lb_load(dtype, (const char *)weights->b_ih[0] + j * lb_dtype_size(dtype), &b_ih, 1);
+        s->bias[j] += b_ih;
+    }
+    return LB_OK;
+}
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* Where gate (i, f, g or o) has its rows in the weights. */
+static size_t block_of(size_t gate)
+{
+    if (fault == swapped_gates && (gate == 1 || gate == 2))
+        gate = 3 - gate;
+    return gate;
+}
+
+/* The pre-activation of one gate of one unit: before is the h that the recurrence sees. */
+static double pre_activation(const struct broken *s, size_t t, size_t b, size_t gate, size_t j,
+                             const double *before)
+{
+    size_t row = block_of(gate) * s->H + j, terms = s->H;
+    if (fault == wrong_middle_row && s->B > 16 && b == s->B / 2)
+        terms--;
+    double bias = fault == wrong_after_step_100 && t >= 100 ? 0 : s->bias[row];
+    return bias + dot(s->w_ih + row * s->I, s->x + (t * s->B + b) * s->I, s->I) +
+           dot(s->w_hh + row * s->H, before, terms);
+}
+
+static void cell(const struct broken *s, size_t t, size_t b)
+{
+    size_t earlier = fault == stale_h && t > 0 ? t - 1 : t; /* entry t is h_{t-1} */
+    const double *before = s->h + (earlier * s->B + b) * s->H;
+    for (size_t j = 0; j < s->H; j++) {
+        double *gates = s->gates + (t * s->B + b) * 4 * s->H + j;
+        size_t now = ((t + 1) * s->B + b) * s->H + j, last = (t * s->B + b) * s->H + j;
+        for (size_t gate = 0; gate < 4; gate++) {
+            double a = pre_activation(s, t, b, gate, j, before);
+            gates[gate * s->H] = gate == 2 ? tanh(a) : 1 / (1 + exp(-a));
+        }
+        s->c[now] = gates[s->H] * s->c[last] + gates[0] * gates[2 * s->H];
+        s->h[now] = gates[3 * s->H] * tanh(s->c[now]);
+    }
+}
+
+static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
+                                     struct lb_error *err)
+{
+    struct broken *s = self;
+    enum lb_dtype dtype = s->problem.dtype;
+    size_t state = s->B * s->H, count = s->T * state;
+    (void)err;
+    lb_load(dtype, io->x, s->x, s->T * s->B * s->I);
+    lb_load(dtype, io->h0, s->h, state);
+    lb_load(dtype, io->c0, s->c, state);
+    for (size_t t = 0; t < s->T; t++)
+        for (size_t b = 0; b < s->B; b++)
+            cell(s, t, b);
+    lb_store(dtype, io->y, s->h + state, fault == unwritten_tail ? count - 1 : count);
+    lb_store(dtype, io->hn, s->h + count, state);
+    lb_store(dtype, io->cn, s->c + count, state);
+    return LB_OK;
+}
+
+/* Gates of one row of one step -> gradients of the pre-activations; dc -> that of the step before.
+ */
+static void cell_backward(const struct broken *s, size_t t, size_t b)
+{
+    for (size_t j = 0; j < s->H; j++) {
+        double *gates = s->gates + (t * s->B + b) * 4 * s->H + j;
+        double i = gates[0], f = gates[s->H], g = gates[2 * s->H], o = gates[3 * s->H];
+        double c_before = s->c[(t * s->B + b) * s->H + j];
+        double tanh_c = tanh(s->c[((t + 1) * s->B + b) * s->H + j]);
+        double dh = s->dh[b * s->H + j] + s->dy[(t * s->B + b) * s->H + j];
+        double *dc = s->dc + b * s->H + j;
+        *dc += dh * o * (1 - tanh_c * tanh_c);
+        gates[0] = *dc * g * i * (1 - i);
+        gates[s->H] = *dc * c_before * f * (1 - f);
+        gates[2 * s->H] = *dc * i * (1 - g * g);
+        gates[3 * s->H] = dh * tanh_c * o * (1 - o);
+        *dc *= f;
+    }
+}
+
+/* What flows from one row of one step into its input, the step before, and the weights. */
+static void spread(const struct broken *s, size_t t, size_t b)
+{
+    const double *x = s->x + (t * s->B + b) * s->I, *h = s->h + (t * s->B + b) * s->H;
+    double *dx = s->dx + (t * s->B + b) * s->I, *dh = s->dh + b * s->H;
+    bool counts = !(fault == dropped_row_in_dw && b == s->B - 1);
+    memset(dx, 0, s->I * sizeof(double));
+    memset(dh, 0, s->H * sizeof(double));
+    for (size_t k = 0; k < 4 * s->H; k++) {
+        size_t row = block_of(k / s->H) * s->H + k % s->H;
+        double da = s->gates[(t * s->B + b) * 4 * s->H + k];
+        double dw = counts && !(fault == zero_gate_gradient && k / s->H == 1) ? da : 0;
+        for (size_t j = 0; j < s->I; j++) {
+            dx[j] += da * s->w_ih[row * s->I + j];
+            s->dw_ih[row * s->I + j] += dw * x[j];
+        }
+        for (size_t j = 0; j < s->H; j++) {
+            dh[j] += da * s->w_hh[row * s->H + j];
+            s->dw_hh[row * s->H + j] += dw * h[j];
+        }
+        s->db[row] += dw;
+    }
+}
+
+static enum lb_status broken_backward(void *self, const struct lb_backward_io *io,
+                                      struct lb_error *err)
+{
+    struct broken *s = self;
+    enum lb_dtype dtype = s->problem.dtype;
+    size_t state = s->B * s->H;
+    (void)err;
+    lb_load(dtype, io->x, s->x, s->T * s->B * s->I);
+    lb_load(dtype, io->dy, s->dy, s->T * state);
+    lb_load(dtype, io->dhn, s->dh, state);
+    lb_load(dtype, io->dcn, s->dc, state);
+    memset(s->dw_ih, 0, weight_count(s) * sizeof(double));
+    for (size_t t = s->T; t-- > 0;)
+        for (size_t b = 0; b < s->B; b++) {
+            cell_backward(s, t, b);
+            spread(s, t, b);
+        }
+    lb_store(dtype, io->dx, s->dx, s->T * s->B * s->I);
+    lb_store(dtype, io->dh0, s->dh, state);
+    lb_store(dtype, io->dc0, s->dc, state);
+    return LB_OK;
+}
+
+static enum lb_status broken_gradients(void *self, const struct lb_gradients *gradients,
+                                       struct lb_error *err)
+{
+    struct broken *s = self;
+    enum lb_dtype dtype = s->problem.dtype;
+    (void)err;
+    lb_store(dtype, gradients->dw_ih[0], s->dw_ih, 4 * s->H * s->I);
+    lb_store(dtype, gradients->dw_hh[0], s->dw_hh, 4 * s->H * s->H);
+    lb_store(dtype, gradients->db_ih[0], s->db, 4 * s->H);
+    lb_store(dtype, gradients->db_hh[0], s->db, 4 * s->H);
+    return LB_OK;
+}
+
+static void broken_destroy(void *self)
+{
+    (void)self;
+}
+
+static const struct lb_impl impl = {
+    .abi = LB_IMPL_ABI,
+    .name = "broken_" TEXT(FAULT),
+    .summary = "test plug-in: a plain LSTM that is wrong in one way",
+    .memory = LB_HOST,
+    .traits = LB_DETERMINISTIC,
+    .state_size = sizeof(struct broken),
+    .supports = broken_supports,
+    .create = broken_create,
+    .sizes = broken_sizes,
+    .prepare = broken_prepare,
+    .forward = broken_forward,
+    .backward = broken_backward,
+    .gradients = broken_gradients,
+    .destroy = broken_destroy,
+};
+
+const struct lb_impl *lb_plugin(uint32_t abi)
+{
+    return abi == LB_IMPL_ABI ? &impl : NULL;
+}

@@ -1,0 +1,32 @@
+/* A plug-in with a planted slowdown: cpu_ref, slower by FAULT percent, or by what the environment
+ * variable LB_SLOW_PERCENT says; with LB_SLOW_HIDDEN, only problems of that hidden size. All builds
+ * have the name "slow": they are builds of one implementation. */
+#include <stdlib.h>
+
+#include "impl.h"
+
+extern const struct lb_impl lb_planted_impl;
+extern double lb_planted_percent;
+const struct lb_impl *lb_plugin(uint32_t abi);
+
+static struct lb_impl impl;
+
+static enum lb_status slow_create(void *self, const struct lb_problem *problem,
+                                  const struct lb_place *place, struct lb_error *err)
+{
+    const char *percent = getenv("LB_SLOW_PERCENT"), *hidden = getenv("LB_SLOW_HIDDEN");
+    bool meant = !hidden || strtol(hidden, NULL, 10) == problem->hidden;
+    lb_planted_percent = !meant ? 0 : percent ? strtod(percent, NULL) : FAULT;
+    return lb_planted_impl.create(self, problem, place, err);
+}
+
+const struct lb_impl *lb_plugin(uint32_t abi)
+{
+    (void)abi;
+    impl = lb_planted_impl;
+    impl.name = "slow";
+    impl.summary = "cpu_ref with a planted slowdown";
+    impl.variants = NULL;
+    impl.create = slow_create;
+    return &impl;
+}

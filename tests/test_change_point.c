@@ -1,0 +1,167 @@
+/* Tests of change points in a series. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "change_point.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static double uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
+}
+
+static double normal(uint64_t *state)
+{
+    double radius = sqrt(-2 * log(uniform(state)));
+    return radius * cos(2 * acos(-1.0) * uniform(state));
+}
+
+/* The definition, term by term. */
+static double energy(const double *values, size_t n, size_t split)
+{
+    double across = 0, first = 0, second = 0, a = (double)split, b = (double)(n - split);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            double distance = fabs(values[i] - values[j]);
+            if (j < split)
+                first += distance;
+            else if (i >= split)
+                second += distance;
+            else
+                across += distance;
+        }
+    return a * b / (a + b) *
+           (2 * across / (a * b) - first / (a * (a - 1) / 2) - second / (b * (b - 1) / 2));
+}
+
+static void split_is_the_best_of_the_definition(void **state)
+{
+    (void)state;
+    uint64_t random = 9;
+    for (size_t n = 6; n < 40; n++) {
+        double values[40], best = -INFINITY;
+        size_t found, where = 0;
+        for (size_t i = 0; i < n; i++)
+            values[i] = normal(&random) + (i > n / 3 ? 0.5 : 0);
+        for (size_t split = 3; split + 3 <= n; split++)
+            if (energy(values, n, split) > best) {
+                best = energy(values, n, split);
+                where = split;
+            }
+        assert_true(fabs(lb_energy_split(values, n, &found) - best) < 1e-9);
+        assert_int_equal(found, where);
+    }
+}
+
+/* Yearly flow of the Nile at Aswan, 1871 to 1970: the dam of 1898 is the change that the literature
+ * finds (Cobb, Biometrika 65 (1978) 243-251, data there in table 1). */
+static void nile_changes_in_1898(void **state)
+{
+    (void)state;
+    static const double flow[100] = {
+        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
+        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
+        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
+        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
+        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
+        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
+        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
+    struct lb_change_options options = lb_change_defaults();
+    size_t points[100], count;
+    assert_int_equal(lb_change_points(flow, 100, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(1871 + points[0], 1899); /* the first year after it */
+}
+
+/* 60 runs with 1 % of noise and a step of 5 % at each place in turn. */
+static void planted_change_is_found_within_one_run(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 60;
+    options.least_shift = log(1.02);
+    for (size_t place = 5; place <= 55; place++) {
+        double values[60];
+        size_t points[60], count;
+        for (size_t i = 0; i < 60; i++)
+            values[i] = log(1e6) + 0.01 * normal(&random) + (i >= place ? log(1.05) : 0);
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        assert_int_equal(count, 1);
+        assert_true(points[0] + 1 >= place && points[0] <= place + 1);
+    }
+}
+
+static void several_changes_are_all_found_in_order(void **state)
+{
+    (void)state;
+    static const size_t expected[] = {12, 25, 45};
+    static const double levels[] = {0, 0.10, 0.04, 0.12};
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 3;
+    double values[60];
+    size_t points[60], count;
+    for (size_t i = 0, level = 0; i < 60; i++) {
+        level += level < 3 && i == expected[level];
+        values[i] = levels[level] + 0.005 * normal(&random);
+    }
+    assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(points[i] + 1 >= expected[i] && points[i] <= expected[i] + 1);
+}
+
+static void nothing_is_found_where_nothing_changes(void **state)
+{
+    (void)state;
+    enum { SERIES = 200 };
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 1;
+    size_t wrong = 0, points[60], count;
+    double values[60];
+    for (int series = 0; series < SERIES; series++) {
+        for (size_t i = 0; i < 60; i++)
+            values[i] = 0.01 * exp(normal(&random)); /* skewed */
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        wrong += count > 0;
+    }
+    assert_true(wrong <= 7); /* 1 % of 200 is 2; more than 7 has probability 0.1 % */
+}
+
+static void small_and_short_ones_are_no_change(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    double values[30];
+    size_t points[30], count = 9;
+    for (size_t i = 0; i < 30; i++)
+        values[i] = (i >= 15 ? 0.01 : 0) + 1e-4 * (double)(i % 3);
+    assert_int_equal(lb_change_points(values, 30, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 1);
+    options.least_shift = 0.02;
+    assert_int_equal(lb_change_points(values, 30, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 0);
+    for (size_t n = 0; n < 6; n++) {
+        assert_int_equal(lb_change_points(values, n, &options, points, &count, NULL), LB_OK);
+        assert_int_equal(count, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(split_is_the_best_of_the_definition),
+        cmocka_unit_test(nile_changes_in_1898),
+        cmocka_unit_test(planted_change_is_found_within_one_run),
+        cmocka_unit_test(several_changes_are_all_found_in_order),
+        cmocka_unit_test(nothing_is_found_where_nothing_changes),
+        cmocka_unit_test(small_and_short_ones_are_no_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* Tests of comparing two runs, and of the reports on it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "compare.h"
+#include "report.h"
+#include "synthetic.h"
+
+static struct lb_run empty_run(void)
+{
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array(), .finished = true};
+    return run;
+}
+
+/* A case of n processes whose medians scatter by half a percent about the level. */
+static void add_case(struct lb_run *run, const char *text, double level, size_t processes,
+                     uint64_t seed)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
+    for (size_t p = 0; p < processes; p++) {
+        double samples[10];
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        double shift = 1 + 0.01 * ((double)(seed >> 11) * 0x1p-53 - 0.5);
+        for (int i = 0; i < 10; i++)
+            samples[i] = level * shift * (1 + 1e-4 * i);
+        if (p > 0)
+            assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, samples, 10, NULL), LB_OK);
+    }
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    synthetic_add(run, row);
+}
+
+static const struct lb_pair *find(const struct lb_run_comparison *comparison, const char *id)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (strcmp(comparison->pairs[i].id, id) == 0)
+            return &comparison->pairs[i];
+    fail_msg("%s is not there", id);
+    return NULL;
+}
+
+static struct lb_run_comparison compare(const struct lb_run *base, const struct lb_run *now)
+{
+    const struct lb_compare_options options = lb_compare_defaults();
+    struct lb_run_comparison comparison;
+    struct lb_error err = {""};
+    if (lb_compare_runs(base, now, &options, &comparison, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return comparison;
+}
+
+#define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
+
+/* Every kind of change there is, worst first. */
+static void every_change_has_its_name(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    add_case(&base, CASE(1), 1000, 10, 1), add_case(&now, CASE(1), 1050, 10, 2);
+    add_case(&base, CASE(2), 1000, 10, 3), add_case(&now, CASE(2), 950, 10, 4);
+    add_case(&base, CASE(3), 1000, 10, 5), add_case(&now, CASE(3), 1001, 10, 6);
+    add_case(&base, CASE(4), 1000, 10, 7), add_case(&now, CASE(4), 1020, 10, 8);
+    add_case(&base, CASE(5), 1000, 10, 9);
+    synthetic_add(&now, synthetic_row(CASE(5), LB_VERDICT_CRASH, 0, 0, 0));
+    add_case(&base, CASE(6), 1000, 10, 10);
+    add_case(&now, CASE(7), 1000, 10, 11);
+    synthetic_add(&base, synthetic_row(CASE(8), LB_VERDICT_WRONG, 0, 0, 0));
+    add_case(&now, CASE(8), 1000, 10, 12);
+    synthetic_add(&base, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
+    synthetic_add(&base, synthetic_row(CASE(10), LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(10), LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(11), LB_VERDICT_TIMEOUT, 0, 0, 0));
+
+    static const enum lb_change expected[] = {
+        LB_CHANGE_SLOWER,        LB_CHANGE_FASTER,  LB_CHANGE_SAME,  LB_CHANGE_INCONCLUSIVE,
+        LB_CHANGE_BROKEN,        LB_CHANGE_GONE,    LB_CHANGE_NEW,   LB_CHANGE_MENDED,
+        LB_CHANGE_STILL_FAILING, LB_CHANGE_NOT_RUN, LB_CHANGE_BROKEN};
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 11);
+    for (int i = 0; i < 11; i++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i + 1);
+        assert_int_equal(find(&comparison, id)->change, expected[i]);
+    }
+    for (size_t i = 1; i < comparison.count; i++)
+        assert_true(comparison.pairs[i - 1].change <= comparison.pairs[i].change);
+    const struct lb_pair *slower = find(&comparison, CASE(1));
+    assert_true(fabs(slower->shift.estimate - log(1.05)) < 0.005);
+    assert_true(slower->shift.lo95 < log(1.05) && log(1.05) < slower->shift.hi95);
+    assert_string_equal(comparison.notes, "");
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* The broken twin of processes as units: samples of one process, pooled, would tell runs apart that
+ * differ by what a process drew. One block against one says nothing, however many samples. */
+static void one_block_each_is_too_few_to_tell(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 1, 200));
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 1, 200));
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
+    assert_false(comparison.pairs[0].compared);
+    assert_non_null(strstr(comparison.pairs[0].note, "too few to tell"));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+static void what_a_reader_must_know_is_said(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    add_case(&base, CASE(1), 1000, 5, 1);
+    add_case(&base, CASE(2), 1000, 5, 1);
+    add_case(&base, CASE(3), 1000, 5, 1);
+    add_case(&base, CASE(4), 1000, 5, 1);
+    add_case(&base, CASE(5), 1000, 5, 1);
+    add_case(&base, CASE(6), 1000, 5, 1);
+    add_case(&base, CASE(7), 1000, 5, 1);
+    struct lb_run_comparison comparison = compare(&base, &base);
+    assert_non_null(strstr(comparison.notes, "--processes 6"));
+    lb_run_comparison_free(&comparison);
+
+    json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
+    now.finished = false;
+    now.torn = true;
+    comparison = compare(&base, &now);
+    assert_int_equal(comparison.common, 0);
+    assert_non_null(strstr(comparison.notes, "DIFFERENT ENVIRONMENTS (cpu)"));
+    assert_non_null(strstr(comparison.notes, "The new run was cut short in the middle of a line"));
+    assert_non_null(strstr(comparison.notes, "nothing to compare"));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Drift that both sides of a pair share cancels where runs were interleaved, and only there. */
+static void interleaved_runs_are_compared_pair_by_pair(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    struct lb_row rows[2] = {synthetic_row("cpu_ref/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0),
+                             synthetic_row("cpu_blas/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0)};
+    for (int block = 0; block < 20; block++) {
+        double drift = 1000 * (1 + 0.2 * ((block * 7) % 20) / 20.0), noise = 1 + 1e-3 * (block % 3);
+        const double a[] = {drift}, b[] = {drift * 1.03 * noise};
+        assert_int_equal(lb_row_add_block(&rows[0], a, 1, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&rows[1], b, 1, NULL), LB_OK);
+    }
+    lb_row_summarize(&rows[0], NULL);
+    lb_row_summarize(&rows[1], NULL);
+    synthetic_add(&base, rows[0]);
+    synthetic_add(&now, rows[1]);
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 2); /* two implementations: two cases */
+    lb_run_comparison_free(&comparison);
+
+    json_object_set_new(base.header, "interleaved", json_string("x"));
+    json_object_set_new(now.header, "interleaved", json_string("x"));
+    comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 1);
+    assert_string_equal(comparison.pairs[0].id, "T1_B1_I64_H64/f32/infer");
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_SLOWER);
+    assert_true(comparison.pairs[0].shift.hi95 - comparison.pairs[0].shift.lo95 < 0.003);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Runs of many cases; every 50th is slower by a tenth. */
+static void make_large(size_t count, struct lb_run *base, struct lb_run *now)
+{
+    *base = empty_run();
+    *now = empty_run();
+    for (size_t i = 0; i < count; i++) {
+        char text[LB_CASE_ID_SIZE];
+        snprintf(text, sizeof(text), "cpu_ref/T%zu_B8_H%zu/f32/infer", i + 1, i % 97 + 1);
+        add_case(base, text, 1e6, 10, 2 * i + 1);
+        add_case(now, text, i % 50 == 0 ? 1.1e6 : 1e6, 10, 2 * i + 2);
+    }
+}
+
+static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
+{
+    (void)state;
+    struct lb_run base, now;
+    struct lb_error err;
+    const struct lb_report_names names = {"base", "new"};
+    char *text = NULL;
+    size_t size = 0;
+    make_large(2000, &base, &now);
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(lb_report_markdown(&comparison, &names, out, &err), LB_OK);
+    fclose(out);
+    assert_true(size < LB_MARKDOWN_LIMIT);
+    assert_memory_equal(text, "### REGRESSION: 2000 cases: 40 slower", 37);
+    size_t slower = 0;
+    for (const char *at = text; (at = strstr(at, "| slower |")) != NULL; at++)
+        slower++;
+    assert_int_equal(slower, 40);
+    assert_non_null(strstr(text, "are left out here"));
+    assert_non_null(strstr(text, "</details>"));
+    free(text);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Through the files, as --compare does it: 10,000 rows of 100 samples each. */
+static void ten_thousand_rows_compare_in_five_seconds(void **state)
+{
+    (void)state;
+    struct lb_run runs[2], read[2];
+    char folders[2][64];
+    make_large(10000, &runs[0], &runs[1]);
+    for (int s = 0; s < 2; s++) {
+        struct lb_run_file file = {0};
+        json_t *details = json_pack("{s:{}, s:[s], s:i}", "environment", "command", "x", "seed", 1);
+        snprintf(folders[s], sizeof(folders[s]), "/tmp/lb_compare_XXXXXX");
+        assert_non_null(mkdtemp(folders[s]));
+        assert_int_equal(lb_run_create(folders[s], details, &file, NULL), LB_OK);
+        for (size_t i = 0; i < runs[s].count; i++)
+            assert_int_equal(lb_run_append(&file, &runs[s].rows[i], NULL), LB_OK);
+        assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
+        lb_run_close(&file);
+        lb_run_free(&runs[s]);
+        json_decref(details);
+    }
+    clock_t start = clock(); /* the processor's time: other tests may run beside this one */
+    for (int s = 0; s < 2; s++)
+        assert_int_equal(lb_run_read(folders[s], &read[s], NULL), LB_OK);
+    struct lb_run_comparison comparison = compare(&read[0], &read[1]);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    print_message("10,000 rows of 100 samples: %.2f s\n", seconds);
+    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 200);
+    assert_true(seconds < 5);
+    lb_run_comparison_free(&comparison);
+    for (int s = 0; s < 2; s++) {
+        char path[256];
+        snprintf(path, sizeof(path), "%s/%s", folders[s], LB_RUN_FILE_NAME);
+        remove(path);
+        remove(folders[s]);
+        lb_run_free(&read[s]);
+    }
+}
+
+static void margin_and_level_have_ranges(void **state)
+{
+    (void)state;
+    struct lb_run run = empty_run();
+    struct lb_run_comparison comparison;
+    static const struct lb_compare_options bad[] = {{0, 0.05}, {-1, 0.05},  {NAN, 0.05},
+                                                    {0.02, 0}, {0.02, 0.5}, {0.02, NAN}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(lb_compare_runs(&run, &run, &bad[i], &comparison, NULL), LB_INVALID);
+    lb_run_free(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_change_has_its_name),
+        cmocka_unit_test(one_block_each_is_too_few_to_tell),
+        cmocka_unit_test(what_a_reader_must_know_is_said),
+        cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
+        cmocka_unit_test(markdown_stays_under_its_limit_and_keeps_the_worst),
+        cmocka_unit_test(ten_thousand_rows_compare_in_five_seconds),
+        cmocka_unit_test(margin_and_level_have_ranges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
