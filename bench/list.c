@@ -7,6 +7,7 @@
 
 #include "case_probe.h"
 #include "device.h"
+#include "floor.h"
 #include "kernel_table.h"
 #include "libraries.h"
 #include "memory.h"
@@ -206,6 +207,24 @@ static void explain_problem(const struct lb_case *c)
            lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
 }
 
+/* By the model of floor.h, where the device is known to it. */
+static void explain_floor(const struct lb_problem *p)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_machine machine;
+    struct lb_floor f;
+    if (!device || lb_machine_of(device, &machine, NULL) != LB_OK)
+        return;
+    lb_floor_of(&machine, device, p, &f);
+    printf(
+        "  floor      %.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic "
+        "%.3g us\n",
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
+        f.input_ns / 1e3, f.memory_ns / 1e3);
+    printf("             a step: exchange %.3g us, weights %.3g, product %.3g, cell %.3g\n",
+           f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+}
+
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
@@ -220,6 +239,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
+    explain_floor(&c.problem);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_entry *entry = &registry->entries[i];
         if (c.impl[0] && strcmp(c.impl, entry->name) != 0)
