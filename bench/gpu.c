@@ -9,8 +9,11 @@
 #include "device_record.h"
 #include "libraries.h"
 
-bool lb_gpu_wanted(const struct lb_registry *registry, const char *name)
+bool lb_gpu_wanted(const struct lb_session *session, const char *name)
 {
+    const struct lb_registry *registry = session->registry;
+    if (session->options->device_model)
+        return true;
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_entry *entry = &registry->entries[i];
         if (entry->impl && entry->memory == LB_DEVICE && (!name || strcmp(entry->name, name) == 0))

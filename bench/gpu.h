@@ -6,8 +6,9 @@
 #include "plan.h"
 #include "sweep.h"
 
-/* Whether built-in implementations that need a device are among those of that name (NULL: any). */
-bool lb_gpu_wanted(const struct lb_registry *registry, const char *name);
+/* Whether a device is to be found: a model was named, or a built-in implementation of that name
+ * (NULL: any) needs one. */
+bool lb_gpu_wanted(const struct lb_session *session, const char *name);
 
 /* Finds out which device there is, for everything that follows: the model that was named, else what
  * a worker sees. session->gpu then describes a real one. That there is none is no failure.

@@ -56,7 +56,7 @@ static enum lb_status run_explain(struct lb_session *session, struct lb_error *e
     struct lb_case c;
     enum lb_status st = LB_OK;
     bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
-    if (read && lb_gpu_wanted(session->registry, c.impl[0] ? c.impl : NULL))
+    if (read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL))
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(lb_explain_print(session, err));
 done:
@@ -67,7 +67,7 @@ done:
 static enum lb_status run_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    if (lb_gpu_wanted(session->registry, NULL))
+    if (lb_gpu_wanted(session, NULL))
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(lb_sweep_resume(session, exit_code, err));
 done:
@@ -81,7 +81,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     enum lb_status st = LB_OK;
     LB_TRY(build_plan(session, &plan, err));
     for (size_t i = 0; i < plan.count; i++) {
-        if (lb_gpu_wanted(session->registry, plan.cases[i].impl)) {
+        if (lb_gpu_wanted(session, plan.cases[i].impl)) {
             LB_TRY(lb_gpu_find(session, err));
             break;
         }
