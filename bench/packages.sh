@@ -3,7 +3,8 @@
 
 build_packages="gcc g++ cmake ninja-build pkg-config git
   libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
-test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind"
+test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
+  libbenchmark-tools python3-scipy"
 # Tests that need these are skipped, and say so, where they can't be had.
 optional_test_packages="chromium"
 

@@ -44,7 +44,7 @@ struct lb_job {
     struct lb_sampler_options sampler;
     const char *process; /* name of a worker for jobs of several implementations, which loads their
                             plug-ins itself; NULL: the implementation's usual worker */
-    bool kernels; /* trace the kernels of one more call */
+    bool kernels;        /* trace the kernels of one more call */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only

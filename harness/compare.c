@@ -9,8 +9,8 @@
 #include "environment.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
-    "broken", "slower", "inconclusive", "faster",        "same",
-    "gone",   "mended", "new",          "still failing", "not run"};
+    "broken", "slower", "gone", "inconclusive",  "faster",
+    "mended", "new",    "same", "still failing", "not run"};
 
 const char *lb_change_name(enum lb_change change)
 {
