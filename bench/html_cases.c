@@ -218,7 +218,7 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
     write_fact(out, "largest relative error", row->err_max_rel, "plain");
     write_fact(out, "norm of the error", row->err_norm, "plain");
     if (row->samples > 0) {
-        fprintf(out, "<dt>samples<dd>%zu in %zu blocks, of %g calls each; ended by %s",
+        fprintf(out, "<dt>samples<dd>%zu, in blocks: %zu, calls a sample: %g, ended by %s",
                 row->samples, row->block_count,
                 isfinite(row->calls_per_sample) ? row->calls_per_sample : 1,
                 lb_stop_reason_name(row->stop_reason));
