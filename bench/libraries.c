@@ -5,10 +5,26 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#ifdef LB_HAVE_ONEDNN
+#include <dnnl.h>
+#endif
 
 #include "device_versions.h"
 
-enum { OWN_COUNT = 3, DEVICE_COUNT = 3 };
+enum { OWN_COUNT = 4, DEVICE_COUNT = 3 };
+
+/* NULL where it is not built in. */
+static const char *onednn_version(void)
+{
+#ifdef LB_HAVE_ONEDNN
+    static char text[64];
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof(text), "%d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+#else
+    return NULL;
+#endif
+}
 
 const struct lb_library *lb_libraries(void)
 {
@@ -18,6 +34,7 @@ const struct lb_library *lb_libraries(void)
     libraries[0] = (struct lb_library){"OpenBLAS", openblas_get_config()};
     libraries[1] = (struct lb_library){"Google Benchmark", LB_BENCHMARK_VERSION};
     libraries[2] = (struct lb_library){"Jansson", jansson_version_str()};
+    libraries[3] = (struct lb_library){"oneDNN", onednn_version()};
     const struct lb_device_version *v = lb_device_versions();
     for (size_t i = 0; v[i].library && i < DEVICE_COUNT; i++) {
         snprintf(names[i], sizeof(names[i]), "%s, built", v[i].library);

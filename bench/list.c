@@ -258,5 +258,5 @@ void lb_version_print(void)
 {
     printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
     for (const struct lb_library *library = lb_libraries(); library->name; library++)
-        printf("  %-18s%s\n", library->name, library->version);
+        printf("  %-18s%s\n", library->name, library->version ? library->version : "-");
 }

@@ -15,6 +15,8 @@ if [ "${1-}" = --cuda ]; then
 fi
 # shellcheck disable=SC2086 # a list of words
 install_packages $build_packages
+# shellcheck disable=SC2086
+install_packages $optional_packages || echo "going on without: $optional_packages" >&2
 if [ ${#options[@]} -gt 0 ]; then
   install_cuda "$PWD/build/cuda"
 fi

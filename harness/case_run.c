@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "affinity.h"
 #include "case_probe.h"
 #include "ceilings.h"
 #include "device.h"
@@ -40,6 +41,7 @@ struct life {
     int calls;           /* timed together: 1 isolated, more batched */
     double before_bytes; /* of the space that were free before create */
     struct lb_nvtx nvtx;
+    char cpus[64]; /* what the case is pinned to; "" where it is not */
 };
 
 static void phase(const struct life *life, const char *name)
@@ -69,6 +71,8 @@ static enum lb_status open_implementation(struct life *life, struct lb_error *er
     life->place = lb_case_place(impl, life->c);
     LB_TRY(lb_pick_variant(impl->variants, life->c->variant, &life->place.variant, err));
     life->before_bytes = life->space->available();
+    if (impl->memory == LB_HOST)
+        lb_pin(life->place.threads, life->cpus, sizeof(life->cpus));
 
     double start = lb_now_ns();
     LB_TRY(impl->create(life->self, &life->c->problem, &life->place, err));
@@ -137,7 +141,8 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
     life->row->prepare_ns += lb_now_ns() - start;
     if (life->impl->chosen) {
         const char *chosen = life->impl->chosen(life->self);
-        snprintf(life->row->chosen, sizeof(life->row->chosen), "%s", chosen ? chosen : "");
+        snprintf(life->row->chosen, sizeof(life->row->chosen), "%s%s%s", chosen ? chosen : "",
+                 life->cpus[0] ? ", on " : "", life->cpus);
     }
 done:
     free(scaled);
@@ -359,6 +364,7 @@ static void close_life(struct life *life)
         free(life->self);
     }
     lb_meter_destroy(&life->meter);
+    lb_unpin();
     lb_tensors_destroy(&life->tensors);
     lb_results_destroy(&life->results);
     life->space->release(life->buffers.workspace);

@@ -5,8 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/packages.sh
 
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086 # lists of words
 install_packages $test_packages
+# shellcheck disable=SC2086
+install_packages $optional_packages || echo "going on without: $optional_packages" >&2
 # shellcheck disable=SC2086
 install_packages $optional_test_packages ||
   echo "not installed: $optional_test_packages; the tests that need it will be skipped" >&2
