@@ -45,7 +45,7 @@ struct lb_fused_tile {
     X(8, 8, 2, 16, 16)    \
     X(16, 8, 2, 32, 8)    \
     X(16, 8, 2, 32, 16)
-#define LB_FUSED_FORWARD_TILES(X) LB_FUSED_TILES(X) X(16, 12, 3, 28, 8) X(16, 12, 2, 26, 16)
+#define LB_FUSED_FORWARD_TILES(X)  LB_FUSED_TILES(X) X(16, 12, 3, 28, 8) X(16, 12, 2, 26, 16)
 #define LB_FUSED_BACKWARD_TILES(X) LB_FUSED_TILES(X) X(16, 12, 3, 26, 8)
 
 /* The largest H. */

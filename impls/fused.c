@@ -92,8 +92,7 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
 static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
-    void *scratch =
-        lb_carve(&carvers->workspace, lb_lane_scratch());
+    void *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
     if (p->ragged)
         self->device_lengths =
             lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
