@@ -37,26 +37,26 @@ struct lb_options {
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
     bool narrowed;                 /* another axis, --impl or --where was given */
-    const char *out;               /* folder; NULL: one is named by the time; file of --report */
-    const char *baseline;          /* impl[:variant]; NULL: chosen */
-    const char **plugins;          /* [plugin_count], the array owned */
+    bool quick;
+    bool kernels;          /* trace the GPU kernels of one more call */
+    bool strict;           /* what a comparison can't decide fails it */
+    bool benchmark_json;   /* Google Benchmark JSON on stdout in the table's place */
+    bool benchmark_filter; /* there is a filter among the arguments */
+    const char *out;       /* folder; NULL: one is named by the time */
+    const char *baseline;  /* impl[:variant]; NULL: chosen */
+    const char **plugins;  /* [plugin_count], the array owned */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] the --benchmark_* arguments, the array owned */
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
-    bool benchmark_json;       /* that JSON on stdout in the table's place */
-    bool benchmark_filter;     /* there is a filter among the arguments */
     int repetitions;           /* blocks of samples, from --benchmark_repetitions */
     int processes;             /* fresh ones a case; 0: not given */
     double margin;             /* relative difference that matters to a comparison */
-    bool strict;               /* what a comparison can't decide fails it */
-    bool quick;
-    bool kernels;             /* trace the GPU kernels of one more call */
-    const char *format;       /* of a comparison */
-    size_t profile_calls;     /* of --profile, at least 1 */
-    const char *perf_control; /* pipes to perf; NULL: none */
-    double time_budget_s;     /* infinite: none */
-    double case_time_s;       /* NaN: not given */
+    const char *format;        /* of a comparison */
+    size_t profile_calls;      /* of --profile, at least 1 */
+    const char *perf_control;  /* pipes to perf; NULL: none */
+    double time_budget_s;      /* infinite: none */
+    double case_time_s;        /* NaN: not given */
     double call_limit_s;
     double memory_bytes;      /* 0: no limit but the host's */
     double loss_scale;        /* of incoming gradients; 1: as they are */
