@@ -1,4 +1,5 @@
 /* bench-lstm: the program's entry, and which command does what. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,22 @@ done:
     return st;
 }
 
+/* --baseline must name an implementation that there is. */
+static enum lb_status check_baseline(const struct lb_options *options,
+                                     const struct lb_registry *registry, struct lb_error *err)
+{
+    char name[LB_NAME_SIZE];
+    if (!options->baseline)
+        return LB_OK;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(options->baseline, ":"), options->baseline);
+    return lb_registry_find(registry, name)
+               ? LB_OK
+               : lb_fail(err, LB_INVALID,
+                         "--baseline %s: there is no such implementation; see "
+                         "--list",
+                         options->baseline);
+}
+
 /* The commands that run or ask implementations. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
@@ -123,6 +140,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     session.pool = pool;
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+    LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(run_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_AB)
@@ -162,12 +180,21 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
+/* A standard stream that was handed over closed must not become some file's number. */
+static void open_standard(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     struct lb_options options = {0};
     struct lb_error err = {""};
     int exit_code = LB_EXIT_FINE;
 
+    open_standard();
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);

@@ -96,6 +96,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
         "baseline", baseline, "plugins", string_array(settings->plugins, settings->plugin_count),
         "benchmark", string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    json_object_set_new(*header, "command",
+                        string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
@@ -156,6 +158,12 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
                        "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
                        &settings->repetitions, "processes", &settings->processes) != 0)
         return lb_fail(err, LB_INVALID, "header: %s", why.text);
+    if (min_samples < 1 || max_samples < min_samples || max_samples > 1000000000 ||
+        !(sampler->max_ns > 0 && sampler->max_ns < 1e18) || settings->repetitions < 1 ||
+        settings->processes < 1)
+        return lb_fail(err, LB_INVALID,
+                       "header: sampler, repetitions and processes must be positive counts and "
+                       "times");
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;

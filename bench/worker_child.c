@@ -8,6 +8,7 @@
  *     {"op": "device"}              -> {"status": S, "text": why, "device": {...}}
  *     {"op": "ceilings"}            -> {"status": S, "text": why, "ceilings": {...}}
  * A run with a "plugin": P is on that one, whichever else this worker serves. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,7 @@ int lb_worker_main(long parent, int device)
     struct lb_error err = {""};
     size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 
+    fcntl(CHANNEL_FD, F_SETFD, FD_CLOEXEC); /* no other program is to hold the channel open */
     /* Dies with the program, also when that was killed before this line was reached. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)parent)
