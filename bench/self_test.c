@@ -180,7 +180,7 @@ static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep 
     for (size_t i = 0; i < comparison.count; i++) {
         const struct lb_pair *pair = &comparison.pairs[i];
         rate->significant += pair->shift.p < 0.05;
-        adjusted |= pair->adjusted_p < 0.05;
+        adjusted |= pair->adjusted_p <= comparison.level;
         rate->least_found[rate->comparisons++] = -pair->shift.lo95;
     }
     rate->sweeps++;

@@ -24,7 +24,7 @@ bool lb_change_is_regression(enum lb_change change)
 
 struct lb_compare_options lb_compare_defaults(void)
 {
-    return (struct lb_compare_options){.margin = 0.02, .level = 0.05};
+    return (struct lb_compare_options){.margin = 0.02, .level = 0.01};
 }
 
 /* Adds a sentence, as far as there is room. */

@@ -8,7 +8,8 @@
 
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
-    double level;  /* share of false names among those named, and error of "same"; 0.05 */
+    double level;  /* largest share of false names among those named; when nothing differs, of the
+                      comparisons that name anything: 0.01 */
 };
 
 struct lb_compare_options lb_compare_defaults(void);

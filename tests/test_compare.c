@@ -139,7 +139,7 @@ static void what_a_reader_must_know_is_said(void **state)
     add_case(&base, CASE(6), 1000, 5, 1);
     add_case(&base, CASE(7), 1000, 5, 1);
     struct lb_run_comparison comparison = compare(&base, &base);
-    assert_non_null(strstr(comparison.notes, "--processes 6"));
+    assert_non_null(strstr(comparison.notes, "--processes 7"));
     lb_run_comparison_free(&comparison);
 
     json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
