@@ -10,7 +10,9 @@
 #include "sweep.h"
 #include "terminal.h"
 
-enum { TABLE_REST = 40 /* lines of the table beyond the regressions */ };
+enum {
+    TABLE_REST = 40 /* lines of the table for cases that have a time in both runs, or in none */
+};
 
 static const char *style_of(enum lb_change change)
 {
@@ -35,7 +37,13 @@ static void print_pair(const struct lb_pair *pair, bool style)
            start[0] ? "\033[0m" : "");
 }
 
-/* Worst first; all that are worse than inconclusive, and a screenful of the rest. */
+/* Regressions and cases that came or went are all named; of the rest, a screenful. */
+static bool is_always_named(enum lb_change change)
+{
+    return lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
+           change == LB_CHANGE_MENDED || change == LB_CHANGE_NEW;
+}
+
 static void print_table(const struct lb_run_comparison *comparison,
                         const struct lb_report_names *names)
 {
@@ -49,12 +57,11 @@ static void print_table(const struct lb_run_comparison *comparison,
            "case");
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
-        if (!lb_change_is_regression(pair->change) && ++shown > TABLE_REST)
-            break;
-        print_pair(pair, style);
+        if (is_always_named(pair->change) || ++shown <= TABLE_REST)
+            print_pair(pair, style);
     }
     if (shown > TABLE_REST)
-        printf("... and more: --format json has every case\n");
+        printf("... and %zu more: --format json has every case\n", shown - TABLE_REST);
     lb_report_verdict(comparison, verdict, sizeof(verdict));
     printf("\n%s\n", verdict);
 }

@@ -1,7 +1,7 @@
 /* The text of --help. */
 #include "options.h"
 
-const char lb_help_text[] =
+const char *const lb_help_text[] = {
     "usage: bench-lstm COMMAND [CASES] [SETTINGS]\n"
     "\n"
     "Runs implementations of the same LSTM, checks each against a double-precision oracle, times\n"
@@ -16,14 +16,17 @@ const char lb_help_text[] =
     "  --export FORMAT RUN  a run in another format, on stdout: gbench, gbench-repetitions, csv,\n"
     "                       bmf, github, hyperfine, junit, markdown\n"
     "  --profile CASE       a short, clean run for a profiler, all in this process\n"
-    "  --plot KIND RUN      one kind of picture of a run: time-t, time-b, time-h, speedup-b, "
-    "speedup-t\n"
+    "  --plot KIND RUN      one kind of picture of a run: speedup-b, speedup-t, time-h, time-b,\n"
+    "                       time-t, roofline, training, precision, memory\n"
+    "  --report [BASE...] RUN -o FILE.html\n"
+    "                       one page to decide by: answer, what changed, pictures, all cases\n"
     "  --compare BASE NEW   verdicts by case: slower, faster, same, inconclusive; worst first\n"
     "  --ab A B             two implementations or plug-ins in turn, in one process\n"
     "  --history DIR        change points over all runs in the folder\n"
     "  --self-test          what verdicts are worth here, and whether the machine is fit\n"
+    "  --ceilings           measures what the GPU can do at best, for later runs' floors\n"
     "  --help, --version\n"
-    "\n"
+    "\n",
     "cases: axes are lists and ranges (1,8,64  64:512:+64  64:1024:x2); repeated flags add up\n"
     "  -T -B -I -H -L -D N  seq_len, batch, input (default: hidden), hidden, layers, directions\n"
     "  --dtype f64,f32,f16,bf16     --pass infer,forward,backward,train   --math ieee,tf32,half\n"
@@ -34,7 +37,7 @@ const char lb_help_text[] =
     "  --case TEXT          one case: T25_B16_I512_H512/f32/train, or with an implementation\n"
     "  --cases FILE         a file of them, or the name of a shipped one: quick deepbench\n"
     "                       frameworks cliffs criteria recurrent cpu\n"
-    "\n"
+    "\n",
     "settings\n"
     "  --out DIR            folder of the run; default bench-lstm-runs/TIME\n"
     "  --quick              at most 1 s a case, as on the quick grid\n"
@@ -52,6 +55,9 @@ const char lb_help_text[] =
     "  --margin P           percent that matters to a comparison (2)\n"
     "  --strict             a comparison that can't decide fails\n"
     "  --format F           of a comparison: table, markdown, junit, json\n"
+    "  --loss-scale S       factor on incoming gradients; reports overflow (1)\n"
+    "  --device N           which GPU (0)\n"
+    "  --device-model NAME  --list, --plan, --explain for an h100, ...\n"
     "  --benchmark_*        Google Benchmark's own: filter, repetitions, out, format,\n"
     "                       enable_random_interleaving, ...\n"
     "\n"
@@ -63,4 +69,6 @@ const char lb_help_text[] =
     "  bench-lstm --sweep -T 128 -B 1,8,64 -H 128:1024:x2 --pass infer,train --out my-run\n"
     "  bench-lstm --sweep --cases deepbench --impl cpu_blas --threads 1,2 --time-budget 600\n"
     "  bench-lstm --list --impl cpu_ref --where 'T*B<=4096' -T 1:1024:x2 -B 1:64:x2 -H 64,256\n"
-    "  bench-lstm --explain cpu_blas/T25_B16_I512_H512/f16/train\n";
+    "  bench-lstm --explain cpu_blas/T25_B16_I512_H512/f16/train\n",
+    NULL,
+};

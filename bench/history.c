@@ -123,42 +123,49 @@ static enum lb_status find_changes(struct lb_history_line *line, double margin,
     return st;
 }
 
-/* Collects a line for every case of any run, in the order in which they are met. */
-static enum lb_status collect(const struct lb_run *runs, size_t count,
-                              struct lb_history_line **lines, size_t *line_count,
+/* The lines of all cases, in the order in which they are met. */
+struct collection {
+    struct lb_history_line *lines;
+    size_t count, runs;
+    json_t *index; /* case to the number of its line */
+};
+
+/* The case's line; a new one where there is none yet. NULL when memory runs out. */
+static struct lb_history_line *find_line(struct collection *all, const char *id)
+{
+    const json_t *known = json_object_get(all->index, id);
+    if (known)
+        return &all->lines[json_integer_value(known)];
+    struct lb_history_line *grown = realloc(all->lines, (all->count + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    all->lines = grown;
+    struct lb_history_line *line = &grown[all->count++];
+    *line = (struct lb_history_line){.run = calloc(all->runs, sizeof(size_t)),
+                                     .median_ns = calloc(all->runs, sizeof(double))};
+    snprintf(line->id, sizeof(line->id), "%s", id);
+    bool done = line->run && line->median_ns &&
+                json_object_set_new(all->index, id, json_integer((json_int_t)all->count - 1)) == 0;
+    return done ? line : NULL;
+}
+
+static enum lb_status collect(const struct lb_run *runs, struct collection *all,
                               struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    json_t *index = json_object();
-    for (size_t r = 0; r < count; r++)
+    for (size_t r = 0; r < all->runs; r++)
         for (size_t i = 0; i < runs[r].count; i++) {
             char id[LB_CASE_ID_SIZE];
             const struct lb_row *row = &runs[r].rows[i];
             if (!lb_row_is_timed(row))
                 continue;
             lb_case_print(&row->c, id);
-            const json_t *known = json_object_get(index, id);
-            size_t place = known ? (size_t)json_integer_value(known) : *line_count;
-            if (!known) {
-                struct lb_history_line *grown = realloc(*lines, (place + 1) * sizeof(*grown));
-                if (!grown)
-                    LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", place));
-                *lines = grown;
-                grown[place] = (struct lb_history_line){.run = calloc(count, sizeof(size_t)),
-                                                        .median_ns = calloc(count, sizeof(double))};
-                ++*line_count;
-                memcpy(grown[place].id, id, sizeof(id));
-                if (!grown[place].run || !grown[place].median_ns ||
-                    json_object_set_new(index, id, json_integer((json_int_t)place)) != 0)
-                    LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", place));
-            }
-            struct lb_history_line *line = &(*lines)[place];
+            struct lb_history_line *line = find_line(all, id);
+            if (!line)
+                return lb_fail(err, LB_OOM, "out of memory for %zu cases", all->count);
             line->run[line->count] = r;
             line->median_ns[line->count++] = row->median_ns;
         }
-done:
-    json_decref(index);
-    return st;
+    return LB_OK;
 }
 
 static void print_line(const struct lb_history_line *line)
@@ -235,22 +242,22 @@ static enum lb_status show(const struct lb_options *options, const struct lb_run
                            size_t count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_history_line *lines = NULL;
-    size_t line_count = 0;
+    struct collection all = {.runs = count, .index = json_object()};
     struct lb_error why;
-    LB_TRY(collect(runs, count, &lines, &line_count, err));
-    for (size_t i = 0; i < line_count; i++)
-        LB_TRY(find_changes(&lines[i], options->margin, err));
-    print_history(runs, count, lines, line_count);
-    if (lb_history_draw(options->subject, lines, line_count, &why) != LB_OK)
+    LB_TRY(collect(runs, &all, err));
+    for (size_t i = 0; i < all.count; i++)
+        LB_TRY(find_changes(&all.lines[i], options->margin, err));
+    print_history(runs, count, all.lines, all.count);
+    if (lb_history_draw(options->subject, all.lines, all.count, &why) != LB_OK)
         fprintf(stderr, "no picture: %s\n", why.text);
 done:
-    for (size_t i = 0; i < line_count; i++) {
-        free(lines[i].run);
-        free(lines[i].median_ns);
-        free(lines[i].points);
+    for (size_t i = 0; i < all.count; i++) {
+        free(all.lines[i].run);
+        free(all.lines[i].median_ns);
+        free(all.lines[i].points);
     }
-    free(lines);
+    free(all.lines);
+    json_decref(all.index);
     return st;
 }
 

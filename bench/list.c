@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "case_probe.h"
+#include "device.h"
+#include "floor.h"
 #include "kernel_table.h"
 #include "libraries.h"
 #include "memory.h"
@@ -130,6 +132,17 @@ static void print_sizes(const struct lb_probe *probe)
     printf("\n");
 }
 
+static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_error text = {""};
+    struct lb_place place = {.threads = c->threads};
+    if (!impl->remark || lb_pick_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        return;
+    impl->remark(&c->problem, &place, &text);
+    if (text.text[0])
+        printf("    note     %s\n", text.text);
+}
+
 /* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
 static void explain_kernels(const struct lb_session *session, const struct lb_entry *entry,
                             const struct lb_case *c)
@@ -158,12 +171,20 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
-    enum lb_status st = ask(session, entry, &c, lb_host_available(), &probe, &why);
-    if (st != LB_OK) {
+    const struct lb_device_info *device = lb_device_known(NULL);
+    bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
+    enum lb_status st =
+        ask(session, entry, &c, lb_host_available(), modelled ? NULL : &probe, &why);
+    if (st != LB_OK)
         printf("  %s: %s: %s\n", label, lb_status_name(st), why.text);
+    else if (modelled)
+        printf("  %s: ok by its rules on %s; nothing was asked of a device\n", label, device->name);
+    else
+        printf("  %s: ok\n", label);
+    if (st != LB_UNSUPPORTED && entry->impl)
+        print_remark(entry->impl, &c);
+    if (st != LB_OK || modelled)
         return;
-    }
-    printf("  %s: ok\n", label);
     if (probe.chosen[0])
         printf("    runs     %s\n", probe.chosen);
     print_sizes(&probe);
@@ -186,6 +207,24 @@ static void explain_problem(const struct lb_case *c)
            lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
 }
 
+/* By the model of floor.h, where the device is known to it. */
+static void explain_floor(const struct lb_problem *p)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_machine machine;
+    struct lb_floor f;
+    if (!device || lb_machine_of(device, &machine, NULL) != LB_OK)
+        return;
+    lb_floor_of(&machine, device, p, &f);
+    printf(
+        "  floor      %.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic "
+        "%.3g us\n",
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
+        f.input_ns / 1e3, f.memory_ns / 1e3);
+    printf("             a step: exchange %.3g us, weights %.3g, product %.3g, cell %.3g\n",
+           f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+}
+
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
@@ -200,6 +239,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
+    explain_floor(&c.problem);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_entry *entry = &registry->entries[i];
         if (c.impl[0] && strcmp(c.impl, entry->name) != 0)
@@ -218,5 +258,5 @@ void lb_version_print(void)
 {
     printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
     for (const struct lb_library *library = lb_libraries(); library->name; library++)
-        printf("  %-18s%s\n", library->name, library->version);
+        printf("  %-18s%s\n", library->name, library->version ? library->version : "-");
 }

@@ -1,4 +1,5 @@
 /* bench-lstm: the program's entry, and which command does what. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,9 @@
 #include "compare_cmd.h"
 #include "derive.h"
 #include "export.h"
+#include "gpu.h"
 #include "history.h"
+#include "html_report.h"
 #include "list.h"
 #include "options.h"
 #include "profile.h"
@@ -48,13 +51,42 @@ static enum lb_status build_plan(const struct lb_session *session, struct lb_pla
     return st;
 }
 
+/* --explain, of the case's implementation or of all. */
+static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
+{
+    struct lb_case c;
+    enum lb_status st = LB_OK;
+    bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
+    if (read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL))
+        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_explain_print(session, err));
+done:
+    return st;
+}
+
+/* --resume: with the device that an implementation may need. */
+static enum lb_status run_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (lb_gpu_wanted(session, NULL))
+        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_sweep_resume(session, exit_code, err));
+done:
+    return st;
+}
+
 /* --list, --plan and --sweep: the commands that work on a plan. */
-static enum lb_status run_planned(const struct lb_session *session, int *exit_code,
-                                  struct lb_error *err)
+static enum lb_status run_planned(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
     LB_TRY(build_plan(session, &plan, err));
+    for (size_t i = 0; i < plan.count; i++) {
+        if (lb_gpu_wanted(session, plan.cases[i].impl)) {
+            LB_TRY(lb_gpu_find(session, err));
+            break;
+        }
+    }
     if (plan.count == 0) {
         fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
                 plan.filtered + plan.left_out, plan.left_out > 0 ? "; " : "",
@@ -76,6 +108,22 @@ done:
     return st;
 }
 
+/* --baseline must name an implementation that there is. */
+static enum lb_status check_baseline(const struct lb_options *options,
+                                     const struct lb_registry *registry, struct lb_error *err)
+{
+    char name[LB_NAME_SIZE];
+    if (!options->baseline)
+        return LB_OK;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(options->baseline, ":"), options->baseline);
+    return lb_registry_find(registry, name)
+               ? LB_OK
+               : lb_fail(err, LB_INVALID,
+                         "--baseline %s: there is no such implementation; see "
+                         "--list",
+                         options->baseline);
+}
+
 /* The commands that run or ask implementations. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
@@ -83,41 +131,61 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
     struct lb_pool *pool = NULL;
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes};
-    struct lb_session session = {options, &registry, NULL, &stop};
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
+                                            options->device};
+    struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
 
     LB_TRY(lb_registry_create(lb_impl_table, &registry, err));
     LB_TRY(lb_pool_create(&limits, &stop, &pool, err));
     session.pool = pool;
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+    LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
-        LB_TRY(lb_sweep_resume(&session, exit_code, err));
+        LB_TRY(run_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_AB)
         LB_TRY(lb_ab(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
-        LB_TRY(lb_explain_print(&session, err));
+        LB_TRY(run_explain(&session, err));
+    else if (options->command == LB_CMD_CEILINGS)
+        LB_TRY(lb_ceilings_print(&session, err));
     else
         LB_TRY(run_planned(&session, exit_code, err));
 done:
+    json_decref(session.gpu);
     lb_pool_destroy(pool);
     lb_registry_destroy(&registry);
     return st;
+}
+
+static void print_help(void)
+{
+    for (const char *const *part = lb_help_text; *part; part++)
+        fputs(*part, stdout);
 }
 
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
     switch (options->command) {
-    case LB_CMD_HELP: fputs(lb_help_text, stdout); return LB_OK;
+    case LB_CMD_HELP: print_help(); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
+    case LB_CMD_REPORT: return lb_html_report(options, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }
+}
+
+/* A standard stream that was handed over closed must not become some file's number. */
+static void open_standard(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return;
 }
 
 int main(int argc, char **argv)
@@ -126,8 +194,9 @@ int main(int argc, char **argv)
     struct lb_error err = {""};
     int exit_code = LB_EXIT_FINE;
 
-    if (argc == 3 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(strtol(argv[2], NULL, 10));
+    open_standard();
+    if (argc == 4 && strcmp(argv[1], "--worker") == 0)
+        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
         catch_signals();

@@ -16,6 +16,7 @@ enum action {
     COMMAND, /* sets command to value, takes no argument */
     SUBJECT, /* sets command to value, the argument is its subject */
     EXPORT,  /* as SUBJECT, and the word after it is the run */
+    REPORT,  /* sets command to value, the argument and the words after it are runs */
     SELECTION,
     CASES,
     OUT,
@@ -30,6 +31,9 @@ enum action {
     BASELINE,
     PLUGIN,
     SEED,
+    LOSS_SCALE,
+    DEVICE,
+    DEVICE_MODEL,
     PROCESSES,
     MARGIN,
     STRICT,
@@ -55,6 +59,8 @@ static const struct flag {
     {"--profile", SUBJECT, LB_CMD_PROFILE, "a case"},
     {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
     {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
+    {"--report", REPORT, LB_CMD_REPORT, "a run"},
+    {"-o", OUT, 0, "a file or a folder"},
     {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
     {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
     {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
@@ -76,6 +82,10 @@ static const struct flag {
     {"--baseline", BASELINE, 0, "an implementation"},
     {"--plugin", PLUGIN, 0, "a shared object"},
     {"--seed", SEED, 0, "a number"},
+    {"--loss-scale", LOSS_SCALE, 0, "a factor"},
+    {"--device", DEVICE, 0, "a number"},
+    {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
+    {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
     {"-T", SELECTION, SIZES, "numbers"},
     {"-B", SELECTION, SIZES, "numbers"},
     {"-I", SELECTION, 0, "numbers"},
@@ -163,6 +173,25 @@ static enum lb_status parse_calls(const char *text, size_t *calls, struct lb_err
     return LB_OK;
 }
 
+static enum lb_status parse_loss_scale(const char *text, double *scale, struct lb_error *err)
+{
+    char *end;
+    *scale = strtod(text, &end);
+    if (end == text || *end || !(*scale > 0) || !isfinite(*scale))
+        return lb_fail(err, LB_INVALID, "--loss-scale %s: must be a number above 0", text);
+    return LB_OK;
+}
+
+static enum lb_status parse_device(const char *text, int *device, struct lb_error *err)
+{
+    int64_t value;
+    struct lb_error why;
+    if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK || value > 1023)
+        return lb_fail(err, LB_INVALID, "--device %s: allowed are 0 to 1023", text);
+    *device = (int)value;
+    return LB_OK;
+}
+
 static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
 {
     char *end;
@@ -210,8 +239,8 @@ static enum lb_status set_command(struct lb_options *options, const struct flag 
     return LB_OK;
 }
 
-/* --benchmark_* go to Google Benchmark, but for the three whose meaning is about output: that is
- * the program's own. */
+/* --benchmark_* go to Google Benchmark, but for the three whose meaning is about output: that
+ * is the program's own. */
 static enum lb_status take_benchmark(struct lb_options *options, char *text, struct lb_error *err)
 {
     static const char out[] = "--benchmark_out=", format[] = "--benchmark_format=",
@@ -273,6 +302,7 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case COMMAND: return set_command(options, flag, err);
     case SUBJECT:
     case EXPORT: options->subject = value; return set_command(options, flag, err);
+    case REPORT: options->run = value; return set_command(options, flag, err);
     case SELECTION:
         options->sized |= flag->value == SIZES;
         options->narrowed |= flag->value != SIZES;
@@ -290,6 +320,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case BASELINE: options->baseline = value; return LB_OK;
     case PLUGIN: return take_plugin(options, value, err);
     case SEED: return parse_seed(value, &options->seed, err);
+    case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
+    case DEVICE: return parse_device(value, &options->device, err);
+    case DEVICE_MODEL: options->device_model = value; return LB_OK;
     case PROCESSES: return parse_processes(value, &options->processes, err);
     case MARGIN: return parse_margin(value, &options->margin, err);
     case STRICT: options->strict = true; return LB_OK;
@@ -318,6 +351,11 @@ static enum lb_status take_flag(struct lb_options *options, int argc, char **arg
     if (!equals && *i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     enum lb_status st = apply(options, flag, equals ? equals + 1 : argv[++*i], err);
+    if (st == LB_OK && flag->action == REPORT) {
+        options->runs = &argv[*i + 1];
+        for (options->run_count = 0; *i + 1 < argc && argv[*i + 1][0] != '-'; ++*i)
+            options->run_count++;
+    }
     if (st != LB_OK || flag->action != EXPORT)
         return st;
     if (*i + 1 >= argc)
@@ -357,6 +395,7 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .case_time_s = (double)NAN,
         .call_limit_s = 120,
         .profile_calls = 10,
+        .loss_scale = 1,
         .margin = 0.02,
         .format = "table",
         .seed = 1,
@@ -369,11 +408,19 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
     }
     if (options->command == LB_CMD_NONE)
         st = lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
+    else if (options->command == LB_CMD_REPORT && !options->out)
+        st = lb_fail(err, LB_INVALID, "--report: the page's file is missing: -o report.html");
     else if (options->command == LB_CMD_RESUME &&
              (options->sized || options->narrowed || options->out))
         st = lb_fail(err, LB_INVALID,
                      "--resume: the run's own cases and folder are used; "
                      "give none");
+    else if (options->device_model &&
+             (options->command == LB_CMD_SWEEP || options->command == LB_CMD_RESUME ||
+              options->command == LB_CMD_CEILINGS))
+        st = lb_fail(err, LB_INVALID,
+                     "--device-model: it answers questions, nothing can run on it; use it with "
+                     "--list, --plan or --explain");
     else
         st = choose_quick(options, err);
 done:

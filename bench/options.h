@@ -16,7 +16,9 @@ enum lb_command {
     LB_CMD_EXPLAIN,
     LB_CMD_PROFILE,
     LB_CMD_EXPORT,
+    LB_CMD_CEILINGS,
     LB_CMD_PLOT,
+    LB_CMD_REPORT,
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
@@ -30,31 +32,36 @@ struct lb_options {
     int argc;
     const char *subject; /* what a command is about: folder, case, format, kind, implementation */
     const char *run;     /* a second word: the run to read, or the other side of a comparison */
+    char *const *runs;   /* [run_count] of --report: the runs behind the first, which is run */
+    size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
     bool narrowed;                 /* another axis, --impl or --where was given */
-    const char *out;               /* folder; NULL: one is named by the time */
-    const char *baseline;          /* impl[:variant]; NULL: chosen */
-    const char **plugins;          /* [plugin_count], the array owned */
+    bool quick;
+    bool kernels;          /* trace the GPU kernels of one more call */
+    bool strict;           /* what a comparison can't decide fails it */
+    bool benchmark_json;   /* Google Benchmark JSON on stdout in the table's place */
+    bool benchmark_filter; /* there is a filter among the arguments */
+    const char *out;       /* folder; NULL: one is named by the time */
+    const char *baseline;  /* impl[:variant]; NULL: chosen */
+    const char **plugins;  /* [plugin_count], the array owned */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] the --benchmark_* arguments, the array owned */
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
-    bool benchmark_json;       /* that JSON on stdout in the table's place */
-    bool benchmark_filter;     /* there is a filter among the arguments */
     int repetitions;           /* blocks of samples, from --benchmark_repetitions */
     int processes;             /* fresh ones a case; 0: not given */
     double margin;             /* relative difference that matters to a comparison */
-    bool strict;               /* what a comparison can't decide fails it */
     const char *format;        /* of a comparison */
-    bool quick;
-    bool kernels;             /* trace the GPU kernels of one more call */
-    size_t profile_calls;     /* of --profile, at least 1 */
-    const char *perf_control; /* pipes to perf; NULL: none */
-    double time_budget_s;     /* infinite: none */
-    double case_time_s;       /* NaN: not given */
+    size_t profile_calls;      /* of --profile, at least 1 */
+    const char *perf_control;  /* pipes to perf; NULL: none */
+    double time_budget_s;      /* infinite: none */
+    double case_time_s;        /* NaN: not given */
     double call_limit_s;
-    double memory_bytes; /* 0: no limit but the host's */
+    double memory_bytes;      /* 0: no limit but the host's */
+    double loss_scale;        /* of incoming gradients; 1: as they are */
+    int device;               /* ordinal of the GPU */
+    const char *device_model; /* answer for a GPU of that name, without one; NULL: the real one */
     uint64_t seed;
 };
 
@@ -67,7 +74,7 @@ void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 
-/* The text of --help. */
-extern const char lb_help_text[];
+/* The text of --help, part by part; ends with NULL. */
+extern const char *const lb_help_text[];
 
 #endif

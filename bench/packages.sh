@@ -5,7 +5,10 @@ build_packages="gcc g++ cmake ninja-build pkg-config git
   libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
 # Wanted, not needed: without them their implementations are rows "absent".
 optional_packages="libdnnl-dev"
-test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind"
+test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
+  libbenchmark-tools python3-scipy"
+# Tests that need these are skipped, and say so, where they can't be had.
+optional_test_packages="chromium"
 
 # is_installed PACKAGE
 is_installed() {

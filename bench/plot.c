@@ -2,38 +2,47 @@
 #include "plot.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plot_page.h"
+#include "plot_measure.h"
 
 const struct lb_plot_kind lb_plot_kinds[] = {
-    {"time-t", "time over sequence length, a line an implementation"},
-    {"time-b", "time over batch size"},
-    {"time-h", "time over hidden size"},
     {"speedup-b", "speed-up over the baseline, batch size by hidden size"},
     {"speedup-t", "speed-up over the baseline, sequence length by hidden size"},
+    {"time-h", "time a step over hidden size, a line an implementation, with the floor"},
+    {"time-b", "time a step over batch size"},
+    {"time-t", "time a step over sequence length"},
+    {"roofline", "rate over arithmetic intensity"},
+    {"training", "time of training over that of inference"},
+    {"precision", "speed-up over f32 of the other precisions"},
+    {"memory", "peak memory over hidden size"},
     {NULL, NULL},
 };
 
 /* How each of lb_plot_kinds is drawn. */
 static const struct {
-    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_axis axis,
+    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                            struct lb_error *err);
-    enum lb_axis axis;
+    enum lb_plot_axis axis;
 } drawings[] = {
-    {lb_plot_time, LB_AXIS_T},    {lb_plot_time, LB_AXIS_B},    {lb_plot_time, LB_AXIS_H},
-    {lb_plot_speedup, LB_AXIS_B}, {lb_plot_speedup, LB_AXIS_T},
+    {lb_plot_speedup, LB_AXIS_B}, {lb_plot_speedup, LB_AXIS_T}, {lb_plot_lines, LB_AXIS_H},
+    {lb_plot_lines, LB_AXIS_B},   {lb_plot_lines, LB_AXIS_T},   {lb_plot_roofline, LB_AXIS_H},
+    {lb_plot_lines, LB_AXIS_H},   {lb_plot_lines, LB_AXIS_H},   {lb_plot_lines, LB_AXIS_H},
 };
 
 static enum lb_status check_kind(const char *kind, struct lb_error *err)
 {
-    for (const struct lb_plot_kind *known = lb_plot_kinds; known->name; known++)
+    char names[256] = "";
+    for (const struct lb_plot_kind *known = lb_plot_kinds; known->name; known++) {
+        size_t used = strlen(names);
         if (!kind || strcmp(kind, known->name) == 0)
             return LB_OK;
-    return lb_fail(err, LB_INVALID,
-                   "--plot %s: the kinds are time-t, time-b, time-h, speedup-b, speedup-t", kind);
+        snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", known->name);
+    }
+    return lb_fail(err, LB_INVALID, "--plot %s: the kinds are %s", kind, names);
 }
 
 static size_t count_timed(const struct lb_run *run)

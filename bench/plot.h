@@ -17,19 +17,35 @@ extern const struct lb_plot_kind lb_plot_kinds[];
 
 struct lb_plot_options {
     const char *folder;   /* where the files go; made when it is missing */
-    const char *scripts;  /* folder of style.gp, time.gp and speedup.gp */
+    const char *scripts;  /* folder of style.gp and the scripts of the kinds */
     const char *baseline; /* impl[:variant] that speed-ups are over */
     const char *kind;     /* one of lb_plot_kinds, or NULL for all */
     double time_limit_s;  /* for gnuplot altogether */
+    bool for_page; /* only SVG, without words, in a wide and a narrow form: NAME-narrow.svg */
+    struct lb_plot_pages *pages; /* (optional) gets a description of each page written */
 };
 
+/* A page, and the words that are in its picture, or belong beside it. */
+struct lb_plot_page {
+    char name[128]; /* of its files */
+    char kind[32];  /* one of lb_plot_kinds */
+    char heading[256], reading[512];
+};
+
+struct lb_plot_pages {
+    struct lb_plot_page *items; /* [count], owned, in the order of lb_plot_kinds */
+    size_t count;
+};
+
+void lb_plot_pages_free(struct lb_plot_pages *pages); /* accepts a zeroed one */
+
 struct lb_plot_report {
-    size_t pages;    /* drawn, each as SVG and PNG */
-    char notes[640]; /* what is missing and why, a line each without the last line's end; or "" */
+    size_t pages;     /* drawn, each as SVG and PNG */
+    char notes[1536]; /* what is missing and why, a line each without the last line's end; or "" */
 };
 
 /* Draws every page that has something to show: an axis with two values or more. A run without any
- * is no error: there are no pages, and a note says why.
+ * is no error: there are no pages, and a note says why. The caller frees options->pages.
  * LB_INVALID: no such kind. LB_ABSENT: gnuplot is not there; .gp and .dat are. LB_IO: a file can't
  * be read or written. LB_FAILED: gnuplot failed, with its words, or ran into its time limit. */
 enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *options,

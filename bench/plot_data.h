@@ -4,7 +4,7 @@
 
 #include "run_file.h"
 
-enum lb_axis { LB_AXIS_T, LB_AXIS_B, LB_AXIS_H };
+enum lb_plot_axis { LB_AXIS_T, LB_AXIS_B, LB_AXIS_H };
 
 /* A line in the pictures: an implementation's variant at one launch form and thread count. Colour,
  * mark and dash are numbers from 1 into the arrays of plots/style.gp. */
@@ -34,9 +34,17 @@ size_t lb_series_baseline(const struct lb_series_list *list, const char *baselin
 
 #define LB_PAGE_NAME_SIZE 96
 
+/* What a line shows of a row: value / divisor, and its interval. A value of NaN is a gap. */
+struct lb_value {
+    double value, lo, hi;
+    double divisor; /* of all four */
+    double floor;   /* the least that the machine allows; NaN: not known */
+};
+
 /* A row and its place in the pictures of one kind. */
 struct lb_point {
     const struct lb_row *row;
+    struct lb_value shown;        /* in line pictures */
     char page[LB_PAGE_NAME_SIZE]; /* what all of a page share: "f32_infer", "f32_train_L2" */
     int64_t input;                /* I where it is not H, else 0 */
     int64_t panel[2];             /* what all of a panel share besides input */
@@ -44,9 +52,9 @@ struct lb_point {
     int64_t x, y; /* y is 0 in line pictures */
 };
 
-int64_t lb_axis_value(const struct lb_problem *problem, enum lb_axis axis);
-const char *lb_axis_letter(enum lb_axis axis); /* "T", "B", "H" */
-const char *lb_axis_words(enum lb_axis axis);  /* "sequence length T", ... */
+int64_t lb_axis_value(const struct lb_problem *problem, enum lb_plot_axis axis);
+const char *lb_axis_letter(enum lb_plot_axis axis); /* "T", "B", "H" */
+const char *lb_axis_words(enum lb_plot_axis axis);  /* "sequence length T", ... */
 
 /* The part of a page's name that follows from what its rows share. */
 void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE]);

@@ -71,12 +71,14 @@ static void write_source(struct lb_page *page, const struct lb_run *run)
     lb_page_text(page, "program", text);
 }
 
-enum lb_status lb_page_open(struct lb_plot_job *job, const char *name, struct lb_page *page,
-                            struct lb_error *err)
+enum lb_status lb_page_open(struct lb_plot_job *job, const char *kind, const char *suffix,
+                            struct lb_page *page, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const char *name = page->about.name;
     *page = (struct lb_page){0};
-    snprintf(page->name, sizeof(page->name), "%s", name);
+    snprintf(page->about.kind, sizeof(page->about.kind), "%s", kind);
+    snprintf(page->about.name, sizeof(page->about.name), "%s_%s", kind, suffix);
     LB_TRY(open_file(job->options->folder, name, ".dat", "w", &page->data, err));
     LB_TRY(open_file(job->options->folder, name, ".gp", "w", &page->script, err));
     fprintf(page->script,
@@ -85,11 +87,41 @@ enum lb_status lb_page_open(struct lb_plot_job *job, const char *name, struct lb
             "reset session\n",
             name, name, name, name);
     lb_page_text(page, "name", name);
+    lb_page_text(page, "formats", job->options->for_page ? "svg narrow" : "svg png");
+    fprintf(page->script, "words = %d\n", job->options->for_page ? 0 : 1);
     write_source(page, job->run);
 done:
     if (st != LB_OK)
         lb_page_close(page);
     return st;
+}
+
+/* Where a text of more than a line breaks: behind a sentence, else at a space. */
+static size_t line_break(const char *text)
+{
+    enum { LINE = 96 };
+    size_t sentence = 0, space = 0;
+    if (strlen(text) <= LINE)
+        return strlen(text);
+    for (size_t i = 1; i < LINE; i++) {
+        if (text[i] == ' ')
+            space = i;
+        if (text[i] == ' ' && text[i - 1] == '.' && i > LINE / 3)
+            sentence = i;
+    }
+    return sentence ? sentence : space;
+}
+
+void lb_page_words(struct lb_page *page, const char *heading, const char *reading)
+{
+    char first[512];
+    snprintf(page->about.heading, sizeof(page->about.heading), "%s", heading);
+    snprintf(page->about.reading, sizeof(page->about.reading), "%s", reading);
+    size_t length = line_break(reading);
+    snprintf(first, sizeof(first), "%.*s", (int)length, reading);
+    lb_page_text(page, "heading", heading);
+    lb_page_text(page, "reading", first);
+    lb_page_text(page, "reading_more", reading[length] ? reading + length + 1 : "");
 }
 
 void lb_page_number(FILE *data, double value)
@@ -119,6 +151,23 @@ void lb_page_series(struct lb_page *page, const struct lb_series_list *series)
     for (size_t i = 0; i < n; i++)
         fprintf(script, "%s%d", i ? ", " : "", series->items[i].dash);
     fputs("]\n", script);
+}
+
+void lb_page_legend(struct lb_page *page, const struct lb_series_list *series, const bool *shown,
+                    size_t width)
+{
+    size_t longest = 0, count = 0;
+    fputs("legend = '", page->script);
+    for (size_t s = 0; s < series->count; s++) {
+        if (!shown[s])
+            continue;
+        fprintf(page->script, "%s%zu", count++ ? " " : "", s + 1);
+        if (strlen(series->items[s].name) > longest)
+            longest = strlen(series->items[s].name);
+    }
+    size_t each = 60 + 8 * longest, fitting = width / each;
+    fprintf(page->script, "'\nlegend_width = %zu\nlegend_columns = %zu\n", each,
+            fitting ? fitting : 1);
 }
 
 void lb_page_panels(struct lb_page *page, size_t panels, size_t columns)
@@ -169,30 +218,49 @@ static bool close_file(FILE **file)
     return !failed;
 }
 
+/* Adds the page to the job: its script, and its description where that is wanted. */
+static enum lb_status add_page(struct lb_plot_job *job, const struct lb_page *page,
+                               struct lb_error *err)
+{
+    struct lb_plot_pages *pages = job->options->pages;
+    size_t size = strlen(page->about.name) + sizeof(".gp");
+    char **scripts = realloc(job->scripts, (job->script_count + 1) * sizeof(*scripts));
+    if (scripts)
+        job->scripts = scripts;
+    char *name = scripts ? malloc(size) : NULL;
+    if (!name)
+        return lb_fail(err, LB_OOM, "%s: out of memory", page->about.name);
+    snprintf(name, size, "%s.gp", page->about.name);
+    job->scripts[job->script_count++] = name;
+    if (!pages)
+        return LB_OK;
+    struct lb_plot_page *items = realloc(pages->items, (pages->count + 1) * sizeof(*items));
+    if (!items)
+        return lb_fail(err, LB_OOM, "%s: out of memory", page->about.name);
+    pages->items = items;
+    items[pages->count++] = page->about;
+    return LB_OK;
+}
+
+void lb_plot_pages_free(struct lb_plot_pages *pages)
+{
+    free(pages->items);
+    *pages = (struct lb_plot_pages){0};
+}
+
 enum lb_status lb_page_finish(struct lb_plot_job *job, struct lb_page *page, const char *script,
                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t size = strlen(page->name) + sizeof(".gp");
     LB_TRY(append_file(job->options->scripts, "style.gp", page->script, err));
     LB_TRY(append_file(job->options->scripts, script, page->script, err));
     bool written = close_file(&page->data);
     written = close_file(&page->script) && written;
-    if (!written) {
-        st = lb_fail(err, LB_IO, "%s/%s: %s", job->options->folder, page->name, strerror(errno));
-        goto done;
-    }
-    char **scripts = realloc(job->scripts, (job->script_count + 1) * sizeof(*scripts));
-    char *name = malloc(size);
-    if (scripts)
-        job->scripts = scripts;
-    if (!scripts || !name) {
-        free(name);
-        st = lb_fail(err, LB_OOM, "%s: out of memory", page->name);
-        goto done;
-    }
-    snprintf(name, size, "%s.gp", page->name);
-    job->scripts[job->script_count++] = name;
+    if (written)
+        st = add_page(job, page, err);
+    else
+        st = lb_fail(err, LB_IO, "%s/%s: %s", job->options->folder, page->about.name,
+                     strerror(errno));
 done:
     lb_page_close(page);
     return st;

@@ -23,14 +23,19 @@ void lb_plot_note(struct lb_plot_job *job, const char *format, ...)
 
 /* The files of a page being written. Zero it before use. */
 struct lb_page {
-    char name[LB_PAGE_NAME_SIZE + 32];
+    struct lb_plot_page about;
     FILE *data, *script;
 };
 
-/* Creates NAME.dat and NAME.gp; the script's first settings say what it is and where its data are.
+/* Creates KIND_SUFFIX.dat and .gp; the script's first settings say what it is and where its data
+ * are. */
+enum lb_status lb_page_open(struct lb_plot_job *job, const char *kind, const char *suffix,
+                            struct lb_page *page, struct lb_error *err);
+
+/* The settings heading, reading and reading_more: what it is, and how it is read in one line or
+ * two.
  */
-enum lb_status lb_page_open(struct lb_plot_job *job, const char *name, struct lb_page *page,
-                            struct lb_error *err);
+void lb_page_words(struct lb_page *page, const char *heading, const char *reading);
 
 /* Ends the script with style.gp and the script of that file name, closes both files and adds the
  * page to the job. */
@@ -59,12 +64,17 @@ void lb_page_panels(struct lb_page *page, size_t panels, size_t columns);
 void lb_panel_title(const struct lb_point *point, const char *const *letters, char *title,
                     size_t size);
 
-/* Writes all pages of time over an axis. */
-enum lb_status lb_plot_time(struct lb_plot_job *job, const char *kind, enum lb_axis x,
-                            struct lb_error *err);
+/* The settings of the legend: the series whose shown [series->count] is true, in columns that fit
+ * their names and the width in pixels. */
+void lb_page_legend(struct lb_page *page, const struct lb_series_list *series, const bool *shown,
+                    size_t width);
 
 /* Writes all pages of speed-up over the baseline, y by hidden size. */
-enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_axis y,
+enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_plot_axis y,
                                struct lb_error *err);
+
+/* Writes all pages of rates over arithmetic intensity; the axis is not used. */
+enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
+                                struct lb_error *err);
 
 #endif

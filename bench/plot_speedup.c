@@ -20,9 +20,9 @@ struct group {
 
 struct page_view {
     const char *kind;
-    enum lb_axis y, held; /* held is panel[0] of the points */
-    size_t baseline;      /* number of a series */
-    struct group *groups; /* [group_count] */
+    enum lb_plot_axis y, held; /* held is panel[0] of the points */
+    size_t baseline;           /* number of a series */
+    struct group *groups;      /* [group_count] */
     size_t group_count, found;
     size_t *shown; /* [shown_count] series that get panels */
     size_t shown_count;
@@ -237,16 +237,16 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     char text[512];
     lb_page_heading(&view->groups[0].points[0].row->c, text, sizeof(text));
     size_t used = strlen(text);
-    snprintf(text + used, sizeof(text) - used, ": speed-up over %s", baseline);
-    lb_page_text(page, "heading", text);
-
-    snprintf(text, sizeof(text), "Higher is better. Median time of %s over that of the other.",
-             baseline);
-    used = strlen(text);
+    snprintf(text + used, sizeof(text) - used, ": speed-up over %s by %s and H", baseline,
+             lb_axis_letter(view->y));
+    char reading[512];
+    snprintf(reading, sizeof(reading),
+             "Higher is better, blue. Median time of %s over that of the other.", baseline);
+    used = strlen(reading);
     if (view->found > view->group_count)
-        snprintf(text + used, sizeof(text) - used, " %zu of %zu values of %s are shown.",
+        snprintf(reading + used, sizeof(reading) - used, " %zu of %zu values of %s are shown.",
                  view->group_count, view->found, lb_axis_letter(view->held));
-    lb_page_text(page, "reading", text);
+    lb_page_words(page, text, reading);
     lb_page_text(page, "slower", "slower");
     lb_page_text(page, "faster", "faster");
     lb_page_text(page, "signs",
@@ -260,12 +260,10 @@ static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view
 {
     enum lb_status st = LB_OK;
     struct lb_page page = {0};
-    char name[LB_PAGE_NAME_SIZE + 32];
     LB_TRY(find_panels(view, points, count, job->series.count, err));
     if (view->group_count == 0 || view->shown_count == 0)
         goto done;
-    snprintf(name, sizeof(name), "%s_%s", view->kind, points[0].page);
-    LB_TRY(lb_page_open(job, name, &page, err));
+    LB_TRY(lb_page_open(job, view->kind, points[0].page, &page, err));
     write_words(&page, &job->series, view);
     write_panels(&page, &job->series, view);
     st = lb_page_finish(job, &page, "speedup.gp", err);
@@ -278,12 +276,12 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_axis y,
+enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum lb_plot_axis y,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_run *run = job->run;
-    enum lb_axis held = y == LB_AXIS_B ? LB_AXIS_T : LB_AXIS_B;
+    enum lb_plot_axis held = y == LB_AXIS_B ? LB_AXIS_T : LB_AXIS_B;
     size_t before = job->script_count, baseline;
     struct lb_point *points = NULL;
     baseline = lb_series_baseline(&job->series, job->options->baseline);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "case_run.h"
+#include "device.h"
 #include "kernel_table.h"
 #include "memory.h"
 #include "registry.h"
@@ -69,9 +70,12 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
         .cache = cache,
         .kernels = options->kernels,
         .profile = profile,
+        .loss_scale = options->loss_scale,
     };
     const struct lb_run_observer observer = {.result = ignore_row};
     lb_host_limit(options->memory_bytes);
+    if (impl->memory == LB_DEVICE)
+        lb_device_open(options->device, NULL); /* what comes of it is the row's to say */
     lb_case_run(impl, c, &run, &observer, row);
 }
 

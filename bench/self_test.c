@@ -14,10 +14,11 @@
 #include "stats.h"
 
 enum {
-    SIDE = 8,           /* fresh processes a side: the exact test then has p <= 0.05 in 4.99 % */
-    ROUNDS = 2 * SIDE,  /* of a sweep that is compared with itself */
-    MAX_CASES = 20,     /* in one such sweep */
-    PLANTED_PERCENT = 3 /* and of a case of one millisecond */
+    SIDE = 8,            /* fresh processes a side: the exact test then has p <= 0.05 in 4.99 % */
+    ROUNDS = 2 * SIDE,   /* of a sweep that is compared with itself */
+    MAX_CASES = 20,      /* in one such sweep */
+    PLANTED_PERCENT = 3, /* and of a case of one millisecond */
+    PAIRS = 60           /* of blocks, in its comparisons */
 };
 
 /* One sweep: the median time of each case in each process. */
@@ -116,13 +117,15 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
 {
     for (size_t i = 0; i < test->result.cases; i++)
         deal(test, sweep->second[i]);
-    for (size_t round = 0; round < ROUNDS; round++)
+    for (size_t round = 0; round < ROUNDS; round++) {
+        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
         for (size_t i = 0; i < test->result.cases; i++) {
             struct lb_row row;
             if (interrupted(test))
                 return LB_INTERRUPTED;
             lb_pool_renew(test->session->pool);
             enum lb_status st = run_one(test, &test->cases[i], &row, err);
+            lb_progress_done(&test->progress, false, false);
             if (st == LB_OK && !lb_row_is_timed(&row))
                 st = lb_fail(err, LB_FAILED, "a case ran and then did not: %s: %.300s",
                              lb_verdict_name(row.verdict), row.reason);
@@ -131,6 +134,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
             if (st != LB_OK)
                 return st;
         }
+    }
     return LB_OK;
 }
 
@@ -176,7 +180,7 @@ static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep 
     for (size_t i = 0; i < comparison.count; i++) {
         const struct lb_pair *pair = &comparison.pairs[i];
         rate->significant += pair->shift.p < 0.05;
-        adjusted |= pair->adjusted_p < 0.05;
+        adjusted |= pair->adjusted_p <= comparison.level;
         rate->least_found[rate->comparisons++] = -pair->shift.lo95;
     }
     rate->sweeps++;
@@ -198,11 +202,9 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     if (!sweep)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < sweeps; i++) {
-        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
         LB_TRY(measure_sweep(test, sweep, err));
         LB_TRY(judge_sweep(test, sweep, false, &test->result.dealt, err));
         LB_TRY(judge_sweep(test, sweep, true, &test->result.in_turn, err));
-        lb_progress_done(&test->progress, false, false);
     }
 done:
     free(sweep);
@@ -239,7 +241,6 @@ static enum lb_status choose_planted(struct self_test *test, const struct lb_ent
 static enum lb_status compare_planted(struct self_test *test, const struct lb_case *c,
                                       const struct lb_side sides[2], struct lb_error *err)
 {
-    enum { PAIRS = 60 };
     enum lb_status st = LB_OK;
     struct lb_self_result *result = &test->result;
     struct lb_row rows[2];
@@ -286,7 +287,8 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
             return LB_INTERRUPTED;
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
         LB_TRY(compare_planted(test, &c, sides, err));
-        lb_progress_done(&test->progress, false, false);
+        for (int block = 0; block < 2 * PAIRS; block++)
+            lb_progress_done(&test->progress, false, false);
     }
 done:
     return st;
@@ -310,7 +312,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     fprintf(stderr, "looking at the machine and at what the cases cost\n");
     lb_fitness_look(1.0, &test->result.fitness);
     LB_TRY(choose_cases(test, plan, err));
-    lb_progress_start(&test->progress, sweeps + planted);
+    lb_progress_start(&test->progress, sweeps * ROUNDS * test->result.cases + planted * 2 * PAIRS);
     LB_TRY(compare_with_itself(test, sweeps, err));
     LB_TRY(find_planted(test, planted, err));
     lb_progress_end(&test->progress);

@@ -51,7 +51,7 @@ static void print_rate(const char *name, const struct lb_self_rate *rate)
 {
     printf("  %-26s %zu of %zu comparisons have p < 0.05: %.1f %%\n", name, rate->significant,
            rate->comparisons, percent(rate->significant, rate->comparisons));
-    printf("  %-26s after correction, %zu of %zu sweeps have a p < 0.05, %zu name a case\n", "",
+    printf("  %-26s after correction, %zu of %zu sweeps have a difference, %zu name a case\n", "",
            rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
 }
 

@@ -41,6 +41,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
+        .loss_scale = options->loss_scale,
         .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .plugin_count = options->plugin_count,
@@ -88,13 +89,15 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
     }
     json_t *baseline = settings->baseline ? json_string(settings->baseline) : json_null();
     *header = json_pack(
-        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:o, s:o, s:o, s:o}", "environment",
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:o, s:o, s:o, s:o}", "environment",
         lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
         (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
         "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
-        settings->repetitions, "processes", settings->processes, "baseline", baseline, "plugins",
-        string_array(settings->plugins, settings->plugin_count), "benchmark",
-        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+        settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
+        "baseline", baseline, "plugins", string_array(settings->plugins, settings->plugin_count),
+        "benchmark", string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    json_object_set_new(*header, "command",
+                        string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
     return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
@@ -155,9 +158,17 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
                        "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
                        &settings->repetitions, "processes", &settings->processes) != 0)
         return lb_fail(err, LB_INVALID, "header: %s", why.text);
+    if (min_samples < 1 || max_samples < min_samples || max_samples > 1000000000 ||
+        !(sampler->max_ns > 0 && sampler->max_ns < 1e18) || settings->repetitions < 1 ||
+        settings->processes < 1)
+        return lb_fail(err, LB_INVALID,
+                       "header: sampler, repetitions and processes must be positive counts and "
+                       "times");
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
+    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
+    settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))

@@ -12,11 +12,12 @@ struct lb_settings {
     size_t command_count;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    int repetitions; /* blocks of samples a process */
-    int processes;   /* fresh ones a case; 1: whichever worker there is */
-    bool kernels;    /* trace the kernels of one more call of each case */
-    char *baseline;  /* NULL: chosen when the rows are known */
-    char **plugins;  /* [plugin_count] absolute paths */
+    int repetitions;   /* blocks of samples a process */
+    int processes;     /* fresh ones a case; 1: whichever worker there is */
+    bool kernels;      /* trace the kernels of one more call of each case */
+    double loss_scale; /* of incoming gradients */
+    char *baseline;    /* NULL: chosen when the rows are known */
+    char **plugins;    /* [plugin_count] absolute paths */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
     size_t benchmark_count;

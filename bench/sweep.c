@@ -12,6 +12,7 @@
 #include "case_set.h"
 #include "derive.h"
 #include "gbench.h"
+#include "gpu.h"
 #include "libraries.h"
 #include "progress.h"
 #include "settings.h"
@@ -52,6 +53,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         .seed = sweep->settings.seed,
         .sampler = sweep->settings.sampler,
         .kernels = sweep->settings.kernels && first,
+        .loss_scale = sweep->settings.loss_scale,
     };
     double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     *block = lb_row_make(c);
@@ -304,6 +306,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
 
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
                                  &header, err));
+    lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
     LB_TRY(lb_run_create(folder, header, &sweep->file, err));
     LB_TRY(conduct(sweep, folder, exit_code, err));
@@ -343,17 +346,15 @@ done:
     return st;
 }
 
-static void warn_of_other_environment(const struct lb_run *run)
+static void warn_of_other_environment(const struct lb_run *run, const json_t *now)
 {
     char what[256];
-    json_t *now = lb_environment(lb_libraries());
     if (lb_environment_differs(json_object_get(run->header, "environment"), now, what,
                                sizeof(what)))
         fprintf(stderr,
                 "warning: this is not where the run began (%s): its times and the new ones "
                 "don't compare\n",
                 what);
-    json_decref(now);
 }
 
 enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
@@ -369,8 +370,9 @@ enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
     details = json_pack("{s:o}", "environment", lb_environment(lb_libraries()));
+    lb_gpu_annotate(session, json_object_get(details, "environment"));
     LB_TRY(lb_run_resume(folder, details, &sweep->file, &run, err));
-    warn_of_other_environment(&run);
+    warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(lb_settings_from_header(run.header, &sweep->settings, &cases, &sweep->count, err));
     for (size_t i = 0; i < sweep->settings.plugin_count; i++)
         LB_TRY(

@@ -26,6 +26,8 @@ struct lb_session {
     struct lb_registry *registry;
     struct lb_pool *pool;
     const volatile sig_atomic_t *stop; /* nonzero once a signal asked to end */
+    json_t
+        *gpu; /* the device's record, owned by who made the session; NULL: none, or not asked for */
 };
 
 /* Runs the plan into a new folder. *exit_code is the program's; an error is one that was found

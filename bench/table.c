@@ -148,6 +148,24 @@ static void print_verdict(FILE *out, const struct lb_row *row)
     fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
 }
 
+/* Once each, at the end, what is absent from every problem: which implementation, and why. */
+static void print_absent(FILE *out, const struct lb_run *run)
+{
+    char told[64][2 * LB_NAME_SIZE];
+    size_t count = 0;
+    for (size_t i = 0; i < run->count && count < 64; i++) {
+        size_t k = 0;
+        lb_impl_label(&run->rows[i].c, told[count]);
+        while (k < count && strcmp(told[k], told[count]) != 0)
+            k++;
+        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < count)
+            continue;
+        fprintf(out, "%s  %-28s absent: %s\n", count == 0 ? "\n" : "", told[count],
+                run->rows[i].reason);
+        count++;
+    }
+}
+
 static void print_counts(FILE *out, const struct lb_run *run, bool shortened)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
@@ -187,12 +205,15 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
             base = baseline_median(lines, run->count, i, baseline);
             fprintf(out, "\n%s\n", lines[i].problem);
         }
+        if (lines[i].row->verdict == LB_VERDICT_ABSENT)
+            continue;
         if (lines[i].row->verdict == LB_VERDICT_OK)
             shortened |= print_times(out, lines[i].row, base, columns,
                                      first && has_rival(lines, run->count, i));
         else
             print_verdict(out, lines[i].row);
     }
+    print_absent(out, run);
     print_counts(out, run, shortened);
     free(lines);
     return LB_OK;

@@ -15,6 +15,7 @@
 struct lb_worker_limits {
     double call_s;       /* longest silence of an implementation in one phase */
     double memory_bytes; /* of one worker; 0: what the host has */
+    int device;          /* ordinal of the GPU that workers use */
 };
 
 struct lb_pool; /* the workers that are alive */
@@ -44,7 +45,8 @@ struct lb_job {
     struct lb_sampler_options sampler;
     const char *process; /* name of a worker for jobs of several implementations, which loads their
                             plug-ins itself; NULL: the implementation's usual worker */
-    bool kernels; /* trace the kernels of one more call */
+    bool kernels;        /* trace the kernels of one more call */
+    double loss_scale;   /* of incoming gradients; 0: as they are */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only
@@ -52,8 +54,17 @@ struct lb_job {
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_entry *entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
+/* Has the worker of the built-ins look for the device: *device (a new reference) describes it, with
+ * the keys of lb_device_to_json. The program itself never touches a GPU. LB_ABSENT with the reason;
+ * either way the device layer of this process knows from now on. */
+enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
+
+/* Has it measure what the device can do at best: *ceilings, a new reference, as
+ * lb_ceilings_to_json gives it. */
+enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why);
+
 /* The worker's side: serves requests on descriptor 3 until the program hangs up. parent is the
- * program's process id. Returns the exit code. */
-int lb_worker_main(long parent);
+ * program's process id, device the ordinal of the GPU to use. Returns the exit code. */
+int lb_worker_main(long parent, int device);
 
 #endif

@@ -4,8 +4,11 @@
  *     {"op": "supports", "case": C} -> {"status": S, "text": why}
  *     {"op": "probe", "case": C}    -> {"status": S, "text": why, "weights": bytes, ..., "chosen"}
  *     {"op": "run", "case": C, ...} -> {"phase": P}..., {"row": {...}}, {"phase": "destroy"},
- *                                      {"done": true}
+ *                                      {"done": true, "lost": B}: lost, when its device is gone
+ *     {"op": "device"}              -> {"status": S, "text": why, "device": {...}}
+ *     {"op": "ceilings"}            -> {"status": S, "text": why, "ceilings": {...}}
  * A run with a "plugin": P is on that one, whichever else this worker serves. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,9 @@
 #include <unistd.h>
 
 #include "case_run.h"
+#include "ceilings.h"
 #include "channel.h"
+#include "device_record.h"
 #include "memory.h"
 #include "planted.h"
 #include "worker.h"
@@ -25,6 +30,7 @@ struct server {
     struct lb_registry registry;
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one this worker serves; NULL for the built-ins */
+    int device;                   /* ordinal of the one to use */
     struct guest {
         char *path;
         const struct lb_impl *impl;
@@ -85,6 +91,14 @@ static void serve_plugin(struct server *server, const json_t *request)
                     NULL);
 }
 
+/* Opens the device that an implementation may need; what comes of it is known to the device layer
+ * from here on. */
+static void open_device(const struct server *server, const struct lb_impl *impl)
+{
+    if (impl && impl->memory == LB_DEVICE)
+        lb_device_open(server->device, NULL);
+}
+
 /* Answers "supports" and "probe". */
 static void serve_question(struct server *server, const json_t *request, bool opens)
 {
@@ -94,6 +108,7 @@ static void serve_question(struct server *server, const json_t *request, bool op
     const char *text = json_string_value(json_object_get(request, "case"));
     enum lb_status st = lb_case_parse(text, &c, NULL, NULL, &err);
     const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
+    open_device(server, impl);
     if (impl && opens)
         st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
     else if (impl)
@@ -141,9 +156,10 @@ static void serve_run(struct server *server, const json_t *request)
     double memory_bytes;
     struct lb_row row;
 
-    json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F}", "seed", &seed, "min_samples",
-                &min_samples, "max_samples", &max_samples, "precision", &options.sampler.precision,
-                "max_ns", &options.sampler.max_ns, "memory_bytes", &memory_bytes);
+    json_unpack((json_t *)request, "{s:I, s:I, s:I, s:F, s:F, s:F, s:F}", "seed", &seed,
+                "min_samples", &min_samples, "max_samples", &max_samples, "precision",
+                &options.sampler.precision, "max_ns", &options.sampler.max_ns, "memory_bytes",
+                &memory_bytes, "loss_scale", &options.loss_scale);
     options.kernels = json_is_true(json_object_get(request, "kernels"));
     options.seed = (uint64_t)seed;
     options.sampler.min_samples = (size_t)min_samples;
@@ -156,6 +172,7 @@ static void serve_run(struct server *server, const json_t *request)
     struct lb_error err = {"the worker does not know the implementation"};
     if (lb_case_parse(text, &c, NULL, NULL, &err) == LB_OK)
         impl = plugin ? find_guest(server, plugin, &err) : find_impl(server, &c);
+    open_device(server, impl);
     if (impl) {
         lb_case_run(impl, &c, &options, &observer, &row);
     } else {
@@ -164,7 +181,33 @@ static void serve_run(struct server *server, const json_t *request)
         send_row(server, &row);
     }
     lb_row_free(&row);
-    lb_channel_send(&server->channel, json_pack("{s:b}", "done", 1), NULL);
+    bool lost = lb_device()->lost && lb_device()->lost();
+    lb_channel_send(&server->channel, json_pack("{s:b, s:b}", "done", 1, "lost", lost), NULL);
+}
+
+static void serve_device(struct server *server, const json_t *request)
+{
+    struct lb_error err;
+    (void)request;
+    enum lb_status st = lb_device_open(server->device, &err);
+    json_t *reply = status_reply(st, &err);
+    if (st == LB_OK)
+        json_object_set_new(reply, "device", lb_device_to_json(lb_device_known(NULL)));
+    lb_channel_send(&server->channel, reply, NULL);
+}
+
+static void serve_ceilings(struct server *server, const json_t *request)
+{
+    struct lb_error err;
+    struct lb_ceilings ceilings;
+    (void)request;
+    enum lb_status st = lb_device_open(server->device, &err);
+    if (st == LB_OK)
+        st = lb_ceilings_measure(&ceilings, &err);
+    json_t *reply = status_reply(st, &err);
+    if (st == LB_OK)
+        json_object_set_new(reply, "ceilings", lb_ceilings_to_json(&ceilings));
+    lb_channel_send(&server->channel, reply, NULL);
 }
 
 static void serve(struct server *server, const json_t *request)
@@ -173,10 +216,8 @@ static void serve(struct server *server, const json_t *request)
         const char *op;
         void (*function)(struct server *, const json_t *);
     } operations[] = {
-        {"plugin", serve_plugin},
-        {"supports", serve_supports},
-        {"probe", serve_probe},
-        {"run", serve_run},
+        {"plugin", serve_plugin}, {"supports", serve_supports}, {"probe", serve_probe},
+        {"run", serve_run},       {"device", serve_device},     {"ceilings", serve_ceilings},
     };
     const char *op = json_string_value(json_object_get(request, "op"));
     for (size_t i = 0; op && i < sizeof(operations) / sizeof(operations[0]); i++)
@@ -184,12 +225,13 @@ static void serve(struct server *server, const json_t *request)
             operations[i].function(server, request);
 }
 
-int lb_worker_main(long parent)
+int lb_worker_main(long parent, int device)
 {
-    struct server server = {.channel = {.fd = CHANNEL_FD}};
+    struct server server = {.channel = {.fd = CHANNEL_FD}, .device = device};
     struct lb_error err = {""};
     size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 
+    fcntl(CHANNEL_FD, F_SETFD, FD_CLOEXEC); /* no other program is to hold the channel open */
     /* Dies with the program, also when that was killed before this line was reached. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)parent)

@@ -5,23 +5,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device.h"
 #include "memory.h"
 #include "reference.h"
 #include "registry.h"
 
-double lb_case_bytes(const struct lb_problem *problem)
+double lb_case_tensor_bytes(const struct lb_problem *problem)
 {
     struct lb_counts n;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return (double)INFINITY;
-    double tensors = (double)n.x + (double)n.y + 4 * (double)n.state, weights = 0;
-    if (lb_has_backward(problem)) {
-        tensors *= 2;
-        weights = (double)n.weights;
-    }
-    /* Once in the implementation's memory, once as results on the host. */
-    return (2 * tensors + weights) * (double)lb_dtype_size(problem->dtype) +
-           lb_reference_bytes(problem);
+    double tensors = (double)n.x + (double)n.y + 4 * (double)n.state;
+    return (lb_has_backward(problem) ? 2 * tensors : tensors) *
+           (double)lb_dtype_size(problem->dtype);
+}
+
+double lb_case_host_bytes(const struct lb_problem *problem)
+{
+    struct lb_counts n;
+    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
+        return (double)INFINITY;
+    double gradients =
+        lb_has_backward(problem) ? (double)n.weights * (double)lb_dtype_size(problem->dtype) : 0;
+    return lb_case_tensor_bytes(problem) + gradients + lb_reference_bytes(problem);
+}
+
+double lb_case_bytes(const struct lb_problem *problem)
+{
+    return lb_case_tensor_bytes(problem) + lb_case_host_bytes(problem);
 }
 
 enum lb_status lb_check_memory(double needed, double available, const char *space,
@@ -35,6 +46,36 @@ enum lb_status lb_check_memory(double needed, double available, const char *spac
     return lb_fail(err, LB_OOM, "needs %s, has %s of %s memory", needs, has, space);
 }
 
+/* What a case asks of the way of running it, on top of what the implementation supports. */
+static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_case *c,
+                                   struct lb_error *why)
+{
+    if (c->launch == LB_GRAPH && impl->memory == LB_HOST)
+        return lb_fail(why, LB_UNSUPPORTED, "launch graph: it runs on the host, without a stream");
+    if (c->launch == LB_GRAPH && !(impl->traits & LB_CAPTURABLE))
+        return lb_fail(why, LB_UNSUPPORTED, "launch graph: its calls can't be captured");
+    if (lb_has_backward(&c->problem) && !impl->backward)
+        return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has no backward",
+                       lb_pass_name(c->problem.pass));
+    return LB_OK;
+}
+
+/* Whether there is a device for it, and whether the host and the device can hold the tensors. */
+static enum lb_status check_room(const struct lb_impl *impl, const struct lb_case *c,
+                                 double available_bytes, struct lb_error *why)
+{
+    enum lb_status st = LB_OK;
+    if (impl->memory == LB_HOST)
+        return lb_check_memory(lb_case_bytes(&c->problem), available_bytes, "host", why);
+    const struct lb_device_info *device = lb_device_known(why);
+    if (!device)
+        return LB_ABSENT;
+    LB_TRY(lb_check_memory(lb_case_host_bytes(&c->problem), available_bytes, "host", why));
+    LB_TRY(lb_check_memory(lb_case_tensor_bytes(&c->problem), device->memory_bytes, "device", why));
+done:
+    return st;
+}
+
 enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
                                  double available_bytes, struct lb_error *why)
 {
@@ -45,27 +86,30 @@ enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_cas
         st = lb_pick_variant(impl->variants, c->variant, &place.variant, why);
     if (st != LB_OK)
         return LB_UNSUPPORTED;
-    if (impl->memory == LB_DEVICE)
-        return lb_fail(why, LB_ABSENT, "this build has no device memory");
-    if (c->launch == LB_GRAPH)
-        return lb_fail(why, LB_UNSUPPORTED, "launch graph: it runs on the host, without a stream");
-    if (lb_has_backward(&c->problem) && !impl->backward)
-        return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has no backward",
-                       lb_pass_name(c->problem.pass));
-    st = lb_problem_counts(&c->problem, &counts, why);
-    if (st != LB_OK)
-        return st;
-    st = impl->supports(&c->problem, &place, why);
-    if (st != LB_OK)
-        return st;
-    return lb_check_memory(lb_case_bytes(&c->problem), available_bytes, "host", why);
+    LB_TRY(check_launch(impl, c, why));
+    LB_TRY(lb_problem_counts(&c->problem, &counts, why));
+    LB_TRY(impl->supports(&c->problem, &place, why));
+    LB_TRY(check_room(impl, c, available_bytes, why));
+done:
+    return st;
+}
+
+struct lb_place lb_case_place(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_place place = {.threads = c->threads};
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (impl->memory == LB_DEVICE && device && !device->modelled) {
+        place.device = device->ordinal;
+        place.stream = lb_device()->stream();
+    }
+    return place;
 }
 
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
                              double available_bytes, struct lb_probe *probe, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_place place = {.threads = c->threads};
+    struct lb_place place = lb_case_place(impl, c);
     void *self = NULL;
     *probe = (struct lb_probe){0};
     LB_TRY(lb_case_supported(impl, c, available_bytes, err));

@@ -8,8 +8,13 @@
 
 #include "affinity.h"
 #include "case_probe.h"
+#include "ceilings.h"
+#include "device.h"
 #include "kernel_trace.h"
+#include "loss_scale.h"
 #include "memory.h"
+#include "meter.h"
+#include "nvml.h"
 #include "nvtx.h"
 #include "registry.h"
 #include "tensors.h"
@@ -32,9 +37,9 @@ struct life {
     struct lb_tensors tensors;
     struct lb_forward_io forward;
     struct lb_backward_io backward;
-    char *flush; /* larger than every cache; NULL when caches stay hot */
-    size_t flush_bytes;
-    int calls; /* timed together: 1 isolated, more batched */
+    struct lb_meter meter;
+    int calls;           /* timed together: 1 isolated, more batched */
+    double before_bytes; /* of the space that were free before create */
     struct lb_nvtx nvtx;
     char cpus[64]; /* what the case is pinned to; "" where it is not */
 };
@@ -43,6 +48,15 @@ static void phase(const struct life *life, const char *name)
 {
     if (life->observer->phase)
         life->observer->phase(life->observer->user, name);
+}
+
+/* Notes the most memory that was gone from the device, whoever took it: libraries may allocate more
+ * than they said. On the host the harness's own buffers are all that is known. */
+static void note_peak(struct life *life)
+{
+    if (life->impl->memory == LB_DEVICE)
+        life->row->peak_bytes =
+            fmax(life->row->peak_bytes, life->before_bytes - life->space->available());
 }
 
 /* create, sizes, memory check. */
@@ -54,8 +68,9 @@ static enum lb_status open_implementation(struct life *life, struct lb_error *er
     life->self = calloc(1, impl->state_size);
     if (!life->self)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
+    life->place = lb_case_place(impl, life->c);
     LB_TRY(lb_pick_variant(impl->variants, life->c->variant, &life->place.variant, err));
-    life->place.threads = life->c->threads;
+    life->before_bytes = life->space->available();
     if (impl->memory == LB_HOST)
         lb_pin(life->place.threads, life->cpus, sizeof(life->cpus));
 
@@ -71,8 +86,10 @@ static enum lb_status open_implementation(struct life *life, struct lb_error *er
     life->row->workspace_bytes = (double)s->workspace;
     double buffers = life->row->weights_bytes + life->row->gradients_bytes +
                      life->row->reserve_bytes + life->row->workspace_bytes;
-    LB_TRY(lb_check_memory(lb_case_bytes(&life->c->problem) + buffers, life->space->available(),
-                           life->space->name, err));
+    double needed = buffers + (impl->memory == LB_DEVICE ? lb_case_tensor_bytes(&life->c->problem)
+                                                         : lb_case_bytes(&life->c->problem));
+    needed += (double)lb_meter_bytes(impl->memory, life->c->cache == LB_COLD);
+    LB_TRY(lb_check_memory(needed, life->space->available(), life->space->name, err));
 done:
     return st;
 }
@@ -92,12 +109,8 @@ static enum lb_status allocate_buffers(struct life *life, struct lb_error *err)
     life->row->peak_bytes = (double)lb_tensors_bytes(&life->tensors) + (double)life->sizes.weights +
                             (double)life->sizes.gradients + (double)life->sizes.reserve +
                             (double)life->sizes.workspace;
-    if (life->c->cache == LB_COLD) {
-        life->flush_bytes = 2 * lb_host_cache_bytes();
-        void *flush;
-        LB_TRY(lb_host_space.allocate(life->flush_bytes, &flush, err));
-        life->flush = flush;
-    }
+    LB_TRY(lb_meter_create(life->impl->memory, life->c->cache == LB_COLD, &life->meter, err));
+    note_peak(life);
 done:
     return st;
 }
@@ -106,6 +119,7 @@ done:
 static enum lb_status prepare(struct life *life, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    void *scaled = NULL;
     double start = lb_now_ns();
     phase(life, "oracle");
     lb_nvtx_phase(&life->nvtx, LB_NVTX_ORACLE);
@@ -115,13 +129,14 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
 
     lb_nvtx_phase(&life->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(life, err));
-    const struct lb_inputs *inputs = lb_reference_inputs(life->reference);
-    life->buffers.lengths = inputs->lengths;
-    LB_TRY(lb_tensors_upload(&life->tensors, inputs, err));
+    struct lb_inputs inputs = *lb_reference_inputs(life->reference);
+    life->buffers.lengths = inputs.lengths;
+    LB_TRY(lb_loss_scale(&life->c->problem, life->options->loss_scale, &inputs, &scaled, err));
+    LB_TRY(lb_tensors_upload(&life->tensors, &inputs, err));
 
     phase(life, "prepare");
     start = lb_now_ns();
-    LB_TRY(life->impl->prepare(life->self, &life->buffers, &inputs->weights, err));
+    LB_TRY(life->impl->prepare(life->self, &life->buffers, &inputs.weights, err));
     LB_TRY(life->space->synchronize(err));
     life->row->prepare_ns += lb_now_ns() - start;
     if (life->impl->chosen) {
@@ -130,12 +145,14 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
                  life->cpus[0] ? ", on " : "", life->cpus);
     }
 done:
+    free(scaled);
     return st;
 }
 
 /* One call of the pass, as it is timed. */
-static enum lb_status call_once(struct life *life, struct lb_error *err)
+static enum lb_status call_once(void *user, struct lb_error *err)
 {
+    struct life *life = user;
     enum lb_status st = LB_OK;
     if (life->c->problem.pass != LB_BACKWARD)
         LB_TRY(life->impl->forward(life->self, &life->forward, err));
@@ -153,34 +170,12 @@ static enum lb_status call_before(struct life *life, struct lb_error *err)
     return life->impl->forward(life->self, &life->forward, err);
 }
 
-/* Writes a buffer larger than the caches, so that nothing of the case stays in them. */
-static void flush_caches(struct life *life)
-{
-    for (size_t i = 0; i < life->flush_bytes; i += 64)
-        life->flush[i] = (char)(life->flush[i] + 1);
-}
-
-/* The time of one of so many calls in a row, all done. */
-static enum lb_status time_calls(struct life *life, int calls, double *ns, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    LB_TRY(life->space->synchronize(err));
-    flush_caches(life);
-    double start = lb_now_ns();
-    for (int i = 0; i < calls; i++)
-        LB_TRY(call_once(life, err));
-    LB_TRY(life->space->synchronize(err));
-    *ns = (lb_now_ns() - start) / calls;
-done:
-    return st;
-}
-
 /* lb_measure: one sample. */
 static enum lb_status measure(void *user, double *ns, struct lb_error *err)
 {
     struct life *life = user;
     enum lb_status st = call_before(life, err);
-    return st == LB_OK ? time_calls(life, life->calls, ns, err) : st;
+    return st == LB_OK ? lb_meter_time(&life->meter, call_once, life, life->calls, ns, err) : st;
 }
 
 static enum lb_status fetch_results(struct life *life, struct lb_error *err)
@@ -190,6 +185,8 @@ static enum lb_status fetch_results(struct life *life, struct lb_error *err)
     LB_TRY(lb_tensors_download(&life->tensors, &life->results, err));
     if (lb_has_backward(&life->c->problem))
         LB_TRY(life->impl->gradients(life->self, &life->results.gradients, err));
+    LB_TRY(lb_loss_unscale(&life->c->problem, life->options->loss_scale, &life->results, err));
+    note_peak(life);
 done:
     return st;
 }
@@ -205,7 +202,9 @@ static bool results_right(struct life *life)
     row->err_norm = check.err_norm;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
-        snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
+        if (!lb_loss_overflow(&life->c->problem, life->options->loss_scale, &life->results,
+                              row->reason, sizeof(row->reason)))
+            snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
     }
     return check.right;
 }
@@ -266,6 +265,23 @@ static enum lb_status choose_calls(struct life *life, struct lb_error *err)
     return st;
 }
 
+/* Clocks and temperature right after the samples, and a warning when something held them down. */
+static void note_device_state(struct life *life)
+{
+    struct lb_gpu_state state;
+    char why[160];
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (life->impl->memory != LB_DEVICE || !device || !lb_nvml_read(device->uuid, &state))
+        return;
+    life->row->sm_mhz = state.sm_mhz;
+    life->row->memory_mhz = state.memory_mhz;
+    life->row->temperature_c = state.temperature_c;
+    lb_throttle_text(state.throttle & ~1ull /* idle, now that the samples are over */, why,
+                     sizeof(why));
+    if (why[0])
+        snprintf(life->row->warning, sizeof(life->row->warning), "clocks were held down: %s", why);
+}
+
 /* lb_sampler_options.warm */
 static void samples_begin(void *user)
 {
@@ -288,6 +304,8 @@ static enum lb_status sample(struct life *life, struct lb_error *err)
     phase(life, "sample");
     lb_nvtx_phase(&life->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
+    if (life->c->launch == LB_GRAPH)
+        LB_TRY(lb_meter_capture(&life->meter, call_once, life, err));
     LB_TRY(choose_calls(life, err));
     sampler.warm = samples_begin;
     sampler.done = samples_end;
@@ -295,6 +313,7 @@ static enum lb_status sample(struct life *life, struct lb_error *err)
         LB_TRY(lb_profile(measure, life, &sampler, life->options->profile, &samples, err));
     else
         LB_TRY(lb_sample(measure, life, &sampler, &samples, err));
+    note_device_state(life);
     life->row->calls_per_sample = life->calls;
     life->row->stop_reason = samples.stop_reason;
     LB_TRY(lb_row_add_block(life->row, samples.ns, samples.count, err));
@@ -309,7 +328,8 @@ done:
 static enum lb_status call_for_trace(void *user, struct lb_error *err)
 {
     double ns;
-    return time_calls(user, 1, &ns, err);
+    struct life *life = user;
+    return lb_meter_time(&life->meter, call_once, life, 1, &ns, err);
 }
 
 /* Traces the kernels of one more call, and warns when they are not what the case is called. */
@@ -343,8 +363,8 @@ static void close_life(struct life *life)
         life->impl->destroy(life->self);
         free(life->self);
     }
+    lb_meter_destroy(&life->meter);
     lb_unpin();
-    lb_host_space.release(life->flush);
     lb_tensors_destroy(&life->tensors);
     lb_results_destroy(&life->results);
     life->space->release(life->buffers.workspace);
@@ -365,6 +385,16 @@ static enum lb_verdict verdict_of(enum lb_status st)
     }
 }
 
+/* The least time that the device's measured ceilings allow; NaN without them. */
+static double floor_ns(const struct life *life)
+{
+    struct lb_ceilings ceilings;
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (life->impl->memory != LB_DEVICE || !device || !lb_ceilings_load(device->uuid, &ceilings))
+        return (double)NAN;
+    return lb_ceilings_floor_ns(&ceilings, &life->c->problem);
+}
+
 void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,
                  struct lb_row *row)
@@ -377,7 +407,8 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         .c = c,
         .options = options,
         .observer = observer,
-        .space = &lb_host_space,
+        .space = impl->memory == LB_DEVICE ? &lb_device_space : &lb_host_space,
+        .meter = {.memory = impl->memory},
         .row = row,
         .calls = 1,
     };
@@ -388,6 +419,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
     LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
+    row->floor_ns = floor_ns(&life);
     LB_TRY(open_implementation(&life, &err));
     LB_TRY(prepare(&life, &err));
     LB_TRY(verify(&life, &err));

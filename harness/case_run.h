@@ -11,6 +11,7 @@ struct lb_run_options {
     uint64_t seed; /* of inputs, weights, ragged lengths and the dealing of rows */
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* oracle results, shared between cases */
+    double loss_scale;                /* of incoming gradients; 0 or 1: as they are */
     bool kernels;                     /* trace one more call's GPU kernels, after the samples */
     struct lb_profile *profile;       /* a run for profilers in sampling's place; NULL: none */
 };

@@ -9,8 +9,8 @@
 #include "environment.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
-    "broken", "slower", "inconclusive", "faster",        "same",
-    "gone",   "mended", "new",          "still failing", "not run"};
+    "broken", "slower", "gone", "inconclusive",  "faster",
+    "mended", "new",    "same", "still failing", "not run"};
 
 const char *lb_change_name(enum lb_change change)
 {
@@ -24,7 +24,7 @@ bool lb_change_is_regression(enum lb_change change)
 
 struct lb_compare_options lb_compare_defaults(void)
 {
-    return (struct lb_compare_options){.margin = 0.02, .level = 0.05};
+    return (struct lb_compare_options){.margin = 0.02, .level = 0.01};
 }
 
 /* Adds a sentence, as far as there is room. */

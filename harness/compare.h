@@ -8,24 +8,26 @@
 
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
-    double level;  /* share of false names among those named, and error of "same"; 0.05 */
+    double level;  /* largest share of false names among those named; when nothing differs, of the
+                      comparisons that name anything: 0.01 */
 };
 
 struct lb_compare_options lb_compare_defaults(void);
 
-enum lb_change {
-    LB_CHANGE_BROKEN,       /* had a time, and fails now: wrong, timeout, crash, error */
-    LB_CHANGE_SLOWER,       /* the adjusted p-value is within the level, and the estimate beyond the
-                               margin */
-    LB_CHANGE_INCONCLUSIVE, /* none of the others can be said */
-    LB_CHANGE_FASTER,       /* as slower */
-    LB_CHANGE_SAME,         /* two one-sided tests: the shift lies within the margin */
-    LB_CHANGE_GONE,         /* had a time, and has no row, or one that did not run */
-    LB_CHANGE_MENDED,       /* failed or did not run, and has a time now */
-    LB_CHANGE_NEW,          /* has a time, and had no row */
-    LB_CHANGE_STILL_FAILING,
-    LB_CHANGE_NOT_RUN, /* in neither run was there a time or a failure */
-    LB_CHANGE_COUNT
+enum lb_change {                   /* the worst first */
+                 LB_CHANGE_BROKEN, /* had a time or no row, and fails: wrong, timeout, crash, error
+                                    */
+                 LB_CHANGE_SLOWER, /* the adjusted p-value is within the level, and the estimate
+                                      beyond the margin */
+                 LB_CHANGE_GONE,   /* had a time, and has no row, or one that did not run */
+                 LB_CHANGE_INCONCLUSIVE, /* nothing can be said of both times */
+                 LB_CHANGE_FASTER,       /* as slower */
+                 LB_CHANGE_MENDED,       /* failed or did not run, and has a time now */
+                 LB_CHANGE_NEW,          /* has a time, and had no row */
+                 LB_CHANGE_SAME,         /* two one-sided tests: the shift lies within the margin */
+                 LB_CHANGE_STILL_FAILING,
+                 LB_CHANGE_NOT_RUN, /* in neither run was there a time or a failure */
+                 LB_CHANGE_COUNT
 };
 
 const char *lb_change_name(enum lb_change change); /* "broken", "slower", ... */

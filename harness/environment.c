@@ -130,8 +130,8 @@ void lb_environment_line(const json_t *environment, char *line, size_t size)
 
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
 {
-    static const char *const keys[] = {"host",     "cpu",      "threads",    "simd",
-                                       "governor", "compiler", "build_type", "flags"};
+    static const char *const keys[] = {"host",     "cpu",        "threads", "simd", "governor",
+                                       "compiler", "build_type", "flags",   "gpu"};
     what[0] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t used = strlen(what);

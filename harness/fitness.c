@@ -76,19 +76,23 @@ static void look_at_cgroup(struct lb_fitness *fitness)
     }
 }
 
+/* /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal. */
 static void look_at_steal(struct lb_fitness *fitness)
 {
-    double all = 0, fields[8] = {0};
+    enum { STEAL = 7 };
+    char line[512] = "";
+    double all = 0, steal = NAN;
     FILE *file = fopen("/proc/stat", "r");
-    fitness->steal = NAN;
-    if (file && fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &fields[0], &fields[1],
-                       &fields[2], &fields[3], &fields[4], &fields[5], &fields[6], &fields[7]) == 8)
-        for (size_t i = 0; i < 8; i++)
-            all += fields[i];
-    if (all > 0)
-        fitness->steal = fields[7] / all;
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = '\0';
     if (file)
         fclose(file);
+    char *at = line + strcspn(line, " ");
+    for (int i = 0; i <= STEAL; i++) {
+        steal = strtod(at, &at);
+        all += steal;
+    }
+    fitness->steal = all > 0 ? steal / all : NAN;
 }
 
 static void look_at_governor(struct lb_fitness *fitness)

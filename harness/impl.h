@@ -128,6 +128,11 @@ struct lb_impl {
 
     /* Accepts a zeroed or half-built self. */
     void (*destroy)(void *self);
+
+    /* (optional) Pure, as supports: one sentence on a problem that it can run at the place, such as
+     * which choice is usual and why; "" when there is nothing to say. */
+    void (*remark)(const struct lb_problem *problem, const struct lb_place *place,
+                   struct lb_error *text);
 };
 
 #ifdef __cplusplus

@@ -109,7 +109,7 @@ static void unwrap(char *text)
     for (size_t i = 0; open && i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
         if (!ends_in(text, (size_t)(open - text), wrappers[i]))
             continue;
-        memmove(text, open + 1, strlen(open));
+        memmove(text, open + 1, strlen(open + 1) + 1);
         char *comma = find_outside(text, ','), *close = strrchr(text, '>');
         if (comma)
             *comma = '\0';

@@ -9,16 +9,14 @@
 
 static int by_name_then_start(const void *a, const void *b)
 {
-    const struct lb_launch_record *x = *(const struct lb_launch_record *const *)a;
-    const struct lb_launch_record *y = *(const struct lb_launch_record *const *)b;
+    const struct lb_launch_record *x = a, *y = b;
     int order = strcmp(x->name, y->name);
     return order ? order : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
 static int by_start(const void *a, const void *b)
 {
-    const struct lb_launch_record *x = *(const struct lb_launch_record *const *)a;
-    const struct lb_launch_record *y = *(const struct lb_launch_record *const *)b;
+    const struct lb_launch_record *x = a, *y = b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
@@ -47,49 +45,49 @@ static void add_launch(struct lb_kernel *kernel, const struct lb_launch_record *
 }
 
 /* launches in order of their starts; kernels of several streams may overlap. */
-static void measure_gaps(const struct lb_launch_record *const *launches, size_t count,
+static void measure_gaps(const struct lb_launch_record *launches, size_t count,
                          struct lb_kernels *out)
 {
-    double end = launches[0]->end_ns;
+    double end = launches[0].end_ns;
     out->gap_ns = out->longest_gap_ns = 0;
     for (size_t i = 1; i < count; i++) {
-        double gap = launches[i]->start_ns - end;
+        double gap = launches[i].start_ns - end;
         if (gap > 0)
             out->gap_ns += gap;
         out->longest_gap_ns = fmax(out->longest_gap_ns, gap);
-        end = fmax(end, launches[i]->end_ns);
+        end = fmax(end, launches[i].end_ns);
     }
-    out->span_ns = end - launches[0]->start_ns;
+    out->span_ns = end - launches[0].start_ns;
 }
 
 enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
                                   struct lb_kernels *out, struct lb_error *err)
 {
-    const struct lb_launch_record **order = calloc(count + 1, sizeof(const void *));
+    struct lb_launch_record *sorted = calloc(count + 1, sizeof(*sorted));
     struct lb_kernel *items = calloc(count + 1, sizeof(*items));
     *out = (struct lb_kernels){.items = items, .launches = (double)count};
-    if (!order || !items) {
-        free(order);
+    if (!sorted || !items) {
+        free(sorted);
         lb_kernels_free(out);
         return lb_fail(err, LB_OOM, "out of memory for %zu launches", count);
     }
-    for (size_t i = 0; i < count; i++)
-        order[i] = &launches[i];
-    qsort(order, count, sizeof(*order), by_name_then_start);
+    if (count > 0)
+        memcpy(sorted, launches, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), by_name_then_start);
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || strcmp(order[i]->name, order[i - 1]->name) != 0) {
+        if (i == 0 || strcmp(sorted[i].name, sorted[i - 1].name) != 0) {
             struct lb_kernel *kernel = &items[out->count++];
-            lb_kernel_short_name(order[i]->name, kernel->name);
-            kernel->tensor_cores = lb_kernel_tensor_cores(order[i]->name);
-            kernel->persistent = lb_kernel_is_persistent(order[i]->name);
+            lb_kernel_short_name(sorted[i].name, kernel->name);
+            kernel->tensor_cores = lb_kernel_tensor_cores(sorted[i].name);
+            kernel->persistent = lb_kernel_is_persistent(sorted[i].name);
         }
-        add_launch(&items[out->count - 1], order[i]);
+        add_launch(&items[out->count - 1], &sorted[i]);
     }
     qsort(items, out->count, sizeof(*items), by_total);
-    qsort(order, count, sizeof(*order), by_start);
+    qsort(sorted, count, sizeof(*sorted), by_start);
     if (count > 0)
-        measure_gaps(order, count, out);
-    free(order);
+        measure_gaps(sorted, count, out);
+    free(sorted);
     return LB_OK;
 }
 
@@ -204,7 +202,7 @@ static json_t *field_json(const int64_t *values, size_t count)
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels)
 {
     json_t *array = kernels->items ? json_array() : json_null();
-    for (size_t i = 0; i < kernels->count; i++) {
+    for (size_t i = 0; kernels->items && i < kernels->count; i++) {
         const struct lb_kernel *kernel = &kernels->items[i];
         json_t *object =
             json_pack("{s:s, s:s, s:b, s:f, s:f}", "name", kernel->name, "tensor_cores",

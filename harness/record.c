@@ -66,6 +66,9 @@ const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
     NUMBER(reserve_bytes),
     NUMBER(workspace_bytes),
     NUMBER(peak_bytes),
+    NUMBER(sm_mhz),
+    NUMBER(memory_mhz),
+    NUMBER(temperature_c),
 #undef NUMBER
 #undef DERIVED
     {"kernel_launches", offsetof(struct lb_row, kernels.launches), false},

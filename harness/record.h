@@ -71,6 +71,7 @@ struct lb_row {
 
     double flops, bytes, floor_ns; /* of one call; floor_ns NaN without measured ceilings */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
+    double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
 
     struct lb_kernels kernels; /* of one untimed call, where that was traced; owned by the row */
     char kernels_reason[256];  /* why there are none though they were asked for; else "" */

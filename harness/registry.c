@@ -16,6 +16,23 @@ static bool is_name(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
 }
 
+static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error *err)
+{
+    const char *const *variants = impl->variants;
+    if (variants && variants[0] && strcmp(variants[0], "auto") != 0)
+        return lb_fail(err, LB_INVALID, "%s: the first variant must be auto", impl->name);
+    for (size_t i = 0; variants && variants[i]; i++) {
+        if (!is_name(variants[i]))
+            return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
+                           impl->name, variants[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(variants[i], variants[k]) == 0)
+                return lb_fail(err, LB_INVALID, "%s: variant '%s' is there twice", impl->name,
+                               variants[i]);
+    }
+    return LB_OK;
+}
+
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
 {
     if (impl->abi != LB_IMPL_ABI)
@@ -32,11 +49,7 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
                        impl->name);
     if (impl->backward && !impl->gradients)
         return lb_fail(err, LB_INVALID, "%s: backward needs gradients", impl->name);
-    for (size_t i = 0; impl->variants && impl->variants[i]; i++)
-        if (!is_name(impl->variants[i]))
-            return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
-                           impl->name, impl->variants[i]);
-    return LB_OK;
+    return check_variants(impl, err);
 }
 
 static void free_entry(struct lb_entry *entry)

@@ -60,26 +60,32 @@ static bool put(struct markdown *md, const char *text)
     return true;
 }
 
+/* The median in us; "-" where there is none. */
+static void format_time(const struct lb_row *row, char text[32])
+{
+    snprintf(text, 32, "-");
+    if (row && lb_row_is_timed(row))
+        snprintf(text, 32, "%.4g", row->median_ns / 1e3);
+}
+
 /* One line of the table. Case ids need no escapes; reasons may hold anything. */
 static void format_line(const struct lb_pair *pair, char *line, size_t size)
 {
-    char change[32] = "", lo[32] = "", hi[32] = "", note[sizeof(pair->note)];
+    char change[32] = "", lo[32] = "", hi[32] = "", note[sizeof(pair->note)], base[32], now[32];
     size_t used = 0;
     for (const char *at = pair->note; *at && used + 1 < sizeof(note); at++)
         note[used++] = strchr("|<>`\n\r", *at) ? ' ' : *at;
     note[used] = '\0';
+    format_time(pair->base, base);
+    format_time(pair->now, now);
     if (pair->compared) {
         format_change(pair->shift.estimate, change);
         format_change(pair->shift.lo95, lo);
         format_change(pair->shift.hi95, hi);
     }
-    snprintf(line, size, "| %s | `%s` | %s | %s%s%s | %.4g | %.4g | %s |\n",
+    snprintf(line, size, "| %s | `%s` | %s | %s%s%s | %s | %s | %s |\n",
              lb_change_name(pair->change), pair->id, change, lo, pair->compared ? " to " : "", hi,
-             pair->base && lb_row_is_timed(pair->base) ? pair->base->median_ns / 1e3 : (double)NAN,
-             pair->now && lb_row_is_timed(pair->now) ? pair->now->median_ns / 1e3 : (double)NAN,
-             note);
-    for (char *nan; (nan = strstr(line, " nan ")) != NULL;)
-        memcpy(nan, "  -  ", 5);
+             base, now, note);
 }
 
 static const char table_head[] =
@@ -145,7 +151,7 @@ static void describe(const struct lb_pair *pair, char *text, size_t size)
 {
     char change[32], lo[32], hi[32];
     snprintf(text, size, "%s", lb_change_name(pair->change));
-    if (pair->compared) {
+    if (pair->compared && pair->base && pair->now) {
         format_change(pair->shift.estimate, change);
         format_change(pair->shift.lo95, lo);
         format_change(pair->shift.hi95, hi);

@@ -147,7 +147,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    bool made = false;
+    bool made = false, mine = false; /* the folder; the file in it, under our lock */
     *file = (struct lb_run_file){0};
     made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST) {
@@ -156,6 +156,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     }
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
+    mine = true;
     if (ftruncate(file->fd, 0) != 0) {
         st = lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
         goto done;
@@ -164,7 +165,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     LB_TRY(append_line(file, make_line("header", first, details), err));
 done:
     if (st != LB_OK) {
-        if (made && file->path)
+        if (made && mine)
             unlink(file->path);
         if (made)
             rmdir(folder);

@@ -6,27 +6,28 @@ cell_height = 30
 gap_across = 94
 gap_down = 74
 left = 84
-top = 100
-rows = (panels + columns - 1) / columns
-pitch = columns_most * cell_width + gap_across
-do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
-width = larger(words_width, left + columns * pitch)
-height = top + rows * (rows_most * cell_height + gap_down) + 94
+top = head + 30
 bar = 330
 
 # Diverging, with white in the middle; orange and blue are apart for every colour vision.
 set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', \
                      0.3 '#9cc9e6', 0.6 '#3d86c0', 1 '#0b3c75')
-log2(v) = log(v) / log(2)
 bounded(v) = v > range ? range : v < -range ? -range : v
-speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x222222
+speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 
 # States of a cell, column 6 of the data: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row.
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
-state_color(s) = s == 2 ? 0xffffff : 0x6b6b6b
+state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
-do for [format in 'svg png'] {
-    if (format eq 'svg') { eval set_svg } else { eval set_png }
+do for [format in formats] {
+    across_count = format eq 'narrow' ? 1 : columns
+    pitch = columns_most * cell_width + gap_across
+    do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+    down_count = (panels + across_count - 1) / across_count
+    width = larger(larger(words_width, left + across_count * pitch - 40), left + bar + 24)
+    height = top + down_count * (rows_most * cell_height + gap_down) + 46 + (words ? 48 : 0)
+    key = height - (words ? 92 : 44)
+    eval set_format
     set multiplot
     unset border
     unset key
@@ -58,9 +59,9 @@ do for [format in 'svg png'] {
         unset colorbox
         if (panel == 1) {
             eval put_words
-            set label slower at screen across(left), down(height - 112) left font small_font tc rgb faint
-            set label faster at screen across(left + bar), down(height - 112) right font small_font tc rgb faint
-            set colorbox horizontal user origin screen across(left), down(height - 92) \
+            set label slower at screen across(left), down(key - 20) left font small_font tc rgb faint
+            set label faster at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
+            set colorbox horizontal user origin screen across(left), down(key) \
                 size screen across(bar), screen across(12) * width / height noborder
             set cbtics () scale 0 offset 0, 0.6 font small_font
             do for [e = -range : range] {
@@ -68,7 +69,7 @@ do for [format in 'svg png'] {
                     set cbtics add ((e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
-            set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint
+            if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }
         }
         plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
                  with boxxyerror lc palette, \

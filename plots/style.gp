@@ -1,4 +1,7 @@
 # What all pictures share: colours, marks, terminals, and where things are on the canvas.
+#
+# formats is what to draw: svg, png, or narrow, an SVG with one panel above the other for small
+# screens. words says whether heading and small print are in the picture, or beside it on a page.
 
 # Lines. 1 to 7 are of Okabe & Ito, Color Universal Design (2008), which people of every colour
 # vision can tell apart; 8 is for the reference.
@@ -20,26 +23,54 @@ down(px) = 1 - px / real(height)
 
 # At least as wide as the words at the top; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
-words_width = 50 + int(larger(10.5 * strlen(heading), larger(7.0 * strlen(reading), 590)))
+letters = larger(strlen(reading), strlen(reading_more))
+words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.0 * letters, 590))) : 0
 
-# A panel's place: column and row from 0.
-column_of(panel) = (panel - 1) % columns
-row_of(panel) = (panel - 1) / columns
+# Room for the words: above the panels, and below.
+head = words ? (reading_more eq '' ? 70 : 86) : 10
+foot = words ? 34 : 4
+
+# A panel's place: column and row from 0. across_count is columns, or 1 where it is narrow.
+column_of(panel) = (panel - 1) % across_count
+row_of(panel) = (panel - 1) / across_count
 
 # What is written above and below all panels; once a picture.
 small_font = 'sans-serif,9'
-put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
+          . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
 # gnuplot 5 writes a font's name into an SVG as it stands, ':Bold' too, which no reader understands:
 # there the weight goes in as an attribute of its own.
 svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
-        . "set output name.'.svg'"
+        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
 set_png = "heading_font = 'sans-serif:Bold,15';" \
         . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
         . "set output name.'.png'"
+
+# Labels of axes that count in powers of two; at most about seven have one.
+log2(v) = log(v) / log(2)
+exponent_low(v) = int(ceil(log2(v) - 1e-9))
+exponent_high(v) = int(floor(log2(v) + 1e-9))
+step_of(low, high) = (exponent_high(high) - exponent_low(low)) / 7 + 1
+digits = '⁰ ¹ ² ³ ⁴ ⁵ ⁶ ⁷ ⁸ ⁹'
+raised(n) = (n > 9 ? raised(n / 10) : '').word(digits, n % 10 + 1)
+power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
+                 e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
+
+# The k-th series of a list: its place in the legend, whose columns are legend_width wide.
+legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+put_legend = "do for [k = 1 : words(legend)] {" \
+           . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
+           . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \
+           . " lc rgb line_color[series_color[s]] lw 1.8 dt line_dash[series_dash[s]];" \
+           . "set label '' at screen across(lx + 15), down(ly)" \
+           . " point pt line_mark[series_mark[s]] ps 0.8 lc rgb line_color[series_color[s]];" \
+           . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"

@@ -7,7 +7,11 @@ cd "$(dirname "$0")/.."
 
 # shellcheck disable=SC2086 # lists of words
 install_packages $test_packages
+# shellcheck disable=SC2086
 install_packages $optional_packages || echo "going on without: $optional_packages" >&2
+# shellcheck disable=SC2086
+install_packages $optional_test_packages ||
+  echo "not installed: $optional_test_packages; the tests that need it will be skipped" >&2
 cmake --preset ci
 cmake --build --preset ci
 # Without it the test nsys is skipped, and the summary says so.

@@ -83,11 +83,14 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
 
 void synthetic_add(struct lb_run *run, struct lb_row row)
 {
-    struct lb_row *rows = realloc(run->rows, (run->count + 1) * sizeof(*rows));
-    if (!rows)
+    bool full = (run->count & (run->count - 1)) == 0; /* there is room for a power of two */
+    if (full) {
+        size_t capacity = run->count > 0 ? 2 * run->count : 1;
+        run->rows = realloc(run->rows, capacity * sizeof(*run->rows));
+    }
+    if (!run->rows)
         abort();
-    run->rows = rows;
-    rows[run->count++] = row;
+    run->rows[run->count++] = row;
 }
 
 /* A few failures of each kind, at the same cases in each run. */

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "palette.h"
 #include "plot.h"
 #include "synthetic.h"
 
@@ -21,6 +22,7 @@ static char folder[64], usual_path[4096];
 
 static const char *const two_impls[] = {"cpu_ref", "cpu_blas", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
+static const char *const all_tails[] = {"f32/infer", "f32/train", "bf16/infer", "bf16/train", NULL};
 static const int t_values[] = {32, 128, 0}, b_values[] = {1, 8, 0}, h_values[] = {64, 128, 256, 0};
 
 static int begin(void **state)
@@ -101,7 +103,7 @@ static void data_of_lines_are_the_records(void **state)
     struct lb_error err = {""};
     if (draw(&run, NULL, "cpu_ref", &report, &err) != LB_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(report.pages, 5);
+    assert_int_equal(report.pages, 7);
     static const char *const names[] = {"time-t_f32_infer.dat", "time-b_f32_infer.dat",
                                         "time-h_f32_infer.dat"};
     for (int i = 0; i < 3; i++) {
@@ -164,6 +166,48 @@ static void cells_are_quotients_of_medians(void **state)
     lb_run_free(&run);
 }
 
+/* Lines that are quotients of two rows, or another number of one. */
+static void ratios_rates_and_memory_are_the_records(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, all_tails, true};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    assert_int_equal(draw(&run, NULL, "cpu_ref", &report, NULL), LB_OK);
+    static const char *const names[] = {"training_bf16_train.dat", "precision_bf16_infer.dat",
+                                        "memory_f32_train.dat", "roofline_f32_infer.dat"};
+    for (int i = 0; i < 4; i++) {
+        char line[1024], id[LB_CASE_ID_SIZE], other[LB_CASE_ID_SIZE];
+        double x, value, lo, hi;
+        size_t seen = 0;
+        FILE *file = open_data(names[i]);
+        while (fgets(line, sizeof(line), file)) {
+            /* NOLINTNEXTLINE(cert-err34-c): what does not read is no data line */
+            if (sscanf(line, "%lf %lf %lf %lf \"%255[^\"]\"", &x, &value, &lo, &hi, id) != 5)
+                continue;
+            const struct lb_row *row = find(&run, id);
+            snprintf(other, sizeof(other), "%.*s/%s",
+                     (int)(strstr(id, "bf16") ? strstr(id, "bf16") - id - 1 : 0), id,
+                     i == 0 ? "bf16/infer" : "f32/infer");
+            if (isnan(value))
+                continue;
+            if (i == 0)
+                assert_true(value == row->median_ns / find(&run, other)->median_ns);
+            else if (i == 1)
+                assert_true(value == find(&run, other)->median_ns / row->median_ns);
+            else if (i == 2)
+                assert_true(value == row->peak_bytes && isnan(lo));
+            else
+                assert_true(x == row->flops / row->bytes && value == row->flops / row->median_ns);
+            assert_true(i == 2 || (lo <= value && value <= hi));
+            seen++;
+        }
+        fclose(file);
+        assert_true(seen >= 8);
+    }
+    lb_run_free(&run);
+}
+
 /* Runs with little to show: pages that have something, and a sentence for those that have not. */
 static void degenerate_runs_are_drawn_or_explained(void **state)
 {
@@ -176,12 +220,13 @@ static void degenerate_runs_are_drawn_or_explained(void **state)
         size_t pages;
         const char *note;
     } runs[] = {
-        {{one_impl, one_t, one_b, one_h, infer, false}, "cpu_ref", 0, "two values of H"},
-        {{two_impls, one_t, b_values, h_values, infer, false}, "cpu_ref", 3, "two values of T"},
-        {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 3, "another impl"},
-        {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 3, "baseline 'cudnn'"},
-        {{two_impls, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, ""},
-        {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 3, "a'b\"<&_"},
+        {{one_impl, one_t, one_b, one_h, infer, false}, "cpu_ref", 1, "two values of H"},
+        {{two_impls, one_t, b_values, h_values, infer, false}, "cpu_ref", 5, "two values of T"},
+        {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, "another impl"},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 5, "baseline 'cudnn'"},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "cpu_ref", 7, "both passes"},
+        {{two_impls, t_values, b_values, h_values, all_tails, false}, "cpu_ref", 32, ""},
+        {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 5, "a'b\"<&_"},
     };
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         struct lb_run run = synthetic_run(&runs[i].grid);
@@ -217,7 +262,7 @@ static void unknown_kind_is_refused(void **state)
     struct lb_plot_report report;
     struct lb_error err = {""};
     assert_int_equal(draw(&run, "pie", "cpu_ref", &report, &err), LB_INVALID);
-    assert_non_null(strstr(err.text, "--plot pie: the kinds are time-t"));
+    assert_non_null(strstr(err.text, "--plot pie: the kinds are speedup-b"));
     for (const struct lb_plot_kind *kind = lb_plot_kinds; kind->name; kind++)
         assert_non_null(strstr(err.text, kind->name));
     lb_run_free(&run);
@@ -303,12 +348,38 @@ static void folder_of_any_name_is_drawn_into(void **state)
     assert_int_equal(said, 0);
 }
 
+/* Timelines and pictures give an implementation the same colour. */
+static void palette_is_that_of_the_scripts(void **state)
+{
+    (void)state;
+    char style[8192], color[16];
+    FILE *file = fopen(LB_SOURCE_DIR "/plots/style.gp", "r");
+    assert_non_null(file);
+    style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
+    fclose(file);
+    const char *at = strstr(style, "array line_color[8]");
+    assert_non_null(at);
+    for (int i = 0; i < LB_PALETTE_COUNT; i++) {
+        at = strchr(at, '#');
+        assert_non_null(at);
+        snprintf(color, sizeof(color), "#%06x", lb_palette[i]);
+        assert_memory_equal(at, color, 7);
+        at++;
+    }
+    assert_true(lb_palette_color("cpu_ref") == lb_palette[7]);
+    assert_int_equal(lb_palette_fixed("somebody_s"), 0);
+    assert_true(lb_palette_color("somebody_s") == lb_palette[4] ||
+                lb_palette_color("somebody_s") == lb_palette[5] ||
+                lb_palette_color("somebody_s") == lb_palette[6]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(data_of_lines_are_the_records),
         TEST(cells_are_quotients_of_medians),
+        TEST(ratios_rates_and_memory_are_the_records),
         TEST(degenerate_runs_are_drawn_or_explained),
         TEST(run_without_times_has_no_pictures),
         TEST(unknown_kind_is_refused),
@@ -316,6 +387,7 @@ int main(void)
         TEST(failing_gnuplot_is_quoted),
         TEST(hanging_gnuplot_is_stopped),
         TEST(folder_of_any_name_is_drawn_into),
+        TEST(palette_is_that_of_the_scripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@
 /* A source of sample times: base plus a spread that alternates, from a small generator. */
 struct source {
     double base, spread;
-    double slope;    /* added a call: drift */
-    long sleep_ns;   /* real time a call takes */
+    double slope;  /* added a call: drift */
+    long sleep_ns; /* real time a call takes */
     uint32_t state;
     size_t calls;
     size_t fail_at; /* 0: never */

@@ -4,4 +4,7 @@ set(both -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla)
 target_compile_options(lb_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:C,CXX>:${both}>
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>
-  $<$<AND:$<BOOL:${LB_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>)
+  $<$<AND:$<BOOL:${LB_WERROR}>,$<COMPILE_LANGUAGE:C,CXX>>:-Werror>
+  # nvcc's own host code breaks -Wpedantic and -Wconversion. A spill is worth a warning.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow -Xptxas=-warn-spills>
+  $<$<AND:$<BOOL:${LB_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>)

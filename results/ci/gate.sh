@@ -8,7 +8,7 @@
 # appended to the job's summary on GitHub. What is slower must be so in a second sweep too, since
 # the machine may have been what was slow during the first. Exit codes are the program's: 3 is a
 # regression.
-# Settings: LB_PROCESSES (10) fresh processes a case, LB_CASE_TIME (0.1) seconds of sampling in each,
+# Settings: LB_PROCESSES (15) fresh processes a case, LB_CASE_TIME (0.1) seconds of sampling in each,
 # LB_MARGIN (5) percent that matters: what --self-test says two runs resolve on this machine.
 set -euo pipefail
 
@@ -17,7 +17,7 @@ shift 3
 summary=${GITHUB_STEP_SUMMARY:-/dev/null}
 
 sweep() {
-    "$program" --sweep "$@" --processes "${LB_PROCESSES:-10}" --case-time "${LB_CASE_TIME:-0.1}"
+    "$program" --sweep "$@" --processes "${LB_PROCESSES:-15}" --case-time "${LB_CASE_TIME:-0.1}"
 }
 
 # compare RUN FORMAT

@@ -27,6 +27,7 @@ BAD = [
     (["--sweep", "--case-time", "0"], ["--case-time 0"]),
     (["--sweep", "--case-time", "nan"], ["--case-time nan"]),
     (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
+    (["--sweep", "--baseline", "nope"], ["--baseline nope", "--list"]),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),

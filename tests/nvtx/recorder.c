@@ -94,13 +94,15 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 static json_t *field_json(const nvtxPayloadSchemaEntry_t *field, const char *data)
 {
     int64_t number;
-    nvtxStringHandle_t string;
+    const void *handle;
+    const struct nvtxStringRegistration_st *string;
     switch (field->type) {
     case NVTX_PAYLOAD_ENTRY_TYPE_INT64:
         memcpy(&number, data + field->offset, sizeof(number));
         return json_integer(number);
     case NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE:
-        memcpy(&string, data + field->offset, sizeof(string));
+        memcpy(&handle, data + field->offset, sizeof(handle));
+        string = handle;
         return json_string(string->text);
     default: return json_string("a type that the recorder does not know");
     }
@@ -111,8 +113,9 @@ static json_t *payload_json(const nvtxEventAttributes_t *attributes)
 {
     if (attributes->payloadType != NVTX_PAYLOAD_TYPE_EXT)
         return attributes->payloadType == NVTX_PAYLOAD_UNKNOWN ? json_null() : json_string("plain");
-    const nvtxPayloadData_t *data =
-        (const nvtxPayloadData_t *)(uintptr_t)attributes->payload.ullValue;
+    const void *pointer;
+    memcpy(&pointer, &attributes->payload.ullValue, sizeof(pointer));
+    const nvtxPayloadData_t *data = pointer;
     size_t index = (size_t)(data->schemaId - NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START);
     if (attributes->reserved0 != 1 || index >= schema_count || data->size != schemas[index].size)
         return json_string("of no schema");

@@ -1,10 +1,10 @@
-/* Pages of time over one axis: lines with intervals, one panel for each set of other sizes. */
+/* Pages of something over one axis: lines with intervals, one panel for each set of other sizes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plot_page.h"
+#include "plot_measure.h"
 
 #define MOST_PANELS 12
 
@@ -15,8 +15,8 @@ struct panel {
 
 /* What the panels of a page need to know of one another. */
 struct page_view {
-    const char *kind;
-    enum lb_axis x, outer, inner; /* outer and inner are panel[0] and panel[1] of the points */
+    const struct lb_measure *measure;
+    enum lb_plot_axis outer, inner; /* panel[0] and panel[1] of the points */
     const struct lb_point *points;
     struct panel *panels;      /* [panel_count] */
     size_t panel_count, found; /* panels drawn, and worth drawing */
@@ -26,28 +26,28 @@ struct page_view {
 
 /* Time over T is in panels of B and H, and so on: rows first, then columns. */
 static const struct {
-    enum lb_axis outer, inner;
+    enum lb_plot_axis outer, inner;
 } others[] = {
     [LB_AXIS_T] = {LB_AXIS_B, LB_AXIS_H},
     [LB_AXIS_B] = {LB_AXIS_T, LB_AXIS_H},
     [LB_AXIS_H] = {LB_AXIS_T, LB_AXIS_B},
 };
 
-static size_t count_timed(const struct lb_point *points, size_t first, size_t end)
+static size_t count_shown(const struct lb_point *points, size_t first, size_t end)
 {
-    size_t timed = 0;
+    size_t shown = 0;
     for (size_t i = first; i < end; i++)
-        timed += lb_row_is_timed(points[i].row);
-    return timed;
+        shown += points[i].shown.value > 0;
+    return shown;
 }
 
-/* True when some series of the panel has times at two places or more: a line. */
+/* True when some series of the panel has values at two places or more: a line. */
 static bool has_line(const struct lb_point *points, struct panel panel)
 {
     size_t end = panel.first + panel.count;
     for (size_t i = panel.first, next; i < end; i = next) {
         next = lb_points_end(points, end, i, LB_SHARE_SERIES);
-        if (count_timed(points, i, next) >= 2)
+        if (count_shown(points, i, next) >= 2)
             return true;
     }
     return false;
@@ -120,19 +120,21 @@ static enum lb_status find_panels(struct page_view *view, size_t count, struct l
     return LB_OK;
 }
 
-/* Writes one line as a data set; a row without a time is a gap in it. */
+/* Writes one line as a data set; a row without a value is a gap in it. */
 static void write_line(FILE *data, const struct lb_point *points, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct lb_row *row = points[i].row;
-        bool timed = lb_row_is_timed(row);
+        const struct lb_value *shown = &points[i].shown;
         char id[LB_CASE_ID_SIZE];
-        lb_case_print(&row->c, id);
+        lb_case_print(&points[i].row->c, id);
         fprintf(data, "%" PRId64, points[i].x);
-        lb_page_number(data, timed ? row->median_ns : NAN);
-        lb_page_number(data, timed ? row->median_lo_ns : NAN);
-        lb_page_number(data, timed ? row->median_hi_ns : NAN);
-        fprintf(data, " \"%s\"\n", id);
+        lb_page_number(data, shown->value);
+        lb_page_number(data, shown->lo);
+        lb_page_number(data, shown->hi);
+        fprintf(data, " \"%s\"", id);
+        lb_page_number(data, shown->divisor);
+        lb_page_number(data, shown->floor);
+        fputc('\n', data);
     }
 }
 
@@ -143,10 +145,9 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
 {
     const char *letters[] = {lb_axis_letter(view->outer), lb_axis_letter(view->inner)};
     size_t set = 0, n = view->panel_count;
-    fprintf(page->data,
-            "# Median time of a call in ns with its 95 %% interval, over %s. nan: unknown.\n"
-            "# %s median_ns median_lo_ns median_hi_ns case\n",
-            lb_axis_words(view->x), lb_axis_letter(view->x));
+    fprintf(page->data, "# %s %s. nan: unknown.\n# %s %s\n", view->measure->heading,
+            lb_axis_words(view->measure->x), lb_axis_letter(view->measure->x),
+            view->measure->columns);
     fprintf(page->script,
             "array panel_title[%zu]\narray panel_first[%zu]\narray panel_series[%zu]\n", n, n, n);
     for (size_t p = 0; p < n; p++) {
@@ -161,7 +162,7 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
         for (size_t i = 0, end; i < count; i = end) {
             size_t s = points[i].series;
             end = lb_points_end(points, count, i, LB_SHARE_SERIES);
-            if (count_timed(points, i, end) == 0)
+            if (count_shown(points, i, end) == 0)
                 continue;
             fprintf(page->script, "%s%zu", separator, s + 1);
             separator = " ";
@@ -190,61 +191,95 @@ static void write_x_values(struct lb_page *page, const struct page_view *view)
     fputs("'\n", page->script);
 }
 
-/* The settings of both axes: what they span, and the unit of time that suits it. */
-static void write_ranges(struct lb_page *page, const struct page_view *view)
+/* Widens [low, high] to hold the value where it is one. */
+static void widen(double value, double *low, double *high)
+{
+    if (value > 0) { /* not NaN */
+        *low = fmin(*low, value);
+        *high = fmax(*high, value);
+    }
+}
+
+/* The settings of the y axis: its label with the unit that suits what it spans. */
+static void write_unit(struct lb_page *page, const struct lb_measure *measure, double middle)
 {
     static const struct {
         const char *name;
-        double ns;
-    } units[] = {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+        double size;
+    } units[][5] = {
+        [LB_PLOT_TIME] = {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
+        [LB_PLOT_BYTES] = {{"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
+        [LB_PLOT_RATIO] = {{"", 1}},
+    };
+    size_t unit = 0;
+    while (units[measure->unit][unit + 1].name && middle >= 500 * units[measure->unit][unit].size)
+        unit++;
+    const char *name = units[measure->unit][unit].name;
+    char label[128];
+    snprintf(label, sizeof(label), "%s%s%s", measure->label, name[0] ? ", " : "", name);
+    lb_page_text(page, "y_label", label);
+    fprintf(page->script, "unit_size = %.0f.0\n", units[measure->unit][unit].size);
+}
+
+/* The settings of both axes: what they span, and the unit. */
+static void write_ranges(struct lb_page *page, const struct page_view *view)
+{
     int64_t x_low = INT64_MAX, x_high = 0;
     double low = INFINITY, high = 0;
+    bool has_floor = false;
     for (size_t p = 0; p < view->panel_count; p++) {
         const struct lb_point *point = view->points + view->panels[p].first;
         for (size_t i = 0; i < view->panels[p].count; i++, point++) {
+            const struct lb_value *shown = &point->shown;
             x_low = point->x < x_low ? point->x : x_low;
             x_high = point->x > x_high ? point->x : x_high;
-            if (!lb_row_is_timed(point->row))
-                continue;
-            low = fmin(low, fmin(point->row->median_ns, point->row->median_lo_ns));
-            high = fmax(high, fmax(point->row->median_ns, point->row->median_hi_ns));
+            widen(shown->value / shown->divisor, &low, &high);
+            widen(shown->lo / shown->divisor, &low, &high);
+            widen(shown->hi / shown->divisor, &low, &high);
+            if (shown->value > 0)
+                widen(shown->floor / shown->divisor, &low, &high);
+            has_floor = has_floor || (shown->value > 0 && shown->floor > 0);
         }
     }
-    size_t unit = 0;
-    while (unit < 3 && sqrt(low) * sqrt(high) >= 500 * units[unit].ns)
-        unit++;
     fprintf(page->script,
-            "x_low = %" PRId64 ".0\nx_high = %" PRId64 ".0\nlow_ns = %.17g\nhigh_ns = %.17g\n"
-            "unit = '%s'\nunit_ns = %.0f.0\n",
-            x_low, x_high, low, high, units[unit].name, units[unit].ns);
+            "x_low = %" PRId64 ".0\nx_high = %" PRId64 ".0\nlow = %.17g\nhigh = %.17g\n"
+            "has_floor = %d\n",
+            x_low, x_high, low, high, has_floor);
+    write_unit(page, view->measure, sqrt(low) * sqrt(high));
 }
 
-static bool is_timed_of(const struct lb_point *point, size_t series)
+/* The settings of the legend: the series that are on the page. */
+static enum lb_status write_legend(struct lb_page *page, const struct lb_series_list *series,
+                                   const struct page_view *view, struct lb_error *err)
 {
-    return point->series == series && lb_row_is_timed(point->row);
-}
-
-/* The settings of the legend: the series that are on the page, in columns that fit their names. */
-static void write_legend(struct lb_page *page, const struct lb_series_list *series,
-                         const struct page_view *view)
-{
-    size_t longest = 0, shown = 0;
-    fputs("legend = '", page->script);
-    for (size_t s = 0; s < series->count; s++) {
-        bool present = false;
-        for (size_t p = 0; p < view->panel_count; p++)
-            for (size_t i = 0; i < view->panels[p].count; i++)
-                present = present || is_timed_of(&view->points[view->panels[p].first + i], s);
-        if (!present)
-            continue;
-        fprintf(page->script, "%s%zu", shown++ ? " " : "", s + 1);
-        if (strlen(series->items[s].name) > longest)
-            longest = strlen(series->items[s].name);
+    bool *shown = calloc(series->count + 1, sizeof(*shown));
+    if (!shown)
+        return lb_fail(err, LB_OOM, "out of memory for a legend");
+    for (size_t p = 0; p < view->panel_count; p++) {
+        const struct lb_point *point = view->points + view->panels[p].first;
+        for (size_t i = 0; i < view->panels[p].count; i++, point++)
+            shown[point->series] = shown[point->series] || point->shown.value > 0;
     }
-    size_t width = 60 + 8 * longest, fitting = (60 + 300 * view->columns) / width;
-    fitting = fitting ? fitting : 1;
-    fprintf(page->script, "'\nlegend_width = %zu\nlegend_columns = %zu\nlegend_rows = %zu\n", width,
-            fitting, (shown + fitting - 1) / fitting);
+    lb_page_legend(page, series, shown, 60 + 300 * view->columns);
+    free(shown);
+    return LB_OK;
+}
+
+static void write_words(struct lb_page *page, const struct page_view *view)
+{
+    const struct lb_measure *measure = view->measure;
+    char heading[256], reading[512];
+    lb_page_heading(&view->points[0].row->c, heading, sizeof(heading));
+    size_t used = strlen(heading);
+    snprintf(heading + used, sizeof(heading) - used, ": %s %s", measure->heading,
+             lb_axis_words(measure->x));
+    snprintf(reading, sizeof(reading), "%s", measure->reading);
+    used = strlen(reading);
+    if (view->found > view->panel_count)
+        snprintf(reading + used, sizeof(reading) - used, " %zu of %zu panels are shown.",
+                 view->panel_count, view->found);
+    lb_page_words(page, heading, reading);
+    lb_page_text(page, "x_label", lb_axis_words(measure->x));
 }
 
 static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view, size_t count,
@@ -252,34 +287,18 @@ static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view
 {
     enum lb_status st = LB_OK;
     struct lb_page page = {0};
-    char name[LB_PAGE_NAME_SIZE + 32], heading[256], reading[256];
-    const struct lb_case *c = &view->points[0].row->c;
     LB_TRY(find_panels(view, count, err));
     if (view->panel_count == 0)
         goto done;
-
-    snprintf(name, sizeof(name), "%s_%s", view->kind, view->points[0].page);
-    LB_TRY(lb_page_open(job, name, &page, err));
-    lb_page_heading(c, heading, sizeof(heading));
-    size_t used = strlen(heading);
-    snprintf(heading + used, sizeof(heading) - used, ": time over %s", lb_axis_words(view->x));
-    lb_page_text(&page, "heading", heading);
-    snprintf(reading, sizeof(reading),
-             "Lower is better. Median time of a call, bars are its 95 %% interval."
-             " A gap is a case without a time.");
-    used = strlen(reading);
-    if (view->found > view->panel_count)
-        snprintf(reading + used, sizeof(reading) - used, " %zu of %zu panels are shown.",
-                 view->panel_count, view->found);
-    lb_page_text(&page, "reading", reading);
-    lb_page_text(&page, "x_label", lb_axis_words(view->x));
+    LB_TRY(lb_page_open(job, view->measure->kind, view->points[0].page, &page, err));
+    write_words(&page, view);
     lb_page_panels(&page, view->panel_count, view->columns);
     lb_page_series(&page, &job->series);
-    write_legend(&page, &job->series, view);
+    LB_TRY(write_legend(&page, &job->series, view, err));
     write_ranges(&page, view);
     write_x_values(&page, view);
     write_panels(&page, &job->series, view);
-    st = lb_page_finish(job, &page, "time.gp", err);
+    st = lb_page_finish(job, &page, "lines.gp", err);
 done:
     lb_page_close(&page);
     free(view->panels);
@@ -287,40 +306,63 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_time(struct lb_plot_job *job, const char *kind, enum lb_axis x,
-                            struct lb_error *err)
+/* The run's rows that are part of such pictures, in the order of pages. */
+static enum lb_status collect_points(const struct lb_plot_job *job,
+                                     const struct lb_measure *measure, struct lb_point **points,
+                                     size_t *count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_run *run = job->run;
-    size_t before = job->script_count;
-    struct lb_point *points = calloc(run->count + 1, sizeof(*points));
-    if (!points)
+    struct lb_row_index index = {0};
+    *count = 0;
+    *points = calloc(run->count + 1, sizeof(**points));
+    if (!*points)
         return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows", run->count);
+    LB_TRY(lb_row_index_create(run, &index, err));
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
         const struct lb_problem *p = &row->c.problem;
-        points[i] = (struct lb_point){
+        struct lb_point *point = &(*points)[*count];
+        struct lb_value shown;
+        if (!measure->take(&index, row, &shown))
+            continue;
+        *point = (struct lb_point){
             .row = row,
+            .shown = shown,
             .input = p->input == p->hidden ? 0 : p->input,
-            .panel = {lb_axis_value(p, others[x].outer), lb_axis_value(p, others[x].inner)},
+            .panel = {lb_axis_value(p, others[measure->x].outer),
+                      lb_axis_value(p, others[measure->x].inner)},
             .series = lb_series_of(&job->series, row),
-            .x = lb_axis_value(p, x),
+            .x = lb_axis_value(p, measure->x),
         };
-        lb_page_name(&row->c, points[i].page);
+        lb_page_name(&row->c, point->page);
+        ++*count;
     }
-    lb_points_sort(points, run->count);
-    for (size_t i = 0, end; i < run->count; i = end) {
-        end = lb_points_end(points, run->count, i, LB_SHARE_PAGE);
-        struct page_view view = {.kind = kind,
-                                 .x = x,
-                                 .outer = others[x].outer,
-                                 .inner = others[x].inner,
+    lb_points_sort(*points, *count);
+done:
+    lb_row_index_free(&index);
+    return st;
+}
+
+enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
+                             struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_measure *measure = lb_measure_find(kind);
+    size_t before = job->script_count, count;
+    struct lb_point *points = NULL;
+    LB_TRY(collect_points(job, measure, &points, &count, err));
+    for (size_t i = 0, end; i < count; i = end) {
+        end = lb_points_end(points, count, i, LB_SHARE_PAGE);
+        struct page_view view = {.measure = measure,
+                                 .outer = others[axis].outer,
+                                 .inner = others[axis].inner,
                                  .points = points + i};
         LB_TRY(write_page(job, &view, end - i, err));
     }
     if (job->script_count == before)
-        lb_plot_note(job, "%s: not drawn: no implementation has times at two values of %s", kind,
-                     lb_axis_letter(x));
+        lb_plot_note(job, "%s: not drawn: %s at two values of %s", kind, measure->missing,
+                     lb_axis_letter(axis));
 done:
     free(points);
     return st;

@@ -1,0 +1,302 @@
+/* The answer, in sentences: which implementation is fastest where, and by how much. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "html.h"
+#include "html_parts.h"
+#include "region.h"
+#include "stats.h"
+
+static const char letters[LB_SIZE_COUNT] = {'T', 'B', 'I', 'H'};
+
+enum { MOST_EXCEPTIONS = 3 };
+
+/* What there is to say about a region's choice. */
+struct tally {
+    size_t problems, alone; /* alone: no other implementation has a time */
+    size_t clear, shared;   /* fastest, beyond noise; fastest or not to be told from the fastest */
+    size_t beaten, absent;
+    double low, middle, high; /* speed-ups over the baseline, or over the next best */
+    size_t ratios;
+    bool over_next; /* the choice is the baseline itself, or that has no times here */
+};
+
+static void plural(FILE *out, size_t count, const char *word)
+{
+    fprintf(out, "%zu %s%s", count, word, count == 1 ? "" : "s");
+}
+
+/* The time of the choice's opponent in a contest; NULL where there is none. */
+static const struct lb_row *opponent(const struct lb_html_view *view,
+                                     const struct lb_contest *contest, size_t series,
+                                     bool over_next)
+{
+    if (over_next)
+        return lb_contest_rival(contest, series);
+    return lb_contest_timed(contest, view->baseline_series);
+}
+
+static size_t collect_ratios(const struct lb_html_view *view, const struct lb_contest *contests,
+                             const struct lb_region *region, bool over_next, double *ratios)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < region->count; i++) {
+        const struct lb_contest *contest = &contests[region->contests[i]];
+        const struct lb_row *own = lb_contest_timed(contest, region->series);
+        const struct lb_row *other = opponent(view, contest, region->series, over_next);
+        if (own && other)
+            ratios[count++] = other->median_ns / own->median_ns;
+    }
+    return count;
+}
+
+static void count_places(const struct lb_contest *contests, const struct lb_region *region,
+                         struct tally *tally)
+{
+    for (size_t i = 0; i < region->count; i++) {
+        const struct lb_contest *contest = &contests[region->contests[i]];
+        const struct lb_row *own = lb_contest_timed(contest, region->series);
+        const struct lb_row *rival = lb_contest_rival(contest, region->series);
+        tally->problems++;
+        if (!own)
+            tally->absent++;
+        else if (!rival)
+            tally->alone++;
+        else if (own == contest->best && lb_rows_apart(own, rival))
+            tally->clear++;
+        else if (lb_contest_leads(contest, own))
+            tally->shared++;
+        else
+            tally->beaten++;
+    }
+}
+
+/* ratios has room for a number a problem. */
+static struct tally count_region(const struct lb_html_view *view, const struct lb_contest *contests,
+                                 const struct lb_region *region, double *ratios)
+{
+    struct tally tally = {.over_next = region->series == view->baseline_series};
+    count_places(contests, region, &tally);
+    size_t n = tally.over_next ? 0 : collect_ratios(view, contests, region, false, ratios);
+    if (n == 0) {
+        tally.over_next = true;
+        n = collect_ratios(view, contests, region, true, ratios);
+    }
+    tally.ratios = n;
+    lb_sort(ratios, n);
+    if (n > 0) {
+        tally.low = ratios[0];
+        tally.middle = lb_median(ratios, n);
+        tally.high = ratios[n - 1];
+    }
+    return tally;
+}
+
+/* "for B up to 8 and H from 256": the sizes that occur on this side of each cut. */
+static void write_place(FILE *out, const struct lb_contest *contests,
+                        const struct lb_region *region)
+{
+    const char *separator = " for ";
+    for (size_t k = 0; k < LB_SIZE_COUNT; k++) {
+        int64_t least = INT64_MAX, most = 0;
+        for (size_t i = 0; i < region->count; i++) {
+            int64_t size = contests[region->contests[i]].sizes[k];
+            least = size < least ? size : least;
+            most = size > most ? size : most;
+        }
+        bool above = region->low[k] > 0, below = region->high[k] < INT64_MAX;
+        if (!above && !below)
+            continue;
+        fputs(separator, out);
+        separator = " and ";
+        if (least == most)
+            fprintf(out, "%c = %" PRId64, letters[k], least);
+        else if (above && below)
+            fprintf(out, "%c %" PRId64 " to %" PRId64, letters[k], least, most);
+        else
+            fprintf(out, "%c %s %" PRId64, letters[k], above ? "≥" : "≤", above ? least : most);
+    }
+}
+
+static void write_ratios(FILE *out, const struct lb_html_view *view, const struct tally *tally)
+{
+    char low[32], middle[32], high[32];
+    if (tally->ratios == 0)
+        return;
+    lb_html_ratio(tally->low, low);
+    lb_html_ratio(tally->middle, middle);
+    lb_html_ratio(tally->high, high);
+    if (tally->ratios == 1 || strcmp(low, high) == 0)
+        fprintf(out, ", <strong>%s</strong> times as fast as ", middle);
+    else
+        fprintf(out, ", <strong>%s to %s</strong> times as fast as ", low, high);
+    if (tally->over_next)
+        fputs("the next best", out);
+    else
+        lb_html_text(out, view->baseline);
+    if (tally->ratios > 1 && strcmp(low, high) != 0)
+        fprintf(out, " (median %s)", middle);
+    size_t without = tally->problems - tally->absent - tally->ratios;
+    if (without > 0 && !tally->over_next)
+        fprintf(out, " where both have a time, which is in %zu", tally->ratios);
+}
+
+/* Problems of the region that another implementation wins, or where the choice has no time. */
+static void write_exceptions(FILE *out, const struct lb_html_view *view,
+                             const struct lb_contest *contests, const struct lb_region *region,
+                             const struct tally *tally)
+{
+    size_t written = 0, all = tally->beaten + tally->absent;
+    if (all == 0)
+        return;
+    fputs(" Not so at ", out);
+    for (size_t i = 0; i < region->count && written < MOST_EXCEPTIONS; i++) {
+        const struct lb_contest *contest = &contests[region->contests[i]];
+        const struct lb_row *own = lb_contest_row(contest, region->series);
+        if (own && lb_contest_leads(contest, own))
+            continue;
+        char ratio[32];
+        const struct lb_series *winner =
+            &view->series.items[lb_series_of(&view->series, contest->best)];
+        fprintf(out, "%sT%" PRId64 " B%" PRId64 " H%" PRId64 " (", written ? ", " : "",
+                contest->sizes[LB_SIZE_T], contest->sizes[LB_SIZE_B], contest->sizes[LB_SIZE_H]);
+        lb_html_text(out, winner->name);
+        if (own && lb_row_is_timed(own)) {
+            lb_html_ratio(own->median_ns / contest->best->median_ns, ratio);
+            fprintf(out, ", by %s", ratio);
+        } else {
+            fprintf(out, "; it %s%s", own ? "is " : "has no row",
+                    own ? lb_verdict_name(own->verdict) : "");
+        }
+        fputc(')', out);
+        written++;
+    }
+    if (all > written)
+        fprintf(out, " and %zu more", all - written);
+    fputc('.', out);
+}
+
+static void write_region(FILE *out, const struct lb_html_view *view,
+                         const struct lb_contest *contests, const struct lb_region *region,
+                         double *ratios)
+{
+    struct tally tally = count_region(view, contests, region, ratios);
+    const struct lb_series *series = &view->series.items[region->series];
+    size_t contested = tally.problems - tally.alone;
+    fprintf(out, "<li><span class=\"dot c%d\"></span><strong>", series->color);
+    lb_html_text(out, series->name);
+    fputs("</strong>", out);
+    write_place(out, contests, region);
+    if (contested == 0) {
+        fputs(": the only one with a time in ", out);
+        plural(out, tally.alone, "problem");
+        fputs(".", out);
+    } else {
+        fprintf(out, ": fastest in %zu of %zu", tally.clear + tally.shared, contested);
+        fputs(contested == 1 ? " problem" : " problems", out);
+        write_ratios(out, view, &tally);
+        fputc('.', out);
+        if (tally.shared > 0) {
+            fputs(" In ", out);
+            fprintf(out, "%zu of them it can't be told from another: the intervals overlap.",
+                    tally.shared);
+        }
+        if (tally.alone > 0) {
+            fputs(" The only one with a time in ", out);
+            fprintf(out, "%zu more.", tally.alone);
+        }
+    }
+    write_exceptions(out, view, contests, region, &tally);
+    fputs("</li>\n", out);
+}
+
+static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
+                                 const struct lb_contest *contests, size_t count,
+                                 struct lb_error *err)
+{
+    struct lb_regions regions;
+    char heading[256];
+    enum lb_status st = LB_OK;
+    double *ratios = malloc((count + 1) * sizeof(*ratios));
+    if (!ratios)
+        return lb_fail(err, LB_OOM, "out of memory for %zu problems", count);
+    LB_TRY(lb_regions_find(contests, count, view->series.count, &regions, err));
+    lb_page_heading(&contests[0].entrants[0].row->c, heading, sizeof(heading));
+    fputs("<h3>", out);
+    lb_html_text(out, heading);
+    fprintf(out, "</h3>\n<ul class=\"answer\">\n");
+    for (size_t i = 0; i < regions.count; i++)
+        write_region(out, view, contests, &regions.items[i], ratios);
+    size_t untimed = count;
+    for (size_t i = 0; i < regions.count; i++)
+        untimed -= regions.items[i].count;
+    if (untimed > 0) {
+        fputs("<li>", out);
+        plural(out, untimed, "problem");
+        fprintf(out, " without any time: see <a href=\"#missing\">what did not run</a>.</li>\n");
+    }
+    fputs("</ul>\n", out);
+    lb_regions_free(&regions);
+done:
+    free(ratios);
+    return st;
+}
+
+/* One implementation over everything: how often it is fastest of those problems that several have
+ * a time for. */
+static void write_lead(FILE *out, const struct lb_html_view *view)
+{
+    size_t contested = 0, timed = 0, most = 0, leader = 0;
+    size_t *wins = calloc(view->series.count + 1, sizeof(*wins));
+    for (size_t i = 0; i < view->contests.count && wins; i++) {
+        const struct lb_contest *contest = &view->contests.items[i];
+        timed += contest->timed > 0;
+        if (contest->timed < 2)
+            continue;
+        contested++;
+        wins[lb_series_of(&view->series, contest->best)]++;
+    }
+    for (size_t s = 0; s < view->series.count && wins; s++) {
+        if (wins[s] > most) {
+            most = wins[s];
+            leader = s;
+        }
+    }
+    free(wins);
+    fputs("<p class=\"lead\">", out);
+    if (timed == 0) {
+        fputs("No case of this run has a time, so there is nothing to choose between.", out);
+    } else if (contested == 0) {
+        fputs("No problem of this run has times of two implementations, so there is nothing to "
+              "choose between.",
+              out);
+    } else {
+        lb_html_format(out, "%s has the smallest median time in %zu of the %zu problems",
+                       view->series.items[leader].name, most, contested);
+        fputs(" for which two implementations or more have a time.", out);
+    }
+    fputs("</p>\n", out);
+}
+
+enum lb_status lb_html_answer(FILE *out, const struct lb_html_view *view, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_contests *contests = &view->contests;
+    fputs("<section id=\"answer\">\n<h2>Which is fastest</h2>\n", out);
+    write_lead(out, view);
+    for (size_t i = 0, end; i < contests->count; i = end) {
+        for (end = i; end < contests->count &&
+                      strcmp(contests->items[end].page, contests->items[i].page) == 0;)
+            end++;
+        LB_TRY(write_page(out, view, contests->items + i, end - i, err));
+    }
+    fputs("<p class=\"note\">Only cases whose results agree with the double-precision oracle have "
+          "a time. “Fastest” is the smallest median; two can’t be told apart where their 95 % "
+          "intervals overlap. Sizes are those measured: nothing is said about those between. "
+          "Regions are found as <a href=\"#method\">the method</a> says.</p>\n</section>\n",
+          out);
+done:
+    return st;
+}

@@ -1,0 +1,115 @@
+/* What a device can do at best: kept from run to run, and what follows for a problem. */
+#include "ceilings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#ifndef LB_HAVE_CUDA
+
+enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    (void)ceilings;
+    return lb_fail(err, LB_ABSENT, "this program was built without CUDA");
+}
+
+#endif
+
+static json_t *number_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* "gemm_f32_tf32_flops_s"; false where dtype and math don't go together. */
+static bool rate_key(int dtype, int math, char key[48])
+{
+    snprintf(key, 48, "gemm_%s%s%s_flops_s", lb_dtype_name((enum lb_dtype)dtype),
+             math == LB_IEEE ? "" : "_", math == LB_IEEE ? "" : lb_math_name((enum lb_math)math));
+    return math == LB_IEEE || dtype == LB_F32;
+}
+
+json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings)
+{
+    char key[48];
+    json_t *object = json_object();
+    json_object_set_new(object, "uuid", json_string(ceilings->uuid));
+    json_object_set_new(object, "copy_bytes_s", number_or_null(ceilings->copy_bytes_s));
+    json_object_set_new(object, "launch_ns", number_or_null(ceilings->launch_ns));
+    json_object_set_new(object, "graph_node_ns", number_or_null(ceilings->graph_node_ns));
+    json_object_set_new(object, "event_ns", number_or_null(ceilings->event_ns));
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        for (int m = 0; m < LB_MATH_COUNT; m++)
+            if (rate_key(d, m, key))
+                json_object_set_new(object, key, number_or_null(ceilings->gemm_flops_s[d][m]));
+    return object;
+}
+
+void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
+{
+    char key[48];
+    const char *uuid = json_string_value(json_object_get(object, "uuid"));
+    snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", uuid ? uuid : "");
+    ceilings->copy_bytes_s = number_of(object, "copy_bytes_s");
+    ceilings->launch_ns = number_of(object, "launch_ns");
+    ceilings->graph_node_ns = number_of(object, "graph_node_ns");
+    ceilings->event_ns = number_of(object, "event_ns");
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        for (int m = 0; m < LB_MATH_COUNT; m++)
+            ceilings->gemm_flops_s[d][m] =
+                rate_key(d, m, key) ? number_of(object, key) : (double)NAN;
+}
+
+/* The device's file; makes its folders when they are to be written to. */
+static void file_path(const char *uuid, bool make, char path[4096])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[3900];
+    if (cache && cache[0])
+        snprintf(folder, sizeof(folder), "%.3800s", cache);
+    else
+        snprintf(folder, sizeof(folder), "%.3800s/.cache", home ? home : ".");
+    if (make)
+        mkdir(folder, 0777);
+    snprintf(path, 4096, "%s/bench-lstm", folder);
+    if (make)
+        mkdir(path, 0777);
+    snprintf(path, 4096, "%s/bench-lstm/ceilings-%.47s.json", folder, uuid);
+}
+
+enum lb_status lb_ceilings_save(const struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    char path[4096];
+    json_t *object = lb_ceilings_to_json(ceilings);
+    file_path(ceilings->uuid, true, path);
+    int failed = json_dump_file(object, path, JSON_INDENT(2));
+    json_decref(object);
+    return failed ? lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno)) : LB_OK;
+}
+
+bool lb_ceilings_load(const char *uuid, struct lb_ceilings *ceilings)
+{
+    char path[4096];
+    file_path(uuid, false, path);
+    json_t *object = json_load_file(path, 0, NULL);
+    lb_ceilings_from_json(object, ceilings);
+    bool found = object != NULL;
+    json_decref(object);
+    return found;
+}
+
+double lb_ceilings_floor_ns(const struct lb_ceilings *ceilings, const struct lb_problem *problem)
+{
+    double products =
+        lb_problem_flops(problem) / ceilings->gemm_flops_s[problem->dtype][problem->math] * 1e9;
+    double traffic = lb_problem_bytes(problem) / ceilings->copy_bytes_s * 1e9;
+    return isnan(products) || isnan(traffic) ? (double)NAN : fmax(products, traffic);
+}

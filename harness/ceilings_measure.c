@@ -1,0 +1,171 @@
+/* What a device can do at best, measured with the means that implementations have. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ceilings.h"
+#include "device.h"
+#include "lanes.h"
+#include "meter.h"
+
+enum { WARM_CALLS = 3, TIMED_CALLS = 10, SMALL_CALLS = 1000 };
+
+/* The best of three times of one of `calls` calls, after some to warm up. */
+static enum lb_status best_of(const struct lb_meter *meter, lb_call *call, void *user, int calls,
+                              double *ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double once;
+    LB_TRY(lb_meter_time(meter, call, user, WARM_CALLS, &once, err));
+    *ns = (double)INFINITY;
+    for (int i = 0; i < 3; i++) {
+        LB_TRY(lb_meter_time(meter, call, user, calls, &once, err));
+        *ns = fmin(*ns, once);
+    }
+done:
+    return st;
+}
+
+/* What the calls below work on. */
+struct bench {
+    struct lb_lanes *lanes;
+    void *memory, *workspace;
+    size_t bytes;
+    struct lb_gemm gemm;
+};
+
+static enum lb_status copy_half(void *user, struct lb_error *err)
+{
+    const struct bench *b = user;
+    return lb_lane_copy(b->lanes, 0, (char *)b->memory + b->bytes / 2, b->memory, b->bytes / 2,
+                        err);
+}
+
+static enum lb_status multiply(void *user, struct lb_error *err)
+{
+    const struct bench *b = user;
+    return lb_lane_gemm(b->lanes, 0, &b->gemm, err);
+}
+
+static enum lb_status enqueue_little(void *user, struct lb_error *err)
+{
+    const struct bench *b = user;
+    return lb_lane_zero(b->lanes, 0, b->memory, 4, err);
+}
+
+static enum lb_status enqueue_many(void *user, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < SMALL_CALLS && st == LB_OK; i++)
+        st = enqueue_little(user, err);
+    return st;
+}
+
+static enum lb_status enqueue_nothing(void *user, struct lb_error *err)
+{
+    (void)user, (void)err;
+    return LB_OK;
+}
+
+/* Square products of 8192, or as large as three of them fit. The operands are pseudo-random: a
+ * product of zeros draws less power and so runs faster than any real one. */
+static enum lb_status measure_products(struct bench *b, const struct lb_meter *meter,
+                                       struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        for (int m = 0; m < LB_MATH_COUNT; m++) {
+            int64_t n = 8192;
+            size_t size = lb_dtype_size((enum lb_dtype)d);
+            double ns;
+            if (m != LB_IEEE && d != LB_F32)
+                continue;
+            while (3 * (size_t)(n * n) * size > b->bytes && n > 256)
+                n /= 2;
+            char *memory = b->memory;
+            b->gemm = (struct lb_gemm){.in = (enum lb_dtype)d,
+                                       .out = (enum lb_dtype)d,
+                                       .math = (enum lb_math)m,
+                                       .m = n,
+                                       .n = n,
+                                       .k = n,
+                                       .a = memory,
+                                       .b = memory + (size_t)(n * n) * size,
+                                       .c = memory + 2 * (size_t)(n * n) * size,
+                                       .lda = n,
+                                       .ldb = n,
+                                       .ldc = n};
+            LB_TRY(best_of(meter, multiply, b, TIMED_CALLS, &ns, err));
+            double flops = 2 * (double)n * (double)n * (double)n;
+            ceilings->gemm_flops_s[d][m] = flops / ns * 1e9;
+        }
+    }
+done:
+    return st;
+}
+
+static enum lb_status measure_small(struct bench *b, struct lb_meter *meter,
+                                    struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(best_of(meter, enqueue_nothing, b, 1, &ceilings->event_ns, err));
+    LB_TRY(best_of(meter, enqueue_little, b, SMALL_CALLS, &ceilings->launch_ns, err));
+    LB_TRY(lb_meter_capture(meter, enqueue_many, b, err));
+    LB_TRY(best_of(meter, enqueue_many, b, 1, &ceilings->graph_node_ns, err));
+    ceilings->graph_node_ns /= SMALL_CALLS;
+done:
+    return st;
+}
+
+/* Random bits that are finite numbers below 2 in every dtype: no exponent is all ones. */
+static enum lb_status fill_random(struct bench *b, struct lb_error *err)
+{
+    enum { WORDS = 1 << 20 };
+    uint32_t *words = malloc(WORDS * sizeof(*words)), state = 1;
+    enum lb_status st = LB_OK;
+    if (!words)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (int i = 0; i < WORDS; i++) {
+        state = state * 1664525u + 1013904223u;
+        words[i] = state & 0xbfffbfffu; /* clears the top exponent bit of both halves */
+    }
+    for (size_t at = 0; at < b->bytes; at += WORDS * sizeof(*words)) {
+        size_t left = b->bytes - at, piece = WORDS * sizeof(*words);
+        LB_TRY(lb_device_space.upload((char *)b->memory + at, words, left < piece ? left : piece,
+                                      err));
+    }
+done:
+    free(words);
+    return st;
+}
+
+enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    struct bench b = {.bytes = (size_t)2 << 30};
+    struct lb_meter meter = {.memory = LB_DEVICE};
+    enum lb_status st = LB_OK;
+    double ns;
+    lb_ceilings_from_json(NULL, ceilings);
+    const struct lb_device_info *device = lb_device_known(err);
+    if (!device)
+        return LB_ABSENT;
+    snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", device->uuid);
+    while ((double)b.bytes > lb_device_space.available() / 2)
+        b.bytes /= 2;
+    LB_TRY(lb_meter_create(LB_DEVICE, false, &meter, err));
+    LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));
+    LB_TRY(lb_device_space.allocate(lb_lane_scratch(), &b.workspace, err));
+    LB_TRY(lb_lanes_create(1, lb_device()->stream(), &b.lanes, err));
+    LB_TRY(lb_lanes_workspace(b.lanes, b.workspace, err));
+    LB_TRY(fill_random(&b, err));
+    LB_TRY(best_of(&meter, copy_half, &b, TIMED_CALLS, &ns, err));
+    ceilings->copy_bytes_s = (double)b.bytes / ns * 1e9; /* half read, half written */
+    LB_TRY(measure_products(&b, &meter, ceilings, err));
+    LB_TRY(measure_small(&b, &meter, ceilings, err));
+done:
+    lb_lanes_destroy(b.lanes);
+    lb_device_space.release(b.workspace);
+    lb_device_space.release(b.memory);
+    lb_meter_destroy(&meter);
+    return st;
+}

@@ -1,0 +1,191 @@
+/* fused: the project's own kernels. One product for the inputs of all steps, then one launch for
+ * the whole sequence of a layer, recurrent weights in the registers of a cluster; cuda/README.md
+ * says how. Layers follow one another, directions run side by side. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cell.h"
+#include "fused_impl.h"
+#include "packing.h"
+
+static enum lb_status fused_supports(const struct lb_problem *problem, const struct lb_place *place,
+                                     struct lb_error *why)
+{
+    struct lb_fused_choice choice;
+    (void)place;
+    return lb_fused_choose(problem, lb_device_known(NULL), &choice, why);
+}
+
+static void describe(struct lb_fused *self)
+{
+    const struct lb_fused_choice *c = &self->choice;
+    const struct lb_fused_tile *f = &c->forward.tile, *b = &c->backward.tile;
+    int used = snprintf(
+        self->chosen, sizeof(self->chosen),
+        "cluster: %d of %d resident clusters, %d blocks x %d warps, %d rows each; %d of %d weight "
+        "fragments a warp in registers, %d in shared memory; expected %.2f us a step on %s, the "
+        "least of %d tiles",
+        c->clusters, c->resident, f->blocks, f->warps, f->columns, f->resident,
+        lb_fused_fragments(f), lb_fused_fragments(f) - f->resident, c->forward_ns / 1e3, c->model,
+        c->fitting);
+    if (lb_has_backward(self->problem))
+        snprintf(self->chosen + used, sizeof(self->chosen) - (size_t)used,
+                 "; backward %d x %d, %d rows, %.2f us", b->blocks, b->warps, b->columns,
+                 c->backward_ns / 1e3);
+}
+
+/* Touches no device, so that what would run can be asked for without one. */
+static enum lb_status fused_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_place *place, struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    enum lb_status st = LB_OK;
+    self->problem = problem;
+    self->stream = place->stream;
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), &self->choice, err));
+    self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
+    if (!self->layers)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (int64_t i = 0; i < problem->layers; i++)
+        self->layers[i].input = lb_layer_input(problem, i);
+    describe(self);
+done:
+    return st;
+}
+
+struct fused_carvers {
+    struct lb_carver weights, gradients, reserve, workspace;
+};
+
+static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, int64_t i)
+{
+    const struct lb_problem *p = self->problem;
+    struct lb_fused_layer *l = &self->layers[i];
+    bool trains = lb_trains(p), top = i + 1 == p->layers;
+    struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
+    size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
+    size_t rows = 4 * directions * (size_t)p->hidden, real = sizeof(float);
+    size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
+    l->w_ih = lb_carve(&carvers->weights, rows * (size_t)l->input * storage);
+    l->bias = lb_carve(&carvers->weights, rows * real);
+    l->w_hh =
+        lb_carve(&carvers->weights, directions * lb_fused_weight_bytes(&self->choice.forward.tile));
+    /* In inference layers take turns: one place for pre-activations, two for outputs. */
+    l->gates = trains || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
+    l->cells = trains ? lb_carve(keep, cells * real) : NULL;
+    if (!top)
+        l->y = trains || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
+    if (!lb_has_backward(p))
+        return;
+    l->w_hh_t = lb_carve(&carvers->weights,
+                         directions * lb_fused_weight_bytes(&self->choice.backward.tile));
+    l->dgates =
+        i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage) : self->layers[0].dgates;
+    if (!top)
+        l->dy = lb_carve(&carvers->workspace, cells * storage);
+    l->dw_ih = lb_carve(&carvers->gradients, rows * (size_t)l->input * real);
+    l->dw_hh = lb_carve(&carvers->gradients, rows * (size_t)p->hidden * real);
+    l->db = lb_carve(&carvers->gradients, rows * storage);
+}
+
+/* With NULL bases this only counts. cuBLAS' scratch comes first in the workspace. */
+static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
+{
+    const struct lb_problem *p = self->problem;
+    void *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
+    if (p->ragged)
+        self->device_lengths =
+            lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
+    if (lb_has_backward(p))
+        self->sums = lb_carve(&carvers->workspace, LB_CELL_PARTS * 4 * (size_t)p->directions *
+                                                       (size_t)p->hidden * sizeof(float));
+    for (int64_t i = 0; i < p->layers; i++)
+        carve_layer(self, carvers, i);
+    return scratch;
+}
+
+static enum lb_status fused_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct fused_carvers carvers = {{0}, {0}, {0}, {0}};
+    (void)err;
+    carve(state, &carvers);
+    *sizes = (struct lb_sizes){
+        .weights = carvers.weights.used,
+        .gradients = carvers.gradients.used,
+        .reserve = carvers.reserve.used,
+        .workspace = carvers.workspace.used,
+    };
+    return LB_OK;
+}
+
+static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffers,
+                                    const struct lb_weights *weights, struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    const struct lb_problem *p = self->problem;
+    enum lb_status st = LB_OK;
+    int resident;
+    struct fused_carvers carvers = {.weights = {.base = buffers->weights},
+                                    .gradients = {.base = buffers->gradients},
+                                    .reserve = {.base = buffers->reserve},
+                                    .workspace = {.base = buffers->workspace}};
+    LB_TRY(lb_fused_ready(&self->choice.forward, &self->choice.resident, err));
+    if (lb_has_backward(p))
+        LB_TRY(lb_fused_ready(&self->choice.backward, &resident, err));
+    describe(self);
+    LB_TRY(lb_lanes_create(1, self->stream, &self->lanes, err));
+    LB_TRY(lb_lanes_workspace(self->lanes, carve(self, &carvers), err));
+    for (int64_t i = 0; i < p->layers; i++)
+        LB_TRY(lb_fused_upload(self, i, weights, err));
+    self->lengths = buffers->lengths;
+    if (p->ragged)
+        LB_TRY(lb_device_space.upload(self->device_lengths, buffers->lengths,
+                                      (size_t)p->batch * sizeof(*self->lengths), err));
+done:
+    return st;
+}
+
+static enum lb_status fused_gradients(void *state, const struct lb_gradients *gradients,
+                                      struct lb_error *err)
+{
+    const struct lb_fused *self = state;
+    enum lb_status st = LB_OK;
+    for (int64_t i = 0; i < self->problem->layers; i++)
+        LB_TRY(lb_fused_download(self, i, gradients, err));
+done:
+    return st;
+}
+
+static const char *fused_chosen(const void *state)
+{
+    const struct lb_fused *self = state;
+    return self->chosen;
+}
+
+static void fused_destroy(void *state)
+{
+    struct lb_fused *self = state;
+    lb_lanes_destroy(self->lanes);
+    free(self->layers);
+}
+
+static const char *const variants[] = {"auto", "cluster", NULL};
+
+const struct lb_impl lb_impl_fused = {
+    .abi = LB_IMPL_ABI,
+    .name = "fused",
+    .summary = "own kernels: a layer's sequence in one launch, weights in a cluster's registers",
+    .memory = LB_DEVICE,
+    .traits = LB_DETERMINISTIC | LB_CAPTURABLE,
+    .state_size = sizeof(struct lb_fused),
+    .variants = variants,
+    .supports = fused_supports,
+    .create = fused_create,
+    .sizes = fused_sizes,
+    .prepare = fused_prepare,
+    .forward = lb_fused_run_forward,
+    .backward = lb_fused_run_backward,
+    .gradients = fused_gradients,
+    .chosen = fused_chosen,
+    .destroy = fused_destroy,
+};

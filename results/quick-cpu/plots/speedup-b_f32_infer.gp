@@ -1,0 +1,193 @@
+# Draws speedup-b_f32_infer.svg and speedup-b_f32_infer.png from speedup-b_f32_infer.dat. Change what you like, and run it in this
+# folder: gnuplot speedup-b_f32_infer.gp
+reset session
+name = 'speedup-b_f32_infer'
+formats = 'svg png'
+words = 1
+machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
+program = 'bench-lstm 0.1.0 (54b6c24f7b13), run of 2026-11-21'
+heading = 'LSTM inference, f32: speed-up over cpu_ref by B and H'
+reading = 'Higher is better, blue. Median time of cpu_ref over that of the other.'
+reading_more = ''
+slower = 'slower'
+faster = 'faster'
+signs = '~ intervals overlap     × failed     grey: not run     – not in this run'
+y_label = 'batch B'
+range = 4
+array panel_title[4]
+array panel_columns[4]
+array panel_rows[4]
+array panel_x[4]
+array panel_y[4]
+panel_title[1] = 'cpu_blas, T = 32'; panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256'; panel_y[1] = '1 8'
+panel_title[2] = 'onednn, T = 32'; panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256'; panel_y[2] = '1 8'
+panel_title[3] = 'cpu_blas, T = 128'; panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256'; panel_y[3] = '1 8'
+panel_title[4] = 'onednn, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
+columns_most = 3
+rows_most = 2
+panels = 4
+columns = 2
+
+# What all pictures share: colours, marks, terminals, and where things are on the canvas.
+#
+# formats is what to draw: svg, png, or narrow, an SVG with one panel above the other for small
+# screens. words says whether heading and small print are in the picture, or beside it on a page.
+
+# Lines. 1 to 7 are of Okabe & Ito, Color Universal Design (2008), which people of every colour
+# vision can tell apart; 8 is for the reference.
+array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
+                       '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
+array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
+array line_dash[4] = [1, 2, 3, 4]
+
+ink = '#222222'
+faint = '#6b6b6b'
+hair = '#e3e3e3'
+
+set encoding utf8
+set samples 2
+
+# Pixels of the canvas, from its top left, as gnuplot's screen coordinates.
+across(px) = px / real(width)
+down(px) = 1 - px / real(height)
+
+# At least as wide as the words at the top; the factors are widths of a letter in pixels.
+larger(a, b) = a > b ? a : b
+letters = larger(strlen(reading), strlen(reading_more))
+words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.0 * letters, 590))) : 0
+
+# Room for the words: above the panels, and below.
+head = words ? (reading_more eq '' ? 70 : 86) : 10
+foot = words ? 34 : 4
+
+# A panel's place: column and row from 0. across_count is columns, or 1 where it is narrow.
+column_of(panel) = (panel - 1) % across_count
+row_of(panel) = (panel - 1) / across_count
+
+# What is written above and below all panels; once a picture.
+small_font = 'sans-serif,9'
+put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+          . "set label reading at screen across(20), down(46) left tc rgb faint;" \
+          . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
+          . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
+          . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
+
+# gnuplot 5 writes a font's name into an SVG as it stands, ':Bold' too, which no reader understands:
+# there the weight goes in as an attribute of its own.
+svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
+set_svg = "heading_font = svg_bold;" \
+        . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
+        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
+set_png = "heading_font = 'sans-serif:Bold,15';" \
+        . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
+        . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
+        . "set output name.'.png'"
+
+# Labels of axes that count in powers of two; at most about seven have one.
+log2(v) = log(v) / log(2)
+exponent_low(v) = int(ceil(log2(v) - 1e-9))
+exponent_high(v) = int(floor(log2(v) + 1e-9))
+step_of(low, high) = (exponent_high(high) - exponent_low(low)) / 7 + 1
+digits = '⁰ ¹ ² ³ ⁴ ⁵ ⁶ ⁷ ⁸ ⁹'
+raised(n) = (n > 9 ? raised(n / 10) : '').word(digits, n % 10 + 1)
+power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
+                 e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
+
+# The k-th series of a list: its place in the legend, whose columns are legend_width wide.
+legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+put_legend = "do for [k = 1 : words(legend)] {" \
+           . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
+           . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \
+           . " lc rgb line_color[series_color[s]] lw 1.8 dt line_dash[series_dash[s]];" \
+           . "set label '' at screen across(lx + 15), down(ly)" \
+           . " point pt line_mark[series_mark[s]] ps 0.8 lc rgb line_color[series_color[s]];" \
+           . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"
+
+# Speed-up over a baseline: a panel for each implementation and set of sizes held constant, a cell
+# for each problem. Blue is faster, orange slower, white the same; grey cells have no time.
+
+cell_width = 58
+cell_height = 30
+gap_across = 94
+gap_down = 74
+left = 84
+top = head + 30
+bar = 330
+
+# Diverging, with white in the middle; orange and blue are apart for every colour vision.
+set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', \
+                     0.3 '#9cc9e6', 0.6 '#3d86c0', 1 '#0b3c75')
+bounded(v) = v > range ? range : v < -range ? -range : v
+speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
+
+# States of a cell, column 6 of the data: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row.
+array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
+state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
+
+do for [format in formats] {
+    across_count = format eq 'narrow' ? 1 : columns
+    pitch = columns_most * cell_width + gap_across
+    do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+    down_count = (panels + across_count - 1) / across_count
+    width = larger(larger(words_width, left + across_count * pitch - 40), left + bar + 24)
+    height = top + down_count * (rows_most * cell_height + gap_down) + 46 + (words ? 48 : 0)
+    key = height - (words ? 92 : 44)
+    eval set_format
+    set multiplot
+    unset border
+    unset key
+    set tics nomirror scale 0 tc rgb ink
+    set cbrange [-range : range]
+    set style fill solid 1 noborder
+    set boxwidth 1 absolute
+
+    do for [panel = 1 : panels] {
+        x0 = left + column_of(panel) * pitch
+        y0 = top + row_of(panel) * (rows_most * cell_height + gap_down)
+        set lmargin at screen across(x0)
+        set rmargin at screen across(x0 + panel_columns[panel] * cell_width)
+        set tmargin at screen down(y0)
+        set bmargin at screen down(y0 + panel_rows[panel] * cell_height)
+        set xrange [-0.5 : panel_columns[panel] - 0.5]
+        set yrange [-0.5 : panel_rows[panel] - 0.5]
+        set xtics () nomirror scale 0 offset 0, 0.3
+        do for [k = 1 : panel_columns[panel]] {
+            set xtics add (word(panel_x[panel], k) k - 1)
+        }
+        set ytics () nomirror scale 0 offset 0.5, 0
+        do for [k = 1 : panel_rows[panel]] {
+            set ytics add (word(panel_y[panel], k) k - 1)
+        }
+        set xlabel 'hidden H' tc rgb ink offset 0, 0.6
+        set ylabel y_label tc rgb ink offset 0.5, 0
+        set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.8 tc rgb ink
+        unset colorbox
+        if (panel == 1) {
+            eval put_words
+            set label slower at screen across(left), down(key - 20) left font small_font tc rgb faint
+            set label faster at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
+            set colorbox horizontal user origin screen across(left), down(key) \
+                size screen across(bar), screen across(12) * width / height noborder
+            set cbtics () scale 0 offset 0, 0.6 font small_font
+            do for [e = -range : range] {
+                if (e % (range > 3 ? 2 : 1) == 0) {
+                    set cbtics add ((e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
+                }
+            }
+            if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }
+        }
+        plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
+                 with boxxyerror lc palette, \
+             for [s = 1 : 4] '' index panel - 1 using 3:($6 == s ? $4 : NaN):(0.49):(0.48) \
+                 with boxxyerror lc rgb state_fill[s], \
+             '' index panel - 1 using 3:($6 == 0 ? $4 : NaN):7:(speed_color($5)) \
+                 with labels tc rgb variable, \
+             '' index panel - 1 using 3:($6 > 0 ? $4 : NaN):7:(state_color($6)) \
+                 with labels font small_font tc rgb variable
+        unset label
+    }
+    unset multiplot
+    unset output
+}

@@ -1,0 +1,139 @@
+"""A page in headless Chromium, driven through its debugging pipe with the standard library alone.
+
+Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a
+zero byte, on file descriptors 3 and 4 of the browser."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+def find():
+    """The browser's path, or None."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path:
+            return path
+    return None
+
+
+class Browser:
+    """One browser with one page."""
+
+    def __init__(self, path):
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        to_read, self.to = os.pipe()
+        self.from_, to_write = os.pipe()
+
+        def take_3_and_4():
+            # Away from 3 and 4 first, which either may be.
+            own_read, own_write = os.dup(to_read), os.dup(to_write)
+            while own_read < 5 or own_write < 5:
+                own_read, own_write = os.dup(own_read), os.dup(own_write)
+            os.dup2(own_read, 3)
+            os.dup2(own_write, 4)
+
+        self.process = subprocess.Popen(
+            [path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-extensions", "--remote-debugging-pipe",
+             "--user-data-dir=" + self.profile.name, "about:blank"],
+            preexec_fn=take_3_and_4, close_fds=False, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.buffer = b""
+        self.number = 0
+        self.session = None
+        self.events = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+
+    def close(self):
+        try:
+            self.session = None
+            self.call("Browser.close", timeout=10)
+            self.process.wait(10)
+        except (OSError, TimeoutError, RuntimeError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+        os.close(self.to)
+        os.close(self.from_)
+        self.profile.cleanup()
+
+    def receive(self, deadline):
+        while b"\0" not in self.buffer:
+            ready = select.select([self.from_], [], [], max(0, deadline - time.monotonic()))[0]
+            if not ready:
+                raise TimeoutError("the browser does not answer")
+            part = os.read(self.from_, 1 << 16)
+            if not part:
+                raise RuntimeError("the browser has ended")
+            self.buffer += part
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, timeout=60, **params):
+        """Calls a method; events that come before its answer are kept."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self.to, data):]
+        deadline = time.monotonic() + timeout
+        while True:
+            answer = self.receive(deadline)
+            if answer.get("id") != self.number:
+                self.events.append(answer)
+            elif "error" in answer:
+                raise RuntimeError(f"{method}: {answer['error']}")
+            else:
+                return answer["result"]
+
+    def wait(self, method, timeout=60):
+        """Waits for an event."""
+        deadline = time.monotonic() + timeout
+        while not any(event.get("method") == method for event in self.events):
+            self.events.append(self.receive(deadline))
+
+    def evaluate(self, expression):
+        """The value of an expression in the page, a promise's when it is kept."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
+                           awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(json.dumps(result["exceptionDetails"]))
+        return result["result"].get("value")
+
+    def open(self, path, width=1280, height=900, script=True, dark=False):
+        """Opens a file; returns the seconds until it is loaded and painted."""
+        self.events.clear()
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.call("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        start = time.monotonic()
+        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.wait("Page.loadEventFired")
+        if script:
+            self.evaluate("new Promise(done => "
+                          "requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return time.monotonic() - start
+
+    def complaints(self):
+        """What the page said on the console or threw."""
+        kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+        return [event["params"] for event in self.events if event.get("method") in kinds]
+
+    def requests(self):
+        """The addresses that the page asked for."""
+        return [event["params"]["request"]["url"] for event in self.events
+                if event.get("method") == "Network.requestWillBeSent"]

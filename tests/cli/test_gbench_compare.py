@@ -1,0 +1,42 @@
+"""Google Benchmark's own compare.py takes the repetitions that we write, and tests them. Skipped where
+it (libbenchmark-tools, python3-scipy) is not installed."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from program import ProgramTest, run
+
+COMPARE = "/usr/share/benchmark/compare.py"
+if not os.path.exists(COMPARE) or not importlib.util.find_spec("scipy"):
+    print("libbenchmark-tools or python3-scipy is not installed")
+    sys.exit(77)
+
+
+class GoogleBenchmark(ProgramTest):
+    def test_compare_py_takes_our_repetitions(self):
+        for name in ("base", "new"):
+            done = run("--sweep", "-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time",
+                       "0.01", "--processes", "9", "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        files = [self.path(name + "/benchmark_repetitions.json") for name in ("base", "new")]
+        done = subprocess.run([sys.executable, COMPARE, "--no-color", "-d", self.path("out.json"),
+                               "benchmarks", *files], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        tested = re.findall(r"^(\S+)_pvalue\s.*U Test, Repetitions: 9 vs 9", done.stdout, re.M)
+        self.assertEqual(sorted(tested), ["cpu_ref/T8_B1_I16_H16/f32/infer",
+                                          "cpu_ref/T8_B1_I32_H32/f32/infer"], done.stdout)
+        # It tests the same numbers as we do; its p-value is the normal form's.
+        ours = json.loads(run("--compare", self.path("base"), self.path("new"), "--format", "json").stdout)
+        with open(self.path("out.json"), encoding="utf-8") as file:
+            theirs = {row["name"]: row for row in json.load(file)}
+        for case in ours["cases"]:
+            self.assertAlmostEqual(theirs[case["case"]]["utest"]["time_pvalue"], case["p"], delta=0.03)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,32 @@
+/* A device that is host memory, for tests: counts what is asked of it, and can be told to fail. */
+#ifndef LB_FAKE_DEVICE_H
+#define LB_FAKE_DEVICE_H
+
+#include "device.h"
+
+enum fake_fault {
+    FAKE_NONE,
+    FAKE_ABSENT,          /* there is no device */
+    FAKE_OOM,             /* little memory, and it says so */
+    FAKE_OOM_LATE,        /* says that there is enough, and then has none */
+    FAKE_ILLEGAL_ADDRESS, /* the first wait after an enqueue fails, as does everything after it */
+    FAKE_HANG             /* waiting never ends */
+};
+
+struct fake_counts {
+    int allocations; /* living */
+    double bytes;    /* of these */
+    int waits, events, captures, replays, fills;
+};
+
+extern const struct lb_device_api fake_device;
+
+/* Puts the fake in the place of the device layer's table, whole, with the fault to come. */
+void fake_device_install(enum fake_fault fault);
+
+/* The same device goes on, with another fault to come. */
+void fake_device_break(enum fake_fault fault);
+
+const struct fake_counts *fake_device_counts(void);
+
+#endif

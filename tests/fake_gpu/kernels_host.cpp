@@ -1,0 +1,34 @@
+/* The pointwise kernels on the host: their own source, a grid run as a loop. Threads share nothing,
+ * so the order does not matter; which thread touches what is tests/simt's to check. */
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#undef __device__
+#undef __global__
+#define __device__
+#define __global__ static
+
+static struct {
+    unsigned x;
+} blockIdx, blockDim, threadIdx;
+
+#include "../../cuda/launch.cuh"
+
+namespace lb_cell
+{
+
+template <class... Parameters, class... Arguments>
+enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count, void *,
+                      struct lb_error *, Arguments... arguments)
+{
+    blockDim.x = (unsigned)block_threads;
+    for (blockIdx.x = 0; blockIdx.x * block_threads < count; blockIdx.x++)
+        for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+            kernel(arguments...);
+    return LB_OK;
+}
+
+} // namespace lb_cell
+
+#include "../../cuda/cell.cu"
+#include "../../cuda/map.cu"

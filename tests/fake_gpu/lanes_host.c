@@ -1,0 +1,113 @@
+/* Lanes on the host: what is enqueued happens at once, in plain loops. Products follow lanes.h to
+ * the letter, with sums in double. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lanes.h"
+
+struct lb_lanes {
+    int count;
+};
+
+enum lb_status lb_lanes_create(int count, void *stream, struct lb_lanes **out, struct lb_error *err)
+{
+    (void)stream;
+    *out = malloc(sizeof(**out));
+    if (!*out)
+        return lb_fail(err, LB_OOM, "out of memory");
+    (*out)->count = count;
+    return LB_OK;
+}
+
+void lb_lanes_destroy(struct lb_lanes *lanes)
+{
+    free(lanes);
+}
+
+size_t lb_lane_scratch(void)
+{
+    return 64;
+}
+
+int lb_lanes_count(const struct lb_lanes *lanes)
+{
+    return lanes->count;
+}
+
+void *lb_lane_stream(const struct lb_lanes *lanes, int lane)
+{
+    (void)lanes, (void)lane;
+    return NULL;
+}
+
+enum lb_status lb_lanes_workspace(struct lb_lanes *lanes, void *memory, struct lb_error *err)
+{
+    return lanes->count > 0 && memory ? LB_OK : lb_fail(err, LB_FAILED, "no workspace");
+}
+
+static enum lb_status check_lane(const struct lb_lanes *lanes, int lane, struct lb_error *err)
+{
+    if (lane < 0 || lane >= lanes->count)
+        return lb_fail(err, LB_FAILED, "lane %d of %d", lane, lanes->count);
+    return LB_OK;
+}
+
+enum lb_status lb_lane_wait(struct lb_lanes *lanes, int waiter, int awaited, struct lb_error *err)
+{
+    enum lb_status st = check_lane(lanes, waiter, err);
+    return st == LB_OK ? check_lane(lanes, awaited, err) : st;
+}
+
+enum lb_status lb_lanes_fork(struct lb_lanes *lanes, struct lb_error *err)
+{
+    return check_lane(lanes, 0, err);
+}
+
+enum lb_status lb_lanes_join(struct lb_lanes *lanes, struct lb_error *err)
+{
+    return check_lane(lanes, 0, err);
+}
+
+enum lb_status lb_lane_zero(struct lb_lanes *lanes, int lane, void *to, size_t bytes,
+                            struct lb_error *err)
+{
+    memset(to, 0, bytes);
+    return check_lane(lanes, lane, err);
+}
+
+enum lb_status lb_lane_copy(struct lb_lanes *lanes, int lane, void *to, const void *from,
+                            size_t bytes, struct lb_error *err)
+{
+    memcpy(to, from, bytes);
+    return check_lane(lanes, lane, err);
+}
+
+static double element(enum lb_dtype dtype, const void *base, int64_t index)
+{
+    double value;
+    lb_load(dtype, (const char *)base + (size_t)index * lb_dtype_size(dtype), &value, 1);
+    return value;
+}
+
+enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_gemm *g,
+                            struct lb_error *err)
+{
+    bool wide = (g->in == LB_F16 || g->in == LB_BF16) && g->out == LB_F32;
+    if (g->out != g->in && !wide)
+        return lb_fail(err, LB_UNSUPPORTED, "a product of %s into %s", lb_dtype_name(g->in),
+                       lb_dtype_name(g->out));
+    int64_t a_width = g->transpose_a ? g->m : g->k, b_width = g->transpose_b ? g->k : g->n;
+    if (g->lda < a_width || g->ldb < b_width || g->ldc < g->n)
+        return lb_fail(err, LB_FAILED, "a row of a product is longer than its stride");
+    for (int64_t i = 0; g->k > 0 && i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            char *c = (char *)g->c + (size_t)(i * g->ldc + j) * lb_dtype_size(g->out);
+            double sum = g->accumulate ? element(g->out, c, 0) : 0;
+            for (int64_t k = 0; k < g->k; k++)
+                sum += element(g->in, g->a, g->transpose_a ? k * g->lda + i : i * g->lda + k) *
+                       element(g->in, g->b, g->transpose_b ? j * g->ldb + k : k * g->ldb + j);
+            lb_store(g->out, c, &sum, 1);
+        }
+    }
+    return check_lane(lanes, lane, err);
+}

@@ -1,0 +1,65 @@
+/* A plug-in with a fake device under it: cpu_ref, whose tensors lie in what counts as device
+ * memory. Its device fails once, in the case with seq_len 7, in the way that FAULT, a compile-time
+ * name, says. Tests hold that each fault costs that row and no other. */
+#include <string.h>
+
+#include "../fake_gpu/fake_device.h"
+#include "impl.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+enum { BAD_SEQ_LEN = 7 };
+
+extern const struct lb_impl lb_impl_cpu_ref;
+const struct lb_impl *lb_plugin(uint32_t abi);
+
+static const struct {
+    const char *name;
+    enum fake_fault fault;
+} faults[] = {
+    {"none", FAKE_NONE},
+    {"absent", FAKE_ABSENT},
+    {"oom", FAKE_OOM},
+    {"oom_late", FAKE_OOM_LATE},
+    {"illegal_address", FAKE_ILLEGAL_ADDRESS},
+    {"hang", FAKE_HANG},
+};
+
+static struct lb_impl impl; /* cpu_ref's, on the fake device */
+
+static enum fake_fault planted(void)
+{
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        if (strcmp(faults[i].name, TEXT(FAULT)) == 0)
+            return faults[i].fault;
+    return FAKE_NONE;
+}
+
+static enum lb_status create(void *self, const struct lb_problem *problem,
+                             const struct lb_place *place, struct lb_error *err)
+{
+    if (problem->seq_len == BAD_SEQ_LEN)
+        fake_device_break(planted());
+    return lb_impl_cpu_ref.create(self, problem, place, err);
+}
+
+static void destroy(void *self)
+{
+    lb_impl_cpu_ref.destroy(self);
+    fake_device_break(FAKE_NONE);
+}
+
+const struct lb_impl *lb_plugin(uint32_t abi)
+{
+    fake_device_install(planted() == FAKE_ABSENT ? FAKE_ABSENT : FAKE_NONE);
+    impl = lb_impl_cpu_ref;
+    impl.abi = abi;
+    impl.name = "gpu_fault_" TEXT(FAULT);
+    impl.summary = "cpu_ref on a fake device with one planted fault";
+    impl.memory = LB_DEVICE;
+    impl.traits = LB_CAPTURABLE | LB_DETERMINISTIC;
+    impl.create = create;
+    impl.destroy = destroy;
+    return &impl;
+}

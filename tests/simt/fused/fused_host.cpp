@@ -1,0 +1,39 @@
+/* fused_host.cpp: the launchers of the fused kernels, with the emulator for a device. */
+#include "simt.h"
+
+#include "fused_launch.cuh"
+
+namespace lb_fused
+{
+
+static int launches; /* each with another schedule */
+
+template <class Args, size_t count>
+enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k, size_t,
+                     int *clusters, struct lb_error *err)
+{
+    *clusters = 132 / k.tile.blocks;
+    return find(rows, k) ? LB_OK : lb_fail(err, LB_UNSUPPORTED, "no such kernel");
+}
+
+template <class Args, size_t count>
+enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
+                      size_t shared, const Args &args, int directions, void *, struct lb_error *err)
+{
+    simt::launch_config config = {"fused"};
+    int clusters = (args.batch + k.tile.columns - 1) / k.tile.columns;
+    config.grid.x = static_cast<unsigned>(clusters * k.tile.blocks);
+    config.grid.y = static_cast<unsigned>(directions);
+    config.block.x = static_cast<unsigned>(32 * k.tile.warps);
+    config.cluster = static_cast<unsigned>(k.tile.blocks);
+    config.shared_bytes = shared;
+    config.seed = static_cast<uint64_t>(launches++);
+    auto kernel = find(rows, k)->kernel;
+    simt::outcome outcome = simt::launch(config, [=] { kernel(args); });
+    return outcome.ok() ? LB_OK : lb_fail(err, LB_FAILED, "%.400s", outcome.text().c_str());
+}
+
+} // namespace lb_fused
+
+#include "../../../cuda/fused_backward.cu"
+#include "../../../cuda/fused_forward.cu"

@@ -1,0 +1,160 @@
+/* run.cpp: inputs to "device memory", launch, comparison. */
+#include "run.h"
+
+#include <chrono>
+#include <cmath>
+
+namespace simt_fused
+{
+
+namespace
+{
+
+using halves = std::vector<uint16_t>;
+
+/* Largest errors, in units of their limits. */
+class comparison
+{
+  public:
+    comparison(lb_dtype dtype, verdict &to) : dtype_(dtype), to_(to)
+    {
+    }
+
+    /* got [expected.size()]; an expected NaN is a place that nobody reads. The limit: 2 roundings
+     * of the dtype to the largest expected value, at least to 1/4. */
+    void check(const char *name, const double *got, const std::vector<double> &expected)
+    {
+        double largest = 0.25, worst = 0;
+        for (double e : expected)
+            largest = std::fmax(largest, std::fabs(e));
+        for (size_t i = 0; i < expected.size(); i++) {
+            double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
+            worst = std::isnan(error) ? HUGE_VAL : std::fmax(worst, error);
+        }
+        double excess = worst / (2 * lb_dtype_roundoff(dtype_) * largest);
+        if (excess >= to_.excess) {
+            to_.excess = excess;
+            to_.worst = name;
+        }
+    }
+
+    void check(const char *name, const uint16_t *got, const std::vector<double> &expected)
+    {
+        std::vector<double> wide(expected.size());
+        lb_load(dtype_, got, wide.data(), wide.size());
+        check(name, wide.data(), expected);
+    }
+
+    void check(const char *name, const float *got, const std::vector<double> &expected)
+    {
+        std::vector<double> wide(got, got + expected.size());
+        check(name, wide.data(), expected);
+    }
+
+  private:
+    lb_dtype dtype_;
+    verdict &to_;
+};
+
+halves packed_weights(const subject &s, const truth &r)
+{
+    size_t halves_each = lb_fused_weight_bytes(&s.tile) / 2;
+    halves w_hh = stored(s.dtype, r.w_hh);
+    halves packed(halves_each * static_cast<size_t>(r.problem.directions));
+    auto pack = s.forward ? lb_fused_pack_forward : lb_fused_pack_backward;
+    size_t matrix = 4 * static_cast<size_t>(r.problem.hidden * r.problem.hidden);
+    for (size_t d = 0; d < static_cast<size_t>(r.problem.directions); d++)
+        pack(&s.tile, static_cast<int>(r.problem.hidden), w_hh.data() + d * matrix,
+             packed.data() + d * halves_each);
+    return packed;
+}
+
+simt::launch_config launch_of(const subject &s, const shape &size, uint64_t seed)
+{
+    simt::launch_config config = {s.name};
+    int clusters = (size.batch + s.tile.columns - 1) / s.tile.columns;
+    config.grid.x = static_cast<unsigned>(clusters * s.tile.blocks);
+    config.grid.y = static_cast<unsigned>(size.directions);
+    config.block.x = static_cast<unsigned>(32 * s.tile.warps);
+    config.cluster = static_cast<unsigned>(s.tile.blocks);
+    config.shared_bytes =
+        s.forward ? lb_fused_forward_shared(&s.tile) : lb_fused_backward_shared(&s.tile);
+    config.seed = seed;
+    return config;
+}
+
+template <class Args> void set_sizes(Args &a, const truth &r)
+{
+    a.seq_len = static_cast<int>(r.problem.seq_len);
+    a.batch = static_cast<int>(r.problem.batch);
+    a.hidden = static_cast<int>(r.problem.hidden);
+    a.lengths = r.lengths.empty() ? nullptr : simt::device_copy(r.lengths, "lengths");
+}
+
+void run_forward(const subject &s, const truth &r, const simt::launch_config &config, verdict &v)
+{
+    lb_fused_forward_args a = {};
+    set_sizes(a, r);
+    auto *y = simt::device_array<uint16_t>(r.y.size(), "y");
+    auto *hn = simt::device_array<uint16_t>(r.hn.size(), "hn");
+    auto *cn = simt::device_array<uint16_t>(r.cn.size(), "cn");
+    float *pre = simt::device_copy(r.pre, "pre");
+    a.pre = pre;
+    a.weights = simt::device_copy(packed_weights(s, r), "weights");
+    a.bias = simt::device_copy(r.bias, "bias");
+    a.h0 = simt::device_copy(stored(s.dtype, r.h0), "h0");
+    a.c0 = simt::device_copy(stored(s.dtype, r.c0), "c0");
+    a.y = y, a.hn = hn, a.cn = cn;
+    a.gates = pre; /* as it is used: one array for both */
+    a.cells = simt::device_array<float>(r.cells.size(), "cells");
+    v.outcome = simt::launch(config, [=] { s.forward(a); });
+    comparison with(s.dtype, v);
+    with.check("y", y, r.y);
+    with.check("hn", hn, r.hn);
+    with.check("cn", cn, r.cn);
+    if (s.train) {
+        with.check("gates", a.gates, r.gates);
+        with.check("cells", a.cells, r.cells);
+    }
+}
+
+void run_backward(const subject &s, const truth &r, const simt::launch_config &config, verdict &v)
+{
+    lb_fused_backward_args a = {};
+    set_sizes(a, r);
+    auto narrowed = [](const std::vector<double> &values) {
+        return std::vector<float>(values.begin(), values.end());
+    };
+    auto *dgates = simt::device_array<uint16_t>(r.dgates.size(), "dgates");
+    auto *dh0 = simt::device_array<uint16_t>(r.dh0.size(), "dh0");
+    auto *dc0 = simt::device_array<uint16_t>(r.dc0.size(), "dc0");
+    a.gates = simt::device_copy(narrowed(r.gates), "gates");
+    a.cells = simt::device_copy(narrowed(r.cells), "cells");
+    a.weights = simt::device_copy(packed_weights(s, r), "weights");
+    a.c0 = simt::device_copy(stored(s.dtype, r.c0), "c0");
+    a.dy = simt::device_copy(stored(s.dtype, r.dy), "dy");
+    a.dhn = simt::device_copy(stored(s.dtype, r.dhn), "dhn");
+    a.dcn = simt::device_copy(stored(s.dtype, r.dcn), "dcn");
+    a.dgates = dgates, a.dh0 = dh0, a.dc0 = dc0;
+    v.outcome = simt::launch(config, [=] { s.backward(a); });
+    comparison with(s.dtype, v);
+    with.check("dgates", dgates, r.dgates);
+    with.check("dh0", dh0, r.dh0);
+    with.check("dc0", dc0, r.dc0);
+}
+
+} // namespace
+
+verdict run(const subject &s, const shape &size, uint64_t seed)
+{
+    truth r = make_truth(size, s.dtype);
+    verdict v = {};
+    simt::device_reset();
+    auto begin = std::chrono::steady_clock::now();
+    (s.forward ? run_forward : run_backward)(s, r, launch_of(s, size, seed), v);
+    auto spent = std::chrono::steady_clock::now() - begin;
+    v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    return v;
+}
+
+} // namespace simt_fused

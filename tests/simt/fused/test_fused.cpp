@@ -1,0 +1,140 @@
+/* test_fused.cpp: the fused kernels clean under many schedules, and their mutants caught.
+ *
+ *   test_simt_fused_fast clean SEEDS      small tiles, odd sizes; the same of _check
+ *   test_simt_fused_fast shipped          every tile that ships, once */
+#include "run.h"
+
+#include "fused_backward.cuh"
+#include "fused_forward.cuh"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace simt_fused;
+
+namespace
+{
+
+/* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
+using plain = lb_fused::tile<4, 2, 1, 2, 8>;   /* H to 32 */
+using shared = lb_fused::tile<4, 2, 2, 1, 16>; /* depth split, half of the weights spilled */
+using wide = lb_fused::tile<16, 1, 1, 4, 8>;   /* two peers a lane; H to 64 */
+
+template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
+
+template <class T, class Tile, bool train> subject forward(const char *name)
+{
+    return {name,        lb_fused::fused_forward_kernel<T, Tile, train>,
+            nullptr,     Tile::figures,
+            dtype_of<T>, train};
+}
+
+template <class T, class Tile> subject backward(const char *name)
+{
+    return {name,          nullptr,     lb_fused::fused_backward_kernel<T, Tile>,
+            Tile::figures, dtype_of<T>, false};
+}
+
+struct check_case {
+    subject kernel;
+    shape size; /* T, B, H, D, ragged */
+};
+
+const check_case cases[] = {
+    {forward<__half, plain, false>("forward f16"), {5, 9, 29, 1, false}},
+    {forward<__half, plain, true>("forward f16 train"), {4, 3, 32, 2, true}},
+    {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
+    {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
+    {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
+    {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
+    {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
+    {backward<__half, plain>("backward f16 ragged"), {4, 3, 32, 2, true}},
+    {backward<__nv_bfloat16, plain>("backward bf16"), {1, 1, 1, 1, false}},
+    {backward<__nv_bfloat16, shared>("backward bf16 spilled"), {4, 11, 31, 2, true}},
+    {backward<__half, shared>("backward f16 spilled"), {6, 13, 32, 1, true}},
+    {backward<__half, wide>("backward f16 wide"), {5, 7, 61, 1, false}},
+};
+
+bool report(const check_case &c, uint64_t seed, const verdict &v)
+{
+    if (!v.ok())
+        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit\n%s", c.kernel.name,
+               c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
+               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
+               v.outcome.text().c_str());
+    return v.ok();
+}
+
+int test_clean(uint64_t seeds)
+{
+    int failures = 0;
+    for (const check_case &c : cases) {
+        double worst = 0, ms = 0;
+        for (uint64_t seed = 0; seed < seeds; seed++) {
+            verdict v = run(c.kernel, c.size, seed);
+            failures += !report(c, seed, v);
+            worst = v.excess > worst ? v.excess : worst;
+            ms += v.milliseconds;
+        }
+        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
+    }
+    return failures != 0;
+}
+
+#define LB_SHIPPED_FORWARD(blocks, warps, split, resident, columns)                  \
+    {forward<__half, lb_fused::tile<blocks, warps, split, resident, columns>, true>( \
+         "forward f16 " #blocks "x" #warps " columns " #columns),                    \
+     {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
+#define LB_SHIPPED_BACKWARD(blocks, warps, split, resident, columns)                   \
+    {backward<__nv_bfloat16, lb_fused::tile<blocks, warps, split, resident, columns>>( \
+         "backward bf16 " #blocks "x" #warps " columns " #columns),                    \
+     {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
+
+int test_shipped()
+{
+    const check_case shipped[] = {LB_FUSED_FORWARD_TILES(LB_SHIPPED_FORWARD)
+                                      LB_FUSED_BACKWARD_TILES(LB_SHIPPED_BACKWARD)};
+    int failures = 0;
+    for (const check_case &c : shipped) {
+        verdict v = run(c.kernel, c.size, 1);
+        failures += !report(c, 1, v);
+        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
+    }
+    return failures != 0;
+}
+
+/* What host code allocates is what the kernels lay out, and no more than a block may have. */
+#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                            \
+    {lb_fused_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
+     lb_fused::forward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
+#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                            \
+    {lb_fused_backward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
+     lb_fused::backward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
+template <int... figures> constexpr lb_fused_tile lb_fused_tiles_one = {figures...};
+
+int test_shared_memory()
+{
+    const size_t sizes[][2] = {LB_FUSED_FORWARD_TILES(LB_SIZE_FORWARD)
+                                   LB_FUSED_BACKWARD_TILES(LB_SIZE_BACKWARD)};
+    int failures = 0;
+    for (const auto &s : sizes) {
+        bool right = s[0] == s[1] && s[0] <= lb_fused::shared_limit;
+        failures += !right;
+        printf("%s %zu bytes by the host, %zu by the kernel\n", right ? "ok" : "FAILED", s[0],
+               s[1]);
+    }
+    return failures != 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "clean"))
+        return test_clean(strtoul(argv[2], nullptr, 10));
+    if (argc == 2 && !strcmp(argv[1], "shipped"))
+        return test_shipped() | test_shared_memory();
+    fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);
+    return 2;
+}

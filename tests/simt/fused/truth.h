@@ -1,0 +1,42 @@
+/* truth.h: an LSTM layer's inputs in the layout of the fused kernels, and the oracle's answers. */
+#ifndef LB_SIMT_FUSED_TRUTH_H
+#define LB_SIMT_FUSED_TRUTH_H
+
+#include "problem.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace simt_fused
+{
+
+struct shape {
+    int seq_len, batch, hidden, directions;
+    bool ragged;
+};
+
+/* All in double unless a type is given; what kernels read in a dtype is rounded to it already.
+ * Shapes as in fused_args.h. */
+struct truth {
+    lb_problem problem;
+    std::vector<int32_t> lengths;  /* [B]; empty when not ragged */
+    std::vector<float> pre, bias;  /* [T, B, D, H, 4]  [D, H, 4] */
+    std::vector<double> w_hh;      /* [D, 4H, H] */
+    std::vector<double> h0, c0;    /* [D, B, H] */
+    std::vector<double> y, hn, cn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
+    std::vector<double> gates;     /* [T, B, D, H, 4] activated; NaN past a row's end */
+    std::vector<double> cells;     /* [T, B, D, H] likewise */
+
+    std::vector<double> dy, dhn, dcn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
+    std::vector<double> dgates;       /* [T, B, D, H, 4], zero past a row's end */
+    std::vector<double> dh0, dc0;     /* [D, B, H] */
+};
+
+truth make_truth(const shape &s, lb_dtype dtype);
+
+/* values in a 2-byte dtype */
+std::vector<uint16_t> stored(lb_dtype dtype, const std::vector<double> &values);
+
+} // namespace simt_fused
+
+#endif
