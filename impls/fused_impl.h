@@ -68,7 +68,7 @@ struct lb_fused_family {
                                struct lb_error *err);
 };
 
-extern const struct lb_fused_family lb_fused_cluster;
+extern const struct lb_fused_family lb_fused_cluster, lb_fused_step;
 
 /* The families' names after "auto"; NULL at the end. */
 extern const char *const lb_fused_variants[];
@@ -82,6 +82,10 @@ struct lb_fused_choice {
     char machine[16];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
 };
+
+/* Steps of a chunk where layers go in a wavefront: those of one direction, of which all fit side by
+ * side, and chunks that last far longer than what each costs anew. Else seq_len. */
+int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
 
 /* The view of a problem; device NULL stands for an H100. */
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
@@ -114,6 +118,7 @@ struct lb_fused_layer {
     void *dw_ih, *dw_hh; /* [D, H, 4, I_l], [D, H, 4, H] R */
     void *db;            /* [D, H, 4] T */
     void *carry;         /* [2, D, B, H] R: state between launches */
+    void *sums;          /* [LB_CELL_PARTS, D, H, 4] R */
     void *scratch;       /* of the family */
 };
 
@@ -122,10 +127,10 @@ struct lb_fused {
     void *stream;
     struct lb_lanes *lanes;
     struct lb_fused_choice choice;
+    int64_t chunk; /* steps that layers run apart in a wavefront; T: they follow one another */
     struct lb_fused_layer *layers; /* [L] */
     const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
     int32_t *device_lengths;       /* the same on the device */
-    void *sums;                    /* [LB_CELL_PARTS, D, H, 4] R */
     struct lb_fused_fault *fault;  /* on the device, zero until a wait ends without success */
     char chosen[512];
 };

@@ -1,15 +1,16 @@
 /* fused: which family and tile, by what a step is expected to take. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fused_impl.h"
 
 /* A family is one file and one line here. Where two expect the same time, the first is taken. */
-static const struct lb_fused_family *const families[] = {&lb_fused_cluster};
+static const struct lb_fused_family *const families[] = {&lb_fused_cluster, &lb_fused_step};
 
 enum { FAMILIES = sizeof(families) / sizeof(*families) };
 
-const char *const lb_fused_variants[] = {"auto", "cluster", NULL};
+const char *const lb_fused_variants[] = {"auto", "cluster", "step", NULL};
 
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
                             struct lb_fused_view *view, struct lb_error *err)
@@ -109,4 +110,24 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
         return lb_fail(why, LB_UNSUPPORTED, "%s", c.refused.text);
 done:
     return st;
+}
+
+enum {
+    CHUNKS_MAX = 16,  /* the first chunk of each layer is alone: a sixteenth of the work */
+    CHUNK_NS = 50000, /* ten times what loading weights and starting kernels may take */
+};
+
+static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    return !plan->family || p->layers <= plan->resident / plan->needed;
+}
+
+int64_t lb_fused_chunk(const struct lb_problem *p, const struct lb_fused_choice *choice)
+{
+    double chunks = floor((double)p->seq_len * choice->forward.step_ns / CHUNK_NS);
+    if (p->layers < 2 || p->directions != 1 || chunks < 2 || !side_by_side(p, &choice->forward) ||
+        !side_by_side(p, &choice->backward))
+        return p->seq_len;
+    int64_t count = (int64_t)fmin(chunks, CHUNKS_MAX);
+    return (p->seq_len + count - 1) / count;
 }

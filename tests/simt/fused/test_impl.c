@@ -16,6 +16,7 @@
 #include "case_run.h"
 
 extern const struct lb_impl lb_impl_fused;
+extern int lb_host_sms; /* of the emulated device, when it is asked what it has room for */
 static struct lb_reference_cache *cache;
 
 static void ignore_phase(void *user, const char *phase)
@@ -37,20 +38,26 @@ static struct lb_case parse(const char *text)
     return c;
 }
 
-static void expect_ok(const char *text)
+/* A run of the case, right by the oracle. */
+static void run_case(const char *text, struct lb_row *row)
 {
     const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
     struct lb_run_options options = {
         .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
     struct lb_case c = parse(text);
-    struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 1;
     fake_device_install(FAKE_NONE);
     assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    lb_case_run(&lb_impl_fused, &c, &options, &observer, &row);
-    if (row.verdict != LB_VERDICT_OK)
-        fail_msg("%s: %s: %s", text, lb_verdict_name(row.verdict), row.reason);
+    lb_case_run(&lb_impl_fused, &c, &options, &observer, row);
+    if (row->verdict != LB_VERDICT_OK)
+        fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
     assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+static void expect_ok(const char *text)
+{
+    struct lb_row row;
+    run_case(text, &row);
     lb_row_free(&row);
 }
 
@@ -66,10 +73,45 @@ static void every_pass_agrees_with_the_oracle(void **state)
         "fused:cluster/T4_B3_I4_H5_L3/bf16/train/ragged",
         "fused:cluster/T3_B4_I4_H6_L2_D2/f16/train",
         "fused:cluster/T5_B6_I4_H5_L2_D2/f16/train/ragged",
+        "fused:step/T1_B1_I1_H1/f64/train",
+        "fused:step/T4_B3_I5_H6/f16/infer",
+        "fused:step/T3_B17_I4_H33/bf16/forward",
+        "fused:step/T3_B4_I3_H7/f32/train/tf32",
+        "fused:step/T3_B4_I3_H7/f32/train/half",
+        "fused:step/T4_B5_I3_H5_D2/f32/train/ragged",
+        "fused:step/T4_B3_I4_H5_L3/f64/train/ragged",
+        "fused:step/T3_B4_I4_H6_L2_D2/f16/train/act-relu",
+        "fused:step/T4_B6_I4_H5_L2_D2/f64/backward/ragged/act-relu",
+        "fused:step/T2_B66_I2_H20/f16/train",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_ok(cases[i]);
+}
+
+/* Layers go in a wavefront where the device has room for all; where it has not, one follows the
+ * other, and nothing changes but the time. */
+static void a_wavefront_gives_the_same_bits(void **state)
+{
+    static const char *const cases[] = {
+        "fused:step/T60_B3_I4_H5_L2/f16/infer",
+        "fused:step/T60_B3_I4_H5_L3/f32/train/ragged",
+        "fused:cluster/T280_B2_I3_H5_L2/f16/train/ragged",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row wave, plain;
+        run_case(cases[i], &wave);
+        lb_host_sms = 3;
+        run_case(cases[i], &plain);
+        lb_host_sms = 132;
+        assert_non_null(strstr(wave.chosen, "wavefront"));
+        assert_null(strstr(plain.chosen, "wavefront"));
+        assert_true(wave.hash == plain.hash);
+        lb_row_free(&wave);
+        lb_row_free(&plain);
+    }
+    expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
@@ -206,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
+        cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),

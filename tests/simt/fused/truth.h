@@ -20,7 +20,8 @@ struct shape {
 struct truth {
     lb_problem problem;
     std::vector<int32_t> lengths;  /* [B]; empty when not ragged */
-    std::vector<float> pre, bias;  /* [T, B, D, H, 4]  [D, H, 4] */
+    std::vector<double> wide_pre, wide_bias; /* [T, B, D, H, 4]  [D, H, 4] */
+    std::vector<float> pre, bias;            /* the same, rounded */
     std::vector<double> w_hh;      /* [D, 4H, H] */
     std::vector<double> h0, c0;    /* [D, B, H] */
     std::vector<double> y, hn, cn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
@@ -32,7 +33,7 @@ struct truth {
     std::vector<double> dh0, dc0;     /* [D, B, H] */
 };
 
-truth make_truth(const shape &s, lb_dtype dtype);
+truth make_truth(const shape &s, lb_dtype dtype, lb_act act = LB_ACT_TANH);
 
 /* values in a 2-byte dtype */
 std::vector<uint16_t> stored(lb_dtype dtype, const std::vector<double> &values);
