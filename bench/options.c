@@ -11,6 +11,7 @@
 #include "compare_cmd.h"
 #include "nearest.h"
 #include "share.h"
+#include "tuned.h"
 
 enum action {
     COMMAND, /* sets command to value, takes no argument */
@@ -37,7 +38,9 @@ enum action {
     PROCESSES,
     MARGIN,
     STRICT,
-    FORMAT
+    FORMAT,
+    TUNE,
+    TUNED
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -85,6 +88,8 @@ static const struct flag {
     {"--loss-scale", LOSS_SCALE, 0, "a factor"},
     {"--device", DEVICE, 0, "a number"},
     {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
+    {"--tune", TUNE, 0, NULL},
+    {"--tuned", TUNED, 0, "a file"},
     {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
     {"-T", SELECTION, SIZES, "numbers"},
     {"-B", SELECTION, SIZES, "numbers"},
@@ -294,6 +299,14 @@ static enum lb_status take_plugin(struct lb_options *options, const char *path,
     return LB_OK;
 }
 
+/* For this process and its workers. */
+static enum lb_status set_variable(const char *name, const char *value, struct lb_error *err)
+{
+    if (setenv(name, value, 1) != 0)
+        return lb_fail(err, LB_OOM, "%s: %s", name, strerror(errno));
+    return LB_OK;
+}
+
 static enum lb_status apply(struct lb_options *options, const struct flag *flag, const char *value,
                             struct lb_error *err)
 {
@@ -326,6 +339,8 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case PROCESSES: return parse_processes(value, &options->processes, err);
     case MARGIN: return parse_margin(value, &options->margin, err);
     case STRICT: options->strict = true; return LB_OK;
+    case TUNE: return set_variable(LB_TUNE_VARIABLE, "1", err);
+    case TUNED: return set_variable(LB_TUNED_VARIABLE, value, err);
     case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;

@@ -98,7 +98,7 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
     for (int i = 0; i < Tile::cells; i++) {
         t.rows[i] = find_row(a, t.place, i);
         t.c[i] = t.h[i] = 0; /* no row is shorter than one step: h comes with it */
-        if (t.rows[i].length == 0)
+        if (t.rows[i].length <= a.from)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
         t.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]

@@ -10,11 +10,16 @@
 #include "fused_impl.h"
 #include "packing.h"
 
+static const char *variant_of(const struct lb_place *place)
+{
+    return place->variant ? place->variant : lb_fused_variants[0];
+}
+
 static enum lb_status fused_supports(const struct lb_problem *problem, const struct lb_place *place,
                                      struct lb_error *why)
 {
     struct lb_fused_choice choice;
-    return lb_fused_choose(problem, lb_device_known(NULL), place->variant, &choice, why);
+    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &choice, why);
 }
 
 enum lb_dtype lb_fused_real(const struct lb_problem *problem)
@@ -36,8 +41,9 @@ static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *pla
 {
     char tiles[200];
     plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
-    add_text(self, "%s: %s; expected %.2f us a step on %s", plan->family->name, tiles,
-             plan->step_ns / 1e3, self->choice.machine);
+    add_text(self, "%s: %s; %s %.2f us a step%s%s", plan->family->name, tiles,
+             plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3, plan->tuned ? "" : " on ",
+             plan->tuned ? "" : self->choice.machine);
 }
 
 static void describe(struct lb_fused *self)
@@ -45,17 +51,44 @@ static void describe(struct lb_fused *self)
     const struct lb_fused_choice *c = &self->choice;
     self->chosen[0] = '\0';
     describe_plan(self, &c->forward);
-    add_text(self, ", the least of %d%s%s%s", c->fitting, c->others[0] ? " (" : "", c->others,
-             c->others[0] ? ")" : "");
+    add_text(self, ", the least of %d", c->fitting);
+    if (c->others[0] && !c->forward.tuned)
+        add_text(self, " (%s)", c->others);
     if (lb_has_backward(self->problem)) {
         add_text(self, "; backward ");
         describe_plan(self, &c->backward);
     }
     if (self->chunk < self->problem->seq_len)
         add_text(self, "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+    if (c->note[0])
+        add_text(self, "; %s", c->note);
 }
 
-/* Touches no device, so that what would run can be asked for without one. */
+/* Plans that were measured in the place of expected ones. What is wrong with the file of them is
+ * said, and expected ones do. */
+static enum lb_status use_tuned(struct lb_fused *self, const char *variant, struct lb_error *err)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_fused_choice *c = &self->choice;
+    struct lb_fused_view view;
+    enum lb_status st = LB_OK;
+    if (!device || device->modelled)
+        return LB_OK;
+    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
+        struct lb_error why;
+        st = lb_fused_tune(&view, variant, backward, backward ? &c->backward : &c->forward, &why);
+        if (st == LB_INVALID || st == LB_IO)
+            snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
+        else if (st != LB_OK && st != LB_ABSENT)
+            LB_TRY(lb_fail(err, st, "tuning: %.400s", why.text));
+    }
+    st = LB_OK;
+done:
+    return st;
+}
+
+/* Touches no device but to tune, so that what would run can be asked for without one. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
                                    const struct lb_place *place, struct lb_error *err)
 {
@@ -63,7 +96,8 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = place->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), place->variant, &self->choice, err));
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
+    LB_TRY(use_tuned(self, variant_of(place), err));
     self->chunk = lb_fused_chunk(problem, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)

@@ -28,9 +28,10 @@ struct lb_fused_plan {
     int needed;     /* clusters or blocks that a layer takes, both directions together */
     int resident;   /* of these the device runs at a time: expected, after `ready` as it says */
     double step_ns; /* expected, of a layer; with all waves that it takes */
+    bool tuned;     /* step_ns was measured */
 };
 
-enum { LB_FUSED_PLANS_MAX = 32 };
+enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
 
 struct lb_fused_family {
     const char *name; /* the variant that takes this family only */
@@ -81,7 +82,19 @@ struct lb_fused_choice {
     int fitting;                            /* forward plans that could have been taken */
     char machine[16];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
+    char note[200];                         /* why tuned choices were not used */
 };
+
+/* All plans of a pass that fit, of all families or of the variant's, into plans
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX]; gives how many. */
+int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
+                   struct lb_fused_plan *plans);
+
+/* The plan of a pass that was fastest when it was measured on this device; under --tune it is
+ * measured where that is not known yet. Needs the device. LB_ABSENT: nothing is known. LB_INVALID,
+ * LB_IO: the file of tuned choices can't be used. */
+enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
+                             struct lb_fused_plan *plan, struct lb_error *err);
 
 /* Steps of a chunk where layers go in a wavefront: those of one direction, of which all fit side by
  * side, and chunks that last far longer than what each costs anew. Else seq_len. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -96,7 +97,7 @@ static void a_wavefront_gives_the_same_bits(void **state)
     static const char *const cases[] = {
         "fused:step/T60_B3_I4_H5_L2/f16/infer",
         "fused:step/T60_B3_I4_H5_L3/f32/train/ragged",
-        "fused:cluster/T280_B2_I3_H5_L2/f16/train/ragged",
+        "fused:cluster/T280_B1_I3_H5_L2/f16/infer",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -112,6 +113,94 @@ static void a_wavefront_gives_the_same_bits(void **state)
         lb_row_free(&plain);
     }
     expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
+}
+
+/* Where tuned choices are kept during a test. */
+static const char *tuned_file(void)
+{
+    static char path[64];
+    snprintf(path, sizeof(path), "/tmp/fused_tuned_%ld.txt", (long)getpid());
+    setenv("LB_TUNED", path, 1);
+    return path;
+}
+
+static void expect_chosen(const char *text, const char *begins, const char *has)
+{
+    struct lb_row row;
+    run_case(text, &row);
+    if (strncmp(row.chosen, begins, strlen(begins)) != 0 || !strstr(row.chosen, has))
+        fail_msg("%s: %s", text, row.chosen);
+    lb_row_free(&row);
+}
+
+static void what_was_measured_is_known_to_later_runs(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/train";
+    const char *path = tuned_file();
+    (void)state;
+    expect_chosen(text, "step: ", "expected");
+    setenv("LB_TUNE", "1", 1);
+    expect_chosen(text, "step: ", "tuned, ");
+    unsetenv("LB_TUNE");
+    expect_chosen(text, "step: ", "tuned, ");
+    expect_chosen("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
+    remove(path);
+}
+
+/* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
+static void write_tuned(const char *path, const char *value)
+{
+    char line[512], key[512] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        if (strncmp(line, "fused forward", 13) == 0)
+            snprintf(key, sizeof(key), "%.*s", (int)strcspn(line, "\t"), line);
+    fclose(file);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "bench-lstm tuned choices 1\n%s\t%s\n", key, value);
+    fclose(file);
+}
+
+static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
+    const char *path = tuned_file();
+    struct lb_case c = parse(text);
+    struct lb_fused_view view;
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    char value[128], units[32];
+    (void)state;
+    setenv("LB_TUNE", "1", 1);
+    expect_ok(text);
+    unsetenv("LB_TUNE");
+    assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
+    int count = lb_fused_plans(&view, "step", false, plans);
+    assert_true(count >= 2);
+    for (int i = 0; i < count; i++) { /* each of them, whichever was fastest */
+        size_t bytes = lb_fused_step.weight_bytes(&c.problem, &plans[i]);
+        char says[200];
+        snprintf(value, sizeof(value), "step %d %zu 123400", plans[i].tile, bytes);
+        write_tuned(path, value);
+        lb_fused_step.describe(&c.problem, &plans[i], says, sizeof(says));
+        snprintf(units, sizeof(units), "%.20s", strstr(says, "time, ") + 6);
+        expect_chosen(text, "step: ", "tuned, 123.40 us");
+        expect_chosen(text, "step: ", units);
+    }
+    write_tuned(path, "step 0 17 123400"); /* a tile that is no more */
+    expect_chosen(text, "step: ", "expected");
+    write_tuned(path, "no plan at all");
+    expect_chosen(text, "step: ", "expected");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("something else\n", file);
+    fclose(file);
+    setenv("LB_TUNE", "1", 1); /* nor is it overwritten */
+    expect_chosen(text, "step: ", "not a file of tuned choices");
+    expect_chosen(text, "step: ", "expected");
+    unsetenv("LB_TUNE");
+    remove(path);
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
@@ -249,6 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
+        cmocka_unit_test(what_was_measured_is_known_to_later_runs),
+        cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),

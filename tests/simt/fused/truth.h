@@ -13,6 +13,7 @@ namespace simt_fused
 struct shape {
     int seq_len, batch, hidden, directions;
     bool ragged;
+    int cut = 0; /* a launch ends with this step and another goes on; 0: one does all */
 };
 
 /* All in double unless a type is given; what kernels read in a dtype is rounded to it already.
