@@ -49,7 +49,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double weights = (double)p->directions *
                      (double)lb_fused_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
     double row = (double)lb_fused_step_row_bytes(t, plan->backward, p->dtype, p->hidden);
-    double rows = 16.0 * t->row_tiles, bytes = (rows + t->columns) * row;
+    double rows = 16.0 * t->row_tiles; /* of weights; of the state only what there is is read */
+    double bytes = (rows + fmin(t->columns, (double)p->batch)) * row;
     double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
     double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
     double rate = on_tensor_cores(p) ? tf32 * tensor_share : m->flops_clock[p->dtype] * plain_share;

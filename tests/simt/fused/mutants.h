@@ -1,5 +1,6 @@
-/* mutants.h: every mutant of a family's kernels is caught by the detector that its row names, within
- * 2 seeds in check mode and 8 in fast mode. mutate.py writes the tables, and a main for each. */
+/* mutants.h: every mutant of a family's kernels is caught by the detector that its row names,
+ * within 2 seeds in check mode and 8 in fast mode. mutate.py writes the tables, and a main for
+ * each. */
 #ifndef LB_SIMT_FUSED_MUTANTS_H
 #define LB_SIMT_FUSED_MUTANTS_H
 
@@ -24,8 +25,7 @@ template <class Subject> struct mutant {
     shape size;
 };
 
-template <class Subject>
-std::set<std::string> detectors(const mutant<Subject> &m, uint64_t seed)
+template <class Subject> std::set<std::string> detectors(const mutant<Subject> &m, uint64_t seed)
 {
     auto v = run(m.kernel, m.size, seed);
     std::set<std::string> by;

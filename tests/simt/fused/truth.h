@@ -20,14 +20,14 @@ struct shape {
  * Shapes as in fused_args.h. */
 struct truth {
     lb_problem problem;
-    std::vector<int32_t> lengths;  /* [B]; empty when not ragged */
+    std::vector<int32_t> lengths;            /* [B]; empty when not ragged */
     std::vector<double> wide_pre, wide_bias; /* [T, B, D, H, 4]  [D, H, 4] */
     std::vector<float> pre, bias;            /* the same, rounded */
-    std::vector<double> w_hh;      /* [D, 4H, H] */
-    std::vector<double> h0, c0;    /* [D, B, H] */
-    std::vector<double> y, hn, cn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
-    std::vector<double> gates;     /* [T, B, D, H, 4] activated; NaN past a row's end */
-    std::vector<double> cells;     /* [T, B, D, H] likewise */
+    std::vector<double> w_hh;                /* [D, 4H, H] */
+    std::vector<double> h0, c0;              /* [D, B, H] */
+    std::vector<double> y, hn, cn;           /* [T, B, D, H]  [D, B, H]  [D, B, H] */
+    std::vector<double> gates;               /* [T, B, D, H, 4] activated; NaN past a row's end */
+    std::vector<double> cells;               /* [T, B, D, H] likewise */
 
     std::vector<double> dy, dhn, dcn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
     std::vector<double> dgates;       /* [T, B, D, H, 4], zero past a row's end */
