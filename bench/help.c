@@ -54,6 +54,7 @@ const char *const lb_help_text[] = {
     "  --processes N        repeat each case in N fresh processes; --compare wants 10\n"
     "  --margin P           percent that matters to a comparison (2)\n"
     "  --strict             a comparison that can't decide fails\n"
+    "  --confirm RUN        a second sweep: what is slower must be so in it too\n"
     "  --format F           of a comparison: table, markdown, junit, json\n"
     "  --loss-scale S       factor on incoming gradients; reports overflow (1)\n"
     "  --device N           which GPU (0)\n"

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "compare.h"
+#include "outliers.h"
 #include "report.h"
 #include "synthetic.h"
 
@@ -127,6 +128,102 @@ static void one_block_each_is_too_few_to_tell(void **state)
     lb_run_free(&base);
 }
 
+/* Ten processes against one process of ten blocks: a process is a unit, so that one is one. */
+static void a_process_is_never_compared_with_a_block(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    add_case(&base, CASE(1), 1000, 10, 1);
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    for (int turn = 0; turn < 2; turn++) {
+        struct lb_run_comparison comparison =
+            turn == 0 ? compare(&base, &now) : compare(&now, &base);
+        assert_false(comparison.pairs[0].compared);
+        assert_non_null(strstr(comparison.pairs[0].note,
+                               turn == 0 ? "10 processes against 1" : "1 processes against 10"));
+        lb_run_comparison_free(&comparison);
+    }
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* n processes a side whose logarithms lie apart evenly, now's above base's by the shift. */
+static enum lb_change verdict_of(size_t n, double spread, double shift, double margin,
+                                 const char *words)
+{
+    struct lb_run runs[2] = {empty_run(), empty_run()};
+    const struct lb_compare_options options = {margin, 0.01};
+    struct lb_run_comparison comparison;
+    for (int s = 0; s < 2; s++) {
+        struct lb_row row = synthetic_row(CASE(1), LB_VERDICT_OK, 0, 0, 0);
+        for (size_t p = 0; p < n; p++) {
+            double place = (double)p / (double)(n - 1) - 0.5 + 1e-3 * s; /* nothing ties */
+            const double sample = 1e6 * exp(spread * place + shift * s);
+            if (p > 0)
+                assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+            assert_int_equal(lb_row_add_block(&row, &sample, 1, NULL), LB_OK);
+        }
+        assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+        row.flags = 0; /* it drifts */
+        synthetic_add(&runs[s], row);
+    }
+    assert_int_equal(lb_compare_runs(&runs[0], &runs[1], &options, &comparison, NULL), LB_OK);
+    enum lb_change change = comparison.pairs[0].change;
+    assert_string_equal(comparison.pairs[0].note, words);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&runs[0]);
+    lb_run_free(&runs[1]);
+    return change;
+}
+
+/* Each half of the verdict alone is not enough: certain and small, large and uncertain. */
+static void verdict_needs_both_certainty_and_size(void **state)
+{
+    (void)state;
+    static const char chance[] = "beyond the margin, but chance can't be ruled out",
+                      perhaps[] = "differs, but perhaps by less than the margin",
+                      wide[] = "the interval reaches beyond the margin";
+    assert_int_equal(verdict_of(15, 0.001, 0.019, 0.02, ""), LB_CHANGE_SAME);
+    assert_int_equal(verdict_of(15, 0.010, 0.030, 0.02, ""), LB_CHANGE_SLOWER);
+    assert_int_equal(verdict_of(15, 0.010, -0.030, 0.02, ""), LB_CHANGE_FASTER);
+    assert_int_equal(verdict_of(15, 0.010, 0.019, 0.02, perhaps), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.030, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.02, wide), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.20, ""), LB_CHANGE_SAME);
+    /* 4 against 4 can't reach 1 %, however far apart. */
+    assert_int_equal(verdict_of(4, 0.010, 0.500, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+}
+
+static void second_sweep_must_show_a_slowdown_too(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run(), again = empty_run();
+    add_case(&base, CASE(1), 1000, 10, 1), add_case(&now, CASE(1), 1050, 10, 2);
+    add_case(&base, CASE(2), 1000, 10, 3), add_case(&now, CASE(2), 1050, 10, 4);
+    add_case(&base, CASE(3), 1000, 10, 5), add_case(&now, CASE(3), 1050, 10, 6);
+    add_case(&base, CASE(4), 1000, 10, 7);
+    synthetic_add(&now, synthetic_row(CASE(4), LB_VERDICT_CRASH, 0, 0, 0));
+    add_case(&again, CASE(1), 1060, 10, 8);
+    add_case(&again, CASE(2), 1000, 10, 9);
+    add_case(&again, CASE(4), 1000, 10, 10);
+    struct lb_run_comparison comparison = compare(&base, &now), second = compare(&base, &again);
+    lb_run_comparison_confirm(&comparison, &second);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_int_equal(find(&comparison, CASE(2))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_non_null(strstr(find(&comparison, CASE(2))->note, "in the other: same"));
+    assert_int_equal(find(&comparison, CASE(3))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(find(&comparison, CASE(4))->change, LB_CHANGE_BROKEN);
+    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 1);
+    assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 2);
+    assert_string_equal(comparison.pairs[0].id, CASE(4));
+    assert_string_equal(comparison.pairs[1].id, CASE(1));
+    lb_run_comparison_free(&second);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&again);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
 static void what_a_reader_must_know_is_said(void **state)
 {
     (void)state;
@@ -142,6 +239,10 @@ static void what_a_reader_must_know_is_said(void **state)
     assert_non_null(strstr(comparison.notes, "--processes 7"));
     lb_run_comparison_free(&comparison);
 
+    json_object_set_new(json_object_get(base.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.21", "oneDNN", "2.6"));
+    json_object_set_new(json_object_get(now.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.26", "oneDNN", "2.6"));
     json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
     now.finished = false;
     now.torn = true;
@@ -150,6 +251,27 @@ static void what_a_reader_must_know_is_said(void **state)
     assert_non_null(strstr(comparison.notes, "DIFFERENT ENVIRONMENTS (cpu)"));
     assert_non_null(strstr(comparison.notes, "The new run was cut short in the middle of a line"));
     assert_non_null(strstr(comparison.notes, "nothing to compare"));
+    assert_non_null(strstr(comparison.notes, "Libraries differ: OpenBLAS 0.3.21 to 0.3.26."));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Blocks of one process have a verdict, and a word on what it can't know; drift is named. */
+static void doubts_about_the_units_are_said(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 10, 20));
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    add_case(&base, CASE(2), 1000, 10, 1);
+    add_case(&now, CASE(2), 1000, 10, 2);
+    base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ODD_DRIFT;
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_non_null(strstr(comparison.notes, "1 cases were compared by blocks of one process"));
+    assert_string_equal(find(&comparison, CASE(1))->note, "times drift in both runs");
+    assert_string_equal(find(&comparison, CASE(2))->note, "times drift in the new run");
     lb_run_comparison_free(&comparison);
     lb_run_free(&now);
     lb_run_free(&base);
@@ -188,8 +310,8 @@ static void interleaved_runs_are_compared_pair_by_pair(void **state)
     lb_run_free(&base);
 }
 
-/* Runs of many cases; every 50th is slower by a tenth. */
-static void make_large(size_t count, struct lb_run *base, struct lb_run *now)
+/* Runs of many cases; every `every`th is slower by a tenth. */
+static void make_large(size_t count, size_t every, struct lb_run *base, struct lb_run *now)
 {
     *base = empty_run();
     *now = empty_run();
@@ -197,8 +319,16 @@ static void make_large(size_t count, struct lb_run *base, struct lb_run *now)
         char text[LB_CASE_ID_SIZE];
         snprintf(text, sizeof(text), "cpu_ref/T%zu_B8_H%zu/f32/infer", i + 1, i % 97 + 1);
         add_case(base, text, 1e6, 10, 2 * i + 1);
-        add_case(now, text, i % 50 == 0 ? 1.1e6 : 1e6, 10, 2 * i + 2);
+        add_case(now, text, i % every == 0 ? 1.1e6 : 1e6, 10, 2 * i + 2);
     }
+}
+
+static size_t occurrences(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        count++;
+    return count;
 }
 
 static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
@@ -209,7 +339,7 @@ static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
     const struct lb_report_names names = {"base", "new"};
     char *text = NULL;
     size_t size = 0;
-    make_large(2000, &base, &now);
+    make_large(2000, 50, &base, &now);
     struct lb_run_comparison comparison = compare(&base, &now);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
     FILE *out = open_memstream(&text, &size);
@@ -217,13 +347,74 @@ static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
     fclose(out);
     assert_true(size < LB_MARKDOWN_LIMIT);
     assert_memory_equal(text, "### REGRESSION: 2000 cases: 40 slower", 37);
-    size_t slower = 0;
-    for (const char *at = text; (at = strstr(at, "| slower |")) != NULL; at++)
-        slower++;
-    assert_int_equal(slower, 40);
+    assert_int_equal(occurrences(text, "| slower |"), 40);
     assert_non_null(strstr(text, "are left out here"));
     assert_non_null(strstr(text, "</details>"));
     free(text);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* With more regressions than there is room for, it is still whole, and says how many it lost. */
+static void markdown_of_regressions_alone_stays_whole(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {400, 430, 460, 490, 520, 600, 1500};
+    const struct lb_report_names names = {"base", "new"};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct lb_run base, now;
+        char *text = NULL;
+        size_t size = 0, left_out = 0;
+        make_large(counts[i], 1, &base, &now);
+        add_case(&now, CASE(99999), 1000, 10, 1);
+        struct lb_run_comparison comparison = compare(&base, &now);
+        assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], counts[i]);
+        FILE *out = open_memstream(&text, &size);
+        assert_int_equal(lb_report_markdown(&comparison, &names, out, NULL), LB_OK);
+        fclose(out);
+        assert_true(size < LB_MARKDOWN_LIMIT);
+        assert_int_equal(occurrences(text, "<details>"), occurrences(text, "</details>"));
+        const char *cut = strstr(text, " cases of the least severe are left out");
+        while (cut && cut > text && cut[-1] != '\n')
+            cut--;
+        left_out = cut ? strtoul(cut, NULL, 10) : 0;
+        assert_int_equal(occurrences(text, "\n| slower |") + occurrences(text, "\n| new |") +
+                             left_out,
+                         counts[i] + 1);
+        free(text);
+        lb_run_comparison_free(&comparison);
+        lb_run_free(&now);
+        lb_run_free(&base);
+    }
+}
+
+/* The counts in the head of the suite are those of its elements, strict or not. */
+static void junit_counts_its_own_elements(void **state)
+{
+    (void)state;
+    struct lb_run base = empty_run(), now = empty_run();
+    const struct lb_report_names names = {"a & \"b\"", "<new>"};
+    add_case(&base, CASE(1), 1000, 10, 1), add_case(&now, CASE(1), 1050, 10, 2);
+    add_case(&base, CASE(2), 1000, 10, 7), add_case(&now, CASE(2), 1020, 10, 8);
+    add_case(&base, CASE(3), 1000, 10, 5);
+    add_case(&now, CASE(4), 1000, 10, 6);
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 1);
+    for (int strict = 0; strict < 2; strict++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        assert_int_equal(lb_report_junit(&comparison, &names, strict, out, NULL), LB_OK);
+        fclose(out);
+        const char *counts = strict ? "tests=\"4\" failures=\"3\" errors=\"0\" skipped=\"0\""
+                                    : "tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\"";
+        assert_non_null(strstr(text, counts));
+        assert_non_null(strstr(text, "name=\"a &amp; &quot;b&quot; to &lt;new&gt;\""));
+        assert_int_equal(occurrences(text, "<failure "), strict ? 3 : 1);
+        assert_int_equal(occurrences(text, "<skipped "), strict ? 0 : 1);
+        free(text);
+    }
     lb_run_comparison_free(&comparison);
     lb_run_free(&now);
     lb_run_free(&base);
@@ -235,7 +426,7 @@ static void ten_thousand_rows_compare_in_five_seconds(void **state)
     (void)state;
     struct lb_run runs[2], read[2];
     char folders[2][64];
-    make_large(10000, &runs[0], &runs[1]);
+    make_large(10000, 50, &runs[0], &runs[1]);
     for (int s = 0; s < 2; s++) {
         struct lb_run_file file = {0};
         json_t *details = json_pack("{s:{}, s:[s], s:i}", "environment", "command", "x", "seed", 1);
@@ -284,9 +475,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_change_has_its_name),
         cmocka_unit_test(one_block_each_is_too_few_to_tell),
+        cmocka_unit_test(a_process_is_never_compared_with_a_block),
+        cmocka_unit_test(verdict_needs_both_certainty_and_size),
+        cmocka_unit_test(second_sweep_must_show_a_slowdown_too),
         cmocka_unit_test(what_a_reader_must_know_is_said),
+        cmocka_unit_test(doubts_about_the_units_are_said),
         cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
         cmocka_unit_test(markdown_stays_under_its_limit_and_keeps_the_worst),
+        cmocka_unit_test(markdown_of_regressions_alone_stays_whole),
+        cmocka_unit_test(junit_counts_its_own_elements),
         cmocka_unit_test(ten_thousand_rows_compare_in_five_seconds),
         cmocka_unit_test(margin_and_level_have_ranges),
     };

@@ -109,6 +109,43 @@ class Compare(ProgramTest):
             self.assertEqual(done.returncode, 2)
             self.assertIn(arguments[0], done.stderr)
 
+    def test_every_case_that_came_or_went_is_named(self):
+        """However many there are: a screenful holds for the rest only."""
+        def cases(numbers):
+            def change(lines):
+                rows = [{"kind": "row", "case": f"slow/T{i}_B1_H8", "verdict": "ok", "samples_ns": [5]}
+                        for i in numbers]
+                lines[1:2] = rows
+            return change
+
+        base, new = self.edit("base", cases(range(1, 161))), self.edit("new", cases(range(81, 241)))
+        words = run("--compare", base, new).stdout.splitlines()
+        for word, numbers in (("gone", range(1, 81)), ("new", range(161, 241))):
+            named = {line.split("slow/T")[1].split("_")[0] for line in words if line.startswith(word + " ")
+                     and "slow/T" in line}
+            self.assertEqual(named, {str(i) for i in numbers})
+        self.assertEqual(sum(line.startswith("inconclusive") for line in words), 40)
+        self.assertIn("... and 40 more", "\n".join(words))
+
+    def test_slowdown_of_one_sweep_is_taken_back_by_another(self):
+        def level(factor):
+            def change(lines):
+                lines[1].update(samples_ns=[1000 * factor + i for i in range(10)], blocks=[1] * 10,
+                                processes=[1] * 10)
+            return change
+
+        base, slow = self.edit("base", level(1)), self.edit("slow", level(1.2))
+        slower, same = self.edit("slower", level(1.3)), self.edit("same", level(1))
+        self.assertEqual(run("--compare", base, slow, "--confirm", slower).returncode, 3)
+        done = run("--compare", base, slow, "--confirm", same)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
+        self.assertEqual(run("--compare", base, slow, "--confirm", same, "--strict").returncode, 4)
+        self.assertEqual(run("--compare", base, slow, "--confirm", self.path("none")).returncode, 2)
+        done = run("--sweep", "--confirm", base)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--confirm", done.stderr)
+
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
         done = run("--ab", plugin("slow_0"), plugin("slow_20"), "--case", "T8_B1_H64", "--out",
                    self.path("ab"), "--benchmark_repetitions=30")
