@@ -199,6 +199,27 @@ class History(ProgramTest):
         words = " ".join(e.text or "" for e in svg.iter() if e.tag.endswith("text"))
         self.assertIn("T8_B1_I64_H64", words.replace("\u00a0", " "))
 
+    def test_every_case_has_its_line(self):
+        """More cases than a picture holds: they go on in a second one."""
+        for i in range(6):
+            lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
+            lines += [{"kind": "row", "case": f"slow/T{n}_B1_H8", "verdict": "ok", "samples_ns": [100 + i % 3]}
+                      for n in range(1, 16)]
+            os.makedirs(self.path("runs"), exist_ok=True)
+            with open(self.path(f"runs/{i}.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+        done = run("--history", self.path("runs"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        drawn = []
+        for name in ("history", "history-2"):
+            svg = ElementTree.parse(self.path(f"runs/plots/{name}.svg"))
+            drawn += [e.text.split("_")[0] for e in svg.iter() if e.tag.endswith("text") and e.text
+                      and e.text.startswith("slow/T")]
+            self.assertTrue(os.path.getsize(self.path(f"runs/plots/{name}.png")) > 1000)
+        self.assertEqual(sorted(drawn), sorted(f"slow/T{n}" for n in range(1, 16)))
+        self.assertEqual(sum("slow/T" in line for line in done.stdout.splitlines()), 15)
+        self.assertIn("history-2", done.stderr)
+
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)
         path = os.path.join(runs, "0", "run.jsonl")
