@@ -51,7 +51,7 @@ const char *const lb_help_text[] = {
     "  --profile-calls N    calls in the timed range of --profile (10)\n"
     "  --perf-control C,A   pipes of perf record --control=fifo:C,A (harness/PROFILING.md)\n"
     "  --seed N             of inputs and weights (1)\n"
-    "  --processes N        repeat each case in N fresh processes; --compare wants 10\n"
+    "  --processes N        repeat each case in N fresh processes; --compare wants 15\n"
     "  --margin P           percent that matters to a comparison (2)\n"
     "  --strict             a comparison that can't decide fails\n"
     "  --confirm RUN        a second sweep: what is slower must be so in it too\n"

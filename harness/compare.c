@@ -59,14 +59,14 @@ static size_t units_beside(const struct lb_row *row, const struct lb_row *other)
 
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
 {
-    struct lb_error why;
+    struct lb_error why = {"out of memory"};
     size_t n = pair->base_units = units_beside(pair->base, pair->now);
     size_t m = pair->now_units = units_beside(pair->now, pair->base);
     bool processes = pair->base->process_count >= 2 || pair->now->process_count >= 2;
     double *base = log_units(pair->base), *now = log_units(pair->now);
-    enum lb_status st = LB_OOM;
+    enum lb_status st = LB_OK;
     if (!base || !now) {
-        snprintf(pair->note, sizeof(pair->note), "out of memory");
+        st = LB_OOM;
     } else if (interleaved && n == m && n >= LB_SHIFT_MIN_PAIRS) {
         for (size_t i = 0; i < n; i++)
             now[i] -= base[i];
@@ -76,9 +76,11 @@ bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
     }
     if (st == LB_INVALID)
         snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 10 gives "
+                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 15 gives "
                  "enough",
                  n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
+    else if (st != LB_OK)
+        snprintf(pair->note, sizeof(pair->note), "%.200s", why.text);
     free(base);
     free(now);
     pair->compared = st == LB_OK;

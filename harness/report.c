@@ -224,6 +224,11 @@ enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
             count_elements(comparison, strict, "skipped"));
     for (size_t i = 0; i < comparison->count; i++)
         write_testcase(&comparison->pairs[i], strict, out);
+    if (comparison->notes[0]) {
+        fputs("    <system-out>", out);
+        lb_xml_text(comparison->notes, out);
+        fputs("</system-out>\n", out);
+    }
     fputs("  </testsuite>\n</testsuites>\n", out);
     return LB_OK;
 }

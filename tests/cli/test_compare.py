@@ -103,7 +103,11 @@ class Compare(ProgramTest):
         self.assertIn("gone", done.stdout)
         self.assertIn("new ", done.stdout)
         machine = self.edit("machine", lambda lines: lines[0]["environment"].update(cpu="another"))
-        self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", run("--compare", good, machine).stdout)
+        for name in ("table", "markdown", "junit", "json"):
+            done = run("--compare", good, machine, "--format", name)
+            self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", done.stdout)
+            if name == "junit":
+                ElementTree.fromstring(done.stdout)
         for arguments in (["--margin", "0"], ["--margin", "x"], ["--format", "pdf"]):
             done = run("--compare", good, good, *arguments)
             self.assertEqual(done.returncode, 2)
@@ -156,6 +160,12 @@ class Compare(ProgramTest):
         for side in "ab":
             rows = read_rows(self.path("ab/" + side))
             self.assertEqual([len(row["blocks"]) for row in rows.values()], [30])
+
+    def test_a_side_that_fails_is_named(self):
+        done = run("--ab", plugin("slow_0"), plugin("misbehave_crash"), "--case", "T8_B1_H64", "--out",
+                   self.path("ab"), "--benchmark_repetitions=8")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"broken .*T8_B1_I64_H64/f32/infer  crash: ")
 
     def test_two_implementations_are_compared_in_turn(self):
         done = run("--ab", "cpu_ref", "cpu_blas", "--case", "T16_B4_H64", "--out", self.path("ab"),
