@@ -206,6 +206,8 @@ static void second_sweep_must_show_a_slowdown_too(void **state)
     synthetic_add_processes(&again, CASE(1), 1060, 10, 8);
     synthetic_add_processes(&again, CASE(2), 1000, 10, 9);
     synthetic_add_processes(&again, CASE(4), 1000, 10, 10);
+    synthetic_add_processes(&base, CASE(5), 1000, 10, 11);
+    synthetic_add_processes(&now, CASE(5), 1000, 10, 12);
     struct lb_run_comparison comparison = compare(&base, &now), second = compare(&base, &again);
     lb_run_comparison_confirm(&comparison, &second);
     assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
@@ -213,6 +215,7 @@ static void second_sweep_must_show_a_slowdown_too(void **state)
     assert_non_null(strstr(find(&comparison, CASE(2))->note, "in the other: same"));
     assert_int_equal(find(&comparison, CASE(3))->change, LB_CHANGE_INCONCLUSIVE);
     assert_int_equal(find(&comparison, CASE(4))->change, LB_CHANGE_BROKEN);
+    assert_int_equal(find(&comparison, CASE(5))->change, LB_CHANGE_SAME);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 1);
     assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 2);
     assert_string_equal(comparison.pairs[0].id, CASE(4));

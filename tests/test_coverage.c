@@ -133,6 +133,8 @@ static void shift_interval_covers_in_its_normal_form(void **state)
             }
             double coverage = (double)held / ROUNDS, error = 4 * 0.0031;
             assert_true(coverage > 0.95 - error);
+            if (!steps) /* the interval leaves out 0 exactly when p is 5 % or less */
+                assert_int_equal(held + significant, ROUNDS);
             assert_true(steps || coverage < 0.95 + error);
             assert_true((double)significant / ROUNDS < 0.05 + error);
         }
@@ -145,16 +147,18 @@ static void paired_interval_covers_for_many_pairs(void **state)
     enum { ROUNDS = 5000 };
     for (size_t n = 50; n <= 60; n += 10) {
         uint64_t random = n;
-        int held = 0;
+        int held = 0, significant = 0;
         for (int i = 0; i < ROUNDS; i++) {
             double differences[60];
             struct lb_shift shift;
             for (size_t j = 0; j < n; j++)
-                differences[j] = 3 + draw_two_modes(&random) - draw_two_modes(&random);
+                differences[j] = draw_two_modes(&random) - draw_two_modes(&random);
             assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
             assert_int_equal(shift.exact, n == 50);
-            held += shift.lo95 <= 3 && 3 <= shift.hi95;
+            held += shift.lo95 <= 0 && 0 <= shift.hi95;
+            significant += shift.p <= 0.05;
         }
+        assert_int_equal(held + significant, ROUNDS);
         assert_true(fabs((double)held / ROUNDS - 0.95) < 4 * 0.0031);
     }
 }

@@ -232,6 +232,22 @@ static void detection_grows_with_the_number_of_samples(void **state)
     }
 }
 
+/* However certain, a drift of less than half a percent matters to nobody. */
+static void drift_that_is_certain_and_small_is_not_flagged(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        double values[200];
+        const size_t n = 200;
+        struct lb_oddities oddities;
+        for (size_t i = 0; i < n; i++) /* the outer thirds lie apart by two thirds of it */
+            values[i] = 1000 + (large ? 9.0 : 6.0) * (double)i / (double)n;
+        assert_int_equal(lb_find_oddities(values, n, &n, 1, &oddities, NULL), LB_OK);
+        assert_true(oddities.trend == 1);
+        assert_int_equal((oddities.flags & LB_ODD_DRIFT) != 0, large);
+    }
+}
+
 /* A clock of few steps makes ties, which are no oddity. */
 static void draw_in_steps(double *values, size_t n, uint64_t *random)
 {
@@ -292,6 +308,7 @@ int main(void)
         cmocka_unit_test(trend_and_autocorrelation_are_as_published),
         cmocka_unit_test(intervals_that_dependence_breaks_are_flagged),
         cmocka_unit_test(detection_grows_with_the_number_of_samples),
+        cmocka_unit_test(drift_that_is_certain_and_small_is_not_flagged),
         cmocka_unit_test(tied_samples_are_seldom_flagged),
         cmocka_unit_test(levels_of_blocks_are_no_autocorrelation),
         cmocka_unit_test(few_and_equal_samples_are_not_odd),
