@@ -20,7 +20,7 @@ except ImportError:
 
 PROGRAM, SCHEMA = sys.argv[1:3]
 
-# Keys that records of the first months lack.
+# Keys that came later: older records lack them.
 LATER = {"chain_steps", "chain_ns", "floor_multiple"}
 
 
