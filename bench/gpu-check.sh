@@ -114,7 +114,10 @@ done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 build=${build:-$repository/build/gpu-check}
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
 program=$build/bench-lstm
+cd "$repository" # names of case files are looked for in the current folder first
 log=$out/test.log
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -170,12 +173,11 @@ build_program() {
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
 }
 
-# implementations [NAME]...: the names with their variants, from the program's own list.
-implementations() {
-  local name
-  for name in "$@"; do
-    "$program" --list | sed -n "s/^# *\($name:[a-z0-9_]*\)$/\1/p"
-  done
+# variants NAME: NAME:VARIANT,... from the program's own list; without one NAME, which means them all.
+variants() {
+  local found
+  found=$("$program" --list | sed -n "s/^# *\($1:[a-z0-9_]*\)$/\1/p" | paste -sd,)
+  echo "${found:-$1}"
 }
 
 # grid DTYPE [MATH]: the recurrent grid, both passes of a size together: the oracle's work is shared.
@@ -211,7 +213,7 @@ record() {
 }
 
 calibrate() {
-  local nvcc=${CUDACXX:-$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")}
+  local nvcc=${CUDACXX:-$(sed -n 's/^LB_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")}
   local root
   root=$(dirname "$(dirname "$nvcc")")
   "$nvcc" -std=c++17 -O2 "-I$repository/tests/simt" "-I$repository/cuda" "-L$root/lib" \
@@ -237,10 +239,7 @@ fi
 "$program" --version >>"$log"
 
 # What the GPU's implementations are called, and what stands for them without one.
-mapfile -t cudnn < <(implementations cudnn)
-mapfile -t fused < <(implementations fused)
-join() { local IFS=, && echo "$*"; }
-all=$(join "${cudnn[@]}" "${fused[@]}" cuda_step)
+all=$(variants cudnn),$(variants fused),cuda_step
 all=${all/cudnn:auto,/} # times all others in each case: the peers step has it
 naive=cuda_naive peer=cudnn fake=() small=()
 sanitize=(compute-sanitizer --target-processes all --error-exitcode 86 --tool)
@@ -314,8 +313,8 @@ if wanted sweep; then
   python3 -c 'import json, sys
 print(json.dumps(json.loads(sys.stdin.readline())["environment"], indent=2))' \
     <"$out/run.jsonl" >"$out/environment.json" 2>>"$log" || true
-  tar -C "$scratch" -czf "$out/plots.tar.gz" $(cd "$scratch" && ls -d run naive 2>/dev/null) \
-    2>>"$log" || true
+  mkdir -p "$scratch/run" "$scratch/naive"
+  tar -C "$scratch" -czf "$out/plots.tar.gz" run naive 2>>"$log" || true
 fi
 if wanted tune; then
   if "$program" --help | grep -q -- '^ *--tune'; then

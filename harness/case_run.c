@@ -306,8 +306,10 @@ static enum lb_status sample(struct life *life, struct lb_error *err)
     phase(life, "sample");
     lb_nvtx_phase(&life->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
-    if (life->c->launch == LB_GRAPH)
+    if (life->c->launch == LB_GRAPH) {
+        LB_TRY(call_before(life, err));
         LB_TRY(lb_meter_capture(&life->meter, call_once, life, err));
+    }
     LB_TRY(choose_calls(life, err));
     sampler.warm = samples_begin;
     sampler.done = samples_end;
