@@ -200,7 +200,7 @@ limited() {
   local seconds=$1 run=$2
   shift 2
   if [ -f "$run/run.jsonl" ]; then
-    timeout -k 60 -s INT "$seconds" "$program" --resume "$run" "${fake[@]}"
+    timeout -k 60 -s INT "$seconds" "$program" --resume "$run"
   else
     timeout -k 60 -s INT "$seconds" "$program" --sweep --out "$run" --case-time 0.2 "$@" \
       "${fake[@]}"
@@ -244,12 +244,12 @@ all=${all/cudnn:auto,/} # times all others in each case: the peers step has it
 naive=cuda_naive peer=cudnn fake=() small=()
 sanitize=(compute-sanitizer --target-processes all --error-exitcode 86 --tool)
 if [ -n "$dry" ]; then
-  cc -shared -fPIC -D_DEFAULT_SOURCE -DFAULT=none "-I$repository/harness" -o "$scratch/fake.so" \
+  cc -shared -fPIC -D_DEFAULT_SOURCE -DFAULT=none "-I$repository/harness" -o "$build/fake.so" \
     "$repository/tests/plugins/gpu_fault.c" "$repository/tests/fake_gpu/fake_device.c"
   attempt 0 plan of the grid -- "$program" --plan --impl "$all,$naive" --cases <(grid f16)
   all=gpu_fault_none naive=gpu_fault_none peer=gpu_fault_none
-  fake=(--plugin "$scratch/fake.so" --where 'T*B*H<=20000')
-  small=(--plugin "$scratch/fake.so")
+  fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
+  small=(--plugin "$build/fake.so")
   sanitize=(env SANITIZER_TOOL)
 elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" | grep -q ' ok$'; then
   tail -1 "$log" >&2
@@ -298,7 +298,7 @@ if wanted sweep; then
   { grid f16 && grid bf16 && grid f32 tf32 && grid f32; } >"$scratch/grid.txt"
   { grid f16 && grid f32; } >"$scratch/naive.txt"
   end=$((SECONDS + budget))
-  attempt 0,124,130 recurrent grid -- limited "$((budget * 5 / 6))" "$scratch/run" \
+  attempt 0,124,130 recurrent grid -- limited "$((budget * 5 / 6 + 1))" "$scratch/run" \
     --cases "$scratch/grid.txt" --impl "$all"
   record "$scratch/run" run.jsonl
   attempt 0,124,130 the naive loop on it -- limited "$((end > SECONDS ? end - SECONDS : 1))" \

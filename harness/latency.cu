@@ -7,14 +7,14 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 
-namespace
+namespace lb_latency
 {
 
 namespace cg = cooperative_groups;
 
 constexpr int few_rounds = 200, many_rounds = 2200, repeats = 5;
 constexpr int largest_cluster = 16, portable_cluster = 8, threads = 32;
-constexpr unsigned patience = 1u << 22; /* polls: some tenths of a second */
+constexpr unsigned patience = 1u << 22; /* polls: from a tenth of a second to two */
 
 /* grid_barrier_kernel: all blocks meet so many times. grid (SMs), cooperative. */
 __global__ void grid_barrier_kernel(int rounds, int *done, unsigned *)
@@ -94,7 +94,7 @@ struct bench {
     unsigned *words;
 };
 
-enum lb_status check(cudaError_t error, const char *what, struct lb_error *err)
+static enum lb_status check(cudaError_t error, const char *what, struct lb_error *err)
 {
     if (error == cudaSuccess)
         return LB_OK;
@@ -104,8 +104,8 @@ enum lb_status check(cudaError_t error, const char *what, struct lb_error *err)
 }
 
 /* One run of so many rounds on blocks of 32 threads: cluster 0 is a cooperative launch. */
-enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster, int rounds,
-                   float *ms, struct lb_error *err)
+static enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster,
+                          int rounds, float *ms, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     int done = 0;
@@ -137,8 +137,8 @@ done:
 }
 
 /* *ns of one round: the best of some long runs less the best of some short ones. */
-enum lb_status time_round(const bench &b, kernel_function kernel, int blocks, int cluster,
-                          double *ns, struct lb_error *err)
+static enum lb_status time_round(const bench &b, kernel_function kernel, int blocks, int cluster,
+                                 double *ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     float few = INFINITY, many = INFINITY, ms = 0;
@@ -154,7 +154,7 @@ done:
 }
 
 /* The barrier of 16 blocks where the device starts so large a cluster, else of 8. */
-enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *err)
+static enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *err)
 {
     struct lb_error why;
     if (cudaFuncSetAttribute(reinterpret_cast<const void *>(cluster_barrier_kernel),
@@ -165,7 +165,7 @@ enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *err)
     return time_round(b, cluster_barrier_kernel, portable_cluster, portable_cluster, ns, err);
 }
 
-enum lb_status has_clusters(bool *has, struct lb_error *err)
+static enum lb_status has_clusters(bool *has, struct lb_error *err)
 {
     int device = 0, launches = 0;
     enum lb_status st = check(cudaGetDevice(&device), "asking for the device", err);
@@ -176,11 +176,12 @@ enum lb_status has_clusters(bool *has, struct lb_error *err)
     return st;
 }
 
-} // namespace
+} // namespace lb_latency
 
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err)
 {
+    using namespace lb_latency;
     enum lb_status st = LB_OK;
     bench b = {};
     bool clusters = false;

@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 import unittest
 
 from program import ProgramTest, plugin, run
@@ -24,14 +25,14 @@ def explained(problem, *arguments):
 
 
 class DeviceFaults(ProgramTest):
-    def fault(self, name, verdict, reason, exit_code):
+    def fault(self, name, verdict, reason, exit_code, launch="stream"):
         impl = "gpu_fault_" + name
         rows, done = self.sweep("-T", "5,7,9", "-B", "2", "-H", "4", "--pass", "train",
                                 "--impl", impl, "--plugin", plugin(impl), "--case-time", "0.02",
-                                "--call-limit", "2", exit_code=exit_code)
+                                "--call-limit", "2", "--launch", launch, exit_code=exit_code)
         self.assertEqual([row["verdict"] for row in rows.values()], ["ok", verdict, "ok"],
                          done.stderr)
-        bad = rows[f"{impl}/T7_B2_I4_H4/f32/train"]
+        bad = rows[f"{impl}/T7_B2_I4_H4/f32/train" + ("/graph" if launch == "graph" else "")]
         self.assertRegex(bad["reason"], reason)
         self.assertIsNone(bad["median_ns"])
 
@@ -52,6 +53,9 @@ class DeviceFaults(ProgramTest):
     def test_an_illegal_address_costs_one_row(self):
         self.fault("illegal_address", "error", "illegal memory access", 1)
 
+    def test_a_capture_that_fails_costs_one_row(self):
+        self.fault("no_capture", "error", "^capturing a graph: operation not permitted$", 1, "graph")
+
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
@@ -68,6 +72,17 @@ class WithoutADevice(unittest.TestCase):
         lines = {line.split("/")[0]: line for line in done.stdout.splitlines()}
         for impl in GPU_IMPLS:
             self.assertRegex(lines[impl], r" (ok|absent: .+|unsupported: .+)$")
+
+    def test_the_table_names_what_is_absent_in_one_line(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            done = run("--sweep", "-T", "5", "-B", "2", "-H", "4,8", "--case-time", "0.02",
+                       "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step",
+                       "--out", os.path.join(scratch, "run"))
+        lines = [line for line in done.stdout.splitlines() if "absent: " in line]
+        if not lines:
+            self.skipTest("there is a GPU")
+        self.assertRegex(lines[0], r"^absent: cudnn \(5 variants\)(, cuda_naive, cuda_step)?: \w+")
+        self.assertLessEqual(len(lines), 2, done.stdout) # without cuDNN there are two reasons
 
     def test_no_gpu_of_that_number_is_absent(self):
         if "absent" in run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8").stdout:
