@@ -37,6 +37,7 @@ enum action {
     PROCESSES,
     MARGIN,
     STRICT,
+    CONFIRM,
     FORMAT
 };
 
@@ -67,6 +68,7 @@ static const struct flag {
     {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
     {"--margin", MARGIN, 0, "percent"},
     {"--strict", STRICT, 0, NULL},
+    {"--confirm", CONFIRM, 0, "a run"},
     {"--format", FORMAT, 0, "table, markdown, junit or json"},
     {"--processes", PROCESSES, 0, "a number"},
     {"--cases", CASES, 0, "a file of cases"},
@@ -326,6 +328,7 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case PROCESSES: return parse_processes(value, &options->processes, err);
     case MARGIN: return parse_margin(value, &options->margin, err);
     case STRICT: options->strict = true; return LB_OK;
+    case CONFIRM: options->confirm = value; return LB_OK;
     case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
@@ -421,6 +424,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         st = lb_fail(err, LB_INVALID,
                      "--device-model: it answers questions, nothing can run on it; use it with "
                      "--list, --plan or --explain");
+    else if (options->confirm && options->command != LB_CMD_COMPARE)
+        st = lb_fail(err, LB_INVALID, "--confirm: it belongs to --compare");
     else
         st = choose_quick(options, err);
 done:
