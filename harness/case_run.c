@@ -412,6 +412,9 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
+    /* Without a device that is the reason, whatever else the implementation could not do. */
+    if (impl->memory == LB_DEVICE && !lb_device_known(&err))
+        LB_TRY(LB_ABSENT);
     LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
     if (impl->memory == LB_DEVICE)
         lb_case_floor(row);

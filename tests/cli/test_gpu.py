@@ -76,13 +76,15 @@ class WithoutADevice(unittest.TestCase):
     def test_the_table_names_what_is_absent_in_one_line(self):
         with tempfile.TemporaryDirectory() as scratch:
             done = run("--sweep", "-T", "5", "-B", "2", "-H", "4,8", "--case-time", "0.02",
-                       "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step",
+                       "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step,fused",
                        "--out", os.path.join(scratch, "run"))
         lines = [line for line in done.stdout.splitlines() if "absent: " in line]
         if not lines:
             self.skipTest("there is a GPU")
-        self.assertRegex(lines[0], r"^absent: cudnn \(5 variants\)(, cuda_naive, cuda_step)?: \w+")
+        self.assertRegex(lines[0], r"^absent: cudnn \(5 variants\)(, cuda_naive, cuda_step, "
+                                   r"fused \(\d+ variants\))?: \w+")
         self.assertLessEqual(len(lines), 2, done.stdout) # without cuDNN there are two reasons
+        self.assertNotIn("unsupported", done.stdout)
 
     def test_no_gpu_of_that_number_is_absent(self):
         if "absent" in run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8").stdout:
