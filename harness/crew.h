@@ -10,7 +10,7 @@ size_t lb_crew_size(void);
 
 /* Calls work(user, i, parts) for every i below parts, on as many threads, the caller's among them,
  * and returns when all have returned. Fewer threads where the system gives no more. One call at a
- * time; parts is at most lb_crew_size(). */
+ * time. */
 void lb_crew_run(void (*work)(void *user, size_t part, size_t parts), void *user, size_t parts);
 
 #endif
