@@ -233,7 +233,7 @@ static struct cluster_tile cluster_tile(const char *model, const char *text)
     char says[200];
     int needed, resident;
     choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
-    if (sscanf(says, "%d clusters of %d at a time, %d blocks x %d warps x %d rows", &needed,
+    if (sscanf(says, "%d clusters, %d at a time, %d blocks x %d warps x %d rows", &needed,
                &resident, &t.blocks, &t.warps, &t.columns) != 5)
         fail_msg("%s: %s", text, says);
     assert_true(4 * t.blocks * t.warps >= c.problem.hidden);
