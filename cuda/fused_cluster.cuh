@@ -163,13 +163,19 @@ template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
 {
     size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
-    return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
+    return (row_of_all * a.directions + p.direction) * a.hidden + p.unit;
 }
 
 template <class Args>
 __device__ inline size_t state_index(const Args &a, const cell_place &p, int row)
 {
     return (static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + p.unit;
+}
+
+/* Elements of [D, B, H]. */
+template <class Args> __device__ inline size_t state_size(const Args &a)
+{
+    return static_cast<size_t>(a.directions) * a.batch * a.hidden;
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
