@@ -163,7 +163,7 @@ template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
 {
     size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
-    return (row_of_all * a.directions + p.direction) * a.hidden + p.unit;
+    return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
 }
 
 template <class Args>
