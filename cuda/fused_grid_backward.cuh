@@ -13,11 +13,9 @@ namespace lb_grid
 template <class Math, class Tile> struct backward_shared {
     static constexpr int packets = 4 * Tile::units / deep<Math>; /* of the block's gates */
     static constexpr int operand_bytes = packets * Tile::eights * slice_bytes;
-    static constexpr int bytes(int chunks)
-    {
-        return Tile::warps * Tile::spilled * lanes * 16 + Tile::threads * 16 + operand_bytes +
-               2 * 4 + chunks * Tile::cells * 8;
-    }
+    static constexpr int chunk_bytes = Tile::cells * 8; /* and this for each chunk: */
+    static constexpr int bytes =
+        Tile::warps * Tile::spilled * lanes * 16 + Tile::threads * 16 + operand_bytes + 2 * 4;
     uint4 *weights;        /* [warps, spilled, 32] */
     float4 *parts;         /* [shares, quads] dh summed over a share of the blocks */
     unsigned char *dgates; /* [packets, eights] slices: 4 gates of each own unit */
@@ -397,7 +395,8 @@ template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_backward_kernel(lb_grid_backward_args a)
 {
-    if constexpr (backward_shared<Math, Tile>::bytes(1) <= shared_limit)
+    using shared = backward_shared<Math, Tile>;
+    if constexpr (shared::bytes + shared::chunk_bytes <= shared_limit)
         backward_run<Math, Tile>(a);
 }
 

@@ -12,11 +12,9 @@ namespace lb_grid
 template <class Math, class Tile> struct forward_shared {
     static constexpr int sums = Tile::warps * Tile::cells; /* of a buffer */
     static constexpr int staged = Math::staged ? Tile::warps * Tile::window * Tile::eights : 0;
-    static constexpr int bytes(int chunks)
-    {
-        return Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 + staged * slice_bytes +
-               2 * 4 + chunks * Tile::cells * 8;
-    }
+    static constexpr int chunk_bytes = Tile::cells * 8; /* and this for each chunk: */
+    static constexpr int bytes =
+        Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 + staged * slice_bytes + 2 * 4;
     uint4 *weights;       /* [warps, spilled, 32] */
     float4 *partial;      /* [2, warps, cells] gates of a warp's part of the depth, in turn */
     unsigned char *stage; /* [warps, window, eights] slices */
@@ -316,8 +314,7 @@ __device__ inline void step_cells(const lb_fused_forward_args &a,
             send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk);
         if (length == 0)
             continue;
-        if (step < length)
-            kept = c;
+        kept = c; /* past the end nobody looks */
         store_cell<Math, Tile>(a, t.place.direction, cell, length, step, g, c, h);
     }
 }
@@ -333,7 +330,7 @@ __device__ inline void load_state(const lb_fused_forward_args &a, const block_pl
         cell_place cell = find_cell<Tile>(p, a.hidden, i / Tile::cells, i % Tile::cells);
         s.lengths[i] = length_of(a, cell);
         s.c[i] = 0;
-        if (!cell.exists)
+        if (s.lengths[i] <= a.from)
             continue;
         size_t at = state_index(a, p.direction, cell.row, cell.unit);
         s.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]
@@ -404,7 +401,8 @@ template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_forward_kernel(lb_grid_forward_args a)
 {
-    if constexpr (forward_shared<Math, Tile>::bytes(1) <= shared_limit)
+    using shared = forward_shared<Math, Tile>;
+    if constexpr (shared::bytes + shared::chunk_bytes <= shared_limit)
         forward_run<Math, Tile>(a);
 }
 

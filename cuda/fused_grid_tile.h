@@ -42,9 +42,9 @@ struct lb_grid_tile {
     X(8, 8, 4, 16, 16)        \
     X(16, 8, 4, 32, 8)        \
     X(16, 8, 4, 32, 16)       \
-    X(16, 8, 8, 40, 8)
+    X(16, 8, 8, 36, 8)
 #define LB_GRID_FLOAT_TILES(X) \
-    X(8, 8, 8, 32, 8)          \
+    X(8, 8, 8, 24, 8)          \
     X(16, 8, 4, 28, 8)
 
 /* What a product is made of, and with it the storage type. */
