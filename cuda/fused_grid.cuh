@@ -47,7 +47,8 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static_assert(resident <= fragments && packets % window == 0, "windows are whole");
 };
 
-/* ---- Numbers ---------------------------------------------------------------------------------- */
+/* ---- Numbers ----------------------------------------------------------------------------------
+ */
 
 /* By fast exp and division: absolute error a few 2^-24, which f16 and bf16 do not see. Right at
  * both ends, where exp is 0 or infinite. */
@@ -115,10 +116,10 @@ template <class T, uint32_t above> struct half_math : fast_functions {
     using stored = T;
     using sums = tensor_sums;
     using operand = tensor_operand;
-    static constexpr bool staged = false;       /* operands come straight from the exchange */
-    static constexpr int lane_units = 8;        /* of a column in 16 bytes */
-    static constexpr int word_units = 2;        /* in 32 bits */
-    static constexpr uint32_t spare = 0x4000u;  /* the bit that is 0 in all of [-1, 1] */
+    static constexpr bool staged = false;        /* operands come straight from the exchange */
+    static constexpr int lane_units = 8;         /* of a column in 16 bytes */
+    static constexpr int word_units = 2;         /* in 32 bits */
+    static constexpr uint32_t spare = 0x4000u;   /* the bit that is 0 in all of [-1, 1] */
     static constexpr uint32_t above_one = above; /* carries into that bit what is larger than 1 */
 
     static __device__ inline uint32_t bits(float v)
@@ -234,7 +235,8 @@ struct f32_math : float_math {
 
 template <class Math> constexpr int deep = 4 * Math::lane_units; /* units of a packet */
 
-/* ---- Weights ---------------------------------------------------------------------------------- */
+/* ---- Weights ----------------------------------------------------------------------------------
+ */
 
 /* A warp's fragments: the first in registers, the others in shared memory. */
 template <class Tile> struct stationary {
@@ -274,7 +276,8 @@ template <class Tile> struct stationary {
     }
 };
 
-/* ---- Places ----------------------------------------------------------------------------------- */
+/* ---- Places -----------------------------------------------------------------------------------
+ */
 
 struct block_place {
     int lane, warp;
@@ -308,12 +311,12 @@ template <class Tile> __device__ inline int live_columns(const block_place &p, i
     return min(Tile::columns, p.rows - chunk * Tile::columns);
 }
 
-/* A cell of a chunk: 32 neighbours are a row tile's 4 units x 8 columns, in the order in which lanes
- * hold sums once gather_gates has brought the gates together. */
+/* A cell of a chunk: 32 neighbours are a row tile's 4 units x 8 columns, in the order in which
+ * lanes hold sums once gather_gates has brought the gates together. */
 struct cell_place {
-    int at;              /* 0 to Tile::cells - 1 */
-    int own, unit;       /* of the block; of all, and beyond H padding */
-    int column, row;     /* of the chunk; of the batch */
+    int at;          /* 0 to Tile::cells - 1 */
+    int own, unit;   /* of the block; of all, and beyond H padding */
+    int column, row; /* of the chunk; of the batch */
     bool exists;
 };
 
@@ -368,7 +371,8 @@ __device__ inline float4 gather_gates(const float (&sum)[4], int lane)
     return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
 }
 
-/* ---- Exchange --------------------------------------------------------------------------------- */
+/* ---- Exchange ---------------------------------------------------------------------------------
+ */
 
 /* States 1, 2, ... of a launch lie in two buffers in turn. Every word carries one bit that tells a
  * state from the one two before it, whose place it takes, and from zeros. */

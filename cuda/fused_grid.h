@@ -39,7 +39,8 @@ struct lb_grid_kernel {
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many blocks of it run at
- * a time. LB_UNSUPPORTED where it cannot keep `needed` blocks resident, LB_FAILED in CUDA's words. */
+ * a time. LB_UNSUPPORTED where it cannot keep `needed` blocks resident, LB_FAILED in CUDA's words.
+ */
 enum lb_status lb_grid_ready(const struct lb_grid_kernel *kernel, int needed, int *resident,
                              struct lb_error *err);
 

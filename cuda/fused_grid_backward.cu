@@ -27,8 +27,8 @@ enum lb_status lb_grid_backward(const struct lb_grid_kernel *kernel,
                                 const struct lb_fused_backward_args *args, void *stream,
                                 struct lb_error *err)
 {
-    size_t exchange = lb_grid_backward_exchange(&kernel->tile, args->hidden, &kernel->split,
-                                                args->directions);
+    size_t exchange =
+        lb_grid_backward_exchange(&kernel->tile, args->hidden, &kernel->split, args->directions);
     return launch(grid_backward_rows, *kernel, backward_shared_of(*kernel), exchange, *args, stream,
                   err);
 }

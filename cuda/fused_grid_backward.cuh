@@ -59,7 +59,8 @@ template <class Math, class Tile> struct backward_thread {
     }
 };
 
-/* ---- Sums of dh ------------------------------------------------------------------------------- */
+/* ---- Sums of dh -------------------------------------------------------------------------------
+ */
 
 /* The last bit of a sum tells the epoch. */
 constexpr uint32_t last_bit = 1;
@@ -83,8 +84,8 @@ __device__ inline void send_sums(const backward_thread<Math, Tile> &t, const flo
     for (int e = 0; e < 4; e++)
         packet[e] = (__float_as_uint(four[e]) & ~last_bit) | epoch_of(state);
     int at = (eight * Tile::units + unit % Tile::units) * 2 + quad;
-    lb_ptx::store_relaxed4<scope::gpu>(
-        t.sums(state, chunk, unit / Tile::units, p.rank) + at * 16, packet);
+    lb_ptx::store_relaxed4<scope::gpu>(t.sums(state, chunk, unit / Tile::units, p.rank) + at * 16,
+                                       packet);
 }
 
 /* The sums for this block's units from its share of the blocks, added in their order. False: given
@@ -146,7 +147,8 @@ __device__ inline float sum_parts(const float4 *parts, const cell_place &c)
     return sum;
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------ */
+/* ---- Cells ------------------------------------------------------------------------------------
+ */
 
 /* Inputs of the chunk to come, asked for before sums are waited for. */
 template <class Math, class Tile>
@@ -178,8 +180,7 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
 }
 
 /* One cell's step back: gradients of i f g o before activation, from dh and dc after the step. */
-template <class Math>
-__device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
+template <class Math> __device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
 {
     const float4 &g = in.gates;
     float squashed = Math::tangent(in.c);
@@ -254,10 +255,11 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
     }
 }
 
-/* ---- Product ---------------------------------------------------------------------------------- */
+/* ---- Product ----------------------------------------------------------------------------------
+ */
 
-/* Own gate gradients times the transposed weights of all units, each row tile's sums on their way as
- * soon as they stand. */
+/* Own gate gradients times the transposed weights of all units, each row tile's sums on their way
+ * as soon as they stand. */
 template <class Math, class Tile>
 __device__ inline void multiply(const backward_thread<Math, Tile> &t,
                                 const backward_shared<Math, Tile> &s, int state, int chunk)
@@ -289,7 +291,8 @@ __device__ inline void multiply(const backward_thread<Math, Tile> &t,
     }
 }
 
-/* ---- Run -------------------------------------------------------------------------------------- */
+/* ---- Run --------------------------------------------------------------------------------------
+ */
 
 template <class Math, class Tile>
 __device__ inline void load_state(const lb_fused_backward_args &a, const block_place &p,
@@ -362,9 +365,9 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
     const block_place &p = t.place;
     backward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.patience};
-    t.exchange = static_cast<unsigned char *>(a.scratch) +
-                 static_cast<size_t>(p.group) * 2 * p.chunks * p.blocks * p.blocks * thread::quads *
-                     16;
+    t.exchange = static_cast<unsigned char *>(a.scratch) + static_cast<size_t>(p.group) * 2 *
+                                                               p.chunks * p.blocks * p.blocks *
+                                                               thread::quads * 16;
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);

@@ -29,7 +29,8 @@ enum lb_status lb_grid_forward(const struct lb_grid_kernel *kernel,
 {
     size_t exchange = lb_grid_forward_exchange(&kernel->tile, kernel->math, args->hidden,
                                                &kernel->split, args->directions);
-    return launch(grid_forward_rows, *kernel, forward_shared_of(*kernel), exchange, *args, stream, err);
+    return launch(grid_forward_rows, *kernel, forward_shared_of(*kernel), exchange, *args, stream,
+                  err);
 }
 
 enum lb_status lb_grid_ready_forward(const struct lb_grid_kernel *kernel, int needed, int *resident,

@@ -55,7 +55,8 @@ template <class Math, class Tile> struct forward_thread {
     }
 };
 
-/* ---- h, from where it is ---------------------------------------------------------------------- */
+/* ---- h, from where it is ----------------------------------------------------------------------
+ */
 
 /* One unit of h before the launch's first step: h0, or where a launch before this one left off what
  * that wrote to y. Nobody asks for a row that has ended. */
@@ -143,7 +144,8 @@ __device__ inline bool receive_h(const lb_fused_forward_args &a,
     return came;
 }
 
-/* ---- Product ---------------------------------------------------------------------------------- */
+/* ---- Product ----------------------------------------------------------------------------------
+ */
 
 /* A window's packets as operands: as they are, or by way of shared memory, where the whole warp
  * reads what each lane received. */
@@ -208,14 +210,14 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
                 for (int e = 0; e < 4; e++)
                     d[e] += more[e];
             }
-            partial[(m * Tile::eights + i) * lanes + t.place.lane] =
-                gather_gates(d, t.place.lane);
+            partial[(m * Tile::eights + i) * lanes + t.place.lane] = gather_gates(d, t.place.lane);
         }
     }
     return true;
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------ */
+/* ---- Cells ------------------------------------------------------------------------------------
+ */
 
 /* w_ih x of the chunk to come, asked for before h is waited for. */
 template <class Math, class Tile>
@@ -235,8 +237,8 @@ __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<M
 }
 
 /* Own h to the group. It lies in [-1, 1], which leaves one bit of the exponent free for the epoch;
- * what is no number is sent as what no h can be. Words of 32 bits, as they are read: of 2-byte types
- * the lane of the even unit sends both. Padding is sent too, since packets are read whole. */
+ * what is no number is sent as what no h can be. Words of 32 bits, as they are read: of 2-byte
+ * types the lane of the even unit sends both. Padding is sent too, since packets are read whole. */
 template <class Math, class Tile>
 __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_place &c, float h,
                               int state, int chunk)
@@ -283,10 +285,9 @@ __device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
 /* A chunk's cells from the parts of their gates [warps, cells], always added in the same order; the
  * new h is on its way before anything else is stored. */
 template <class Math, class Tile>
-__device__ inline void step_cells(const lb_fused_forward_args &a,
-                                  const forward_thread<Math, Tile> &t,
-                                  const forward_shared<Math, Tile> &s, const float4 *partial,
-                                  int step, int chunk)
+__device__ inline void
+step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
+           const forward_shared<Math, Tile> &s, const float4 *partial, int step, int chunk)
 {
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads;
@@ -297,8 +298,8 @@ __device__ inline void step_cells(const lb_fused_forward_args &a,
         float &kept = s.c[chunk * Tile::cells + at];
         float4 g = t.pre[n];
         if (length > 0) {
-            float4 bias = __ldg(static_cast<const float4 *>(a.bias) +
-                                t.place.direction * a.hidden + cell.unit);
+            float4 bias = __ldg(static_cast<const float4 *>(a.bias) + t.place.direction * a.hidden +
+                                cell.unit);
             g.x += bias.x, g.y += bias.y, g.z += bias.z, g.w += bias.w;
         }
 #pragma unroll
@@ -319,7 +320,8 @@ __device__ inline void step_cells(const lb_fused_forward_args &a,
     }
 }
 
-/* ---- Run -------------------------------------------------------------------------------------- */
+/* ---- Run --------------------------------------------------------------------------------------
+ */
 
 template <class Math, class Tile>
 __device__ inline void load_state(const lb_fused_forward_args &a, const block_place &p,
@@ -360,17 +362,15 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     forward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.patience};
     t.units_sent = p.blocks * Tile::units;
-    t.exchange = static_cast<unsigned char *>(a.scratch) +
-                 static_cast<size_t>(p.group) * 2 * p.chunks * t.packets() * Tile::eights *
-                     slice_bytes;
+    size_t slices = static_cast<size_t>(2 * p.chunks * t.packets() * Tile::eights);
+    t.exchange = static_cast<unsigned char *>(a.scratch) + p.group * slices * slice_bytes;
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x < 2)
         s.gave_up[threadIdx.x] = 0;
-    load_pre<Math, Tile>(a, t, s, a.from, 0);
-    __syncthreads();
+    load_pre<Math, Tile>(a, t, s, a.from, 0); /* of cells whose state this thread wrote itself */
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
     int chunk = 0, turn = 0;
     for (int step = a.from; step < a.to; turn = 1 - turn) {
@@ -394,9 +394,9 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
  *   grid (ceil(H / units), groups, directions), block (32 * warps), all blocks resident at once.
  *   Dynamic shared memory: lb_grid_forward_shared.
  *   Cost a step and block: 8 * H * units * columns flops; reads of h through the second-level cache
- *   H * columns values, of parts from shared memory and writes of them 16 * cells * warps bytes; from
- *   global memory 16 bytes a cell, to it 2 or 4, with cells to keep 20 more. Where shared memory is
- *   too small for one chunk, it is empty. */
+ *   H * columns values, of parts from shared memory and writes of them 16 * cells * warps bytes;
+ * from global memory 16 bytes a cell, to it 2 or 4, with cells to keep 20 more. Where shared memory
+ * is too small for one chunk, it is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_forward_kernel(lb_grid_forward_args a)

@@ -126,10 +126,11 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_grid_kernel
         return lb_fail(err, LB_UNSUPPORTED, "no grid kernel was built for this tile");
     LB_TRY(ask_resident(row->kernel, shape_of(k, shared, 1, 1), resident, err));
     if (*resident < needed)
-        return lb_fail(err, LB_UNSUPPORTED,
-                       "%d blocks of the grid kernel must run at once, and this device has room for "
-                       "%d",
-                       needed, *resident);
+        return lb_fail(
+            err, LB_UNSUPPORTED,
+            "%d blocks of the grid kernel must run at once, and this device has room for "
+            "%d",
+            needed, *resident);
 done:
     return st;
 }

@@ -28,7 +28,8 @@ struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch
     return split;
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------ */
+/* ---- Sizes ------------------------------------------------------------------------------------
+ */
 
 /* Of two states, of all chunks. */
 static size_t buffers(const struct lb_grid_split *split, int directions)
@@ -62,8 +63,7 @@ size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math
     int window = 8 / (tile->columns / 8);
     size_t loads = (size_t)(window < tile->packets ? window : tile->packets);
     size_t sums = 2 * (size_t)tile->warps * cells(tile) * 4 * sum_bytes;
-    size_t stage =
-        (size_t)tile->warps * loads * (size_t)(tile->columns / 8) * lanes * lane_bytes;
+    size_t stage = (size_t)tile->warps * loads * (size_t)(tile->columns / 8) * lanes * lane_bytes;
     size_t state = (size_t)chunks * cells(tile) * 2 * sum_bytes;
     return spilled_bytes(tile) + sums + (math == LB_GRID_F32 ? stage : 0) + 2 * sizeof(uint32_t) +
            state;
@@ -78,7 +78,8 @@ size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_mat
     return spilled_bytes(tile) + parts + operand + 2 * sizeof(uint32_t) + state;
 }
 
-/* ---- Weights ---------------------------------------------------------------------------------- */
+/* ---- Weights ----------------------------------------------------------------------------------
+ */
 
 /* One place of a fragment: row 0 to 15, and depth inside a packet after the permutation that gives
  * lane t of four the t-th 16 bytes. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and
@@ -91,9 +92,8 @@ static struct place place_of(enum lb_grid_math math, int k_step, int lane, int e
 {
     int each = lb_grid_lane_units(math) / registers; /* values of a register */
     int r = element / each;
-    struct place p = {lane / 4 + r % 2 * 8,
-                      registers * each * (lane % 4) + 2 * each * k_step + each * (r / 2) +
-                          element % each};
+    struct place p = {lane / 4 + r % 2 * 8, registers * each * (lane % 4) + 2 * each * k_step +
+                                                each * (r / 2) + element % each};
     return p;
 }
 
@@ -111,7 +111,8 @@ static void put(const struct matrix *m, int gate, int unit, int from, unsigned c
     memset(element, 0, bytes);
     if (unit >= m->hidden || from >= m->hidden)
         return;
-    memcpy(element, m->w_hh + (((size_t)gate * hidden + (size_t)unit) * hidden + (size_t)from) * bytes,
+    memcpy(element,
+           m->w_hh + (((size_t)gate * hidden + (size_t)unit) * hidden + (size_t)from) * bytes,
            bytes);
     if (m->math != LB_GRID_TF32)
         return;

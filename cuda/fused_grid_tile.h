@@ -7,14 +7,14 @@
  *
  * The unit of exchange is a packet: 16 bytes a lane, 512 a warp, `deep` units of 8 columns. Lane
  * 4 g + t has 16 bytes of column g: the t-th part of the depth, 8 neighbouring units in 2-byte
- * types (deep 32), 4 in f32 (deep 16). Two k-steps of mma eat one packet; their columns are permuted
- * so that a lane's 16 bytes are its operands.
+ * types (deep 32), 4 in f32 (deep 16). Two k-steps of mma eat one packet; their columns are
+ * permuted so that a lane's 16 bytes are its operands.
  *
  * Forward: gates x hidden. A warp multiplies all units / 4 row tiles of its block (16 rows, 4
- * units, rows ordered as in fused_tile.h) by its part of the depth: packets warp, warp + warps, ...,
- * at most `packets` of them. Backward: hidden x own gates. A warp multiplies row tiles warp,
- * warp + warps, ... of ALL units by the depth of its block's 4 * units gate gradients. Both have the
- * same number of weight fragments a warp; the first `resident` stay in registers, the rest in
+ * units, rows ordered as in fused_tile.h) by its part of the depth: packets warp, warp + warps,
+ * ..., at most `packets` of them. Backward: hidden x own gates. A warp multiplies row tiles warp,
+ * warp + warps, ... of ALL units by the depth of its block's 4 * units gate gradients. Both have
+ * the same number of weight fragments a warp; the first `resident` stay in registers, the rest in
  * shared memory. */
 #ifndef LB_FUSED_GRID_TILE_H
 #define LB_FUSED_GRID_TILE_H
@@ -44,7 +44,7 @@ struct lb_grid_tile {
     X(16, 8, 4, 32, 16)       \
     X(16, 8, 8, 36, 8)
 #define LB_GRID_FLOAT_TILES(X) \
-    X(8, 8, 8, 24, 8)          \
+    X(8, 8, 8, 22, 8)          \
     X(16, 8, 4, 28, 8)
 
 /* What a product is made of, and with it the storage type. */

@@ -23,8 +23,8 @@ enum {
     READ_CLOCKS = 270    /* from asking the second-level cache until the first data come */
 };
 
-/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits for
- * its operands from shared memory half of the time. */
+/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits
+ * for its operands from shared memory half of the time. */
 static const double mma_share = 0.62, fma_share = 0.5;
 
 /* How a plan lies on the device. Its index is 2 * tile, and 1 more where directions follow one
@@ -50,7 +50,8 @@ static size_t shared_of(const struct lb_grid_kernel *k)
                        : lb_grid_forward_shared(&k->tile, k->math, k->split.chunks);
 }
 
-/* ---- Cost --------------------------------------------------------------------------------------- */
+/* ---- Cost ---------------------------------------------------------------------------------------
+ */
 
 static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
 {
@@ -110,7 +111,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     return launches * clocks / v->machine.clock_hz * 1e9;
 }
 
-/* ---- Plans -------------------------------------------------------------------------------------- */
+/* ---- Plans --------------------------------------------------------------------------------------
+ */
 
 /* What no tile can do. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
@@ -133,8 +135,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
 static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
-    const struct lb_grid_tile *t =
-        &(p->dtype == LB_F32 ? float_tiles : half_tiles)[plan->tile / 2];
+    const struct lb_grid_tile *t = &(p->dtype == LB_F32 ? float_tiles : half_tiles)[plan->tile / 2];
     int blocks = lb_grid_blocks(t, (int)p->hidden);
     int beside = plan->tile % 2 == 0 ? (int)p->directions : 1;
     plan->resident = v->device->sm_count; /* one block an SM: its registers */
@@ -165,11 +166,12 @@ static int grid_plan(const struct lb_fused_view *view, bool backward, struct lb_
         count += fit(view, plan);
     }
     if (count == 0)
-        lb_fail(why, LB_UNSUPPORTED,
-                "hidden %lld, batch %lld: no grid tile keeps the weights in %d SMs with %.0f KiB of "
-                "shared memory each",
-                (long long)p->hidden, (long long)p->batch, view->device->sm_count,
-                view->device->shared_bytes / 1024);
+        lb_fail(
+            why, LB_UNSUPPORTED,
+            "hidden %lld, batch %lld: no grid tile keeps the weights in %d SMs with %.0f KiB of "
+            "shared memory each",
+            (long long)p->hidden, (long long)p->batch, view->device->sm_count,
+            view->device->shared_bytes / 1024);
     return count;
 }
 
@@ -186,7 +188,8 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
              k.tile.resident, fragments - k.tile.resident);
 }
 
-/* ---- Family ------------------------------------------------------------------------------------- */
+/* ---- Family -------------------------------------------------------------------------------------
+ */
 
 static size_t grid_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
@@ -208,9 +211,8 @@ static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct 
 {
     const struct lb_grid_kernel k = kernel_of(problem, plan);
     int hidden = (int)problem->hidden, directions = (int)problem->directions;
-    return k.backward
-               ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
-               : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
+    return k.backward ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
+                      : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
 }
 
 static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,

@@ -12,7 +12,7 @@ int lb_grid_host_resident = 132, lb_grid_host_missing = -1;
 namespace lb_grid
 {
 
-static int launches; /* each with another schedule */
+static uint32_t launches; /* each with another schedule */
 
 template <class Args>
 enum lb_status ask_resident(void (*)(Args), const grid_shape &, int *resident, struct lb_error *)
@@ -35,14 +35,22 @@ enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args
     config.grid = {shape.blocks, shape.groups, shape.directions};
     config.block.x = shape.threads;
     config.shared_bytes = shape.shared;
-    config.seed = static_cast<uint64_t>(launches++);
+    config.seed = launches++;
     int missing = lb_grid_host_missing;
     Args hasty = args;
-    if (missing >= 0) /* the emulator calls a livelock before a real one's time is up */
-        hasty.patience = 20;
+    if (missing >= 0)
+        hasty.patience = 1000;
+    uint32_t *elsewhere = &launches;
     simt::outcome outcome = simt::launch(config, [=] {
+        using simt::scope;
         if (static_cast<int>(simt::linear_block()) != missing)
-            kernel(hasty);
+            return kernel(hasty);
+        /* Writes all the time, so that the emulator sees life and no livelock. */
+        for (uint32_t n = 0; simt::linear_thread() == 0 && n < 1 << 16; n++) {
+            lb_ptx::store_relaxed<scope::gpu>(elsewhere, *elsewhere + 1);
+            if (lb_ptx::load_relaxed<scope::gpu>(&hasty.layer.fault->raised))
+                break;
+        }
     });
     return outcome.ok() ? LB_OK : lb_fail(err, LB_FAILED, "%.400s", outcome.text().c_str());
 }

@@ -216,8 +216,7 @@ void trial::forward(uint64_t seed)
     a.layer.y = y, a.layer.hn = hn, a.layer.cn = cn;
     a.layer.carry = simt::device_array<float>(r.cn.size(), "carry");
     size_t shared = lb_grid_forward_shared(&s.tile, s.math, split_.chunks);
-    size_t exchange =
-        lb_grid_forward_exchange(&s.tile, s.math, hidden(), &split_, directions());
+    size_t exchange = lb_grid_forward_exchange(&s.tile, s.math, hidden(), &split_, directions());
     if (manner_.cut > 0)
         launch(s.forward, a, 0, manner_.cut, shared, exchange, seed);
     launch(s.forward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);

@@ -26,10 +26,10 @@ struct subject {
 /* How the case is launched. */
 struct manner {
     int groups = 1;
-    int cut = 0;      /* a launch ends at this step and another goes on; 0: none does */
-    int missing = -1; /* a block that is never seen */
-    int spoiled = -1; /* forward: a row with a pre-activation at time 1 that is no number */
-    bool apart = false;           /* directions one after the other */
+    int cut = 0;        /* a launch ends at this step and another goes on; 0: none does */
+    int missing = -1;   /* a block that is never seen */
+    int spoiled = -1;   /* forward: a row with a pre-activation at time 1 that is no number */
+    bool apart = false; /* directions one after the other */
     uint32_t patience = 1u << 30; /* the emulator finds a livelock long before */
 };
 

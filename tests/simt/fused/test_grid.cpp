@@ -23,14 +23,14 @@ namespace
 {
 
 /* units, warps, packets, resident, columns: at most 512 threads. */
-using narrow = lb_grid::tile<8, 2, 1, 4, 8>;     /* half: H to 64, f32: to 32 */
-using spilled = lb_grid::tile<16, 2, 1, 3, 8>;   /* most weights in shared memory */
-using wide = lb_grid::tile<8, 2, 2, 5, 16>;      /* two blocks of columns, two cells a thread */
+using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* half: H to 64, f32: to 32 */
+using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory */
+using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells a thread */
 
 template <class Math, class Tile> subject forward(const char *name, bool train)
 {
-    return {name,          lb_grid::fused_grid_forward_kernel<Math, Tile>,
-            nullptr,       Tile::figures,
+    return {name,         lb_grid::fused_grid_forward_kernel<Math, Tile>,
+            nullptr,      Tile::figures,
             Math::figure, train};
 }
 
@@ -183,28 +183,27 @@ int test_no_number()
     return failures != 0;
 }
 
-/* ---- What ships ------------------------------------------------------------------------------- */
+/* ---- What ships -------------------------------------------------------------------------------
+ */
 
-#define LB_SHIPPED_HALF(units, warps, packets, resident, columns)                               \
-    check_case{forward<f16_math, lb_grid::tile<units, warps, packets, resident, columns>>(      \
-                   "forward f16 " #units "x" #packets " columns " #columns, true),              \
-               {2, columns + 1, 12 * units - 3, 1, false},                                      \
-               {}},                                                                             \
-        check_case{                                                                             \
-            backward<bf16_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
-                "backward bf16 " #units "x" #packets " columns " #columns),                     \
-            {2, columns + 1, 12 * units - 3, 1, false},                                         \
-            {}},
-#define LB_SHIPPED_FLOAT(units, warps, packets, resident, columns)                              \
-    check_case{forward<f32_math, lb_grid::tile<units, warps, packets, resident, columns>>(      \
-                   "forward f32 " #units "x" #packets " columns " #columns, true),              \
-               {2, columns + 1, 12 * units - 3, 1, false},                                      \
-               {}},                                                                             \
-        check_case{                                                                             \
-            backward<tf32_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
-                "backward tf32 " #units "x" #packets " columns " #columns),                     \
-            {2, columns + 1, 12 * units - 3, 1, false},                                         \
-            {}},
+#define LB_SHIPPED_HALF(units, warps, packets, resident, columns)                                \
+    check_case{forward<f16_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
+                   "forward f16 " #units "x" #packets " columns " #columns, true),               \
+               {2, columns + 1, 12 * units - 3, 1, false},                                       \
+               {}},                                                                              \
+        check_case{backward<bf16_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
+                       "backward bf16 " #units "x" #packets " columns " #columns),               \
+                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
+                   {}},
+#define LB_SHIPPED_FLOAT(units, warps, packets, resident, columns)                               \
+    check_case{forward<f32_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
+                   "forward f32 " #units "x" #packets " columns " #columns, true),               \
+               {2, columns + 1, 12 * units - 3, 1, false},                                       \
+               {}},                                                                              \
+        check_case{backward<tf32_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
+                       "backward tf32 " #units "x" #packets " columns " #columns),               \
+                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
+                   {}},
 
 int test_shipped()
 {
@@ -235,10 +234,10 @@ template <class Math, class Tile> int wrong_sizes()
     return wrong;
 }
 
-#define LB_SIZES_HALF(...) \
+#define LB_SIZES_HALF(...)                                 \
     +wrong_sizes<f16_math, lb_grid::tile<__VA_ARGS__>>() + \
         wrong_sizes<bf16_math, lb_grid::tile<__VA_ARGS__>>()
-#define LB_SIZES_FLOAT(...) \
+#define LB_SIZES_FLOAT(...)                                \
     +wrong_sizes<f32_math, lb_grid::tile<__VA_ARGS__>>() + \
         wrong_sizes<tf32_math, lb_grid::tile<__VA_ARGS__>>()
 

@@ -108,7 +108,8 @@ static void blocks_that_cannot_all_run_are_refused(void **state)
     lb_row_free(&row);
 }
 
-/* ---- Choice ----------------------------------------------------------------------------------- */
+/* ---- Choice -----------------------------------------------------------------------------------
+ */
 
 static enum lb_status choose(const char *model, const char *text, struct lb_fused_choice *choice,
                              struct lb_error *err)
@@ -136,7 +137,8 @@ static struct grid_tile chosen(const char *model, const char *text)
     if (choose(model, text, &choice, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
     choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
-    if (sscanf(says, "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d",
+    if (sscanf(says,
+               "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d",
                &t.blocks, &resident, &t.units, &t.groups, &t.rows, &t.chunks, &t.columns) != 7)
         fail_msg("%s: %s", text, says);
     t.apart = strstr(says, "one direction after the other") != NULL;
