@@ -69,7 +69,7 @@ struct lb_fused_family {
                                struct lb_error *err);
 };
 
-extern const struct lb_fused_family lb_fused_cluster, lb_fused_step;
+extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
 
 /* The families' names after "auto"; NULL at the end. */
 extern const char *const lb_fused_variants[];
