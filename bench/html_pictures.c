@@ -157,7 +157,10 @@ enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
         .for_page = true,
         .pages = &view->pages,
     };
-    if (lb_plot(view->run, &options, &report, &why) == LB_OK) {
+    enum lb_status st = lb_plot(view->run, &options, &report, &why);
+    if (st == LB_INTERRUPTED)
+        return st;
+    if (st == LB_OK) {
         snprintf(view->notes, sizeof(view->notes), "%s", report.notes);
     } else {
         lb_plot_pages_free(&view->pages);
