@@ -15,7 +15,7 @@ static const struct {
     {"threads", "CPUs online"},
     {"simd", "vector units"},
     {"governor", "frequency governor"},
-    {"cache_bytes", "caches"},
+    {"cache_bytes", "largest cache"},
     {"memory_bytes", "memory"},
     {"system", "system"},
     {"version", "bench-lstm"},

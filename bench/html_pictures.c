@@ -90,13 +90,16 @@ static void write_note(FILE *out, const char *notes, const char *kind)
     }
 }
 
+/* Pages with something to choose between come first: what is folded away is of less interest. */
 static enum lb_status write_kind(FILE *out, const char *folder, const struct lb_plot_pages *pages,
                                  const char *kind, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t written = 0;
-    for (size_t i = 0; i < pages->count; i++) {
-        if (strcmp(pages->items[i].kind, kind) != 0)
+    for (size_t k = 0; k < 2 * pages->count; k++) {
+        size_t i = k % pages->count;
+        bool alone = pages->items[i].lines == 1;
+        if (strcmp(pages->items[i].kind, kind) != 0 || alone != (k >= pages->count))
             continue;
         if (written++ == OPEN_PAGES)
             fputs("</div>\n<details class=\"more\"><summary>More of these</summary>\n"

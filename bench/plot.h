@@ -32,6 +32,7 @@ struct lb_plot_page {
     char name[128]; /* of its files */
     char kind[32];  /* one of lb_plot_kinds */
     char heading[256], reading[512];
+    size_t lines; /* implementations in its legend; 0: it has none */
 };
 
 struct lb_plot_pages {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contest.h"
 #include "plot_page.h"
 
 #define MOST_PANELS 12
@@ -53,7 +54,7 @@ static const struct lb_point *find_point(const struct group *group, size_t serie
  * one is faster is open. */
 static void write_speedup(const struct lb_row *row, const struct lb_row *base, struct cell *cell)
 {
-    bool apart = row->median_hi_ns < base->median_lo_ns || base->median_hi_ns < row->median_lo_ns;
+    bool apart = lb_rows_apart(row, base);
     cell->speedup = base->median_ns / row->median_ns;
     double value = cell->speedup;
     int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.0995 ? 2 : 3;

@@ -164,10 +164,13 @@ static enum place place_of(const struct line *lines, size_t count, size_t first,
 
 static void print_verdict(FILE *out, const struct lb_row *row)
 {
-    char label[2 * LB_NAME_SIZE];
+    char label[2 * LB_NAME_SIZE], text[sizeof(row->reason) + 32];
     lb_impl_label(&row->c, label);
     const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
-    fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
+    snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
+    int column = fprintf(out, "  %-28s ", label);
+    lb_print_wrapped(out, column, text);
+    fputc('\n', out);
 }
 
 /* Once each, at the end, what is absent from every problem: which implementation, and why. */
@@ -182,8 +185,9 @@ static void print_absent(FILE *out, const struct lb_run *run)
             k++;
         if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < count)
             continue;
-        fprintf(out, "%s  %-28s absent: %s\n", count == 0 ? "\n" : "", told[count],
-                run->rows[i].reason);
+        if (count == 0)
+            fputc('\n', out);
+        print_verdict(out, &run->rows[i]);
         count++;
     }
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run
+from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run, run_on_terminal
 
 
 class Sweep(ProgramTest):
@@ -115,6 +116,25 @@ class Sweep(ProgramTest):
         self.assertNotIn("\033", done.stdout)
         for line in done.stdout.splitlines()[1:]:
             self.assertLessEqual(len(line), 80, line)
+
+    def test_the_table_fits_terminals_and_progress_is_redrawn(self):
+        for columns in (80, 200):
+            out = self.path(f"run{columns}")
+            code, text = run_on_terminal(columns, "--sweep", *TINY, "--dtype", "f32,bf16,f16",
+                                         "--impl", "cpu_ref,cpu_blas,cudnn", "--out", out)
+            self.assertEqual(code, 0, text)
+            plain = text.replace("\r\n", "\n")
+            progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
+            self.assertEqual(len(progress), 3 * (2 + 5))
+            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_blas/T3_B2_I4_H4/f32/infer$")
+            shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
+            self.assertRegex(shown, r"\033\[1m  cpu_\w+ .*fastest.*\033\[0m\n")
+            shown = re.sub(r"\033\[[01]m", "", shown)
+            table = shown[shown.index("Median time"):shown.index("records   ")]
+            self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
+            words = re.sub(r"\s+", " ", table)
+            self.assertIn("cpu_blas unsupported: dtype bf16: it has products in f32 and f64", words)
+            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
 
     def test_without_gnuplot_the_records_are_there(self):
         env = dict(os.environ, PATH=self.scratch)
