@@ -27,13 +27,13 @@ struct lb_fused_kernel {
 enum lb_status lb_fused_ready(const struct lb_fused_kernel *kernel, int *clusters,
                               struct lb_error *err);
 
-/* The layer's whole sequence, directions side by side. After lb_fused_ready. */
+/* Steps [from, to) of a layer, directions side by side. After lb_fused_ready. */
 enum lb_status lb_fused_forward(const struct lb_fused_kernel *kernel,
-                                const struct lb_fused_forward_args *args, int directions,
-                                void *stream, struct lb_error *err);
+                                const struct lb_fused_forward_args *args, void *stream,
+                                struct lb_error *err);
 enum lb_status lb_fused_backward(const struct lb_fused_kernel *kernel,
-                                 const struct lb_fused_backward_args *args, int directions,
-                                 void *stream, struct lb_error *err);
+                                 const struct lb_fused_backward_args *args, void *stream,
+                                 struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,11 +17,11 @@ static const kernel_row<lb_fused_backward_args> backward_rows[] = {
     LB_FUSED_BACKWARD_TILES(LB_BACKWARD_ROWS)};
 
 enum lb_status lb_fused_backward(const struct lb_fused_kernel *kernel,
-                                 const struct lb_fused_backward_args *args, int directions,
-                                 void *stream, struct lb_error *err)
+                                 const struct lb_fused_backward_args *args, void *stream,
+                                 struct lb_error *err)
 {
-    return launch(backward_rows, *kernel, lb_fused_backward_shared(&kernel->tile), *args,
-                  directions, stream, err);
+    return launch(backward_rows, *kernel, lb_fused_backward_shared(&kernel->tile), *args, stream,
+                  err);
 }
 
 enum lb_status lb_fused_ready(const struct lb_fused_kernel *kernel, int *clusters,

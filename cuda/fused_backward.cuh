@@ -59,28 +59,31 @@ __device__ inline void load_gradients(const lb_fused_backward_args &a, backward_
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
-        t.dh[i] = widen(static_cast<const T *>(a.dhn)[at]);
-        t.dc[i] = widen(static_cast<const T *>(a.dcn)[at]);
+        bool begun = t.rows[i].length > a.to; /* by the launch before this one */
+        const float *carry = static_cast<const float *>(a.carry);
+        t.dh[i] = begun ? carry[at] : widen(static_cast<const T *>(a.dhn)[at]);
+        t.dc[i] = begun ? carry[at + state_size(a)] : widen(static_cast<const T *>(a.dcn)[at]);
     }
 }
 
 /* Inputs of a step, asked for a whole step before they are used. c comes along from the step after,
- * except at a row's end. */
+ * except at a row's end and at the launch's. */
 template <class T, class Tile>
 __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<Tile> &t,
                                    int step)
 {
     for (int i = 0; i < Tile::cells; i++) {
         const cell_row &r = t.rows[i];
+        const float *cells = static_cast<const float *>(a.cells);
         cell_inputs &in = t.next[i];
-        if (step < 0 || step >= r.length)
+        if (step < a.from || step >= r.length)
             continue;
         size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
-        in.gates = __ldcs(reinterpret_cast<const float4 *>(a.gates) + at);
+        in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
         in.dy = widen(static_cast<const T *>(a.dy)[at]);
-        in.c = step == r.length - 1 ? a.cells[at] : in.c_prev;
+        in.c = step == min(r.length, a.to) - 1 ? cells[at] : in.c_prev;
         if (step > 0)
-            in.c_prev = a.cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
+            in.c_prev = cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
         else
             in.c_prev = widen(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
     }
@@ -114,7 +117,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
     if (r.length == 0)
         return;
     size_t at = sequence_index(a, p, time_of(r, p, step), r.row);
-    reinterpret_cast<uint2 *>(a.dgates)[at] = packed;
+    static_cast<uint2 *>(a.dgates)[at] = packed;
 }
 
 /* A row tile's sums to the blocks that own its 16 units. Neighbouring lanes trade, so that each has
@@ -180,6 +183,23 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
             send_sums(t, sum[m][i], m, i, state % 2);
 }
 
+/* To the initial state, or to the launch that goes on. */
+template <class T, class Tile>
+__device__ inline void store_gradients(const lb_fused_backward_args &a,
+                                       const backward_thread<Tile> &t)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        size_t at = state_index(a, t.place, t.rows[i].row);
+        if (t.rows[i].length > a.from && a.from > 0) {
+            static_cast<float *>(a.carry)[at] = t.dh[i];
+            static_cast<float *>(a.carry)[at + state_size(a)] = t.dc[i];
+        } else if (t.rows[i].length > 0 && a.from == 0) {
+            narrow(static_cast<T *>(a.dh0)[at], t.dh[i]);
+            narrow(static_cast<T *>(a.dc0)[at], t.dc[i]);
+        }
+    }
+}
+
 template <class T, class Tile> __device__ inline void backward_run(const lb_fused_backward_args &a)
 {
     LB_DYNAMIC_SHARED(unsigned char, memory);
@@ -191,32 +211,27 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     t.sums_at = lb_ptx::shared_address(s.sums_of);
     t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
     load_gradients<T, Tile>(a, t);
-    load_inputs<T, Tile>(a, t, a.seq_len - 1);
+    load_inputs<T, Tile>(a, t, a.to - 1);
     unsigned quads = (t.live + 3) / 4; /* columns go in fours */
     arrivals sums = {s.full, quads * 16 * Tile::own_units * Tile::blocks};
+    int states = a.to - a.from;
     if (threadIdx.x == 0)
-        sums.open(a.seq_len);
+        sums.open(states);
     lb_ptx::cluster_arrive(); /* barriers stand in all blocks before anyone sends */
     lb_ptx::cluster_wait();
-    for (int state = 1; state <= a.seq_len; state++) {
-        int step = a.seq_len - state;
+    for (int state = 1; state <= states; state++) {
+        int step = a.to - state;
         backward_step<T, Tile>(a, t, s, step, state);
-        sums.wait(state, a.seq_len);
+        sums.wait(state, states);
         collect_sums(t, s.sums_of + state % 2 * Tile::blocks * shared::sums, step);
     }
-    for (int i = 0; i < Tile::cells; i++) {
-        if (t.rows[i].length == 0)
-            continue;
-        size_t at = state_index(a, t.place, t.rows[i].row);
-        narrow(static_cast<T *>(a.dh0)[at], t.dh[i]);
-        narrow(static_cast<T *>(a.dc0)[at], t.dc[i]);
-    }
+    store_gradients<T>(a, t);
 }
 
 #endif
 
 /* fused_backward_kernel: what the training forward kept and dy to gradients of the pre-activations
- * and of the initial state. lb_fused_backward_args has the shapes.
+ * of steps and of the initial state. lb_fused_backward_args has the shapes.
  *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
  *   Dynamic shared memory: lb_fused_backward_shared.
  *   Cost a step and block: the flops of the forward kernel; 4 * units * columns bytes sent and as

@@ -172,6 +172,12 @@ __device__ inline size_t state_index(const Args &a, const cell_place &p, int row
     return (static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + p.unit;
 }
 
+/* Elements of [D, B, H]. */
+template <class Args> __device__ inline size_t state_size(const Args &a)
+{
+    return static_cast<size_t>(a.directions) * a.batch * a.hidden;
+}
+
 /* ---- Weights --------------------------------------------------------------------------------- */
 
 /* A warp's fragments: the first in registers, the others in shared memory. */

@@ -19,11 +19,11 @@ static const kernel_row<lb_fused_forward_args> forward_rows[] = {
     LB_FUSED_FORWARD_TILES(LB_FORWARD_ROWS)};
 
 enum lb_status lb_fused_forward(const struct lb_fused_kernel *kernel,
-                                const struct lb_fused_forward_args *args, int directions,
-                                void *stream, struct lb_error *err)
+                                const struct lb_fused_forward_args *args, void *stream,
+                                struct lb_error *err)
 {
-    return launch(forward_rows, *kernel, lb_fused_forward_shared(&kernel->tile), *args, directions,
-                  stream, err);
+    return launch(forward_rows, *kernel, lb_fused_forward_shared(&kernel->tile), *args, stream,
+                  err);
 }
 
 enum lb_status lb_fused_ready_forward(const struct lb_fused_kernel *kernel, int *clusters,

@@ -40,13 +40,28 @@ template <class Tile> struct forward_thread {
     uint32_t peer[(Tile::blocks + 7) / 8]; /* peers' h that this lane sends to */
 };
 
-/* State 0, all units of this cluster's rows, zero in the padding; into both buffers, since nobody
- * sends the padding. A barrier must follow. */
+/* h before the first step: h0, or where a launch before this one left off what it wrote to y.
+ * Nobody asks for a row that has ended. */
+template <class T>
+__device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
+{
+    size_t at = static_cast<size_t>(p.direction) * a.batch + row;
+    const T *h = static_cast<const T *>(a.h0);
+    if (a.from > 0) {
+        cell_row r = {row, a.lengths ? a.lengths[row] : a.seq_len};
+        int time = time_of(r, p, a.from - 1);
+        at = (static_cast<size_t>(time) * a.batch + row) * a.directions + p.direction;
+        h = static_cast<const T *>(a.y);
+    }
+    return h[at * a.hidden + unit];
+}
+
+/* All units of this cluster's rows before the first step, zero in the padding; into both buffers,
+ * since nobody sends the padding. A barrier must follow. */
 template <class T, class Tile>
 __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place &p,
                                unsigned char *h)
 {
-    const T *h0 = static_cast<const T *>(a.h0);
     int first_row = p.row - p.column;
     for (int i = threadIdx.x; i < Tile::units * Tile::columns; i += Tile::threads) {
         int unit = i % 4 + i / 32 % 4 * 4 + i / 128 / Tile::cells * 16;
@@ -54,7 +69,7 @@ __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place 
         T value;
         narrow(value, 0.0f);
         if (unit < a.hidden && row < a.batch)
-            value = h0[(static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + unit];
+            value = first_h<T>(a, p, row, unit);
         reinterpret_cast<T *>(h)[i] = value;
         reinterpret_cast<T *>(h)[i + Tile::units * Tile::columns] = value;
     }
@@ -66,11 +81,11 @@ __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<T
 {
     for (int i = 0; i < Tile::cells; i++) {
         t.pre[i] = make_float4(0, 0, 0, 0);
-        if (step >= t.rows[i].length)
+        if (step >= t.rows[i].length || step >= a.to)
             continue;
         int time = time_of(t.rows[i], t.place, step);
         size_t at = sequence_index(a, t.place, time, t.rows[i].row);
-        t.pre[i] = __ldcs(reinterpret_cast<const float4 *>(a.pre) + at);
+        t.pre[i] = __ldcs(static_cast<const float4 *>(a.pre) + at);
     }
 }
 
@@ -79,16 +94,15 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
 {
     t.bias = make_float4(0, 0, 0, 0);
     if (t.place.unit < a.hidden)
-        t.bias =
-            reinterpret_cast<const float4 *>(a.bias)[t.place.direction * a.hidden + t.place.unit];
+        t.bias = static_cast<const float4 *>(a.bias)[t.place.direction * a.hidden + t.place.unit];
     for (int i = 0; i < Tile::cells; i++) {
         t.rows[i] = find_row(a, t.place, i);
-        t.c[i] = t.h[i] = 0;
+        t.c[i] = t.h[i] = 0; /* no row is shorter than one step: h comes with it */
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
-        t.c[i] = widen(static_cast<const T *>(a.c0)[at]);
-        t.h[i] = widen(static_cast<const T *>(a.h0)[at]);
+        t.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]
+                            : widen(static_cast<const T *>(a.c0)[at]);
     }
 }
 
@@ -192,8 +206,8 @@ __device__ inline void store_step(const lb_fused_forward_args &a, const forward_
     bool past = step >= r.length;
     narrow(static_cast<T *>(a.y)[at], past ? 0.0f : t.h[i]);
     if (train && !past) {
-        __stcs(reinterpret_cast<float4 *>(a.gates) + at, gates);
-        __stcs(a.cells + at, t.c[i]);
+        __stcs(static_cast<float4 *>(a.gates) + at, gates);
+        __stcs(static_cast<float *>(a.cells) + at, t.c[i]);
     }
 }
 
@@ -204,6 +218,10 @@ __device__ inline void store_state(const lb_fused_forward_args &a, const forward
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
+        if (t.rows[i].length > a.to)
+            static_cast<float *>(a.carry)[at] = t.c[i];
+        if (t.rows[i].length > a.to || t.rows[i].length <= a.from)
+            continue;
         narrow(static_cast<T *>(a.hn)[at], t.h[i]);
         narrow(static_cast<T *>(a.cn)[at], t.c[i]);
     }
@@ -220,15 +238,16 @@ __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thre
     float sum[Tile::split][Tile::cells][4], own[Tile::cells][4];
     constexpr int slices = Tile::fragments / Tile::split;
     int first = t.place.warp % Tile::split * slices * Tile::cells * slice_bytes;
-    multiply_slices<T, slices>(sum, t.weights, s.h + step % 2 * shared::h_bytes + first,
+    int state = step - a.from;
+    multiply_slices<T, slices>(sum, t.weights, s.h + state % 2 * shared::h_bytes + first,
                                t.place.lane);
     swap_sums<Tile>(own, sum, s.swapped, t.place);
     float4 gates[Tile::cells];
     __syncwarp(); /* all lanes have read h, whichever of them sends */
     for (int i = 0; i < Tile::cells; i++) {
         gates[i] = step_cell(t, gather_gates(own[i], t.place.lane), i, step);
-        if (step + 1 < a.seq_len)
-            send_h<T, Tile>(t, i, (step + 1) % 2);
+        if (step + 1 < a.to)
+            send_h<T, Tile>(t, i, (state + 1) % 2);
     }
     for (int i = 0; i < Tile::cells; i++)
         store_step<T, Tile, train>(a, t, gates[i], i, step);
@@ -244,20 +263,20 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     t.live = live_columns<Tile>(a, t.place);
     t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
     load_state<T, Tile>(a, t);
-    load_pre<Tile>(a, t, 0);
+    load_pre<Tile>(a, t, a.from);
     load_h0<T, Tile>(a, t.place, s.h);
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
         t.peer[q] = lb_ptx::map_shared_address(lb_ptx::shared_address(s.h),
                                                (t.place.lane / 4 + 8 * q) % Tile::blocks);
     arrivals h = {s.full, (t.live + 1) / 2 * 2 * Tile::units * 2u}; /* columns go in pairs */
-    int last_sent = a.seq_len - 1; /* the last state that anybody reads from shared memory */
+    int last_sent = a.to - a.from - 1; /* the last state that anybody reads from shared memory */
     if (threadIdx.x == 0)
         h.open(last_sent);
     lb_ptx::cluster_arrive(); /* barriers and state 0 stand in all blocks before anyone sends */
     lb_ptx::cluster_wait();
-    for (int step = 0; step < a.seq_len; step++) {
-        if (step > 0)
-            h.wait(step, last_sent);
+    for (int step = a.from; step < a.to; step++) {
+        if (step > a.from)
+            h.wait(step - a.from, last_sent);
         forward_step<T, Tile, train>(a, t, s, step);
         load_pre<Tile>(a, t, step + 1);
     }
@@ -266,7 +285,7 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
 
 #endif
 
-/* fused_forward_kernel: pre-activations of all steps to y and the final state; with `train` also
+/* fused_forward_kernel: pre-activations of steps to y and the final state; with `train` also
  * activated gates and cells. lb_fused_forward_args has the shapes.
  *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
  *   Dynamic shared memory: lb_fused_forward_shared.

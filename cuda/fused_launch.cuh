@@ -89,8 +89,7 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kerne
 
 template <class Args, size_t count>
 enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
-                      size_t shared, const Args &args, int directions, void *stream,
-                      struct lb_error *err)
+                      size_t shared, const Args &args, void *stream, struct lb_error *err)
 {
     const kernel_row<Args> *row = find(rows, k);
     if (!row)
@@ -98,7 +97,7 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kern
     int clusters = (args.batch + k.tile.columns - 1) / k.tile.columns;
     cudaLaunchAttribute attribute;
     cudaLaunchConfig_t config =
-        launch_config(k.tile, shared, clusters, directions, stream, &attribute);
+        launch_config(k.tile, shared, clusters, args.directions, stream, &attribute);
     cudaError_t error = cudaLaunchKernelEx(&config, row->kernel, args);
     return error == cudaSuccess ? LB_OK : failed("launching", error, err);
 }
@@ -110,8 +109,7 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kerne
                      int *clusters, struct lb_error *err);
 template <class Args, size_t count>
 enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
-                      size_t shared, const Args &args, int directions, void *stream,
-                      struct lb_error *err);
+                      size_t shared, const Args &args, void *stream, struct lb_error *err);
 
 #endif
 

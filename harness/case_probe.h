@@ -30,7 +30,7 @@ struct lb_place lb_case_place(const struct lb_impl *impl, const struct lb_case *
 /* What an opened implementation says of a case. */
 struct lb_probe {
     struct lb_sizes sizes;
-    char chosen[256]; /* what would run; "" when it does not say */
+    char chosen[512]; /* what would run; "" when it does not say */
 };
 
 /* supports, create, sizes, chosen, destroy: all that comes before memory is taken. */

@@ -183,6 +183,8 @@ static enum lb_status fetch_results(struct life *life, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     LB_TRY(life->space->synchronize(err));
+    if (life->impl->check)
+        LB_TRY(life->impl->check(life->self, err));
     LB_TRY(lb_tensors_download(&life->tensors, &life->results, err));
     if (lb_has_backward(&life->c->problem))
         LB_TRY(life->impl->gradients(life->self, &life->results.gradients, err));

@@ -133,6 +133,10 @@ struct lb_impl {
      * which choice is usual and why; "" when there is nothing to say. */
     void (*remark)(const struct lb_problem *problem, const struct lb_place *place,
                    struct lb_error *text);
+
+    /* (optional) Asked when the work of forward or backward is done: LB_FAILED with what a kernel
+     * found wrong while it ran, such as a wait that it gave up. */
+    enum lb_status (*check)(const void *self, struct lb_error *err);
 };
 
 #ifdef __cplusplus

@@ -43,7 +43,7 @@ struct lb_row {
     struct lb_case c;
     enum lb_verdict verdict;
     char reason[512];  /* of any verdict but ok */
-    char chosen[256];  /* what actually ran, in the implementation's words */
+    char chosen[512];  /* what actually ran, in the implementation's words */
     char warning[256]; /* an ok row's caveat, or "" */
 
     double err_max_abs, err_max_rel, err_norm; /* against the oracle */

@@ -1,8 +1,10 @@
-/* fused: the project's own kernels. One product for the inputs of all steps, then one launch for
- * the whole sequence of a layer, recurrent weights in the registers of a cluster; cuda/README.md
- * says how. Layers follow one another, directions run side by side. */
+/* fused: the project's own kernels. One product for the inputs of all steps, then the recurrence of
+ * a layer by one of several families of kernels; cuda/README.md says how. Directions run side by
+ * side. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cell.h"
 #include "fused_impl.h"
@@ -12,26 +14,43 @@ static enum lb_status fused_supports(const struct lb_problem *problem, const str
                                      struct lb_error *why)
 {
     struct lb_fused_choice choice;
-    (void)place;
-    return lb_fused_choose(problem, lb_device_known(NULL), &choice, why);
+    return lb_fused_choose(problem, lb_device_known(NULL), place->variant, &choice, why);
+}
+
+enum lb_dtype lb_fused_real(const struct lb_problem *problem)
+{
+    return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
+}
+
+/* Adds to the text of `chosen`; what has no room is left out. */
+static void add_text(struct lb_fused *self, const char *format, ...)
+{
+    size_t used = strlen(self->chosen);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(self->chosen + used, sizeof(self->chosen) - used, format, values);
+    va_end(values);
+}
+
+static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan)
+{
+    char tiles[200];
+    plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
+    add_text(self, "%s: %s; expected %.2f us a step on %s", plan->family->name, tiles,
+             plan->step_ns / 1e3, self->choice.machine);
 }
 
 static void describe(struct lb_fused *self)
 {
     const struct lb_fused_choice *c = &self->choice;
-    const struct lb_fused_tile *f = &c->forward.tile, *b = &c->backward.tile;
-    int used = snprintf(
-        self->chosen, sizeof(self->chosen),
-        "cluster: %d of %d resident clusters, %d blocks x %d warps, %d rows each; %d of %d weight "
-        "fragments a warp in registers, %d in shared memory; expected %.2f us a step on %s, the "
-        "least of %d tiles",
-        c->clusters, c->resident, f->blocks, f->warps, f->columns, f->resident,
-        lb_fused_fragments(f), lb_fused_fragments(f) - f->resident, c->forward_ns / 1e3, c->model,
-        c->fitting);
-    if (lb_has_backward(self->problem))
-        snprintf(self->chosen + used, sizeof(self->chosen) - (size_t)used,
-                 "; backward %d x %d, %d rows, %.2f us", b->blocks, b->warps, b->columns,
-                 c->backward_ns / 1e3);
+    self->chosen[0] = '\0';
+    describe_plan(self, &c->forward);
+    add_text(self, ", the least of %d%s%s%s", c->fitting, c->others[0] ? " (" : "", c->others,
+             c->others[0] ? ")" : "");
+    if (lb_has_backward(self->problem)) {
+        add_text(self, "; backward ");
+        describe_plan(self, &c->backward);
+    }
 }
 
 /* Touches no device, so that what would run can be asked for without one. */
@@ -42,7 +61,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = place->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), &self->choice, err));
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), place->variant, &self->choice, err));
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -57,6 +76,28 @@ struct fused_carvers {
     struct lb_carver weights, gradients, reserve, workspace;
 };
 
+static size_t packed_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    return plan->family->weight_bytes(p, plan);
+}
+
+static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
+}
+
+/* What the launches of a layer leave each other, and what blocks exchange. */
+static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
+                          struct lb_fused_layer *l)
+{
+    const struct lb_problem *p = self->problem;
+    size_t states = (size_t)(p->directions * p->batch * p->hidden);
+    size_t forward = scratch_bytes(p, &self->choice.forward);
+    size_t backward = scratch_bytes(p, &self->choice.backward);
+    l->carry = lb_carve(&carvers->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
+    l->scratch = lb_carve(&carvers->workspace, forward > backward ? forward : backward);
+}
+
 static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, int64_t i)
 {
     const struct lb_problem *p = self->problem;
@@ -64,12 +105,12 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     bool trains = lb_trains(p), top = i + 1 == p->layers;
     struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
     size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
-    size_t rows = 4 * directions * (size_t)p->hidden, real = sizeof(float);
+    size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
     l->w_ih = lb_carve(&carvers->weights, rows * (size_t)l->input * storage);
     l->bias = lb_carve(&carvers->weights, rows * real);
-    l->w_hh =
-        lb_carve(&carvers->weights, directions * lb_fused_weight_bytes(&self->choice.forward.tile));
+    l->w_hh = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
+    carve_between(self, carvers, l);
     /* In inference layers take turns: one place for pre-activations, two for outputs. */
     l->gates = trains || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
     l->cells = trains ? lb_carve(keep, cells * real) : NULL;
@@ -77,8 +118,7 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
         l->y = trains || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
-    l->w_hh_t = lb_carve(&carvers->weights,
-                         directions * lb_fused_weight_bytes(&self->choice.backward.tile));
+    l->w_hh_t = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
     l->dgates =
         i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage) : self->layers[0].dgates;
     if (!top)
@@ -93,12 +133,14 @@ static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
     void *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
+    self->fault = lb_carve(&carvers->weights, sizeof(*self->fault));
     if (p->ragged)
         self->device_lengths =
             lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
     if (lb_has_backward(p))
-        self->sums = lb_carve(&carvers->workspace, LB_CELL_PARTS * 4 * (size_t)p->directions *
-                                                       (size_t)p->hidden * sizeof(float));
+        self->sums =
+            lb_carve(&carvers->workspace, LB_CELL_PARTS * 4 * (size_t)p->directions *
+                                              (size_t)p->hidden * lb_dtype_size(lb_fused_real(p)));
     for (int64_t i = 0; i < p->layers; i++)
         carve_layer(self, carvers, i);
     return scratch;
@@ -124,19 +166,20 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
-    int resident;
+    const struct lb_fused_fault none = {0};
     struct fused_carvers carvers = {.weights = {.base = buffers->weights},
                                     .gradients = {.base = buffers->gradients},
                                     .reserve = {.base = buffers->reserve},
                                     .workspace = {.base = buffers->workspace}};
-    LB_TRY(lb_fused_ready(&self->choice.forward, &self->choice.resident, err));
+    LB_TRY(self->choice.forward.family->ready(p, &self->choice.forward, err));
     if (lb_has_backward(p))
-        LB_TRY(lb_fused_ready(&self->choice.backward, &resident, err));
+        LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
     describe(self);
     LB_TRY(lb_lanes_create(1, self->stream, &self->lanes, err));
     LB_TRY(lb_lanes_workspace(self->lanes, carve(self, &carvers), err));
     for (int64_t i = 0; i < p->layers; i++)
         LB_TRY(lb_fused_upload(self, i, weights, err));
+    LB_TRY(lb_device_space.upload(self->fault, &none, sizeof(none), err));
     self->lengths = buffers->lengths;
     if (p->ragged)
         LB_TRY(lb_device_space.upload(self->device_lengths, buffers->lengths,
@@ -156,6 +199,21 @@ done:
     return st;
 }
 
+static enum lb_status fused_check(const void *state, struct lb_error *err)
+{
+    const struct lb_fused *self = state;
+    struct lb_fused_fault fault;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_device_space.download(&fault, self->fault, sizeof(fault), err));
+    if (fault.raised)
+        st = lb_fail(err, LB_FAILED,
+                     "at step %d block %d gave up waiting for block %d: not all blocks of the "
+                     "launch run at a time, or one has stopped",
+                     fault.step, fault.block, fault.awaited);
+done:
+    return st;
+}
+
 static const char *fused_chosen(const void *state)
 {
     const struct lb_fused *self = state;
@@ -169,16 +227,14 @@ static void fused_destroy(void *state)
     free(self->layers);
 }
 
-static const char *const variants[] = {"auto", "cluster", NULL};
-
 const struct lb_impl lb_impl_fused = {
     .abi = LB_IMPL_ABI,
     .name = "fused",
-    .summary = "own kernels: a layer's sequence in one launch, weights in a cluster's registers",
+    .summary = "own kernels: weights stay in registers, product and cell in one kernel",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE,
     .state_size = sizeof(struct lb_fused),
-    .variants = variants,
+    .variants = lb_fused_variants,
     .supports = fused_supports,
     .create = fused_create,
     .sizes = fused_sizes,
@@ -188,4 +244,5 @@ const struct lb_impl lb_impl_fused = {
     .gradients = fused_gradients,
     .chosen = fused_chosen,
     .destroy = fused_destroy,
+    .check = fused_check,
 };

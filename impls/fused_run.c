@@ -22,7 +22,7 @@ static enum lb_status input_product(struct lb_fused *self, int64_t layer, const 
     const struct lb_fused_layer *l = &self->layers[layer];
     const struct lb_gemm g = {
         .in = p->dtype,
-        .out = LB_F32,
+        .out = lb_fused_real(p),
         .math = p->math,
         .transpose_b = true,
         .m = p->seq_len * p->batch,
@@ -44,6 +44,7 @@ enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
+    const struct lb_fused_plan *forward = &self->choice.forward;
     int64_t states = p->directions * p->batch * p->hidden;
     for (int64_t i = 0; i < p->layers; i++) {
         const struct lb_fused_layer *l = &self->layers[i];
@@ -59,13 +60,17 @@ enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
             .cn = (void *)at(self, io->cn, i * states),
             .gates = l->gates,
             .cells = l->cells,
+            .carry = l->carry,
+            .scratch = l->scratch,
+            .fault = self->fault,
             .seq_len = (int)p->seq_len,
             .batch = (int)p->batch,
             .hidden = (int)p->hidden,
+            .directions = (int)p->directions,
+            .to = (int)p->seq_len,
         };
         LB_TRY(input_product(self, i, io->x, err));
-        LB_TRY(
-            lb_fused_forward(&self->choice.forward, &args, (int)p->directions, self->stream, err));
+        LB_TRY(forward->family->forward(p, forward, &args, self->stream, err));
     }
 done:
     return st;
@@ -80,7 +85,7 @@ static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates,
     const struct lb_problem *p = self->problem;
     return (struct lb_gemm){
         .in = p->dtype,
-        .out = LB_F32,
+        .out = lb_fused_real(p),
         .math = p->math,
         .transpose_a = true,
         .m = m,
@@ -149,7 +154,7 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
     const void *y = at(self, l->y ? l->y : io->y, direction * h);
     const void *h0 = at(self, io->h0, (layer * p->directions + direction) * batch * h);
     const void *dgates = at(self, l->dgates, direction * 4 * h);
-    float *dw = (float *)l->dw_hh + direction * 4 * h * h;
+    char *dw = (char *)l->dw_hh + (size_t)(direction * 4 * h * h) * lb_dtype_size(lb_fused_real(p));
     for (int64_t row = 0, end; row < batch; row = end) {
         end = direction == 0 ? batch : same_length(self, row);
         int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
@@ -175,6 +180,7 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
+    const struct lb_fused_plan *backward = &self->choice.backward;
     int64_t states = p->directions * p->batch * p->hidden;
     for (int64_t i = p->layers - 1; i >= 0; i--) {
         const struct lb_fused_layer *l = &self->layers[i];
@@ -190,12 +196,16 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
             .dgates = l->dgates,
             .dh0 = (void *)at(self, io->dh0, i * states),
             .dc0 = (void *)at(self, io->dc0, i * states),
+            .carry = l->carry,
+            .scratch = l->scratch,
+            .fault = self->fault,
             .seq_len = (int)p->seq_len,
             .batch = (int)p->batch,
             .hidden = (int)p->hidden,
+            .directions = (int)p->directions,
+            .to = (int)p->seq_len,
         };
-        LB_TRY(lb_fused_backward(&self->choice.backward, &args, (int)p->directions, self->stream,
-                                 err));
+        LB_TRY(backward->family->backward(p, backward, &args, self->stream, err));
         LB_TRY(input_gradients(self, i, io, err));
         for (int64_t d = 0; d < p->directions; d++)
             LB_TRY(recurrent_gradient(self, i, d, io, err));

@@ -18,12 +18,12 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kerne
 
 template <class Args, size_t count>
 enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
-                      size_t shared, const Args &args, int directions, void *, struct lb_error *err)
+                      size_t shared, const Args &args, void *, struct lb_error *err)
 {
     simt::launch_config config = {"fused"};
     int clusters = (args.batch + k.tile.columns - 1) / k.tile.columns;
     config.grid.x = static_cast<unsigned>(clusters * k.tile.blocks);
-    config.grid.y = static_cast<unsigned>(directions);
+    config.grid.y = static_cast<unsigned>(args.directions);
     config.block.x = static_cast<unsigned>(32 * k.tile.warps);
     config.cluster = static_cast<unsigned>(k.tile.blocks);
     config.shared_bytes = shared;

@@ -88,6 +88,8 @@ template <class Args> void set_sizes(Args &a, const truth &r)
     a.seq_len = static_cast<int>(r.problem.seq_len);
     a.batch = static_cast<int>(r.problem.batch);
     a.hidden = static_cast<int>(r.problem.hidden);
+    a.directions = static_cast<int>(r.problem.directions);
+    a.from = 0, a.to = a.seq_len;
     a.lengths = r.lengths.empty() ? nullptr : simt::device_copy(r.lengths, "lengths");
 }
 
@@ -106,15 +108,16 @@ void run_forward(const subject &s, const truth &r, const simt::launch_config &co
     a.c0 = simt::device_copy(stored(s.dtype, r.c0), "c0");
     a.y = y, a.hn = hn, a.cn = cn;
     a.gates = pre; /* as it is used: one array for both */
-    a.cells = simt::device_array<float>(r.cells.size(), "cells");
+    float *cells = simt::device_array<float>(r.cells.size(), "cells");
+    a.cells = cells;
     v.outcome = simt::launch(config, [=] { s.forward(a); });
     comparison with(s.dtype, v);
     with.check("y", y, r.y);
     with.check("hn", hn, r.hn);
     with.check("cn", cn, r.cn);
     if (s.train) {
-        with.check("gates", a.gates, r.gates);
-        with.check("cells", a.cells, r.cells);
+        with.check("gates", pre, r.gates);
+        with.check("cells", cells, r.cells);
     }
 }
 
