@@ -273,8 +273,11 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
               "choose between.",
               out);
     } else {
-        lb_html_format(out, "%s has the smallest median time in %zu of the %zu problems",
-                       view->series.items[leader].name, most, contested);
+        lb_html_format(out, "%s has the smallest median time in ", view->series.items[leader].name);
+        if (most == contested && most > 1)
+            fprintf(out, "all %zu problems", contested);
+        else
+            fprintf(out, "%zu of the %zu problems", most, contested);
         fputs(" for which two implementations or more have a time.", out);
     }
     fputs("</p>\n", out);

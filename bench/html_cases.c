@@ -292,16 +292,18 @@ enum lb_status lb_html_cases(FILE *out, const struct lb_html_view *view, struct 
     struct line *lines = collect(view);
     if (!lines)
         return lb_fail(err, LB_OOM, "out of memory for %zu cases", count);
-    fputs("<section id=\"cases\">\n<h2>All cases</h2>\n"
-          "<p class=\"note\">Speed-up is over ",
-          out);
-    lb_html_text(out, view->baseline[0] ? view->baseline : "no baseline");
+    fputs("<section id=\"cases\">\n<h2>All cases</h2>\n<p class=\"note\">", out);
+    if (view->baseline_series < view->series.count)
+        lb_html_format(out,
+                       "Speed-up is over %s at the same problem, bold where it is the fastest "
+                       "there, tied where the intervals of several overlap. ",
+                       view->baseline);
+    else
+        fputs("There are no speed-ups, for want of a baseline. ", out);
     fputs(
-        " at the same problem, bold where it is the fastest there, tied where the intervals of "
-        "several overlap. Error is the largest "
-        "norm of a difference to the oracle over that of the oracle. Samples are counted by their "
-        "distance from the median, a bar each per cent up to 20 %; what is farther away stands "
-        "at the ends, in another colour.</p>\n",
+        "Error is the largest norm of a difference to the oracle over that of the oracle. Samples "
+        "are counted by their distance from the median, a bar each per cent up to 20 %; what is "
+        "farther away stands at the ends, in another colour.</p>\n",
         out);
     write_controls(out, count);
     fputs("<div id=\"table\"><table class=\"cases\"><thead><tr>", out);

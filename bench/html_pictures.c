@@ -191,7 +191,9 @@ enum lb_status lb_html_pictures(FILE *out, const struct lb_html_view *view, stru
     enum lb_status st = LB_OK;
     if (view->pages.count == 0) {
         fputs("<section id=\"pictures\">\n<h2>Pictures</h2>\n<p class=\"note\">", out);
-        lb_html_format(out, "There are none. %s.", view->notes);
+        static const char start[] = "no pictures: ";
+        bool known = strncmp(view->notes, start, strlen(start)) == 0;
+        lb_html_format(out, "There are none: %s.", view->notes + (known ? strlen(start) : 0));
         fputs("</p>\n</section>\n", out);
         return LB_OK;
     }

@@ -122,9 +122,13 @@ static const char *text_of(const json_t *environment, const char *key)
 
 void lb_environment_line(const json_t *environment, char *line, size_t size)
 {
-    char memory[32];
-    lb_format_bytes(json_number_value(json_object_get(environment, "memory_bytes")), memory);
-    snprintf(line, size, "%s, %d threads, %s, %s", text_of(environment, "cpu"),
+    char memory[40] = "", size_text[32];
+    double bytes = json_number_value(json_object_get(environment, "memory_bytes"));
+    if (bytes > 0) {
+        lb_format_bytes(bytes, size_text);
+        snprintf(memory, sizeof(memory), ", %s", size_text);
+    }
+    snprintf(line, size, "%s, %d threads%s, %s", text_of(environment, "cpu"),
              (int)json_integer_value(json_object_get(environment, "threads")), memory,
              text_of(environment, "system"));
     lb_clean_text(line);

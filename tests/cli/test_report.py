@@ -97,7 +97,7 @@ class Report(ProgramTest):
     def test_all_failed(self):
         page, words = self.report("failed")
         self.assertIn("No case of this run has a time", words)
-        self.assertIn("There are none. no pictures: none of the run's 3 rows has a time", words)
+        self.assertIn("There are none: none of the run's 3 rows has a time", words)
         self.assertIn("3 of 3 cases have no time", words)
         self.assertIn("✗ wrong", words)
         self.assertIn("✗ crash", words)
@@ -187,6 +187,8 @@ class Report(ProgramTest):
             page = Page(file.read())
         words = re.sub(r"\s+", " ", " ".join(page.texts))
         self.assertIn("Against " + self.path("base"), words)
+        self.assertIn("#changes", page.references)
+        self.assertIn("changes", page.ids)
         compared = words[words.index("Against "):words.index("Machine and versions")]
         self.assertIn("cpu_blas/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
