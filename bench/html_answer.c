@@ -273,8 +273,11 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
               "choose between.",
               out);
     } else {
-        lb_html_format(out, "%s has the smallest median time in %zu of the %zu problems",
-                       view->series.items[leader].name, most, contested);
+        lb_html_format(out, "%s has the smallest median time in ", view->series.items[leader].name);
+        if (most == contested && most > 1)
+            fprintf(out, "all %zu problems", contested);
+        else
+            fprintf(out, "%zu of the %zu problems", most, contested);
         fputs(" for which two implementations or more have a time.", out);
     }
     fputs("</p>\n", out);
@@ -286,11 +289,15 @@ enum lb_status lb_html_answer(FILE *out, const struct lb_html_view *view, struct
     const struct lb_contests *contests = &view->contests;
     fputs("<section id=\"answer\">\n<h2>Which is fastest</h2>\n", out);
     write_lead(out, view);
-    for (size_t i = 0, end; i < contests->count; i = end) {
-        for (end = i; end < contests->count &&
-                      strcmp(contests->items[end].page, contests->items[i].page) == 0;)
-            end++;
-        LB_TRY(write_page(out, view, contests->items + i, end - i, err));
+    for (int alone = 0; alone < 2; alone++) { /* where there is something to choose comes first */
+        for (size_t i = 0, end; i < contests->count; i = end) {
+            bool contested = false;
+            for (end = i; end < contests->count &&
+                          strcmp(contests->items[end].page, contests->items[i].page) == 0;)
+                contested |= contests->items[end++].timed > 1;
+            if (contested == !alone)
+                LB_TRY(write_page(out, view, contests->items + i, end - i, err));
+        }
     }
     fputs("<p class=\"note\">Only cases whose results agree with the double-precision oracle have "
           "a time. “Fastest” is the smallest median; two can’t be told apart where their 95 % "

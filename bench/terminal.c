@@ -20,6 +20,34 @@ int lb_columns(FILE *stream)
     return 80;
 }
 
+/* Bytes of the text that fill the columns, up to a space where there is one: a character of UTF-8
+ * takes one column. */
+static size_t line_length(const char *text, int columns)
+{
+    size_t at = 0, space = 0;
+    for (int used = 0; text[at]; at++) {
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == columns)
+            return space > 0 ? space : at;
+        if (text[at] == ' ')
+            space = at;
+    }
+    return at;
+}
+
+void lb_print_wrapped(FILE *stream, int column, const char *text)
+{
+    int room = lb_columns(stream) - column;
+    if (!isatty(fileno(stream)) || room < 20) {
+        fputs(text, stream);
+        return;
+    }
+    for (size_t length; length = line_length(text, room), text[length]; text += length) {
+        fprintf(stream, "%.*s\n%*s", (int)length, text, column, "");
+        length += text[length] == ' ';
+    }
+    fputs(text, stream);
+}
+
 void lb_format_ns(double ns, char text[32])
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};

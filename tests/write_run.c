@@ -79,6 +79,17 @@ static void make_floors(struct lb_run *run)
                 }
 }
 
+/* Two that can't be told apart, and one that is behind both, by too few samples for an interval. */
+static void make_ties(struct lb_run *run)
+{
+    static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",
+                                        "cpu_blas/T16_B1_H64/f32/infer",
+                                        "onednn/T16_B1_H64/f32/infer"};
+    synthetic_add(run, synthetic_row(cases[0], LB_VERDICT_OK, 1e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[1], LB_VERDICT_OK, 0.99e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
+}
+
 static bool make(const char *kind, struct lb_run *run)
 {
     static const struct {
@@ -86,6 +97,7 @@ static bool make(const char *kind, struct lb_run *run)
         void (*make)(struct lb_run *run);
     } others[] = {{"single", make_single},
                   {"failed", make_failed},
+                  {"ties", make_ties},
                   {"names", make_names},
                   {"floors", make_floors}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {

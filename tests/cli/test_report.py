@@ -97,7 +97,7 @@ class Report(ProgramTest):
     def test_all_failed(self):
         page, words = self.report("failed")
         self.assertIn("No case of this run has a time", words)
-        self.assertIn("There are none. no pictures: none of the run's 3 rows has a time", words)
+        self.assertIn("There are none: none of the run's 3 rows has a time", words)
         self.assertIn("3 of 3 cases have no time", words)
         self.assertIn("✗ wrong", words)
         self.assertIn("✗ crash", words)
@@ -133,6 +133,27 @@ class Report(ProgramTest):
         self.assertIn("A + is the rate at the floor", words)
         self.assertIn("best in this run, 2", words) # the label of a line that is in the picture
 
+    def test_what_there_is_to_choose_comes_first(self):
+        folder, out = self.path("run"), self.path("run.html")
+        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--dtype", "bf16,f64,f32", "--impl",
+                   "cpu_ref,cpu_blas", "--case-time", "0.02")
+        done = run("--report", folder, "-o", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            page = Page(file.read())
+        words = " ".join(page.texts)
+        answers = [words.index("LSTM inference, " + dtype) for dtype in ("f32", "f64", "bf16")]
+        self.assertEqual(answers, sorted(answers)) # bf16 has cpu_ref alone
+        figures = [name for name in page.ids if name.startswith("time-h_")]
+        self.assertEqual(figures, ["time-h_f32_infer", "time-h_f64_infer", "time-h_bf16_infer"])
+
+    def test_rows_that_tie_say_so(self):
+        _, words = self.report("ties", "--baseline", "cpu_ref")
+        table = words[words.index("All cases"):]
+        self.assertEqual(len(re.findall(r"(1\.0\d|0\.99)× tied", table)), 2)
+        self.assertRegex(table, r"0\.[45]\d×")
+        self.assertNotRegex(table, r"0\.[45]\d× tied")
+
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
         self.assertIn("No floor is known for this run", words)
@@ -166,6 +187,8 @@ class Report(ProgramTest):
             page = Page(file.read())
         words = re.sub(r"\s+", " ", " ".join(page.texts))
         self.assertIn("Against " + self.path("base"), words)
+        self.assertIn("#changes", page.references)
+        self.assertIn("changes", page.ids)
         compared = words[words.index("Against "):words.index("Machine and versions")]
         self.assertIn("cpu_blas/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
@@ -252,6 +275,21 @@ class InBrowser(unittest.TestCase):
             figures = self.browser.evaluate("document.querySelectorAll('figure').length")
             self.assertGreater(figures, 10)
             self.assertEqual(self.browser.evaluate(EMPTY_PICTURES), 0)
+
+    def test_links_lead_to_their_sections(self):
+        for width in (1280, 400):
+            self.open("usual", width=width)
+            count = self.browser.evaluate("document.querySelectorAll('nav a').length")
+            self.assertGreater(count, 8)
+            for i in range(count):
+                place = self.browser.evaluate(f"""new Promise(done => {{
+                    const link = document.querySelectorAll('nav a')[{i}];
+                    const to = document.querySelector(link.getAttribute('href'));
+                    link.click();
+                    setTimeout(() => done([link.textContent, to.getBoundingClientRect().top,
+                        scrollY + innerHeight >= document.documentElement.scrollHeight - 1]), 300);
+                }})""")
+                self.assertTrue(abs(place[1]) < 40 or place[2], (width, place))
 
     def test_sorting(self):
         self.open("usual")
