@@ -113,6 +113,17 @@ class Compare(ProgramTest):
             self.assertEqual(done.returncode, 2)
             self.assertIn(arguments[0], done.stderr)
 
+    def test_folders_of_any_name_are_reported(self):
+        good = self.edit("good", lambda lines: None)
+        for name, said in ((b"<&\"'>", "<&\"'>"), (b"latin \xe9", "latin ?"), ("größer".encode(), "größer")):
+            folder = os.path.join(os.fsencode(self.scratch), name)
+            os.rename(good, folder)
+            document = json.loads(run("--compare", folder, folder, "--format", "json").stdout)
+            self.assertEqual(os.path.basename(document["base"]), said)
+            ElementTree.fromstring(run("--compare", folder, folder, "--format", "junit").stdout)
+            self.assertIn("too few to tell", run("--compare", folder, folder, "--format", "markdown").stdout)
+            os.rename(folder, good)
+
     def test_every_case_that_came_or_went_is_named(self):
         """However many there are: a screenful holds for the rest only."""
         def cases(numbers):
