@@ -196,7 +196,7 @@ class History(ProgramTest):
             folder = self.path(f"runs/{(i * 37) % count}")
             os.makedirs(folder)
             header = {"kind": "header", "schema": 1, "started": f"2026-03-01T{i // 60:02}:{i % 60:02}:00Z",
-                      "environment": {"host": "made-up", "commit": f"{i:012x}"}}
+                      "environment": {"host": "made-up", "commit": f"{i:012x}", "dirty": i == 30}}
             lines = [header]
             for case, step in ((PLANTED, factor), (FAST, 1)):
                 level = 1e5 * (1 + 0.01 * noise.gauss(0, 1)) * (step if i >= change_at else 1)
@@ -216,6 +216,7 @@ class History(ProgramTest):
         self.assertIn(PLANTED, changes[0])
         commits = [f"commit {i:012x}" for i in (30, 31, 32)]
         self.assertTrue(any(commit in changes[0] for commit in commits), changes[0])
+        self.assertIn(f"{30:012x}+changes", changes[0])
         svg = ElementTree.parse(os.path.join(runs, "plots", "history.svg"))
         words = " ".join(e.text or "" for e in svg.iter() if e.tag.endswith("text"))
         self.assertIn("T8_B1_I64_H64", words.replace("\u00a0", " "))
