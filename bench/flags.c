@@ -47,6 +47,7 @@ static const struct lb_flag flags[] = {
     {"--history", LB_FLAG_SUBJECT, LB_CMD_HISTORY, "a folder of runs", 0},
     {"--margin", LB_FLAG_MARGIN, 0, "percent", COMPARE | AB | REPORT | SELF_TEST | HISTORY},
     {"--strict", LB_FLAG_STRICT, 0, NULL, COMPARE | AB},
+    {"--confirm", LB_FLAG_CONFIRM, 0, "a run", COMPARE},
     {"--format", LB_FLAG_FORMAT, 0, "table, markdown, junit or json", COMPARE | AB},
     {"--processes", LB_FLAG_PROCESSES, 0, "a number", SWEEPS},
     {"--cases", LB_FLAG_CASES, 0, "a file of cases", GRIDS},

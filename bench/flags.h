@@ -29,6 +29,7 @@ enum lb_flag_action {
     LB_FLAG_PROCESSES,
     LB_FLAG_MARGIN,
     LB_FLAG_STRICT,
+    LB_FLAG_CONFIRM,
     LB_FLAG_FORMAT
 };
 

@@ -208,6 +208,7 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_PROCESSES: return parse_processes(value, &options->processes, err);
     case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
     case LB_FLAG_STRICT: options->strict = true; return LB_OK;
+    case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;
     case LB_FLAG_FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;

@@ -311,6 +311,19 @@ static void keys_to_come_are_read_over(void **state)
     json_decref(object);
 }
 
+/* A row as short as a program of this schema may ever have written it. */
+static void keys_that_older_programs_lack_are_done_without(void **state)
+{
+    (void)state;
+    struct lb_row row;
+    json_t *object = json_pack("{s:s, s:s, s:s, s:[f, f, f]}", "kind", "row", "case", text,
+                               "verdict", "ok", "samples_ns", 3.0, 1.0, 2.0);
+    assert_int_equal(lb_row_from_json(object, &row, NULL), LB_OK);
+    assert_true(row.median_ns == 2 && lb_row_units(&row) == 1 && isnan(row.prepare_ns));
+    lb_row_free(&row);
+    json_decref(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +336,7 @@ int main(void)
         cmocka_unit_test(derived_numbers_are_computed_anew),
         cmocka_unit_test(broken_rows_are_refused_by_key),
         cmocka_unit_test(keys_to_come_are_read_over),
+        cmocka_unit_test(keys_that_older_programs_lack_are_done_without),
         cmocka_unit_test(processes_are_units_and_give_the_median),
         cmocka_unit_test(odd_samples_are_flagged),
     };
