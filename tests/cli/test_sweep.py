@@ -141,8 +141,8 @@ class Sweep(ProgramTest):
         code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
                                      name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
                                      "0.001", "--out", self.path("run"))
-        self.assertEqual(code, 1, text)
-        self.assertRegex(text, r"\[16/16, \d+:\d\d left, [12] failed, 1[34] skipped\] \w+/T9_")
+        self.assertIn(code, (1, 5), text) # 5 where even the first came too late
+        self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
 
     def test_a_plan_is_laid_out_and_counts_rounds(self):
         plan = ["--plan", "--cases", "frameworks", "--impl", "cpu_ref,cpu_blas,cudnn:auto"]
