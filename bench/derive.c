@@ -166,7 +166,10 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     char base[2 * LB_NAME_SIZE], folder[4096];
     struct lb_plot_report report = {0};
     LB_TRY(lb_run_read(options->run, &run, err));
-    lb_pick_baseline(&run, options->baseline, base);
+    const char *baseline = options->baseline;
+    if (!baseline)
+        baseline = json_string_value(json_object_get(run.header, "baseline"));
+    lb_pick_baseline(&run, baseline, base);
     folder_of(options->run, folder, sizeof(folder));
     LB_TRY(draw(&run, folder, base, options->subject, &report, err));
     fprintf(stderr, "%s/plots: %zu pictures, each as .svg and .png\n", folder, report.pages);

@@ -75,6 +75,28 @@ static double estimate_seconds(const struct lb_entry *entry, const struct lb_cas
     return fmax(sampling, 6 * call) + 2 * call + 0.02;
 }
 
+/* How many cases there are, and of which implementation. */
+static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
+{
+    size_t absent = 0;
+    for (size_t i = 0; i < plan->count; i++)
+        absent += lb_registry_find(registry, plan->cases[i].impl)->absent != NULL;
+    printf("cases     %zu", plan->count);
+    if (absent > 0)
+        printf(", of which %zu can't run here", absent);
+    printf("\n");
+    for (size_t k = 0; k < registry->count; k++) {
+        const struct lb_entry *entry = &registry->entries[k];
+        size_t count = 0;
+        for (size_t i = 0; i < plan->count; i++)
+            count += strcmp(plan->cases[i].impl, entry->name) == 0;
+        if (count > 0 && entry->absent)
+            printf("%16zu  %-16s absent: %s\n", count, entry->name, entry->absent);
+        else if (count > 0)
+            printf("%16zu  %s\n", count, entry->name);
+    }
+}
+
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
@@ -93,22 +115,13 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
             lb_case_print_problem(c, largest);
         }
     }
-    printf("cases     %zu\n", plan->count);
-    for (size_t k = 0; k < session->registry->count; k++) {
-        const struct lb_entry *entry = &session->registry->entries[k];
-        size_t count = 0;
-        for (size_t i = 0; i < plan->count; i++)
-            count += strcmp(plan->cases[i].impl, entry->name) == 0;
-        if (count > 0)
-            printf("          %zu %s%s%s\n", count, entry->name, entry->absent ? ": absent, " : "",
-                   entry->absent ? entry->absent : "");
-    }
+    print_shares(session->registry, plan);
     if (plan->left_out > 0)
         printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
     lb_format_bytes(most_bytes, text);
     printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
-    lb_format_clock(seconds, text);
+    lb_format_duration(seconds, text);
     printf("time      about %s, by flops and usual rates\n", text);
 }
 

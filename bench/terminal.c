@@ -64,6 +64,17 @@ void lb_format_ns(double ns, char text[32])
     snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
 }
 
+void lb_format_duration(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld s", whole);
+}
+
 void lb_format_clock(double seconds, char text[32])
 {
     long whole = (long)(seconds + 0.5);

@@ -19,6 +19,9 @@ void lb_print_wrapped(FILE *stream, int column, const char *text);
 /* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
 void lb_format_ns(double ns, char text[32]);
 
+/* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */
+void lb_format_duration(double seconds, char text[32]);
+
 /* "1:05" or "2:03:00" from seconds. */
 void lb_format_clock(double seconds, char text[32]);
 

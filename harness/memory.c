@@ -30,38 +30,34 @@ enum { BEFORE = ALIGNMENT, BEHIND = 4096 };
 #define HOST_OVERRUN host_overrun
 
 /* What a guard band holds: no plausible number, and not the same byte throughout. */
-static unsigned char guard_byte(size_t i)
+static const unsigned char *guard(void)
 {
-    return (unsigned char)(0xa5 ^ (i * 7));
+    static unsigned char band[BEHIND];
+    for (size_t i = 0; band[0] == 0 && i < BEHIND; i++)
+        band[BEHIND - 1 - i] = (unsigned char)((0xa5 ^ (i * 7)) | 1);
+    return band;
 }
 
 /* The band before a piece begins with how long the piece is, and the same once more, inverted. */
 static void write_guards(char *memory, size_t bytes)
 {
     const size_t twice[2] = {bytes, ~bytes};
+    memcpy(memory - BEFORE, guard(), BEFORE);
     memcpy(memory - BEFORE, twice, sizeof(twice));
-    for (size_t i = sizeof(twice); i < BEFORE; i++)
-        memory[(ptrdiff_t)i - BEFORE] = (char)guard_byte(i);
-    for (size_t i = 0; i < BEHIND; i++)
-        memory[bytes + i] = (char)guard_byte(i);
+    memcpy(memory + bytes, guard(), BEHIND);
 }
 
 static const char *host_overrun(const void *memory)
 {
-    const unsigned char *start = memory;
+    const char *start = memory;
     size_t twice[2];
     if (!memory)
         return NULL;
     memcpy(twice, start - BEFORE, sizeof(twice));
-    bool whole = twice[0] == ~twice[1];
-    for (size_t i = sizeof(twice); i < BEFORE; i++)
-        whole = whole && start[(ptrdiff_t)i - BEFORE] == guard_byte(i);
-    if (!whole)
+    if (twice[0] != ~twice[1] || memcmp(start - BEFORE + sizeof(twice), guard() + sizeof(twice),
+                                        BEFORE - sizeof(twice)) != 0)
         return "before its start";
-    for (size_t i = 0; i < BEHIND; i++)
-        if (start[twice[0] + i] != guard_byte(i))
-            return "past its end";
-    return NULL;
+    return memcmp(start + twice[0], guard(), BEHIND) != 0 ? "past its end" : NULL;
 }
 
 #endif

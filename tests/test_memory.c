@@ -34,6 +34,8 @@ static void too_large_a_piece_is_refused(void **state)
     (void)state;
     struct lb_error err = {""};
     void *memory = &err;
+    if (!lb_host_space.overrun) /* the sanitizer's allocator ends the process over it */
+        skip();
     assert_int_equal(lb_host_space.allocate(SIZE_MAX - 100, &memory, &err), LB_OOM);
     assert_null(memory);
     assert_non_null(strstr(err.text, "EiB"));

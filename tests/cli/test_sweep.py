@@ -136,6 +136,40 @@ class Sweep(ProgramTest):
             self.assertIn("cpu_blas unsupported: dtype bf16: it has products in f32 and f64", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
 
+    def test_progress_counts_what_failed_and_what_was_skipped(self):
+        name = "misbehave_fail"
+        code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
+                                     name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
+                                     "0.001", "--out", self.path("run"))
+        self.assertIn(code, (1, 5), text) # 5 where even the first came too late
+        self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
+
+    def test_a_plan_is_laid_out_and_counts_rounds(self):
+        plan = ["--plan", "--cases", "frameworks", "--impl", "cpu_ref,cpu_blas,cudnn:auto"]
+        once = run(*plan).stdout
+        self.assertRegex(once, r"^cases     15\b")
+        self.assertRegex(once, r"\n               5  cpu_ref\n               5  cpu_blas\n")
+        self.assertRegex(once, r"\nmemory    up to \S+ MiB besides .*T300_B64_I512_H256_L4")
+        self.assertRegex(once, r"\ntime      about (\d+ min )?\d+ s, by")
+
+        def seconds(text):
+            words = re.search(r"about (?:(\d+) h )?(?:(\d+) min ?)?(?:(\d+) s)?", text).groups("0")
+            return 3600 * int(words[0]) + 60 * int(words[1]) + int(words[2])
+        ten = run(*plan, "--processes", "10").stdout
+        self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
+        self.assertLess(seconds(run(*plan, "--quick").stdout), seconds(once))
+
+    def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
+        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
+                   "--baseline", "cpu_blas", "--case-time", "0.02")
+        page = self.path("run/plots/speedup-b_f32_infer.dat")
+        for arguments, baseline in (([], "cpu_blas"), (["--baseline", "cpu_ref"], "cpu_ref")):
+            os.unlink(page)
+            done = run("--plot", "speedup-b", self.path("run"), *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(page, encoding="utf-8") as file:
+                self.assertTrue(file.readline().startswith(f"# Speed-up over {baseline}:"))
+
     def test_without_gnuplot_the_records_are_there(self):
         env = dict(os.environ, PATH=self.scratch)
         rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref", env=env)
