@@ -11,8 +11,8 @@ bool lb_has_style(FILE *stream);
 /* Columns of the stream's terminal; 80 when it is none. */
 int lb_columns(FILE *stream);
 
-/* Writes the text, which has no line ends, to go on from a column of the stream's terminal: broken at
- * spaces, later lines indented to that column. Where there is no terminal it stays one line, for
+/* Writes the text, which has no line ends, to go on from a column of the stream's terminal: broken
+ * at spaces, later lines indented to that column. Where there is no terminal it stays one line, for
  * whoever searches it. */
 void lb_print_wrapped(FILE *stream, int column, const char *text);
 
