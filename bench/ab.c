@@ -11,6 +11,7 @@
 
 #include "blocks.h"
 #include "compare_cmd.h"
+#include "gpu.h"
 #include "libraries.h"
 #include "progress.h"
 #include "settings.h"
@@ -100,6 +101,7 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
         }
         LB_TRY(lb_settings_to_header(&ab->settings, cases, ab->plan.count, lb_libraries(), &header,
                                      err));
+        lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
         json_object_set_new(header, "interleaved", json_string(together));
         json_object_set_new(header, "side", json_string(ab->sides[s].label));
         snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%c", folder, 'a' + s);
@@ -161,7 +163,7 @@ done:
     return st;
 }
 
-enum lb_status lb_ab(const struct lb_session *session, int *exit_code, struct lb_error *err)
+enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_options *options = session->options;
@@ -175,6 +177,8 @@ enum lb_status lb_ab(const struct lb_session *session, int *exit_code, struct lb
     LB_TRY(find_side(ab, options->run, second_plugin ? &ab->others : session->registry,
                      &ab->sides[1], err));
     LB_TRY(plan_problems(ab, err));
+    if (ab->sides[0].entry->memory == LB_DEVICE || ab->sides[1].entry->memory == LB_DEVICE)
+        LB_TRY(lb_gpu_find(session, err));
     LB_TRY(open_files(ab, err));
     LB_TRY(measure_all(ab, err));
     LB_TRY(compare(ab, exit_code, err));

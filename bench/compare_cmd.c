@@ -105,6 +105,23 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
 
+/* Holds the comparison against that of the same base with options->confirm. */
+static enum lb_status confirm(const struct lb_run *base, const struct lb_options *options,
+                              const struct lb_compare_options *how,
+                              struct lb_run_comparison *comparison, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run again = {0};
+    struct lb_run_comparison second = {0};
+    LB_TRY(lb_run_read(options->confirm, &again, err));
+    LB_TRY(lb_compare_runs(base, &again, how, &second, err));
+    lb_run_comparison_confirm(comparison, &second);
+done:
+    lb_run_comparison_free(&second);
+    lb_run_free(&again);
+    return st;
+}
+
 enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
                                 const char *base_name, const char *now_name,
                                 const struct lb_options *options, int *exit_code,
@@ -117,6 +134,8 @@ enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *
     char verdict[512];
     how.margin = options->margin;
     LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
+    if (options->confirm)
+        LB_TRY(confirm(base, options, &how, &comparison, err));
     LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
     if (strcmp(options->format, "table") != 0) {
         lb_report_verdict(&comparison, verdict, sizeof(verdict));

@@ -5,9 +5,10 @@
 #include "compare.h"
 #include "options.h"
 
-/* Compares the runs options->subject and options->run and prints the outcome as options->format
- * says. *exit_code: LB_EXIT_REGRESSION, LB_EXIT_INCONCLUSIVE under --strict, LB_EXIT_NOTHING when
- * no case has a time in both. */
+/* Compares the runs options->subject and options->run, and where there is one holds what is slower
+ * against a second sweep, options->confirm; prints the outcome as options->format says.
+ * *exit_code: LB_EXIT_REGRESSION, LB_EXIT_INCONCLUSIVE under --strict, LB_EXIT_NOTHING when no case
+ * has a time in both. */
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err);
 

@@ -12,15 +12,15 @@
 #include "plot_page.h"
 #include "share.h"
 
-enum { MAX_PANELS = 12, TIME_LIMIT_S = 60 };
+enum { MOST_CASES = LB_HISTORY_PANELS * LB_HISTORY_PAGES, PAGE_TIME_LIMIT_S = 30 };
 
-/* The cases to draw: those with change points first. chosen [MAX_PANELS]; returns how many. */
+/* The cases to draw: those with change points first. chosen [MOST_CASES]; returns how many. */
 static size_t choose(const struct lb_history_line *lines, size_t line_count,
                      const struct lb_history_line **chosen)
 {
     size_t count = 0;
     for (int changed = 1; changed >= 0; changed--)
-        for (size_t i = 0; i < line_count && count < MAX_PANELS; i++)
+        for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
             if ((lines[i].point_count > 0) == (changed == 1))
                 chosen[count++] = &lines[i];
     return count;
@@ -43,12 +43,13 @@ static void write_data(FILE *data, const struct lb_history_line *const *lines, s
     }
 }
 
-static void write_script(FILE *script, const struct lb_history_line *const *lines, size_t count)
+static void write_settings(FILE *script, const char *name,
+                           const struct lb_history_line *const *lines, size_t count)
 {
     fprintf(script,
-            "# bench-lstm's history, drawn by: gnuplot history.gp\ndata = 'history.dat'\n"
+            "# bench-lstm's history, drawn by: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
             "panels = %zu\narray title_of[%zu]\n",
-            count, count);
+            name, name, name, count, count);
     for (size_t i = 0; i < count; i++) {
         fprintf(script, "title_of[%zu] = ", i + 1);
         lb_page_quote(script, lines[i]->id);
@@ -70,42 +71,68 @@ static enum lb_status append(FILE *script, const char *path, struct lb_error *er
     return LB_OK;
 }
 
-enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
-                               size_t line_count, struct lb_error *err)
+/* Writes one picture's NAME.dat and NAME.gp. */
+static enum lb_status write_page(const char *plots, const char *name, const char *shared,
+                                 const struct lb_history_line *const *lines, size_t count,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_history_line *chosen[MAX_PANELS];
-    size_t count = choose(lines, line_count, chosen);
-    char plots[4200], path[4300], shared[4096], name[] = "history.gp";
-    char *scripts[] = {name};
+    char path[4300];
     FILE *data = NULL, *script = NULL;
-    if (count == 0)
-        return lb_fail(err, LB_INVALID, "no case has a time");
-    LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
-    snprintf(plots, sizeof(plots), "%s/plots", folder);
-    if (mkdir(plots, 0777) != 0 && errno != EEXIST)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
-    snprintf(path, sizeof(path), "%s/history.dat", plots);
+    snprintf(path, sizeof(path), "%s/%s.dat", plots, name);
     data = fopen(path, "w");
-    snprintf(path, sizeof(path), "%s/history.gp", plots);
+    snprintf(path, sizeof(path), "%s/%s.gp", plots, name);
     script = fopen(path, "w");
     if (!data || !script)
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
-    write_data(data, chosen, count);
-    write_script(script, chosen, count);
+    write_data(data, lines, count);
+    write_settings(script, name, lines, count);
     snprintf(path, sizeof(path), "%s/history.gp", shared);
     LB_TRY(append(script, path, err));
     bool failed = fclose(data) != 0;
     failed |= fclose(script) != 0;
     data = script = NULL;
     if (failed)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
-    LB_TRY(lb_gnuplot_run(plots, scripts, 1, TIME_LIMIT_S, err));
-    fprintf(stderr, "%s/history.svg and .png\n", plots);
+        st = lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno));
 done:
     if (data)
         fclose(data);
     if (script)
         fclose(script);
+    return st;
+}
+
+enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
+                               size_t line_count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_history_line *chosen[MOST_CASES];
+    size_t count = choose(lines, line_count, chosen), pages = 0;
+    char plots[4200], shared[4096], names[LB_HISTORY_PAGES][32], *scripts[LB_HISTORY_PAGES];
+    if (count == 0)
+        return lb_fail(err, LB_INVALID, "no case has a time");
+    LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
+    snprintf(plots, sizeof(plots), "%s/plots", folder);
+    if (mkdir(plots, 0777) != 0 && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
+    for (size_t first = 0; first < count; first += LB_HISTORY_PANELS, pages++) {
+        char *name = scripts[pages] = names[pages];
+        size_t left = count - first;
+        if (pages == 0)
+            snprintf(name, sizeof(names[0]), "history");
+        else
+            snprintf(name, sizeof(names[0]), "history-%zu", pages + 1);
+        LB_TRY(write_page(plots, name, shared, chosen + first,
+                          left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
+        strcat(name, ".gp");
+    }
+    LB_TRY(lb_gnuplot_run(plots, scripts, pages, PAGE_TIME_LIMIT_S * (double)pages, err));
+    fprintf(stderr, "%s/history.svg and .png", plots);
+    if (pages > 1)
+        fprintf(stderr, ", history-2 to history-%zu", pages);
+    if (line_count > count)
+        fprintf(stderr, "; %zu cases are not drawn", line_count - count);
+    fputc('\n', stderr);
+done:
     return st;
 }

@@ -14,9 +14,12 @@ struct lb_history_line {
     size_t point_count;
 };
 
-/* Writes folder/plots/history.dat and .gp, and draws history.svg and .png with gnuplot: a line a
- * case over the number of the run, change points as vertical strokes; those with changes first, 12
- * cases at most. Errors as of lb_plot. */
+#define LB_HISTORY_PANELS 12 /* cases a picture */
+#define LB_HISTORY_PAGES  20 /* pictures; cases beyond are left out, and that is said */
+
+/* Writes folder/plots/history.dat and .gp, history-2.dat and .gp, ..., and draws each as .svg and
+ * .png with gnuplot: a line a case over the number of the run, change points as vertical strokes;
+ * cases with changes first. Errors as of lb_plot. */
 enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
                                size_t line_count, struct lb_error *err);
 

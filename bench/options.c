@@ -11,6 +11,7 @@
 #include "compare_cmd.h"
 #include "nearest.h"
 #include "share.h"
+#include "tuned.h"
 
 enum action {
     COMMAND, /* sets command to value, takes no argument */
@@ -37,7 +38,10 @@ enum action {
     PROCESSES,
     MARGIN,
     STRICT,
-    FORMAT
+    CONFIRM,
+    FORMAT,
+    TUNE,
+    TUNED
 };
 
 enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
@@ -67,6 +71,7 @@ static const struct flag {
     {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
     {"--margin", MARGIN, 0, "percent"},
     {"--strict", STRICT, 0, NULL},
+    {"--confirm", CONFIRM, 0, "a run"},
     {"--format", FORMAT, 0, "table, markdown, junit or json"},
     {"--processes", PROCESSES, 0, "a number"},
     {"--cases", CASES, 0, "a file of cases"},
@@ -85,6 +90,8 @@ static const struct flag {
     {"--loss-scale", LOSS_SCALE, 0, "a factor"},
     {"--device", DEVICE, 0, "a number"},
     {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
+    {"--tune", TUNE, 0, NULL},
+    {"--tuned", TUNED, 0, "a file"},
     {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
     {"-T", SELECTION, SIZES, "numbers"},
     {"-B", SELECTION, SIZES, "numbers"},
@@ -294,6 +301,14 @@ static enum lb_status take_plugin(struct lb_options *options, const char *path,
     return LB_OK;
 }
 
+/* For this process and its workers. */
+static enum lb_status set_variable(const char *name, const char *value, struct lb_error *err)
+{
+    if (setenv(name, value, 1) != 0)
+        return lb_fail(err, LB_OOM, "%s: %s", name, strerror(errno));
+    return LB_OK;
+}
+
 static enum lb_status apply(struct lb_options *options, const struct flag *flag, const char *value,
                             struct lb_error *err)
 {
@@ -326,6 +341,9 @@ static enum lb_status apply(struct lb_options *options, const struct flag *flag,
     case PROCESSES: return parse_processes(value, &options->processes, err);
     case MARGIN: return parse_margin(value, &options->margin, err);
     case STRICT: options->strict = true; return LB_OK;
+    case TUNE: return set_variable(LB_TUNE_VARIABLE, "1", err);
+    case TUNED: return set_variable(LB_TUNED_VARIABLE, value, err);
+    case CONFIRM: options->confirm = value; return LB_OK;
     case FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
@@ -421,6 +439,8 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         st = lb_fail(err, LB_INVALID,
                      "--device-model: it answers questions, nothing can run on it; use it with "
                      "--list, --plan or --explain");
+    else if (options->confirm && options->command != LB_CMD_COMPARE)
+        st = lb_fail(err, LB_INVALID, "--confirm: it belongs to --compare");
     else
         st = choose_quick(options, err);
 done:

@@ -53,6 +53,7 @@ struct lb_options {
     int processes;             /* fresh ones a case; 0: not given */
     double margin;             /* relative difference that matters to a comparison */
     const char *format;        /* of a comparison */
+    const char *confirm;       /* a second run that slowdowns must show in too; NULL: none */
     size_t profile_calls;      /* of --profile, at least 1 */
     const char *perf_control;  /* pipes to perf; NULL: none */
     double time_budget_s;      /* infinite: none */

@@ -6,7 +6,7 @@ build_packages="gcc g++ cmake ninja-build pkg-config git
 # Wanted, not needed: without them their implementations are rows "absent".
 optional_packages="libdnnl-dev"
 test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
-  libbenchmark-tools python3-scipy"
+  libbenchmark-tools python3-scipy python3-yaml jq"
 # Tests that need these are skipped, and say so, where they can't be had.
 optional_test_packages="chromium"
 

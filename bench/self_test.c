@@ -10,6 +10,7 @@
 #include "compare.h"
 #include "planted.h"
 #include "progress.h"
+#include "resolution.h"
 #include "self_test_report.h"
 #include "stats.h"
 
@@ -181,7 +182,10 @@ static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep 
         const struct lb_pair *pair = &comparison.pairs[i];
         rate->significant += pair->shift.p < 0.05;
         adjusted |= pair->adjusted_p <= comparison.level;
-        rate->least_found[rate->comparisons++] = -pair->shift.lo95;
+        rate->least_seen[rate->comparisons] = -pair->shift.lo95;
+        LB_TRY(lb_least_named(pair, false, comparison.level / (double)comparison.count,
+                              comparison.margin, &rate->least_named[rate->comparisons], err));
+        rate->comparisons++;
     }
     rate->sweeps++;
     rate->sweeps_significant += adjusted;
@@ -265,7 +269,10 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     result->planted_significant += pair->shift.lo95 > 0;
     result->planted_found += pair->change == LB_CHANGE_SLOWER;
     result->planted_estimates[result->planted] = pair->shift.estimate;
-    result->planted_least[result->planted++] = log1p(PLANTED_PERCENT / 100.0) - pair->shift.lo95;
+    double planted = log1p(PLANTED_PERCENT / 100.0), named;
+    LB_TRY(lb_least_named(pair, true, comparison.level, comparison.margin, &named, err));
+    result->planted_least_seen[result->planted] = planted - pair->shift.lo95;
+    result->planted_least_named[result->planted++] = planted + named;
 done:
     lb_run_comparison_free(&comparison);
     for (int s = 0; s < 2; s++)
@@ -316,7 +323,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     LB_TRY(compare_with_itself(test, sweeps, err));
     LB_TRY(find_planted(test, planted, err));
     lb_progress_end(&test->progress);
-    *exit_code = lb_self_report(&test->result) ? LB_EXIT_FINE : LB_EXIT_FAILED;
+    *exit_code = lb_self_report(&test->result, stdout) ? LB_EXIT_FINE : LB_EXIT_FAILED;
 done:
     free(test);
     return st;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "fitness.h"
 
@@ -13,7 +14,8 @@
 struct lb_self_rate {
     size_t comparisons, significant;                 /* with p < 0.05, uncorrected */
     size_t sweeps, sweeps_significant, sweeps_named; /* after correction; with a verdict as well */
-    double least_found[LB_SELF_COMPARISONS];         /* shift above which it would be significant */
+    double least_seen[LB_SELF_COMPARISONS];  /* shift from which on the interval is above zero */
+    double least_named[LB_SELF_COMPARISONS]; /* and from which on the case is named slower */
 };
 
 struct lb_self_result {
@@ -25,11 +27,12 @@ struct lb_self_result {
     struct lb_self_rate in_turn; /* the first half against the second */
     double planted_ns;           /* time of the case that is slowed down */
     size_t planted, planted_found, planted_significant;
-    double planted_estimates[LB_SELF_COMPARISONS], planted_least[LB_SELF_COMPARISONS];
+    double planted_estimates[LB_SELF_COMPARISONS];
+    double planted_least_seen[LB_SELF_COMPARISONS], planted_least_named[LB_SELF_COMPARISONS];
 };
 
-/* Prints the result, reordering its arrays. False when the full test shows that verdicts can't be
- * trusted on this machine. */
-bool lb_self_report(struct lb_self_result *result);
+/* Writes the result to out, reordering its arrays. False when the full test shows that verdicts
+ * can't be trusted on this machine. */
+bool lb_self_report(struct lb_self_result *result, FILE *out);
 
 #endif

@@ -148,21 +148,57 @@ static void print_verdict(FILE *out, const struct lb_row *row)
     fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
 }
 
-/* Once each, at the end, what is absent from every problem: which implementation, and why. */
+enum { MOST_TOLD = 64 };
+
+/* Labels of what is absent for a reason, each once; at most MOST_TOLD. */
+static size_t absent_labels(const struct lb_run *run, const char *reason,
+                            char labels[MOST_TOLD][2 * LB_NAME_SIZE])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->count && count < MOST_TOLD; i++) {
+        const struct lb_row *row = &run->rows[i];
+        if (row->verdict != LB_VERDICT_ABSENT || strcmp(row->reason, reason) != 0)
+            continue;
+        size_t k = 0;
+        lb_impl_label(&row->c, labels[count]);
+        while (strcmp(labels[k], labels[count]) != 0)
+            k++;
+        count += k == count;
+    }
+    return count;
+}
+
+/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
+static void print_names(FILE *out, char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count)
+{
+    for (size_t i = 0, end; i < count; i = end) {
+        size_t length = strcspn(labels[i], ":");
+        for (end = i + 1; end < count; end++)
+            if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
+                break;
+        fprintf(out, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
+        if (end > i + 1)
+            fprintf(out, " (%zu variants)", end - i);
+    }
+}
+
+/* A line a reason, at the end: what is absent from every problem, and why. */
 static void print_absent(FILE *out, const struct lb_run *run)
 {
-    char told[64][2 * LB_NAME_SIZE];
-    size_t count = 0;
-    for (size_t i = 0; i < run->count && count < 64; i++) {
+    char labels[MOST_TOLD][2 * LB_NAME_SIZE];
+    const char *told[8];
+    size_t reasons = 0;
+    for (size_t i = 0; i < run->count && reasons < sizeof(told) / sizeof(told[0]); i++) {
+        const char *reason = run->rows[i].reason;
         size_t k = 0;
-        lb_impl_label(&run->rows[i].c, told[count]);
-        while (k < count && strcmp(told[k], told[count]) != 0)
+        while (k < reasons && strcmp(told[k], reason) != 0)
             k++;
-        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < count)
+        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        fprintf(out, "%s  %-28s absent: %s\n", count == 0 ? "\n" : "", told[count],
-                run->rows[i].reason);
-        count++;
+        fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "");
+        print_names(out, labels, absent_labels(run, reason, labels));
+        fprintf(out, ": %s\n", reason);
+        told[reasons++] = reason;
     }
 }
 

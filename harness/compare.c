@@ -7,6 +7,7 @@
 
 #include "adjust.h"
 #include "environment.h"
+#include "outliers.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -49,15 +50,23 @@ static double *log_units(const struct lb_row *row)
     return values;
 }
 
+/* Levels don't mix: beside a side of several processes, one process is one unit, whatever its
+ * blocks. */
+static size_t units_beside(const struct lb_row *row, const struct lb_row *other)
+{
+    return other->process_count >= 2 && row->process_count < 2 ? 1 : lb_row_units(row);
+}
+
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
 {
-    struct lb_error why;
-    size_t n = pair->base_units = lb_row_units(pair->base);
-    size_t m = pair->now_units = lb_row_units(pair->now);
+    struct lb_error why = {"out of memory"};
+    size_t n = pair->base_units = units_beside(pair->base, pair->now);
+    size_t m = pair->now_units = units_beside(pair->now, pair->base);
+    bool processes = pair->base->process_count >= 2 || pair->now->process_count >= 2;
     double *base = log_units(pair->base), *now = log_units(pair->now);
-    enum lb_status st = LB_OOM;
+    enum lb_status st = LB_OK;
     if (!base || !now) {
-        snprintf(pair->note, sizeof(pair->note), "out of memory");
+        st = LB_OOM;
     } else if (interleaved && n == m && n >= LB_SHIFT_MIN_PAIRS) {
         for (size_t i = 0; i < n; i++)
             now[i] -= base[i];
@@ -67,10 +76,11 @@ bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
     }
     if (st == LB_INVALID)
         snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 10 gives "
+                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 15 gives "
                  "enough",
-                 n, pair->base->process_count >= 2 ? "processes" : "blocks of one process", m,
-                 LB_SHIFT_MIN_UNITS);
+                 n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
+    else if (st != LB_OK)
+        snprintf(pair->note, sizeof(pair->note), "%.200s", why.text);
     free(base);
     free(now);
     pair->compared = st == LB_OK;
@@ -102,6 +112,19 @@ static void explain_doubt(struct lb_pair *pair, const struct lb_compare_options 
                        : "the interval reaches beyond the margin");
 }
 
+/* Appends to the note which side's times drifted while they were taken: those are not independent,
+ * and the interval may be too narrow. What was measured in turn drifts on both sides alike. */
+static void note_drift(struct lb_pair *pair)
+{
+    bool base = pair->base->flags & LB_ODD_DRIFT, now = pair->now->flags & LB_ODD_DRIFT;
+    size_t used = strlen(pair->note);
+    if (base || now)
+        snprintf(pair->note + used, sizeof(pair->note) - used, "%stimes drift %s", used ? "; " : "",
+                 base && now ? "in both runs"
+                 : base      ? "in the base run"
+                             : "in the new run");
+}
+
 /* Cuts a letter of several bytes that lost its end when text was cut to size. */
 static void trim_letter(char *text)
 {
@@ -126,6 +149,8 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     if (now && now->verdict != LB_VERDICT_OK)
         snprintf(pair->note, sizeof(pair->note), "%s: %.200s", lb_verdict_name(now->verdict),
                  now->reason);
+    if (now && now->verdict == LB_VERDICT_OK)
+        snprintf(pair->note, sizeof(pair->note), "ok, but without a time");
     trim_letter(pair->note);
     if (fails)
         return failed ? LB_CHANGE_STILL_FAILING : LB_CHANGE_BROKEN;
@@ -242,16 +267,38 @@ static void note_power(struct lb_run_comparison *comparison)
     add_note(comparison, note);
 }
 
+/* Says when verdicts rest on blocks of a single process a side. */
+static void note_blocks(struct lb_run_comparison *comparison)
+{
+    size_t by_blocks = 0;
+    char note[256];
+    for (size_t i = 0; i < comparison->count; i++)
+        by_blocks += comparison->pairs[i].compared && comparison->pairs[i].base->process_count < 2;
+    if (by_blocks == 0 || comparison->interleaved)
+        return;
+    snprintf(note, sizeof(note),
+             "%zu cases were compared by blocks of one process a side: what a process draws "
+             "(addresses, clocks) may look like a change. --processes 15 tells.",
+             by_blocks);
+    add_note(comparison, note);
+}
+
 static void note_runs(const struct lb_run *base, const struct lb_run *now,
                       struct lb_run_comparison *comparison)
 {
-    char note[512];
+    char note[512], libraries[256];
     if (lb_environment_differs(json_object_get(base->header, "environment"),
                                json_object_get(now->header, "environment"),
                                comparison->environments, sizeof(comparison->environments))) {
         snprintf(note, sizeof(note),
                  "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.",
                  comparison->environments);
+        add_note(comparison, note);
+    }
+    if (lb_libraries_differ(json_object_get(base->header, "environment"),
+                            json_object_get(now->header, "environment"), libraries,
+                            sizeof(libraries))) {
+        snprintf(note, sizeof(note), "Libraries differ: %s.", libraries);
         add_note(comparison, note);
     }
     note_file(comparison, "base", base);
@@ -300,15 +347,45 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
             pair->change = judge(pair, options);
         if (pair->compared && pair->change == LB_CHANGE_INCONCLUSIVE)
             explain_doubt(pair, options);
+        if (pair->compared && !comparison->interleaved)
+            note_drift(pair);
         comparison->counts[pair->change]++;
     }
     qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
     note_runs(base, now, comparison);
     note_power(comparison);
+    note_blocks(comparison);
 done:
     if (st != LB_OK)
         lb_run_comparison_free(comparison);
     return st;
+}
+
+/* The pair of that case; NULL when there is none. */
+static const struct lb_pair *find_pair(const struct lb_run_comparison *comparison, const char *id)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (strcmp(comparison->pairs[i].id, id) == 0)
+            return &comparison->pairs[i];
+    return NULL;
+}
+
+void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
+                               const struct lb_run_comparison *again)
+{
+    for (size_t i = 0; i < comparison->count; i++) {
+        struct lb_pair *pair = &comparison->pairs[i];
+        const struct lb_pair *other =
+            pair->change == LB_CHANGE_SLOWER ? find_pair(again, pair->id) : NULL;
+        if (pair->change != LB_CHANGE_SLOWER || (other && lb_change_is_regression(other->change)))
+            continue;
+        snprintf(pair->note, sizeof(pair->note), "slower in one of two sweeps; in the other: %s",
+                 other ? lb_change_name(other->change) : "no row");
+        comparison->counts[pair->change]--;
+        pair->change = LB_CHANGE_INCONCLUSIVE;
+        comparison->counts[pair->change]++;
+    }
+    qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
 }
 
 void lb_run_comparison_free(struct lb_run_comparison *comparison)

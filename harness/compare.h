@@ -61,12 +61,18 @@ struct lb_run_comparison {
 
 /* Compares by case id. Runs that --ab interleaved (equal "interleaved" in both headers) are matched
  * without the implementation, and block by block. Units are processes, or blocks where each side
- * has one process. Too few of them is inconclusive: at least LB_SHIFT_MIN_UNITS.
+ * has one process; one process beside several is one unit. Too few of them is inconclusive: at
+ * least LB_SHIFT_MIN_UNITS.
  * The runs must outlive the comparison. LB_INVALID for a margin or level out of range; LB_OOM. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);
 void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a zeroed one */
+
+/* Takes back each "slower" that a comparison of the same base with another sweep of the same code
+ * does not show too: it becomes inconclusive. What broke stays broken. */
+void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
+                               const struct lb_run_comparison *again);
 
 /* One pair of rows by itself: fills shift, units and note, and returns whether it could. */
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved);

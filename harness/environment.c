@@ -141,3 +141,21 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
     }
     return what[0] != '\0';
 }
+
+bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size)
+{
+    const json_t *before = json_object_get(a, "libraries"),
+                 *after = json_object_get(b, "libraries");
+    const char *name;
+    json_t *version;
+    what[0] = '\0';
+    json_object_foreach((json_t *)after, name, version)
+    {
+        size_t used = strlen(what);
+        const json_t *was = json_object_get(before, name);
+        if (was && !json_equal(was, version))
+            snprintf(what + used, size - used, "%s%s %s to %s", used ? ", " : "", name,
+                     text_of(before, name), text_of(after, name));
+    }
+    return what[0] != '\0';
+}

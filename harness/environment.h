@@ -25,6 +25,10 @@ void lb_environment_line(const json_t *environment, char *line, size_t size);
  * half a sentence ("cpu, threads"); false when nothing does. */
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size);
 
+/* Names the libraries that both know in different versions: "OpenBLAS 0.3.21 to 0.3.26"; false when
+ * there are none. */
+bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size);
+
 const char *lb_version(void); /* "0.1.0" */
 const char *lb_commit(void);  /* twelve digits, "+changes" behind them when dirty */
 

@@ -56,13 +56,19 @@ static double sum_of_squares(const double *ranks, size_t n)
     return sum;
 }
 
-static bool drifts(const double *samples, const double *ranks, size_t n, double *scratch)
+/* Spearman's correlation of the ranks with the order; NaN where all are equal. */
+static double correlation(const double *ranks, size_t n)
 {
     double size = (double)n, mean = (size + 1) / 2, product = 0;
     double all = sum_of_squares(ranks, n) * size * (size * size - 1) / 12;
     for (size_t i = 0; i < n; i++)
         product += (ranks[i] - mean) * ((double)i + 1 - mean);
-    if (all <= 0 || fabs(product) / sqrt(all) * sqrt(size - 1) < 3.2905)
+    return all > 0 ? product / sqrt(all) : (double)NAN;
+}
+
+static bool drifts(const double *samples, double trend, size_t n, double *scratch)
+{
+    if (!(fabs(trend) * sqrt((double)n - 1) >= 3.2905))
         return false;
     /* Significant is not large: many samples show what matters to nobody. */
     size_t third = n / 3;
@@ -74,14 +80,21 @@ static bool drifts(const double *samples, const double *ranks, size_t n, double 
     return fabs(lb_median(scratch, third) - first) > 0.005 * first;
 }
 
-static bool follows_itself(const double *ranks, size_t n)
+/* Sum of squared steps over that of squared distances from the mean; NaN where all are equal. */
+static double von_neumann_ratio(const double *ranks, size_t n)
 {
-    double steps = 0, size = (double)n, all = sum_of_squares(ranks, n);
+    double steps = 0, all = sum_of_squares(ranks, n);
     for (size_t i = 1; i < n; i++)
         steps += (ranks[i] - ranks[i - 1]) * (ranks[i] - ranks[i - 1]);
+    return all > 0 ? steps / all : (double)NAN;
+}
+
+static bool follows_itself(double ratio, size_t n)
+{
+    double size = (double)n;
     double variance = 4 * (size - 2) * (5 * size * size - 2 * size - 9) /
                       (5 * size * (size + 1) * (size - 1) * (size - 1));
-    return all > 0 && (steps / all - 2) / sqrt(variance) < -2.5758;
+    return (ratio - 2) / sqrt(variance) < -2.5758;
 }
 
 /* P(at most k of n) where each has probability p. */
@@ -167,7 +180,7 @@ enum lb_status lb_find_oddities(const double *samples, size_t n, const size_t *b
                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    *oddities = (struct lb_oddities){0};
+    *oddities = (struct lb_oddities){.trend = NAN, .von_neumann = NAN};
     if (n < FEWEST)
         return LB_OK;
     double *sorted = malloc(4 * n * sizeof(*sorted));
@@ -184,13 +197,15 @@ enum lb_status lb_find_oddities(const double *samples, size_t n, const size_t *b
         st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
         goto done;
     }
-    if (drifts(samples, ranks, n, scratch))
+    oddities->trend = correlation(ranks, n);
+    if (drifts(samples, oddities->trend, n, scratch))
         oddities->flags |= LB_ODD_DRIFT;
     if (!rank(centred, n, ranks)) {
         st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
         goto done;
     }
-    if (follows_itself(ranks, n))
+    oddities->von_neumann = von_neumann_ratio(ranks, n);
+    if (follows_itself(oddities->von_neumann, n))
         oddities->flags |= LB_ODD_AUTOCORRELATION;
 done:
     free(sorted);

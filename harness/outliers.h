@@ -23,6 +23,8 @@ enum lb_oddity {
 struct lb_oddities {
     unsigned flags;      /* an or of enum lb_oddity */
     size_t mild, severe; /* samples beyond 1.5, beyond 3 quartile ranges from the quartiles */
+    double trend;        /* Spearman's correlation with the order; NaN where all are equal */
+    double von_neumann;  /* rank von Neumann ratio; about 2 without autocorrelation; NaN likewise */
 };
 
 /* samples [n] in the order taken, above 0; blocks [block_count] their counts, which add up to n;

@@ -132,9 +132,12 @@ enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
     if (worst < comparison->count) {
         snprintf(text, sizeof(text), "\n<details><summary>The other %zu cases</summary>\n\n",
                  comparison->count - worst);
-        put(&md, text);
-        put_table(&md, comparison->pairs, worst, comparison->count);
-        fputs("\n</details>\n", out);
+        if (put(&md, text)) {
+            put_table(&md, comparison->pairs, worst, comparison->count);
+            fputs("\n</details>\n", out);
+        } else {
+            md.cut += comparison->count - worst;
+        }
     }
     if (md.cut > 0)
         fprintf(out, "\n%zu cases of the least severe are left out here; the JSON has all.\n",
@@ -164,18 +167,32 @@ static void describe(const struct lb_pair *pair, char *text, size_t size)
         snprintf(text + used, size - used, "%s%s", pair->compared ? "; " : ": ", pair->note);
 }
 
-static bool is_skipped(enum lb_change change)
+/* What a case is in JUnit's words; NULL: passed. Under strict, what makes the exit code 4 fails. */
+static const char *junit_element(enum lb_change change, bool strict)
 {
-    return change == LB_CHANGE_GONE || change == LB_CHANGE_NOT_RUN ||
-           change == LB_CHANGE_STILL_FAILING;
+    bool open = change == LB_CHANGE_INCONCLUSIVE || change == LB_CHANGE_GONE;
+    if (lb_change_is_regression(change) || (strict && open))
+        return "failure";
+    bool skipped = change == LB_CHANGE_GONE || change == LB_CHANGE_NOT_RUN ||
+                   change == LB_CHANGE_STILL_FAILING;
+    return skipped ? "skipped" : NULL;
+}
+
+static size_t count_elements(const struct lb_run_comparison *comparison, bool strict,
+                             const char *element)
+{
+    size_t count = 0;
+    for (int c = 0; c < LB_CHANGE_COUNT; c++) {
+        const char *is = junit_element((enum lb_change)c, strict);
+        count += is && strcmp(is, element) == 0 ? comparison->counts[c] : 0;
+    }
+    return count;
 }
 
 static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
 {
     char text[1024];
-    bool fails =
-        lb_change_is_regression(pair->change) || (strict && pair->change == LB_CHANGE_INCONCLUSIVE);
-    const char *element = fails ? "failure" : is_skipped(pair->change) ? "skipped" : NULL;
+    const char *element = junit_element(pair->change, strict);
     double seconds = pair->now && lb_row_is_timed(pair->now) ? pair->now->median_ns / 1e9 : 0;
     describe(pair, text, sizeof(text));
     fputs("    <testcase classname=\"bench-lstm.compare\" name=\"", out);
@@ -198,18 +215,20 @@ enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
                                struct lb_error *err)
 {
     (void)err;
-    const size_t *n = comparison->counts;
-    size_t failures =
-        n[LB_CHANGE_BROKEN] + n[LB_CHANGE_SLOWER] + (strict ? n[LB_CHANGE_INCONCLUSIVE] : 0);
-    size_t skipped = n[LB_CHANGE_GONE] + n[LB_CHANGE_NOT_RUN] + n[LB_CHANGE_STILL_FAILING];
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
     lb_xml_text(names->base, out);
     fputs(" to ", out);
     lb_xml_text(names->now, out);
     fprintf(out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n",
-            comparison->count, failures, skipped);
+            comparison->count, count_elements(comparison, strict, "failure"),
+            count_elements(comparison, strict, "skipped"));
     for (size_t i = 0; i < comparison->count; i++)
         write_testcase(&comparison->pairs[i], strict, out);
+    if (comparison->notes[0]) {
+        fputs("    <system-out>", out);
+        lb_xml_text(comparison->notes, out);
+        fputs("</system-out>\n", out);
+    }
     fputs("  </testsuite>\n</testsuites>\n", out);
     return LB_OK;
 }

@@ -19,7 +19,8 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
 /* Each writes to out, which the caller checks for errors and closes; LB_OOM.
  * Markdown: the verdict, then regressions, then the rest folded; the least severe are cut so that
  * it stays under LB_MARKDOWN_LIMIT, and it says how many. JUnit: a test a case, regressions are
- * failures; inconclusive ones are failures under strict, else passed with their doubt as output. */
+ * failures; inconclusive and gone ones are failures under strict, else passed with their doubt as
+ * output, and skipped. */
 enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
                                   const struct lb_report_names *names, FILE *out,
                                   struct lb_error *err);

@@ -24,7 +24,7 @@ do for [format in 'svg png'] {
     } else {
         set terminal pngcairo size 2 * width, 2 * height font 'sans-serif,11' fontscale 2 linewidth 2
     }
-    set output 'history.'.format
+    set output name.'.'.format
     set multiplot
     unset key
     set border 3 lc rgb ink

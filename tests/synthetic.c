@@ -93,6 +93,28 @@ void synthetic_add(struct lb_run *run, struct lb_row row)
     run->rows[run->count++] = row;
 }
 
+struct lb_run synthetic_empty(void)
+{
+    return (struct lb_run){.header = synthetic_header(), .resumes = json_array(), .finished = true};
+}
+
+void synthetic_add_processes(struct lb_run *run, const char *case_text, double level,
+                             size_t processes, uint64_t seed)
+{
+    struct lb_row row = synthetic_row(case_text, LB_VERDICT_OK, 0, 0, 0);
+    for (size_t p = 0; p < processes; p++) {
+        double samples[10], shift = 1 + 0.01 * (next_random(&seed) - 0.5);
+        for (int i = 0; i < 10; i++)
+            samples[i] = level * shift * (1 + 1e-4 * i);
+        if ((p > 0 && lb_row_add_process(&row, NULL) != LB_OK) ||
+            lb_row_add_block(&row, samples, 10, NULL) != LB_OK)
+            abort();
+    }
+    if (lb_row_summarize(&row, NULL) != LB_OK)
+        abort();
+    synthetic_add(run, row);
+}
+
 /* A few failures of each kind, at the same cases in each run. */
 static enum lb_verdict made_up_verdict(const struct lb_case *c)
 {
@@ -110,7 +132,7 @@ static enum lb_verdict made_up_verdict(const struct lb_case *c)
 
 struct lb_run synthetic_run(const struct synthetic_grid *grid)
 {
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array(), .finished = true};
+    struct lb_run run = synthetic_empty();
     for (const char *const *impl = grid->impls; *impl; impl++)
         for (const char *const *tail = grid->tails; *tail; tail++)
             for (const int *t = grid->seq_len; *t; t++)

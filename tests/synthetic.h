@@ -25,6 +25,14 @@ struct synthetic_grid {
 /* A run of all combinations. */
 struct lb_run synthetic_run(const struct synthetic_grid *grid);
 
+/* A run without rows. */
+struct lb_run synthetic_empty(void);
+
+/* Appends a case of so many processes, ten samples each, whose medians scatter by half a percent
+ * about the level. */
+void synthetic_add_processes(struct lb_run *run, const char *case_text, double level,
+                             size_t processes, uint64_t seed);
+
 /* Appends a row, which the run then owns. */
 void synthetic_add(struct lb_run *run, struct lb_row row);
 

@@ -134,6 +134,24 @@ static void nothing_is_found_where_nothing_changes(void **state)
     assert_true(wrong <= 7); /* 1 % of 200 is 2; more than 7 has probability 0.1 % */
 }
 
+/* As --history asks, with a margin of 2 % and 1 % of noise: hardly one in a thousand histories. */
+static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 2;
+    size_t points[60], count, wrong = 0;
+    double values[60];
+    options.least_shift = log(1.02);
+    for (int series = 0; series < 2000; series++) {
+        for (size_t i = 0; i < 60; i++)
+            values[i] = log(1e6) + 0.01 * normal(&random);
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        wrong += count > 0;
+    }
+    assert_true(wrong <= 8);
+}
+
 static void small_and_short_ones_are_no_change(void **state)
 {
     (void)state;
@@ -161,6 +179,7 @@ int main(void)
         cmocka_unit_test(planted_change_is_found_within_one_run),
         cmocka_unit_test(several_changes_are_all_found_in_order),
         cmocka_unit_test(nothing_is_found_where_nothing_changes),
+        cmocka_unit_test(nothing_beyond_the_margin_is_found_in_plain_noise),
         cmocka_unit_test(small_and_short_ones_are_no_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

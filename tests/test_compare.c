@@ -1,4 +1,4 @@
-/* Tests of comparing two runs, and of the reports on it. */
+/* Tests of comparing two runs: verdicts, units, and what a reader must know. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,39 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "compare.h"
-#include "report.h"
+#include "outliers.h"
 #include "synthetic.h"
-
-static struct lb_run empty_run(void)
-{
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array(), .finished = true};
-    return run;
-}
-
-/* A case of n processes whose medians scatter by half a percent about the level. */
-static void add_case(struct lb_run *run, const char *text, double level, size_t processes,
-                     uint64_t seed)
-{
-    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
-    for (size_t p = 0; p < processes; p++) {
-        double samples[10];
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        double shift = 1 + 0.01 * ((double)(seed >> 11) * 0x1p-53 - 0.5);
-        for (int i = 0; i < 10; i++)
-            samples[i] = level * shift * (1 + 1e-4 * i);
-        if (p > 0)
-            assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
-        assert_int_equal(lb_row_add_block(&row, samples, 10, NULL), LB_OK);
-    }
-    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
-    synthetic_add(run, row);
-}
 
 static const struct lb_pair *find(const struct lb_run_comparison *comparison, const char *id)
 {
@@ -59,29 +33,27 @@ static struct lb_run_comparison compare(const struct lb_run *base, const struct 
     return comparison;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-#define LIMIT_S 20
-#else
-#define LIMIT_S 5
-#endif
-
 #define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
 
 /* Every kind of change there is, worst first. */
 static void every_change_has_its_name(void **state)
 {
     (void)state;
-    struct lb_run base = empty_run(), now = empty_run();
-    add_case(&base, CASE(1), 1000, 10, 1), add_case(&now, CASE(1), 1050, 10, 2);
-    add_case(&base, CASE(2), 1000, 10, 3), add_case(&now, CASE(2), 950, 10, 4);
-    add_case(&base, CASE(3), 1000, 10, 5), add_case(&now, CASE(3), 1001, 10, 6);
-    add_case(&base, CASE(4), 1000, 10, 7), add_case(&now, CASE(4), 1020, 10, 8);
-    add_case(&base, CASE(5), 1000, 10, 9);
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1),
+        synthetic_add_processes(&now, CASE(1), 1050, 10, 2);
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 3),
+        synthetic_add_processes(&now, CASE(2), 950, 10, 4);
+    synthetic_add_processes(&base, CASE(3), 1000, 10, 5),
+        synthetic_add_processes(&now, CASE(3), 1001, 10, 6);
+    synthetic_add_processes(&base, CASE(4), 1000, 10, 7),
+        synthetic_add_processes(&now, CASE(4), 1020, 10, 8);
+    synthetic_add_processes(&base, CASE(5), 1000, 10, 9);
     synthetic_add(&now, synthetic_row(CASE(5), LB_VERDICT_CRASH, 0, 0, 0));
-    add_case(&base, CASE(6), 1000, 10, 10);
-    add_case(&now, CASE(7), 1000, 10, 11);
+    synthetic_add_processes(&base, CASE(6), 1000, 10, 10);
+    synthetic_add_processes(&now, CASE(7), 1000, 10, 11);
     synthetic_add(&base, synthetic_row(CASE(8), LB_VERDICT_WRONG, 0, 0, 0));
-    add_case(&now, CASE(8), 1000, 10, 12);
+    synthetic_add_processes(&now, CASE(8), 1000, 10, 12);
     synthetic_add(&base, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
     synthetic_add(&now, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
     synthetic_add(&base, synthetic_row(CASE(10), LB_VERDICT_UNSUPPORTED, 0, 0, 0));
@@ -115,7 +87,7 @@ static void every_change_has_its_name(void **state)
 static void one_block_each_is_too_few_to_tell(void **state)
 {
     (void)state;
-    struct lb_run base = empty_run(), now = empty_run();
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
     synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 1, 200));
     synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 1, 200));
     struct lb_run_comparison comparison = compare(&base, &now);
@@ -127,21 +99,153 @@ static void one_block_each_is_too_few_to_tell(void **state)
     lb_run_free(&base);
 }
 
+/* Ten processes against one process of ten blocks: a process is a unit, so that one is one. */
+static void a_process_is_never_compared_with_a_block(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1);
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    for (int turn = 0; turn < 2; turn++) {
+        struct lb_run_comparison comparison =
+            turn == 0 ? compare(&base, &now) : compare(&now, &base);
+        assert_false(comparison.pairs[0].compared);
+        assert_non_null(strstr(comparison.pairs[0].note,
+                               turn == 0 ? "10 processes against 1" : "1 processes against 10"));
+        lb_run_comparison_free(&comparison);
+    }
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* n processes a side whose logarithms lie apart evenly, now's above base's by the shift. */
+static enum lb_change verdict_of(size_t n, double spread, double shift, double margin,
+                                 const char *words)
+{
+    struct lb_run runs[2] = {synthetic_empty(), synthetic_empty()};
+    const struct lb_compare_options options = {margin, 0.01};
+    struct lb_run_comparison comparison;
+    for (int s = 0; s < 2; s++) {
+        struct lb_row row = synthetic_row(CASE(1), LB_VERDICT_OK, 0, 0, 0);
+        for (size_t p = 0; p < n; p++) {
+            double place = (double)p / (double)(n - 1) - 0.5 + 1e-3 * s; /* nothing ties */
+            const double sample = 1e6 * exp(spread * place + shift * s);
+            if (p > 0)
+                assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+            assert_int_equal(lb_row_add_block(&row, &sample, 1, NULL), LB_OK);
+        }
+        assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+        row.flags = 0; /* it drifts */
+        synthetic_add(&runs[s], row);
+    }
+    assert_int_equal(lb_compare_runs(&runs[0], &runs[1], &options, &comparison, NULL), LB_OK);
+    enum lb_change change = comparison.pairs[0].change;
+    assert_string_equal(comparison.pairs[0].note, words);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&runs[0]);
+    lb_run_free(&runs[1]);
+    return change;
+}
+
+/* Each half of the verdict alone is not enough: certain and small, large and uncertain. */
+static void verdict_needs_both_certainty_and_size(void **state)
+{
+    (void)state;
+    static const char chance[] = "beyond the margin, but chance can't be ruled out",
+                      perhaps[] = "differs, but perhaps by less than the margin",
+                      wide[] = "the interval reaches beyond the margin";
+    assert_int_equal(verdict_of(15, 0.001, 0.019, 0.02, ""), LB_CHANGE_SAME);
+    assert_int_equal(verdict_of(15, 0.010, 0.030, 0.02, ""), LB_CHANGE_SLOWER);
+    assert_int_equal(verdict_of(15, 0.010, -0.030, 0.02, ""), LB_CHANGE_FASTER);
+    assert_int_equal(verdict_of(15, 0.010, 0.019, 0.02, perhaps), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.030, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.02, wide), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.20, ""), LB_CHANGE_SAME);
+    /* Two one-sided tests at 5 % are a 90 % interval: here it ends at 1.7 %, that of 95 % at 2.3 %.
+     */
+    assert_int_equal(verdict_of(15, 0.080, 0.000, 0.02, ""), LB_CHANGE_SAME);
+    /* 4 against 4 can't reach 1 %, however far apart. */
+    assert_int_equal(verdict_of(4, 0.010, 0.500, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+}
+
+/* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. */
+static void correction_counts_all_cases(void **state)
+{
+    (void)state;
+    for (int cases = 1; cases <= 7; cases += 6) {
+        struct lb_run base = synthetic_empty(), now = synthetic_empty();
+        for (int i = 1; i <= cases; i++) {
+            char id[LB_CASE_ID_SIZE];
+            snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i);
+            synthetic_add_processes(&base, id, 1000, 5, 1);
+            synthetic_add_processes(&now, id, i == 1 ? 1100 : 1000.5, 5, 2);
+        }
+        struct lb_run_comparison comparison = compare(&base, &now);
+        const struct lb_pair *pair = find(&comparison, CASE(1));
+        assert_true(fabs(pair->shift.p - 2.0 / 252) < 1e-12);
+        assert_true(fabs(pair->adjusted_p - cases * 2.0 / 252) < 1e-12);
+        assert_int_equal(pair->change, cases == 1 ? LB_CHANGE_SLOWER : LB_CHANGE_INCONCLUSIVE);
+        lb_run_comparison_free(&comparison);
+        lb_run_free(&now);
+        lb_run_free(&base);
+    }
+}
+
+static void second_sweep_must_show_a_slowdown_too(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty(), again = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1),
+        synthetic_add_processes(&now, CASE(1), 1050, 10, 2);
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 3),
+        synthetic_add_processes(&now, CASE(2), 1050, 10, 4);
+    synthetic_add_processes(&base, CASE(3), 1000, 10, 5),
+        synthetic_add_processes(&now, CASE(3), 1050, 10, 6);
+    synthetic_add_processes(&base, CASE(4), 1000, 10, 7);
+    synthetic_add(&now, synthetic_row(CASE(4), LB_VERDICT_CRASH, 0, 0, 0));
+    synthetic_add_processes(&again, CASE(1), 1060, 10, 8);
+    synthetic_add_processes(&again, CASE(2), 1000, 10, 9);
+    synthetic_add_processes(&again, CASE(4), 1000, 10, 10);
+    synthetic_add_processes(&base, CASE(5), 1000, 10, 11);
+    synthetic_add_processes(&now, CASE(5), 1000, 10, 12);
+    struct lb_run_comparison comparison = compare(&base, &now), second = compare(&base, &again);
+    lb_run_comparison_confirm(&comparison, &second);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_int_equal(find(&comparison, CASE(2))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_non_null(strstr(find(&comparison, CASE(2))->note, "in the other: same"));
+    assert_int_equal(find(&comparison, CASE(3))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(find(&comparison, CASE(4))->change, LB_CHANGE_BROKEN);
+    assert_int_equal(find(&comparison, CASE(5))->change, LB_CHANGE_SAME);
+    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 1);
+    assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 2);
+    assert_string_equal(comparison.pairs[0].id, CASE(4));
+    assert_string_equal(comparison.pairs[1].id, CASE(1));
+    lb_run_comparison_free(&second);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&again);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
 static void what_a_reader_must_know_is_said(void **state)
 {
     (void)state;
-    struct lb_run base = empty_run(), now = empty_run();
-    add_case(&base, CASE(1), 1000, 5, 1);
-    add_case(&base, CASE(2), 1000, 5, 1);
-    add_case(&base, CASE(3), 1000, 5, 1);
-    add_case(&base, CASE(4), 1000, 5, 1);
-    add_case(&base, CASE(5), 1000, 5, 1);
-    add_case(&base, CASE(6), 1000, 5, 1);
-    add_case(&base, CASE(7), 1000, 5, 1);
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(2), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(3), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(4), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(5), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(6), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(7), 1000, 5, 1);
     struct lb_run_comparison comparison = compare(&base, &base);
     assert_non_null(strstr(comparison.notes, "--processes 7"));
     lb_run_comparison_free(&comparison);
 
+    json_object_set_new(json_object_get(base.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.21", "oneDNN", "2.6"));
+    json_object_set_new(json_object_get(now.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.26", "oneDNN", "2.6"));
     json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
     now.finished = false;
     now.torn = true;
@@ -150,6 +254,27 @@ static void what_a_reader_must_know_is_said(void **state)
     assert_non_null(strstr(comparison.notes, "DIFFERENT ENVIRONMENTS (cpu)"));
     assert_non_null(strstr(comparison.notes, "The new run was cut short in the middle of a line"));
     assert_non_null(strstr(comparison.notes, "nothing to compare"));
+    assert_non_null(strstr(comparison.notes, "Libraries differ: OpenBLAS 0.3.21 to 0.3.26."));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Blocks of one process have a verdict, and a word on what it can't know; drift is named. */
+static void doubts_about_the_units_are_said(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 10, 20));
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 1);
+    synthetic_add_processes(&now, CASE(2), 1000, 10, 2);
+    base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ODD_DRIFT;
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_non_null(strstr(comparison.notes, "1 cases were compared by blocks of one process"));
+    assert_string_equal(find(&comparison, CASE(1))->note, "times drift in both runs");
+    assert_string_equal(find(&comparison, CASE(2))->note, "times drift in the new run");
     lb_run_comparison_free(&comparison);
     lb_run_free(&now);
     lb_run_free(&base);
@@ -159,7 +284,7 @@ static void what_a_reader_must_know_is_said(void **state)
 static void interleaved_runs_are_compared_pair_by_pair(void **state)
 {
     (void)state;
-    struct lb_run base = empty_run(), now = empty_run();
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
     struct lb_row rows[2] = {synthetic_row("cpu_ref/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0),
                              synthetic_row("cpu_blas/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0)};
     for (int block = 0; block < 20; block++) {
@@ -188,89 +313,10 @@ static void interleaved_runs_are_compared_pair_by_pair(void **state)
     lb_run_free(&base);
 }
 
-/* Runs of many cases; every 50th is slower by a tenth. */
-static void make_large(size_t count, struct lb_run *base, struct lb_run *now)
-{
-    *base = empty_run();
-    *now = empty_run();
-    for (size_t i = 0; i < count; i++) {
-        char text[LB_CASE_ID_SIZE];
-        snprintf(text, sizeof(text), "cpu_ref/T%zu_B8_H%zu/f32/infer", i + 1, i % 97 + 1);
-        add_case(base, text, 1e6, 10, 2 * i + 1);
-        add_case(now, text, i % 50 == 0 ? 1.1e6 : 1e6, 10, 2 * i + 2);
-    }
-}
-
-static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
-{
-    (void)state;
-    struct lb_run base, now;
-    struct lb_error err;
-    const struct lb_report_names names = {"base", "new"};
-    char *text = NULL;
-    size_t size = 0;
-    make_large(2000, &base, &now);
-    struct lb_run_comparison comparison = compare(&base, &now);
-    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(lb_report_markdown(&comparison, &names, out, &err), LB_OK);
-    fclose(out);
-    assert_true(size < LB_MARKDOWN_LIMIT);
-    assert_memory_equal(text, "### REGRESSION: 2000 cases: 40 slower", 37);
-    size_t slower = 0;
-    for (const char *at = text; (at = strstr(at, "| slower |")) != NULL; at++)
-        slower++;
-    assert_int_equal(slower, 40);
-    assert_non_null(strstr(text, "are left out here"));
-    assert_non_null(strstr(text, "</details>"));
-    free(text);
-    lb_run_comparison_free(&comparison);
-    lb_run_free(&now);
-    lb_run_free(&base);
-}
-
-/* Through the files, as --compare does it: 10,000 rows of 100 samples each. */
-static void ten_thousand_rows_compare_in_five_seconds(void **state)
-{
-    (void)state;
-    struct lb_run runs[2], read[2];
-    char folders[2][64];
-    make_large(10000, &runs[0], &runs[1]);
-    for (int s = 0; s < 2; s++) {
-        struct lb_run_file file = {0};
-        json_t *details = json_pack("{s:{}, s:[s], s:i}", "environment", "command", "x", "seed", 1);
-        snprintf(folders[s], sizeof(folders[s]), "/tmp/lb_compare_XXXXXX");
-        assert_non_null(mkdtemp(folders[s]));
-        assert_int_equal(lb_run_create(folders[s], details, &file, NULL), LB_OK);
-        for (size_t i = 0; i < runs[s].count; i++)
-            assert_int_equal(lb_run_append(&file, &runs[s].rows[i], NULL), LB_OK);
-        assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
-        lb_run_close(&file);
-        lb_run_free(&runs[s]);
-        json_decref(details);
-    }
-    clock_t start = clock(); /* the processor's time: other tests may run beside this one */
-    for (int s = 0; s < 2; s++)
-        assert_int_equal(lb_run_read(folders[s], &read[s], NULL), LB_OK);
-    struct lb_run_comparison comparison = compare(&read[0], &read[1]);
-    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    print_message("10,000 rows of 100 samples: %.2f s\n", seconds);
-    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 200);
-    assert_true(seconds < LIMIT_S);
-    lb_run_comparison_free(&comparison);
-    for (int s = 0; s < 2; s++) {
-        char path[256];
-        snprintf(path, sizeof(path), "%s/%s", folders[s], LB_RUN_FILE_NAME);
-        remove(path);
-        remove(folders[s]);
-        lb_run_free(&read[s]);
-    }
-}
-
 static void margin_and_level_have_ranges(void **state)
 {
     (void)state;
-    struct lb_run run = empty_run();
+    struct lb_run run = synthetic_empty();
     struct lb_run_comparison comparison;
     static const struct lb_compare_options bad[] = {{0, 0.05}, {-1, 0.05},  {NAN, 0.05},
                                                     {0.02, 0}, {0.02, 0.5}, {0.02, NAN}};
@@ -284,10 +330,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_change_has_its_name),
         cmocka_unit_test(one_block_each_is_too_few_to_tell),
+        cmocka_unit_test(a_process_is_never_compared_with_a_block),
+        cmocka_unit_test(verdict_needs_both_certainty_and_size),
+        cmocka_unit_test(correction_counts_all_cases),
+        cmocka_unit_test(second_sweep_must_show_a_slowdown_too),
         cmocka_unit_test(what_a_reader_must_know_is_said),
+        cmocka_unit_test(doubts_about_the_units_are_said),
         cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
-        cmocka_unit_test(markdown_stays_under_its_limit_and_keeps_the_worst),
-        cmocka_unit_test(ten_thousand_rows_compare_in_five_seconds),
         cmocka_unit_test(margin_and_level_have_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,9 +57,9 @@ static double exact_coverage(size_t n)
 static void median_interval_covers_as_the_binomial_says(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {20, 50, 100, 200};
+    static const size_t sizes[] = {20, 35, 50, 100, 151, 200};
     for (size_t l = 0; l < 3; l++)
-        for (size_t s = 0; s < 4; s++) {
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             uint64_t random = 1 + l;
             size_t n = sizes[s];
             int held = 0;
@@ -106,6 +106,60 @@ static void shift_interval_covers_as_the_ranks_say(void **state)
     for (size_t l = 0; l < 3; l++) {
         check_shift(&laws[l], 5, 5);
         check_shift(&laws[l], 10, 10);
+    }
+}
+
+/* Beyond LB_SHIFT_EXACT, and where times tie, the law is the normal form: its intervals too hold
+ * what they are about, within a point of what they say, ties making them wider. */
+static void shift_interval_covers_in_its_normal_form(void **state)
+{
+    (void)state;
+    enum { N = 40, ROUNDS = 5000 };
+    for (size_t l = 0; l < 3; l++)
+        for (int steps = 0; steps < 2; steps++) {
+            uint64_t random = 40 + l;
+            int held = 0, significant = 0;
+            for (int i = 0; i < ROUNDS; i++) {
+                double sets[2][N];
+                struct lb_shift shift;
+                for (size_t j = 0; j < 2 * N; j++) {
+                    double value = laws[l].draw(&random);
+                    sets[j / N][j % N] = steps ? round(4 * value) / 4 : value;
+                }
+                assert_int_equal(lb_shift(sets[0], N, sets[1], N, &shift, NULL), LB_OK);
+                assert_false(shift.exact);
+                held += shift.lo95 <= 0 && 0 <= shift.hi95;
+                significant += shift.p <= 0.05;
+            }
+            double coverage = (double)held / ROUNDS, error = 4 * 0.0031;
+            assert_true(coverage > 0.95 - error);
+            if (!steps) /* the interval leaves out 0 exactly when p is 5 % or less */
+                assert_int_equal(held + significant, ROUNDS);
+            assert_true(steps || coverage < 0.95 + error);
+            assert_true((double)significant / ROUNDS < 0.05 + error);
+        }
+}
+
+/* --ab's 60 pairs, which are beyond the exact law of signed ranks, and 50, which are not. */
+static void paired_interval_covers_for_many_pairs(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 5000 };
+    for (size_t n = 50; n <= 60; n += 10) {
+        uint64_t random = n;
+        int held = 0, significant = 0;
+        for (int i = 0; i < ROUNDS; i++) {
+            double differences[60];
+            struct lb_shift shift;
+            for (size_t j = 0; j < n; j++)
+                differences[j] = draw_two_modes(&random) - draw_two_modes(&random);
+            assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
+            assert_int_equal(shift.exact, n == 50);
+            held += shift.lo95 <= 0 && 0 <= shift.hi95;
+            significant += shift.p <= 0.05;
+        }
+        assert_int_equal(held + significant, ROUNDS);
+        assert_true(fabs((double)held / ROUNDS - 0.95) < 4 * 0.0031);
     }
 }
 
@@ -160,7 +214,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(median_interval_covers_as_the_binomial_says),
         cmocka_unit_test(shift_interval_covers_as_the_ranks_say),
+        cmocka_unit_test(shift_interval_covers_in_its_normal_form),
         cmocka_unit_test(paired_interval_covers_as_the_ranks_say),
+        cmocka_unit_test(paired_interval_covers_for_many_pairs),
         cmocka_unit_test(pooled_samples_of_blocks_cover_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

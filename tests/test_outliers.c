@@ -4,12 +4,12 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "outliers.h"
+#include "stats.h"
 
 enum { ROUNDS = 2000 };
 
@@ -138,6 +138,132 @@ static void outliers_are_classed_by_tukeys_fences(void **state)
     assert_int_equal(oddities.severe, 1);
 }
 
+/* The 90 values of the NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers
+ * in the data?", which names one mild outlier, 1441, and no extreme one. */
+static void outliers_are_those_of_the_handbook(void **state)
+{
+    (void)state;
+    static const double values[90] = {
+        30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306,  322,  322,  336,
+        346, 351, 370, 390, 404, 409, 411, 436, 437, 439, 441, 444,  448,  451,  453,
+        470, 480, 482, 487, 494, 495, 499, 503, 514, 521, 522, 527,  548,  550,  559,
+        560, 570, 572, 574, 578, 585, 592, 592, 607, 616, 618, 621,  629,  637,  638,
+        640, 656, 668, 707, 709, 719, 737, 739, 752, 758, 766, 792,  792,  794,  802,
+        818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
+    const size_t block = 90;
+    struct lb_oddities oddities;
+    assert_int_equal(lb_find_oddities(values, 90, &block, 1, &oddities, NULL), LB_OK);
+    assert_int_equal(oddities.mild, 1);
+    assert_int_equal(oddities.severe, 0);
+}
+
+/* Tourists to the United States, 1970 to 1982: example 5.1 of Gibbons & Chakraborti, Nonparametric
+ * Statistical Inference (2003), p. 98. R's randtests::bartels.rank.test prints -3.6453 for the
+ * normalized ratio; SciPy 1.17.1's spearmanr gives 0.9835164835164836 for the trend, and for the
+ * Nile below -0.437449930079709. */
+static void trend_and_autocorrelation_are_as_published(void **state)
+{
+    (void)state;
+    static const double tourists[13] = {12362, 12739, 13057, 13955, 14123, 15698, 17523,
+                                        18610, 19842, 20310, 22500, 23080, 21916};
+    /* Yearly flow of the Nile, 1871 to 1970: Cobb, Biometrika 65 (1978) 243-251, table 1. */
+    static const double nile[100] = {
+        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
+        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
+        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
+        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
+        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
+        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
+        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
+    size_t block = 13;
+    struct lb_oddities oddities;
+    assert_int_equal(lb_find_oddities(tourists, 13, &block, 1, &oddities, NULL), LB_OK);
+    const double n = 13;
+    double variance = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1));
+    assert_true(fabs((oddities.von_neumann - 2) / sqrt(variance) + 3.6453) < 5e-5);
+    assert_true(fabs(oddities.trend - 0.9835164835164836) < 1e-12);
+    assert_int_equal(oddities.flags, LB_ODD_DRIFT | LB_ODD_AUTOCORRELATION);
+    block = 100;
+    assert_int_equal(lb_find_oddities(nile, 100, &block, 1, &oddities, NULL), LB_OK);
+    assert_true(fabs(oddities.trend + 0.437449930079709) < 1e-12);
+    assert_true(fabs(oddities.von_neumann - 1.1081367365432973) < 1e-12); /* of SciPy's ranks */
+    assert_true(oddities.flags & LB_ODD_DRIFT);
+}
+
+/* What rests on independence fails under autocorrelation and drift, and that is seen: of the series
+ * whose interval misses the median, hardly any goes without a flag. */
+static void intervals_that_dependence_breaks_are_flagged(void **state)
+{
+    (void)state;
+    static draw *const all[] = {draw_autocorrelated, draw_drift};
+    static const double medians[] = {1000, 1000}; /* of the process; of the start of the drift */
+    static const unsigned flags[] = {LB_ODD_AUTOCORRELATION, LB_ODD_DRIFT};
+    const size_t n = 100;
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t random = 17;
+        int missed = 0, unflagged = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            double values[100], lo, hi;
+            struct lb_oddities oddities;
+            all[i](values, n, &random);
+            assert_int_equal(lb_find_oddities(values, n, &n, 1, &oddities, NULL), LB_OK);
+            lb_sort(values, n);
+            assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_OK);
+            missed += medians[i] < lo || hi < medians[i];
+            unflagged += (medians[i] < lo || hi < medians[i]) && !(oddities.flags & flags[i]);
+        }
+        assert_true(missed > ROUNDS / 5); /* where one in twenty was promised */
+        assert_true(unflagged * 100 < missed);
+    }
+}
+
+/* How often they are found in fewer samples: a coefficient of 0.6, a drift of three sigma. */
+static void detection_grows_with_the_number_of_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n;
+        double drift, autocorrelation; /* least shares */
+    } table[] = {{20, 0.2, 0.33}, {50, 0.97, 0.88}, {100, 0.99, 0.99}, {200, 0.99, 0.99}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(share(draw_drift, table[i].n, LB_ODD_DRIFT) > table[i].drift);
+        assert_true(share(draw_autocorrelated, table[i].n, LB_ODD_AUTOCORRELATION) >
+                    table[i].autocorrelation);
+    }
+}
+
+/* However certain, a drift of less than half a percent matters to nobody. */
+static void drift_that_is_certain_and_small_is_not_flagged(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        double values[200];
+        const size_t n = 200;
+        struct lb_oddities oddities;
+        for (size_t i = 0; i < n; i++) /* the outer thirds lie apart by two thirds of it */
+            values[i] = 1000 + (large ? 9.0 : 6.0) * (double)i / (double)n;
+        assert_int_equal(lb_find_oddities(values, n, &n, 1, &oddities, NULL), LB_OK);
+        assert_true(oddities.trend == 1);
+        assert_int_equal((oddities.flags & LB_ODD_DRIFT) != 0, large);
+    }
+}
+
+/* A clock of few steps makes ties, which are no oddity. */
+static void draw_in_steps(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 + 20 * round(normal(random));
+}
+
+static void tied_samples_are_seldom_flagged(void **state)
+{
+    (void)state;
+    for (size_t n = 20; n <= 200; n = 3 * n + 1) {
+        assert_true(share(draw_in_steps, n, LB_ODD_DRIFT) < 0.01);
+        assert_true(share(draw_in_steps, n, LB_ODD_AUTOCORRELATION) < 0.015);
+    }
+}
+
 /* Blocks that differ as wholes have levels, which is no autocorrelation inside them. */
 static void levels_of_blocks_are_no_autocorrelation(void **state)
 {
@@ -178,6 +304,12 @@ int main(void)
         cmocka_unit_test(planted_oddities_are_found),
         cmocka_unit_test(independent_samples_are_seldom_flagged),
         cmocka_unit_test(outliers_are_classed_by_tukeys_fences),
+        cmocka_unit_test(outliers_are_those_of_the_handbook),
+        cmocka_unit_test(trend_and_autocorrelation_are_as_published),
+        cmocka_unit_test(intervals_that_dependence_breaks_are_flagged),
+        cmocka_unit_test(detection_grows_with_the_number_of_samples),
+        cmocka_unit_test(drift_that_is_certain_and_small_is_not_flagged),
+        cmocka_unit_test(tied_samples_are_seldom_flagged),
         cmocka_unit_test(levels_of_blocks_are_no_autocorrelation),
         cmocka_unit_test(few_and_equal_samples_are_not_odd),
     };

@@ -171,6 +171,35 @@ static void mad_is_the_median_of_the_sorted_deviations(void **state)
     }
 }
 
+/* Yearly flow of the Nile, 1871 to 1970 (Cobb, Biometrika 65 (1978) 243-251, table 1).
+ * SciPy 1.17.1: median, min, median_abs_deviation, numpy.quantile, and quantile_test(x, q=0,
+ * p=0.5).confidence_interval(0.95) and (0.99). */
+static void nile_is_as_in_scipy(void **state)
+{
+    (void)state;
+    double flow[100] = {
+        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
+        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
+        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
+        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
+        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
+        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
+        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
+    double lo, hi;
+    lb_sort(flow, 100);
+    assert_true(flow[0] == 456);
+    assert_true(lb_median(flow, 100) == 893.5);
+    assert_true(lb_mad(flow, 100) == 121);
+    assert_true(fabs(lb_quantile(flow, 100, 0.05) - 697.8) < 1e-9);
+    assert_true(lb_quantile(flow, 100, 0.25) == 798.5);
+    assert_true(lb_quantile(flow, 100, 0.75) == 1032.5);
+    assert_true(fabs(lb_quantile(flow, 100, 0.95) - 1210.5) < 1e-9);
+    assert_int_equal(lb_median_interval(flow, 100, 0.95, &lo, &hi), LB_OK);
+    assert_true(lo == 845 && hi == 944);
+    assert_int_equal(lb_median_interval(flow, 100, 0.99, &lo, &hi), LB_OK);
+    assert_true(lo == 838 && hi == 963);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +210,7 @@ int main(void)
         cmocka_unit_test(median_interval_refuses_too_few_samples),
         cmocka_unit_test(median_interval_covers_at_nominal_rate),
         cmocka_unit_test(quantile_interpolates_as_defined),
+        cmocka_unit_test(nile_is_as_in_scipy),
         cmocka_unit_test(mad_is_the_median_of_the_sorted_deviations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,56 +4,87 @@
 #
 #   gate.sh PROGRAM OUT BASE [sweep flags...]
 #
-# OUT/run.jsonl and pictures; OUT/compare.{md,xml,json} where BASE holds a run. The Markdown is also
-# appended to the job's summary on GitHub. What is slower must be so in a second sweep too, since
-# the machine may have been what was slow during the first. Exit codes are the program's: 3 is a
-# regression.
+# OUT/run.jsonl and pictures; OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also
+# appended to the job's summary on GitHub. What is slower must be so in a second sweep too (OUT/again),
+# since the machine may have been what was slow during the first. Where the base was measured on
+# another machine, its times stop nothing: that is said, and only cases that failed count.
+# Exit codes are the program's: 3 is a regression, 1 a case that fails, as it did before.
 # Settings: LB_PROCESSES (15) fresh processes a case, LB_CASE_TIME (0.1) seconds of sampling in each,
-# LB_MARGIN (5) percent that matters: what --self-test says two runs resolve on this machine.
+# LB_MARGIN (5) percent that matters: what --self-test says two runs resolve on this machine;
+# LB_ACCEPT=1 reports and passes whatever the comparison says, so that this run is the next base.
 set -euo pipefail
 
 program=$1 out=$2 base=$3
 shift 3
 summary=${GITHUB_STEP_SUMMARY:-/dev/null}
+status=0 failed=0 second=
 
+# sweep FOLDER [flags...]: 1 is a case that failed, which is for the comparison to judge; any other
+# failure ends the job.
 sweep() {
-    "$program" --sweep "$@" --processes "${LB_PROCESSES:-15}" --case-time "${LB_CASE_TIME:-0.1}"
+    local code=0
+    "$program" --sweep --out "$@" --processes "${LB_PROCESSES:-15}" \
+        --case-time "${LB_CASE_TIME:-0.1}" || code=$?
+    [[ $code -le 1 ]] || exit "$code"
+    failed=$((failed | code))
 }
 
-# compare RUN FORMAT
+# compare FORMAT
 compare() {
-    "$program" --compare "$base" "$1" --margin "${LB_MARGIN:-5}" --format "$2"
+    "$program" --compare "$base" "$out" ${second:+--confirm "$second"} --margin "${LB_MARGIN:-5}" \
+        --format "$1"
 }
 
-# The cases that a table on stdin calls slower or broken.
-named() {
-    awk '/^(slower|broken) / { for (i = 2; i <= NF; i++) if ($i ~ /T[0-9]+_B[0-9]+/) print $i }' | sort
+# say SENTENCE: in the log, and as a heading of the summary.
+say() {
+    echo "$1"
+    printf '### %s\n\n' "$1" >> "$summary"
 }
 
-sweep "$@" --out "$out"
+accepted() {
+    [[ ${LB_ACCEPT:-0} == 1 ]]
+}
+
+# What of the machine, if anything, differs from the base's. Another host of the same kind does not.
+other_machine() {
+    sed -n 's/^ *"environments_differ_in": "\(.*\)",$/\1/p' "$out/compare.json" | tr -d ' ' |
+        tr ',' '\n' | grep -xE 'cpu|threads|simd|governor|gpu' | paste -sd, || true
+}
+
+sweep "$out" "$@"
 if [[ ! -f $base/run.jsonl ]]; then
-    echo "No earlier run in $base: nothing to compare to, this one is the baseline."
+    say "No earlier run in $base: nothing to compare to, this one is the baseline."
     cat "$out/run.md" >> "$summary"
-    exit 0
+    exit "$failed"
 fi
 
-status=0
-compare "$out" table | tee "$out/compare.txt" || status=$?
-for format in markdown:md junit:xml json:json; do
-    compare "$out" "${format%:*}" > "$out/compare.${format#*:}" 2> /dev/null || true
-done
-cat "$out/compare.md" >> "$summary"
-
-if [[ $status -eq 3 ]]; then
+compare json > "$out/compare.json" 2> "$out/compare.txt" || status=$?
+if [[ $status -eq 2 ]]; then
+    cat "$out/compare.txt"
+    say "The base in $base can't be read. LB_ACCEPT=1 makes this run the next one."
+    accepted || exit 2
+    exit "$failed"
+fi
+machine=$(other_machine)
+if [[ $status -eq 3 && -z $machine ]]; then
     echo "A second sweep, to see whether it stays:"
-    sweep "$@" --out "$out/again"
-    compare "$out/again" table | tee "$out/again/compare.txt" || true
-    confirmed=$(comm -12 <(named < "$out/compare.txt") <(named < "$out/again/compare.txt"))
-    if [[ -z $confirmed ]]; then
-        status=0
-        echo "Not confirmed: no case is slower in both sweeps." | tee -a "$summary"
-    else
-        printf 'Confirmed by a second sweep:\n%s\n' "$confirmed" | tee -a "$summary"
-    fi
+    second=$out/again
+    sweep "$second" "$@"
 fi
+status=0
+compare table > "$out/compare.txt" || status=$?
+cat "$out/compare.txt"
+for format in markdown:md junit:xml json:json; do
+    compare "${format%:*}" > "$out/compare.${format#*:}" 2> /dev/null || true
+done
+
+if [[ -n $machine && $status -ne 0 ]]; then
+    say "The base was measured on another machine ($machine): its times stop nothing."
+    status=0
+elif [[ $status -ne 0 ]] && accepted; then
+    say "Accepted as it is: this run is the next base."
+    status=0
+fi
+cat "$out/compare.md" >> "$summary"
+[[ $status -ne 0 ]] || status=$failed
 exit "$status"

@@ -1,45 +1,217 @@
-"""The command of the CI kit: unchanged code passes, a planted regression exits 3 and is named."""
+"""The CI kit: unchanged code passes, a planted regression exits 3 and is named, and what else a job
+meets: no base, one of another machine, one that can't be read, a case that fails, a passing slowness of
+the machine. The workflows are YAML whose shell parts parse, and find the right baseline."""
 
+import glob
+import json
 import os
+import shutil
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 from program import PROGRAM, ProgramTest, plugin
 
-ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
-GATE = os.path.join(ROOT, "results", "ci", "gate.sh")
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+CI = os.path.join(os.path.dirname(__file__), "..", "..", "results", "ci")
+GATE = os.path.join(CI, "gate.sh")
 PLANTED = "slow/T8_B1_I64_H64/f32/infer"
+SLOW = {"LB_SLOW_PERCENT": "100", "LB_SLOW_HIDDEN": "64"}
 
 
 class Gate(ProgramTest):
-    def gate(self, out, base, **environment):
+    """A sweep of two cases of the plug-in, one of which can be slowed down."""
+
+    def gate(self, out, base, *flags, program=PROGRAM, **environment):
         summary = self.path(out + ".summary")
         settings = {"LB_CASE_TIME": "0.02", "LB_MARGIN": "25", "GITHUB_STEP_SUMMARY": summary}
+        flags = flags or ["--plugin", plugin("slow_0"), "--impl", "slow"]
         done = subprocess.run(
-            [GATE, PROGRAM, self.path(out), self.path(base), "--plugin", plugin("slow_0"), "--impl",
-             "slow,cpu_blas", "-T", "8", "-B", "1", "-H", "32,64"],
+            [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64"],
             env={**os.environ, **settings, **environment}, capture_output=True, text=True, check=False)
         with open(summary, encoding="utf-8") as file:
             return done, file.read()
 
-    def test_gate(self):
-        done, summary = self.gate("base", "none")
+    def make_base(self, name="base", **environment):
+        done, summary = self.gate(name, "none", **environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("this one is the baseline", done.stdout)
         self.assertIn(PLANTED, summary)
 
+    def edit_base(self, change):
+        """Changes the lines of the base."""
+        path = self.path("base/run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        change(lines)
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    def failed_cases(self, out):
+        cases = ElementTree.parse(self.path(out + "/compare.xml")).iter("testcase")
+        return [case.get("name") for case in cases if case.find("failure") is not None]
+
+    def test_regression_is_named_and_unchanged_code_passes(self):
+        self.make_base()
         done, summary = self.gate("same", "base")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### No regression"), summary)
+        self.assertEqual(self.failed_cases("same"), [])
 
-        done, summary = self.gate("slow", "base", LB_SLOW_PERCENT="100", LB_SLOW_HIDDEN="64")
+        done, summary = self.gate("slow", "base", **SLOW)
         self.assertEqual(done.returncode, 3, done.stdout)
-        self.assertTrue(summary.startswith("### REGRESSION: 4 cases: 1 slower"), summary)
+        self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 1 slower"), summary)
         self.assertIn(PLANTED, summary)
-        cases = ElementTree.parse(self.path("slow/compare.xml")).iter("testcase")
-        failed = [case.get("name") for case in cases if case.find("failure") is not None]
-        self.assertEqual(failed, [PLANTED])
+        self.assertEqual(self.failed_cases("slow"), [PLANTED])
+
+        done, summary = self.gate("accepted", "base", LB_ACCEPT="1", **SLOW)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertTrue(summary.startswith("### Accepted as it is"), summary)
+        self.assertIn(PLANTED, summary)
+
+    def test_slowness_of_one_sweep_is_not_blamed(self):
+        """The program is slow unless it writes to .../again: as a machine that was, for a while."""
+        self.make_base()
+        wrapper = self.path("wrapper")
+        with open(wrapper, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\ncase "$*" in\n*--out*/again*) ;;\n'
+                       '*) export LB_SLOW_PERCENT=100 LB_SLOW_HIDDEN=64 ;;\nesac\n'
+                       f'exec "{PROGRAM}" "$@"\n')
+        os.chmod(wrapper, 0o755)
+        done, summary = self.gate("new", "base", program=wrapper)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("A second sweep", done.stdout)
+        self.assertTrue(summary.startswith("### No regression shown"), summary)
+        self.assertIn("slower in one of two sweeps", summary)
+        self.assertEqual(self.failed_cases("new"), [])
+
+    def test_base_of_another_machine_stops_nothing_and_is_said(self):
+        self.make_base()
+        self.edit_base(lambda lines: lines[0]["environment"].update(cpu="another", host="elsewhere"))
+        done, summary = self.gate("new", "base", **SLOW)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertTrue(summary.startswith("### The base was measured on another machine (cpu)"), summary)
+        self.assertIn("DIFFERENT ENVIRONMENTS (host, cpu)", summary)
+        self.assertNotIn("A second sweep", done.stdout)
+        # Another host of the same kind is as good as this one.
+        self.edit_base(lambda lines: lines[0]["environment"].update(
+            cpu=self.environment("new")["cpu"], host="another"))
+        self.assertEqual(self.gate("host", "base", **SLOW)[0].returncode, 3)
+
+    def environment(self, name):
+        with open(self.path(name + "/run.jsonl"), encoding="utf-8") as file:
+            return json.loads(file.readline())["environment"]
+
+    def test_base_that_cannot_be_read_is_said(self):
+        self.make_base()
+        self.edit_base(lambda lines: lines[0].update(schema=99))
+        done, summary = self.gate("new", "base")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("schema version 99", done.stdout)
+        self.assertIn("can't be read", summary)
+        self.assertEqual(self.gate("again", "base", LB_ACCEPT="1")[0].returncode, 0)
+
+    def test_case_that_fails_now_is_a_regression_and_one_that_always_did_is_not(self):
+        def rename(verdict):
+            def change(lines):
+                for line in lines:
+                    if line["kind"] == "row":
+                        for key in ("case", "impl"):
+                            line[key] = line[key].replace("slow", "misbehave_crash")
+                        line.update(verdict)
+            return change
+
+        flags = ["--plugin", plugin("misbehave_crash"), "--impl", "misbehave_crash"]
+        self.make_base()
+        self.edit_base(rename({}))
+        done, summary = self.gate("new", "base", *flags)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 2 broken"), summary)
+        self.assertEqual(len(self.failed_cases("new")), 2)
+        self.edit_base(rename({"verdict": "crash", "reason": "as ever", "samples_ns": [], "blocks": [],
+                               "processes": []}))
+        done, _ = self.gate("still", "base", *flags)
+        self.assertIn(done.returncode, (1, 5), done.stdout)
+
+    def test_nothing_in_common_is_no_pass(self):
+        self.make_base()
+        done, summary = self.gate("new", "base", "--impl", "cpu_ref")
+        self.assertEqual(done.returncode, 5, done.stdout)
+        self.assertTrue(summary.startswith("### Nothing to compare"), summary)
+        self.assertIn("gone", summary)
+
+
+@unittest.skipUnless(yaml, "PyYAML is not installed")
+class Workflows(ProgramTest):
+    def load(self, name):
+        with open(os.path.join(CI, name), encoding="utf-8") as file:
+            return yaml.safe_load(file)
+
+    def steps(self):
+        return {step.get("name"): step for step in self.load("github.yml")["jobs"]["bench"]["steps"]}
+
+    def assert_shell(self, text):
+        done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_files_are_yaml_and_their_scripts_shell(self):
+        self.assertEqual(len(glob.glob(os.path.join(CI, "*.yml"))), 2)
+        for step in self.steps().values():
+            self.assertTrue(("run" in step) != ("uses" in step), step)
+            self.assert_shell(step.get("run", ""))
+        job = self.load("gitlab.yml")["bench-lstm"]
+        for line in job["script"]:
+            self.assert_shell(line)
+        self.assertIn("bench-run", job["artifacts"]["paths"])
+        for text in (self.steps()["Sweep and compare"]["run"], job["script"][2]):
+            self.assertEqual(text.split()[:1], ["results/ci/gate.sh"])
+
+    def test_what_only_passes_on_main_becomes_the_baseline(self):
+        upload = [step for step in self.steps().values() if step.get("uses", "").startswith("actions/upload")]
+        kept, baseline = upload
+        self.assertEqual(kept["if"], "always()")
+        self.assertEqual(baseline["with"]["name"], "${{ env.baseline }}")
+        for word in ("success()", "github.event_name != 'pull_request'", "refs/heads/main"):
+            self.assertIn(word, baseline["if"])
+
+    @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
+    def test_last_baseline_of_this_repository_is_fetched(self):
+        """With a gh that answers from a file, by jq as the real one does."""
+        def artifact(run, branch="main", repository=1, expired=False):
+            return {"expired": expired, "workflow_run": {
+                "id": run, "head_branch": branch, "repository_id": 1, "head_repository_id": repository}}
+
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin/gh"), "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\ncase "$1" in\n'
+                       'api) echo "$2" >> calls; jq -r "$4" artifacts.json ;;\n'
+                       'run) echo "$*" >> calls ;;\nesac\n')
+        os.chmod(self.path("bin/gh"), 0o755)
+        script = "".join(self.steps()[name]["run"] for name in
+                         ("Name this kind of machine", "Fetch the last baseline of this kind of machine"))
+        script = script.replace('>> "$GITHUB_ENV"', '> env; . ./env')
+
+        def fetch(artifacts):
+            with open(self.path("artifacts.json"), "w", encoding="utf-8") as file:
+                json.dump({"artifacts": artifacts}, file)
+            with open(self.path("calls"), "w", encoding="utf-8"):
+                pass
+            subprocess.run(["bash", "-e"], input=script, cwd=self.scratch, text=True, check=True, env={
+                **os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"],
+                "GITHUB_REPOSITORY": "someone/bench-lstm"})
+            with open(self.path("calls"), encoding="utf-8") as file:
+                return file.read().splitlines()
+
+        calls = fetch([artifact(7), artifact(12), artifact(20, expired=True), artifact(30, repository=2),
+                       artifact(40, branch="feature")])
+        self.assertRegex(calls[0], r"^repos/someone/bench-lstm/actions/artifacts\?name=bench-lstm-baseline-"
+                                   r"[A-Za-z0-9_-]+&per_page=100$")
+        self.assertIn("run download 12 --repo someone/bench-lstm --name bench-lstm-baseline-", calls[1])
+        self.assertEqual(len(fetch([])), 1)
 
 
 if __name__ == "__main__":

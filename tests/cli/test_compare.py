@@ -103,11 +103,52 @@ class Compare(ProgramTest):
         self.assertIn("gone", done.stdout)
         self.assertIn("new ", done.stdout)
         machine = self.edit("machine", lambda lines: lines[0]["environment"].update(cpu="another"))
-        self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", run("--compare", good, machine).stdout)
+        for name in ("table", "markdown", "junit", "json"):
+            done = run("--compare", good, machine, "--format", name)
+            self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", done.stdout)
+            if name == "junit":
+                ElementTree.fromstring(done.stdout)
         for arguments in (["--margin", "0"], ["--margin", "x"], ["--format", "pdf"]):
             done = run("--compare", good, good, *arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(arguments[0], done.stderr)
+
+    def test_every_case_that_came_or_went_is_named(self):
+        """However many there are: a screenful holds for the rest only."""
+        def cases(numbers):
+            def change(lines):
+                rows = [{"kind": "row", "case": f"slow/T{i}_B1_H8", "verdict": "ok", "samples_ns": [5]}
+                        for i in numbers]
+                lines[1:2] = rows
+            return change
+
+        base, new = self.edit("base", cases(range(1, 161))), self.edit("new", cases(range(81, 241)))
+        words = run("--compare", base, new).stdout.splitlines()
+        for word, numbers in (("gone", range(1, 81)), ("new", range(161, 241))):
+            named = {line.split("slow/T")[1].split("_")[0] for line in words if line.startswith(word + " ")
+                     and "slow/T" in line}
+            self.assertEqual(named, {str(i) for i in numbers})
+        self.assertEqual(sum(line.startswith("inconclusive") for line in words), 40)
+        self.assertIn("... and 40 more", "\n".join(words))
+
+    def test_slowdown_of_one_sweep_is_taken_back_by_another(self):
+        def level(factor):
+            def change(lines):
+                lines[1].update(samples_ns=[1000 * factor + i for i in range(10)], blocks=[1] * 10,
+                                processes=[1] * 10)
+            return change
+
+        base, slow = self.edit("base", level(1)), self.edit("slow", level(1.2))
+        slower, same = self.edit("slower", level(1.3)), self.edit("same", level(1))
+        self.assertEqual(run("--compare", base, slow, "--confirm", slower).returncode, 3)
+        done = run("--compare", base, slow, "--confirm", same)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
+        self.assertEqual(run("--compare", base, slow, "--confirm", same, "--strict").returncode, 4)
+        self.assertEqual(run("--compare", base, slow, "--confirm", self.path("none")).returncode, 2)
+        done = run("--sweep", "--confirm", base)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--confirm", done.stderr)
 
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
         done = run("--ab", plugin("slow_0"), plugin("slow_20"), "--case", "T8_B1_H64", "--out",
@@ -119,6 +160,12 @@ class Compare(ProgramTest):
         for side in "ab":
             rows = read_rows(self.path("ab/" + side))
             self.assertEqual([len(row["blocks"]) for row in rows.values()], [30])
+
+    def test_a_side_that_fails_is_named(self):
+        done = run("--ab", plugin("slow_0"), plugin("misbehave_crash"), "--case", "T8_B1_H64", "--out",
+                   self.path("ab"), "--benchmark_repetitions=8")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"broken .*T8_B1_I64_H64/f32/infer  crash: ")
 
     def test_two_implementations_are_compared_in_turn(self):
         done = run("--ab", "cpu_ref", "cpu_blas", "--case", "T16_B4_H64", "--out", self.path("ab"),
@@ -161,6 +208,27 @@ class History(ProgramTest):
         svg = ElementTree.parse(os.path.join(runs, "plots", "history.svg"))
         words = " ".join(e.text or "" for e in svg.iter() if e.tag.endswith("text"))
         self.assertIn("T8_B1_I64_H64", words.replace("\u00a0", " "))
+
+    def test_every_case_has_its_line(self):
+        """More cases than a picture holds: they go on in a second one."""
+        for i in range(6):
+            lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
+            lines += [{"kind": "row", "case": f"slow/T{n}_B1_H8", "verdict": "ok", "samples_ns": [100 + i % 3]}
+                      for n in range(1, 16)]
+            os.makedirs(self.path("runs"), exist_ok=True)
+            with open(self.path(f"runs/{i}.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+        done = run("--history", self.path("runs"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        drawn = []
+        for name in ("history", "history-2"):
+            svg = ElementTree.parse(self.path(f"runs/plots/{name}.svg"))
+            drawn += [e.text.split("_")[0] for e in svg.iter() if e.tag.endswith("text") and e.text
+                      and e.text.startswith("slow/T")]
+            self.assertTrue(os.path.getsize(self.path(f"runs/plots/{name}.png")) > 1000)
+        self.assertEqual(sorted(drawn), sorted(f"slow/T{n}" for n in range(1, 16)))
+        self.assertEqual(sum("slow/T" in line for line in done.stdout.splitlines()), 15)
+        self.assertIn("history-2", done.stderr)
 
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)

@@ -1,7 +1,6 @@
 """Google Benchmark's own compare.py takes the repetitions that we write, and tests them. Skipped where
 it (libbenchmark-tools, python3-scipy) is not installed."""
 
-import importlib.util
 import json
 import os
 import re
@@ -12,24 +11,45 @@ import unittest
 from program import ProgramTest, run
 
 COMPARE = "/usr/share/benchmark/compare.py"
-if not os.path.exists(COMPARE) or not importlib.util.find_spec("scipy"):
+
+
+def has_scipy(python):
+    done = subprocess.run([python, "-c", "import scipy.stats"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+# The package is the system Python's, which need not be the one that runs this.
+PYTHON = next((p for p in (sys.executable, "/usr/bin/python3") if os.path.exists(p) and has_scipy(p)), None)
+if not os.path.exists(COMPARE) or not PYTHON:
     print("libbenchmark-tools or python3-scipy is not installed")
     sys.exit(77)
 
 
 class GoogleBenchmark(ProgramTest):
+    def compare(self, *files):
+        done = subprocess.run([PYTHON, COMPARE, "--no-color", "-d", self.path("out.json"), "benchmarks",
+                               *files], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_compare_py_takes_one_row_a_case(self):
+        for name in ("base", "new"):
+            self.sweep("-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time", "0.01",
+                       name=name)
+        words = self.compare(*(self.path(name + "/benchmark.json") for name in ("base", "new")))
+        for case in ("cpu_ref/T8_B1_I16_H16/f32/infer", "cpu_ref/T8_B1_I32_H32/f32/infer"):
+            self.assertRegex(words, rf"(?m)^{case} +[+-]\d\.\d+ ")
+
     def test_compare_py_takes_our_repetitions(self):
         for name in ("base", "new"):
             done = run("--sweep", "-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time",
                        "0.01", "--processes", "9", "--out", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
         files = [self.path(name + "/benchmark_repetitions.json") for name in ("base", "new")]
-        done = subprocess.run([sys.executable, COMPARE, "--no-color", "-d", self.path("out.json"),
-                               "benchmarks", *files], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        tested = re.findall(r"^(\S+)_pvalue\s.*U Test, Repetitions: 9 vs 9", done.stdout, re.M)
+        words = self.compare(*files)
+        tested = re.findall(r"^(\S+)_pvalue\s.*U Test, Repetitions: 9 vs 9", words, re.M)
         self.assertEqual(sorted(tested), ["cpu_ref/T8_B1_I16_H16/f32/infer",
-                                          "cpu_ref/T8_B1_I32_H32/f32/infer"], done.stdout)
+                                          "cpu_ref/T8_B1_I32_H32/f32/infer"], words)
         # It tests the same numbers as we do; its p-value is the normal form's.
         ours = json.loads(run("--compare", self.path("base"), self.path("new"), "--format", "json").stdout)
         with open(self.path("out.json"), encoding="utf-8") as file:

@@ -1,0 +1,42 @@
+"""--self-test from outside, the short form on one small case: it runs to its end, says what it found in
+figures, and judges no rate from so few comparisons."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from program import PROGRAM, ProgramTest, run
+
+
+class SelfTest(ProgramTest):
+    def test_short_form_reports_rates_resolution_and_machine(self):
+        done = run("--self-test", "--quick", "--case", "cpu_ref/T2_B1_H4", timeout=560)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"clock: resolution +[0-9.e+]+ ns")
+        self.assertRegex(done.stdout, r"both sides mixed in time +[0-4] of 4 comparisons have p < 0.05")
+        self.assertRegex(done.stdout, r"after correction, [0-4] of 4 sweeps have a difference")
+        self.assertRegex(done.stdout, r"planted slowdown: 3 % of a case of ")
+        self.assertRegex(done.stdout, r"found +\d+ of 10 comparisons: slower, and by more than 2 %")
+        self.assertRegex(done.stdout, r"two runs, --processes 8 +[0-9.]+ % +[0-9.]+ %, alone among 1 cases")
+        self.assertRegex(done.stdout, r"advice\n  - ")
+        self.assertIn("too few comparisons for a judgement", done.stdout)
+
+    def test_it_can_be_interrupted(self):
+        with subprocess.Popen([PROGRAM, "--self-test"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              cwd=self.scratch) as child:
+            time.sleep(2)
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=60)
+            self.assertEqual(child.returncode, 130)
+        self.assertEqual(os.listdir(self.scratch), [])
+
+    def test_cases_that_cannot_run_are_said(self):
+        done = run("--self-test", "--case", "cpu_ref/T2_B1_H4/f32/infer/tf32")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("none of the 1 cases runs here", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
