@@ -25,8 +25,8 @@ STEP = {"f64": ("plain_product<double>", "LB_F64, LB_IEEE"),
 GRID = ["f16", "bf16", "f32", "tf32"]
 
 # What a family's mutants are made of: {S} is the scope of a mutant, {tile} its tile as a type,
-# {figures} as numbers, {manner} how it is launched, of tables with such a column. Includes may not stand inside a namespace, so what the sources include is
-# named here.
+# {figures} as numbers, {manner} how it is launched, of a table with that column. Includes may not
+# stand inside a namespace, so what the sources include is named here.
 FAMILIES = {
     "cluster": {
         "headers": ["fused_cluster.cuh", "fused_forward.cuh", "fused_backward.cuh"],
