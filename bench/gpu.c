@@ -7,6 +7,7 @@
 
 #include "ceilings.h"
 #include "device_record.h"
+#include "floor.h"
 #include "libraries.h"
 
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)
@@ -50,17 +51,58 @@ void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
         fprintf(stderr, "warning: %s\n", mismatch);
 }
 
-static void print_rate(const char *name, double value, double unit, const char *unit_name)
+/* published: NaN where there is no such figure of the device. */
+static void print_figure(const char *name, double value, double published, double unit,
+                         const char *unit_name)
 {
-    if (isfinite(value))
-        printf("  %-22s%8.1f %s\n", name, value / unit, unit_name);
+    if (!isfinite(value))
+        return;
+    printf("  %-22s%9.2f %s", name, value / unit, unit_name);
+    if (isfinite(published))
+        printf("; published %.4g", published / unit);
+    printf("\n");
+}
+
+/* The floor model's figures of a device that it knows are the published ones. */
+static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_info *device)
+{
+    struct lb_machine m;
+    char name[48];
+    bool known = lb_machine_of(device, &m, NULL) == LB_OK;
+    double clocks = known ? device->sm_count * m.clock_hz : (double)NAN;
+    print_figure("copy", c->copy_bytes_s, known ? m.memory_bytes_s : (double)NAN, 1e9,
+                 "GB/s, read and written");
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        print_figure(lb_dtype_name((enum lb_dtype)d), c->gemm_flops_s[d][LB_IEEE],
+                     known ? m.flops_clock[d] * clocks : (double)NAN, 1e12, "TFLOP/s in products");
+        for (int math = LB_IEEE + 1; math < LB_MATH_COUNT; math++) {
+            snprintf(name, sizeof(name), "%s %s", lb_dtype_name((enum lb_dtype)d),
+                     lb_math_name((enum lb_math)math));
+            print_figure(name, c->gemm_flops_s[d][math],
+                         known && math == LB_TF32 ? m.tf32_flops_clock * clocks : (double)NAN, 1e12,
+                         "TFLOP/s in products");
+        }
+    }
+    print_figure("enqueue", c->launch_ns, (double)NAN, 1e3, "us, one fill after the other");
+    print_figure("graph node", c->graph_node_ns, known ? m.node_ns : (double)NAN, 1e3,
+                 "us, the same in a graph");
+    print_figure("event pair", c->event_ns, (double)NAN, 1e3, "us, with nothing between");
+    print_figure("grid barrier", c->grid_barrier_ns, (double)NAN, 1e3, "us, a block on each SM");
+    print_figure("cluster barrier", c->cluster_barrier_ns, (double)NAN, 1e3,
+                 "us, the largest cluster");
+    print_figure("store to a peer", c->peer_ns,
+                 known ? m.peer_clocks / m.clock_hz * 1e9 : (double)NAN, 1e3,
+                 "us until its waiter goes on");
+    print_figure("store to the cache", c->l2_ns,
+                 known ? m.l2_clocks / m.clock_hz * 1e9 : (double)NAN, 1e3,
+                 "us until another SM's waiter goes on");
 }
 
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)
 {
     struct lb_ceilings ceilings;
     struct lb_device_info info;
-    char line[160], name[48];
+    char line[160];
     json_t *measured = NULL;
     enum lb_status st = LB_OK;
     LB_TRY(lb_pool_device(session->pool, &session->gpu, err));
@@ -69,17 +111,7 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     lb_device_from_json(session->gpu, &info);
     lb_device_line(&info, line, sizeof(line));
     printf("%s\n", line);
-    print_rate("copy", ceilings.copy_bytes_s, 1e9, "GB/s, read and written");
-    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        for (int m = 0; m < LB_MATH_COUNT; m++) {
-            snprintf(name, sizeof(name), "products %s%s%s", lb_dtype_name((enum lb_dtype)d),
-                     m == LB_IEEE ? "" : " ", m == LB_IEEE ? "" : lb_math_name((enum lb_math)m));
-            print_rate(name, ceilings.gemm_flops_s[d][m], 1e12, "TFLOP/s");
-        }
-    }
-    print_rate("enqueue", ceilings.launch_ns, 1e3, "us, one fill after the other");
-    print_rate("graph node", ceilings.graph_node_ns, 1e3, "us, the same in a graph");
-    print_rate("event pair", ceilings.event_ns, 1e3, "us, with nothing between");
+    print_ceilings(&ceilings, &info);
     LB_TRY(lb_ceilings_save(&ceilings, err));
 done:
     json_decref(measured);

@@ -132,11 +132,11 @@ static void write_about(FILE *out, const struct lb_html_view *view, size_t secti
         fprintf(out, "<p class=\"note\">%s</p>\n", sections[section].about);
     if (strcmp(sections[section].id, "time") == 0)
         fprintf(out, "<p class=\"note\">%s</p>\n",
-                floor ? "The dotted line is the floor: the least time that the measured ceilings "
-                        "of this machine allow, its serial latency included."
-                      : "No floor is known for this run: the ceilings of its machine were not "
-                        "measured, so nothing is said about how far these times are from the "
-                        "least possible.");
+                floor ? "The dotted line is the floor: the least time that any implementation "
+                        "could take on this GPU, its steps one after another."
+                      : "No floor is known for this run: its cases ran on a CPU, or on a GPU that "
+                        "the floor model does not know, so nothing is said about how far these "
+                        "times are from the least possible.");
 }
 
 enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)

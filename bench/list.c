@@ -21,8 +21,11 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_entr
 {
     if (entry->absent)
         return lb_fail(why, LB_ABSENT, "%s", entry->absent);
+    const struct lb_device_info *device = lb_device_known(NULL);
     if (entry->impl && !probe)
         return lb_case_supported(entry->impl, c, available, why);
+    if (entry->impl && entry->memory == LB_DEVICE && device && device->modelled)
+        return lb_case_probe(entry->impl, c, available, probe, why);
     return lb_pool_probe(session->pool, entry, c, probe, why);
 }
 
@@ -184,8 +187,8 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     lb_impl_label(&c, label);
     const struct lb_device_info *device = lb_device_known(NULL);
     bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
-    enum lb_status st =
-        ask(session, entry, &c, lb_host_available(), modelled ? NULL : &probe, &why);
+    bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
+    enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
     if (st != LB_OK)
         printf("  %s: %s: %s\n", label, lb_status_name(st), why.text);
     else if (modelled)
@@ -194,12 +197,12 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
         printf("  %s: ok\n", label);
     if (st != LB_UNSUPPORTED && entry->impl)
         print_remark(entry->impl, &c);
-    if (st != LB_OK || modelled)
+    if (st != LB_OK || !plans)
         return;
     if (probe.chosen[0])
         printf("    runs     %s\n", probe.chosen);
     print_sizes(&probe);
-    if (session->options->kernels)
+    if (session->options->kernels && !modelled)
         explain_kernels(session, entry, &c);
 }
 
@@ -223,9 +226,12 @@ static void explain_floor(const struct lb_problem *p)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
+    struct lb_ceilings ceilings;
     struct lb_floor f;
     if (!device || lb_machine_of(device, &machine, NULL) != LB_OK)
         return;
+    if (!device->modelled && lb_ceilings_load(device->uuid, &ceilings))
+        lb_machine_measured(&machine, device, &ceilings);
     lb_floor_of(&machine, device, p, &f);
     printf(
         "  floor      %.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic "

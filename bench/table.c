@@ -173,22 +173,65 @@ static void print_verdict(FILE *out, const struct lb_row *row)
     fputc('\n', out);
 }
 
-/* Once each, at the end, what is absent from every problem: which implementation, and why. */
+enum { MOST_TOLD = 64 };
+
+/* Labels of what is absent for a reason, each once; at most MOST_TOLD. */
+static size_t absent_labels(const struct lb_run *run, const char *reason,
+                            char labels[MOST_TOLD][2 * LB_NAME_SIZE])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->count && count < MOST_TOLD; i++) {
+        const struct lb_row *row = &run->rows[i];
+        if (row->verdict != LB_VERDICT_ABSENT || strcmp(row->reason, reason) != 0)
+            continue;
+        size_t k = 0;
+        lb_impl_label(&row->c, labels[count]);
+        while (strcmp(labels[k], labels[count]) != 0)
+            k++;
+        count += k == count;
+    }
+    return count;
+}
+
+/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
+static void list_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
+                       size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0, end; i < count && used < size; i = end) {
+        size_t length = strcspn(labels[i], ":");
+        for (end = i + 1; end < count; end++)
+            if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
+                break;
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length,
+                                 labels[i]);
+        if (end > i + 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, " (%zu variants)", end - i);
+    }
+}
+
+/* A line a reason, at the end: what is absent from every problem, and why. */
 static void print_absent(FILE *out, const struct lb_run *run)
 {
-    char told[64][2 * LB_NAME_SIZE];
-    size_t count = 0;
-    for (size_t i = 0; i < run->count && count < 64; i++) {
+    char labels[MOST_TOLD][2 * LB_NAME_SIZE];
+    const char *told[8];
+    size_t reasons = 0;
+    for (size_t i = 0; i < run->count && reasons < sizeof(told) / sizeof(told[0]); i++) {
+        const char *reason = run->rows[i].reason;
         size_t k = 0;
-        lb_impl_label(&run->rows[i].c, told[count]);
-        while (k < count && strcmp(told[k], told[count]) != 0)
+        while (k < reasons && strcmp(told[k], reason) != 0)
             k++;
-        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < count)
+        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        if (count == 0)
-            fputc('\n', out);
-        print_verdict(out, &run->rows[i]);
-        count++;
+        char text[MOST_TOLD * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
+        list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, ": %s", reason);
+        int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
+        lb_print_wrapped(out, column, text);
+        fputc('\n', out);
+        told[reasons++] = reason;
     }
 }
 

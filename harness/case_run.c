@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "affinity.h"
+#include "case_floor.h"
 #include "case_probe.h"
-#include "ceilings.h"
 #include "device.h"
 #include "kernel_trace.h"
 #include "loss_scale.h"
@@ -341,8 +341,10 @@ static enum lb_status sample(struct life *life, struct lb_error *err)
     phase(life, "sample");
     lb_nvtx_phase(&life->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(lb_tensors_poison(&life->tensors, err));
-    if (life->c->launch == LB_GRAPH)
+    if (life->c->launch == LB_GRAPH) {
+        LB_TRY(call_before(life, err));
         LB_TRY(lb_meter_capture(&life->meter, call_once, life, err));
+    }
     LB_TRY(choose_calls(life, err));
     sampler.warm = samples_begin;
     sampler.done = samples_end;
@@ -422,16 +424,6 @@ static enum lb_verdict verdict_of(enum lb_status st)
     }
 }
 
-/* The least time that the device's measured ceilings allow; NaN without them. */
-static double floor_ns(const struct life *life)
-{
-    struct lb_ceilings ceilings;
-    const struct lb_device_info *device = lb_device_known(NULL);
-    if (life->impl->memory != LB_DEVICE || !device || !lb_ceilings_load(device->uuid, &ceilings))
-        return (double)NAN;
-    return lb_ceilings_floor_ns(&ceilings, &life->c->problem);
-}
-
 void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,
                  struct lb_row *row)
@@ -455,8 +447,12 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
+    /* Without a device that is the reason, whatever else the implementation could not do. */
+    if (impl->memory == LB_DEVICE && !lb_device_known(&err))
+        LB_TRY(LB_ABSENT);
     LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
-    row->floor_ns = floor_ns(&life);
+    if (impl->memory == LB_DEVICE)
+        lb_case_floor(row);
     LB_TRY(open_implementation(&life, &err));
     LB_TRY(prepare(&life, &err));
     LB_TRY(verify(&life, &err));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,22 @@ enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error
 }
 
 #endif
+
+/* Every figure that stands by itself. */
+static const struct {
+    const char *key;
+    size_t offset;
+} plain[] = {
+    {"copy_bytes_s", offsetof(struct lb_ceilings, copy_bytes_s)},
+    {"launch_ns", offsetof(struct lb_ceilings, launch_ns)},
+    {"graph_node_ns", offsetof(struct lb_ceilings, graph_node_ns)},
+    {"event_ns", offsetof(struct lb_ceilings, event_ns)},
+    {"grid_barrier_ns", offsetof(struct lb_ceilings, grid_barrier_ns)},
+    {"cluster_barrier_ns", offsetof(struct lb_ceilings, cluster_barrier_ns)},
+    {"peer_ns", offsetof(struct lb_ceilings, peer_ns)},
+    {"l2_ns", offsetof(struct lb_ceilings, l2_ns)},
+};
+enum { PLAIN_COUNT = sizeof(plain) / sizeof(plain[0]) };
 
 static json_t *number_or_null(double value)
 {
@@ -42,10 +59,10 @@ json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings)
     char key[48];
     json_t *object = json_object();
     json_object_set_new(object, "uuid", json_string(ceilings->uuid));
-    json_object_set_new(object, "copy_bytes_s", number_or_null(ceilings->copy_bytes_s));
-    json_object_set_new(object, "launch_ns", number_or_null(ceilings->launch_ns));
-    json_object_set_new(object, "graph_node_ns", number_or_null(ceilings->graph_node_ns));
-    json_object_set_new(object, "event_ns", number_or_null(ceilings->event_ns));
+    for (size_t i = 0; i < PLAIN_COUNT; i++) {
+        const void *figure = (const char *)ceilings + plain[i].offset;
+        json_object_set_new(object, plain[i].key, number_or_null(*(const double *)figure));
+    }
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         for (int m = 0; m < LB_MATH_COUNT; m++)
             if (rate_key(d, m, key))
@@ -58,10 +75,10 @@ void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
     char key[48];
     const char *uuid = json_string_value(json_object_get(object, "uuid"));
     snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", uuid ? uuid : "");
-    ceilings->copy_bytes_s = number_of(object, "copy_bytes_s");
-    ceilings->launch_ns = number_of(object, "launch_ns");
-    ceilings->graph_node_ns = number_of(object, "graph_node_ns");
-    ceilings->event_ns = number_of(object, "event_ns");
+    for (size_t i = 0; i < PLAIN_COUNT; i++) {
+        void *figure = (char *)ceilings + plain[i].offset;
+        *(double *)figure = number_of(object, plain[i].key);
+    }
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         for (int m = 0; m < LB_MATH_COUNT; m++)
             ceilings->gemm_flops_s[d][m] =

@@ -1,4 +1,5 @@
-/* What a device can do at best: copy bandwidth and matrix-product rates, measured. */
+/* What a device can do at best, measured: copy bandwidth, matrix-product rates, and the latencies
+ * that steps wait for. */
 #ifndef LB_CEILINGS_H
 #define LB_CEILINGS_H
 
@@ -7,8 +8,8 @@
 
 #include "problem.h"
 
-/* A product's rate in flops a second, by dtype and math; NaN where the two don't go together or
- * nothing was measured. */
+/* A product's rate in flops a second, by dtype and math; NaN where the two don't go together, here
+ * and below where nothing was measured. */
 struct lb_ceilings {
     char uuid[48];
     double copy_bytes_s; /* read and written, both counted */
@@ -16,6 +17,8 @@ struct lb_ceilings {
     double launch_ns;     /* an empty enqueue (a tiny fill), one after the other */
     double graph_node_ns; /* the same as nodes of a graph */
     double event_ns;      /* two events with nothing between them */
+    double grid_barrier_ns, cluster_barrier_ns; /* latency.h, as the next */
+    double peer_ns, l2_ns;
 };
 
 /* Measures on the device that is open; takes a few seconds and 2 GiB where there are so many. */

@@ -6,6 +6,7 @@
 #include "ceilings.h"
 #include "device.h"
 #include "lanes.h"
+#include "latency.h"
 #include "meter.h"
 
 enum { WARM_CALLS = 3, TIMED_CALLS = 10, SMALL_CALLS = 1000 };
@@ -117,6 +118,21 @@ done:
     return st;
 }
 
+/* A device that others use may have no room for a block on each SM: the other figures hold all the
+ * same. */
+static enum lb_status measure_waiting(const struct lb_device_info *device,
+                                      struct lb_ceilings *ceilings, struct lb_error *err)
+{
+    struct lb_latencies latencies;
+    enum lb_status st =
+        lb_latency_measure(device->sm_count, lb_device()->stream(), &latencies, err);
+    ceilings->grid_barrier_ns = latencies.grid_barrier_ns;
+    ceilings->cluster_barrier_ns = latencies.cluster_barrier_ns;
+    ceilings->peer_ns = latencies.peer_ns;
+    ceilings->l2_ns = latencies.l2_ns;
+    return lb_device()->lost() ? st : LB_OK;
+}
+
 /* Random bits that are finite numbers below 2 in every dtype: no exponent is all ones. */
 static enum lb_status fill_random(struct bench *b, struct lb_error *err)
 {
@@ -162,6 +178,7 @@ enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error
     ceilings->copy_bytes_s = (double)b.bytes / ns * 1e9; /* half read, half written */
     LB_TRY(measure_products(&b, &meter, ceilings, err));
     LB_TRY(measure_small(&b, &meter, ceilings, err));
+    LB_TRY(measure_waiting(device, ceilings, err));
 done:
     lb_lanes_destroy(b.lanes);
     lb_device_space.release(b.workspace);

@@ -69,6 +69,7 @@ static bool add_counters(json_t *object, const struct lb_row *row)
         {"p95_ns", row->p95_ns},
         {"prepare_ns", row->prepare_ns},
         {"floor_ns", row->floor_ns},
+        {"floor_multiple", row->floor_multiple},
         {"err_max_abs", row->err_max_abs},
         {"err_max_rel", row->err_max_rel},
         {"err_norm", row->err_norm},

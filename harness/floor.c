@@ -4,6 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+/* What a step costs at least where nothing stays on the SMs: a node after a node of a graph.
+ * RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
+#define NODE_NS 1260
+
 /* Sources.
  *   clock, memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense, boost clock.
  *   l2_bytes_s, l2_clocks: RRZE-HPC/gpu-benches (second-level bandwidth; a store and a load, 264 to
@@ -21,6 +25,7 @@ static const struct lb_machine machines[] = {
      .shared_bytes_clock = 128,
      .l2_bytes_clock = 64,
      .l2_clocks = 600,
+     .node_ns = NODE_NS,
      .register_bytes = 192 << 10},
     {.name = "h100",
      .clock_hz = 1.755e9,
@@ -33,6 +38,7 @@ static const struct lb_machine machines[] = {
      .peer_clocks = 233,
      .l2_bytes_clock = 64,
      .l2_clocks = 730,
+     .node_ns = NODE_NS,
      .register_bytes = 192 << 10,
      .cluster = 16},
     {.name = "h200",
@@ -46,6 +52,7 @@ static const struct lb_machine machines[] = {
      .peer_clocks = 233,
      .l2_bytes_clock = 64,
      .l2_clocks = 730,
+     .node_ns = NODE_NS,
      .register_bytes = 192 << 10,
      .cluster = 16},
 };
@@ -58,10 +65,6 @@ enum {
 /* Pointwise work of a cell: five functions of two special instructions each, one after the other.
  */
 static const double cell_clocks = 120;
-
-/* Two nodes of a graph, one after the other: what a step costs where nothing stays on the SMs.
- * RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
-static const double node_ns = 1260;
 
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
                              struct lb_error *err)
@@ -79,6 +82,27 @@ enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_mach
     }
     return lb_fail(err, LB_UNSUPPORTED,
                    "%s: the floor model has figures of A100, H100 and H200 only", device->name);
+}
+
+/* The smaller of a figure and a measurement in ns, in the figure's unit; NaN leaves it. */
+static double less(double figure, double measured_ns, double per_ns)
+{
+    return fmin(figure, measured_ns * per_ns);
+}
+
+void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info *device,
+                         const struct lb_ceilings *ceilings)
+{
+    double clocks_s = device->sm_count * machine->clock_hz;
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        machine->flops_clock[d] =
+            fmax(machine->flops_clock[d], ceilings->gemm_flops_s[d][LB_IEEE] / clocks_s);
+    machine->tf32_flops_clock =
+        fmax(machine->tf32_flops_clock, ceilings->gemm_flops_s[LB_F32][LB_TF32] / clocks_s);
+    machine->memory_bytes_s = fmax(machine->memory_bytes_s, ceilings->copy_bytes_s);
+    machine->node_ns = less(machine->node_ns, ceilings->graph_node_ns, 1);
+    machine->l2_clocks = less(machine->l2_clocks, ceilings->l2_ns, machine->clock_hz / 1e9);
+    machine->peer_clocks = less(machine->peer_clocks, ceilings->peer_ns, machine->clock_hz / 1e9);
 }
 
 const char *lb_rest_name(enum lb_rest rest)
@@ -144,7 +168,7 @@ static void streamed_step(const struct view *v, double bytes_s, struct lb_floor 
 {
     double hidden = (double)v->p->hidden, rows = (double)v->p->batch;
     f->sms = 0;
-    f->exchange_ns = node_ns;
+    f->exchange_ns = v->m->node_ns;
     f->weights_ns = weight_bytes(v) * (double)v->p->directions / bytes_s * 1e9;
     f->product_ns = clocks_to_ns(v, 8 * hidden * hidden * rows / v->d->sm_count / rate(v));
     f->cell_ns = clocks_to_ns(v, cell_clocks);

@@ -5,12 +5,11 @@
  *   t_step = exchange of h + reading the recurrent weights from where they rest + product + cell
  *
  * The model knows nothing of launches, tails or conflicts: it errs towards too little. Its figures
- * are published ones, per device in floor.c; a run on the device is what tests them. */
+ * are published ones, per device in floor.c, or measured ones where those are better. */
 #ifndef LB_FLOOR_H
 #define LB_FLOOR_H
 
-#include <stdbool.h>
-
+#include "ceilings.h"
 #include "device.h"
 #include "problem.h"
 
@@ -31,6 +30,7 @@ struct lb_machine {
     double peer_clocks;        /* from a store to a peer until its waiter goes on */
     double l2_bytes_clock;     /* read by an SM from the second-level cache */
     double l2_clocks;          /* from a store to global memory until another SM's waiter goes on */
+    double node_ns;            /* two nodes of a graph, one after the other */
     double register_bytes;     /* of an SM's registers, what weights may take: 64 of 255 are left */
     int cluster;               /* most SMs of a cluster; 0: none */
 };
@@ -38,6 +38,11 @@ struct lb_machine {
 /* The device's figures by the name it gives itself. LB_UNSUPPORTED names those there are. */
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
                              struct lb_error *err);
+
+/* Takes over what the device was measured to do better than published (NaN: not measured), so that
+ * the floor stays one that nobody gets below. */
+void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info *device,
+                         const struct lb_ceilings *ceilings);
 
 /* Where the recurrent weights of a layer and direction rest during the sequence. */
 enum lb_rest {

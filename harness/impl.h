@@ -23,7 +23,9 @@ enum lb_memory {
 enum lb_trait {
     LB_DETERMINISTIC = 1 << 0, /* same bits every run; the harness holds it to that */
     LB_CAPTURABLE = 1 << 1,    /* forward and backward may be captured into a CUDA graph */
-    LB_REFERENCE = 1 << 2      /* written to be read, not to be fast: planned for accordingly */
+    LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: planned for accordingly */
+    LB_PLANS_ALONE = 1 << 3    /* create and sizes touch no device: what would run on one that is
+                                  only described can be told */
 };
 
 /* Where and how a case runs. */

@@ -8,7 +8,13 @@
 
 typedef void *nvml_device;
 
-enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, SENSOR_GPU = 0, SUCCESS = 0 };
+enum {
+    CLOCK_SM = 1,
+    CLOCK_MEMORY = 2,
+    SENSOR_GPU = 0,
+    SUCCESS = 0,
+    INSUFFICIENT_SIZE = 7 /* the answer to a question with no room for it: there is one */
+};
 
 static struct {
     bool tried;
@@ -16,6 +22,9 @@ static struct {
     int (*init)(void);
     int (*driver)(char *version, unsigned length);
     int (*by_uuid)(const char *uuid, nvml_device *device);
+    int (*count)(unsigned *count);
+    int (*by_index)(unsigned index, nvml_device *device);
+    int (*processes)(nvml_device device, unsigned *count, void *infos);
     int (*clock)(nvml_device device, int type, unsigned *mhz);
     int (*max_clock)(nvml_device device, int type, unsigned *mhz);
     int (*temperature)(nvml_device device, int sensor, unsigned *celsius);
@@ -23,6 +32,7 @@ static struct {
     int (*throttle)(nvml_device device, unsigned long long *reasons);
 } nvml;
 
+/* Loads it once and keeps it until the process ends. */
 static bool load(void)
 {
     static const struct {
@@ -32,6 +42,8 @@ static bool load(void)
         {"nvmlInit_v2", (void **)&nvml.init},
         {"nvmlSystemGetDriverVersion", (void **)&nvml.driver},
         {"nvmlDeviceGetHandleByUUID", (void **)&nvml.by_uuid},
+        {"nvmlDeviceGetCount_v2", (void **)&nvml.count},
+        {"nvmlDeviceGetHandleByIndex_v2", (void **)&nvml.by_index},
         {"nvmlDeviceGetClockInfo", (void **)&nvml.clock},
         {"nvmlDeviceGetMaxClockInfo", (void **)&nvml.max_clock},
         {"nvmlDeviceGetTemperature", (void **)&nvml.temperature},
@@ -49,10 +61,18 @@ static bool load(void)
         if (!*symbols[i].function)
             return false;
     }
+    /* Old drivers have not got this one. */
+    *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (nvml.init() != SUCCESS)
         return false;
     nvml.library = library;
     return true;
+}
+
+static unsigned long long throttle_of(nvml_device device)
+{
+    unsigned long long reasons = 0;
+    return nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
 }
 
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
@@ -72,8 +92,26 @@ bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
         state->temperature_c = value;
     if (nvml.power(device, &value) == SUCCESS)
         state->power_w = value / 1000.0;
-    if (nvml.throttle(device, &state->throttle) != SUCCESS)
-        state->throttle = 0;
+    state->throttle = throttle_of(device);
+    return true;
+}
+
+int lb_nvml_count(void)
+{
+    unsigned count = 0;
+    return load() && nvml.count(&count) == SUCCESS ? (int)count : -1;
+}
+
+bool lb_nvml_use(int index, struct lb_gpu_use *use)
+{
+    nvml_device device = NULL;
+    unsigned count = 0;
+    *use = (struct lb_gpu_use){0, 0};
+    if (!load() || nvml.by_index((unsigned)index, &device) != SUCCESS)
+        return false;
+    if (nvml.processes && nvml.processes(device, &count, NULL) == INSUFFICIENT_SIZE)
+        use->tenants = (int)count;
+    use->throttle = throttle_of(device);
     return true;
 }
 

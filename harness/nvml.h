@@ -1,5 +1,6 @@
-/* Clocks, temperature and throttling of an NVIDIA GPU, through NVML, which comes with the driver
- * and is loaded at run time: no header of it is needed, and where it is missing nothing is known.
+/* Clocks, temperature, throttling and tenants of NVIDIA GPUs, through NVML, which comes with the
+ * driver and is loaded at run time: no header of it is needed, and where it is missing nothing is
+ * known.
  */
 #ifndef LB_NVML_H
 #define LB_NVML_H
@@ -17,6 +18,18 @@ struct lb_gpu_state {
 
 /* Looks at the device with that uuid ("GPU-..."). False, and everything unknown, without NVML. */
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state);
+
+/* One of the GPUs of this machine. */
+struct lb_gpu_use {
+    int tenants;                 /* processes that compute on it; 0 where NVML does not say */
+    unsigned long long throttle; /* as above */
+};
+
+/* How many GPUs there are; -1 without NVML. */
+int lb_nvml_count(void);
+
+/* Looks at the index-th, counted from 0. False, and nothing known, where there is none. */
+bool lb_nvml_use(int index, struct lb_gpu_use *use);
 
 /* The driver's version, such as "580.65.06"; "" without NVML. */
 const char *lb_nvml_driver(void);

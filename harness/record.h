@@ -69,7 +69,11 @@ struct lb_row {
     double spread_between;                 /* relative, of the units' medians; NaN for one unit */
     unsigned flags;                        /* an or of enum lb_oddity */
 
-    double flops, bytes, floor_ns; /* of one call; floor_ns NaN without measured ceilings */
+    double flops, bytes; /* of one call */
+    double floor_ns;     /* the least that one call can take: floor.h; NaN where it is not known */
+    double chain_steps;  /* that wait for one another, both passes; NaN likewise, as the next */
+    double chain_ns;     /* of floor_ns, what those steps take */
+    double floor_multiple; /* derived: median_ns / floor_ns */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
 

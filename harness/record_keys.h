@@ -10,7 +10,7 @@ extern const char *const lb_verdict_names[LB_VERDICT_COUNT];
 extern const char *const lb_stop_names[LB_STOP_COUNT];
 
 /* Every number of a row that stands by itself. Derived ones are written, and never read. */
-#define LB_NUMBER_KEYS 33
+#define LB_NUMBER_KEYS 36
 struct lb_number_key {
     const char *key;
     size_t offset;

@@ -98,6 +98,7 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     struct lb_oddities odd;
     size_t n = row->samples;
     row->min_ns = row->median_ns = row->median_lo_ns = row->median_hi_ns = NAN;
+    row->floor_multiple = NAN;
     row->p5_ns = row->p95_ns = row->mad_ns = NAN;
     row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
     row->flags = 0;
@@ -117,6 +118,7 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
     row->spread_within = spread_within(row, sorted);
     LB_TRY(summarize_units(row, sorted, err));
+    row->floor_multiple = row->median_ns / row->floor_ns;
     LB_TRY(lb_find_oddities(row->samples_ns, n, row->blocks, row->block_count, &odd, err));
     row->flags = odd.flags;
     row->outliers_mild = (double)odd.mild;

@@ -6,143 +6,88 @@
 #include <stdlib.h>
 
 #include "cell.h"
-#include "device.h"
-#include "packing.h"
-
-void *lb_naive_storage(const struct lb_cuda_naive *self, const void *base, int64_t index)
-{
-    return (char *)base + (size_t)index * lb_dtype_size(self->problem->dtype);
-}
-
-void *lb_naive_real(const struct lb_cuda_naive *self, const void *base, int64_t index)
-{
-    return (char *)base + (size_t)index * lb_dtype_size(self->real);
-}
-
-static enum lb_status naive_supports(const struct lb_problem *problem, const struct lb_place *place,
-                                     struct lb_error *why)
-{
-    const struct lb_device_info *device = lb_device_known(NULL);
-    (void)problem, (void)place;
-    if (device && device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: the kernels are built for 8.0 and later",
-                       device->major, device->minor);
-    return LB_OK;
-}
 
 static enum lb_status naive_create(void *state, const struct lb_problem *problem,
                                    const struct lb_place *place, struct lb_error *err)
 {
     struct lb_cuda_naive *self = state;
-    self->problem = problem;
-    self->stream = place->stream;
-    self->real = problem->dtype == LB_F64 ? LB_F64 : LB_F32;
+    self->net = lb_gpu_net_make(problem, place, 1);
+    self->net.gradients_dtype = self->net.real;
     self->entries = calloc((size_t)(problem->layers * problem->directions), sizeof(*self->entries));
-    if (!self->entries)
-        return lb_fail(err, LB_OOM, "out of memory");
-    return lb_lanes_create(1, place->stream, &self->lanes, err);
+    return self->entries ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
 }
 
-struct carvers {
-    struct lb_carver weights, gradients, reserve, workspace;
-};
-
-static void *carve_storage(const struct lb_cuda_naive *self, struct lb_carver *from, int64_t count)
+static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, int64_t index)
 {
-    return lb_carve(from, (size_t)count * lb_dtype_size(self->problem->dtype));
-}
-
-static void *carve_real(const struct lb_cuda_naive *self, struct lb_carver *from, int64_t count)
-{
-    return lb_carve(from, (size_t)count * lb_dtype_size(self->real));
-}
-
-static void carve_entry(struct lb_cuda_naive *self, struct carvers *carvers, int64_t index)
-{
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_net *net = &self->net;
+    const struct lb_problem *p = net->problem;
     struct lb_naive_entry *e = &self->entries[index];
     int64_t state = p->batch * p->hidden;
     bool trains = lb_trains(p);
-    struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
+    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t slots = trains ? p->seq_len : 1, states = trains ? p->seq_len + 1 : 2;
     bool top = index / p->directions + 1 == p->layers, first = index % p->directions == 0;
-    e->b_ih = carve_real(self, &carvers->weights, 4 * p->hidden);
-    e->b_hh = carve_real(self, &carvers->weights, 4 * p->hidden);
-    e->gates = carve_real(self, keep, slots * 4 * state);
-    e->inner = carve_real(self, keep, slots * state);
-    e->c = carve_real(self, keep, states * state);
-    e->h = carve_storage(self, keep, states * state);
+    e->w_ih = lb_gpu_weight(net, index, LB_W_IH);
+    e->w_hh = lb_gpu_weight(net, index, LB_W_HH);
+    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
+        e->dweights[w] = lb_gpu_gradient(net, index, (enum lb_weight)w);
+    e->b_ih = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
+    e->b_hh = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
+    e->gates = lb_gpu_carve_real(net, keep, slots * 4 * state);
+    e->inner = lb_gpu_carve_real(net, keep, slots * state);
+    e->c = lb_gpu_carve_real(net, keep, states * state);
+    e->h = lb_gpu_carve_storage(net, keep, states * state);
     if (top)
         return;
     int64_t wide = p->seq_len * p->directions * state;
-    e->y = first ? carve_storage(self, keep, wide) : self->entries[index - 1].y;
+    e->y = first ? lb_gpu_carve_storage(net, keep, wide) : self->entries[index - 1].y;
     if (lb_has_backward(p))
-        e->dy =
-            first ? carve_storage(self, &carvers->workspace, wide) : self->entries[index - 1].dy;
+        e->dy = first ? lb_gpu_carve_storage(net, &parts->workspace, wide)
+                      : self->entries[index - 1].dy;
 }
 
 static void carve_scratch(struct lb_cuda_naive *self, struct lb_carver *from)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_net *net = &self->net;
+    const struct lb_problem *p = net->problem;
     struct lb_naive_scratch *s = &self->scratch;
     int64_t state = p->batch * p->hidden;
     int64_t widest = p->layers > 1 && p->directions * p->hidden > p->input
                          ? p->directions * p->hidden
                          : p->input;
-    s->first = carve_real(self, from, state);
-    s->second = carve_real(self, from, state);
-    s->stored = carve_storage(self, from, state);
+    s->first = lb_gpu_carve_real(net, from, state);
+    s->second = lb_gpu_carve_real(net, from, state);
+    s->stored = lb_gpu_carve_storage(net, from, state);
     if (!lb_has_backward(p))
         return;
     for (int k = 0; k < 4; k++)
-        s->da[k] = carve_real(self, from, state);
-    s->da_stored = carve_storage(self, from, state);
-    s->dh = carve_real(self, from, state);
-    s->dh_next = carve_real(self, from, state);
-    s->dc = carve_real(self, from, state);
-    s->dc_next = carve_real(self, from, state);
-    s->dx = carve_real(self, from, p->batch * widest);
-    s->dx_other = carve_real(self, from, p->batch * widest);
+        s->da[k] = lb_gpu_carve_real(net, from, state);
+    s->da_stored = lb_gpu_carve_storage(net, from, state);
+    s->dh = lb_gpu_carve_real(net, from, state);
+    s->dh_next = lb_gpu_carve_real(net, from, state);
+    s->dc = lb_gpu_carve_real(net, from, state);
+    s->dc_next = lb_gpu_carve_real(net, from, state);
+    s->dx = lb_gpu_carve_real(net, from, p->batch * widest);
+    s->dx_other = lb_gpu_carve_real(net, from, p->batch * widest);
 }
 
-/* With NULL bases this only counts. *scratch is cuBLAS'. */
-static void carve(struct lb_cuda_naive *self, struct carvers *carvers, void **scratch)
+/* With parts that only count, this counts. The address of cuBLAS' scratch. */
+static void *carve(struct lb_cuda_naive *self, struct lb_gpu_parts *parts)
 {
-    const struct lb_problem *p = self->problem;
-    int64_t entries = p->layers * p->directions;
-    *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
-    char *weights = lb_carve(&carvers->weights, lb_packed_bytes(p, p->dtype));
-    if (lb_has_backward(p))
-        self->gradients = lb_carve(&carvers->gradients, lb_packed_bytes(p, self->real));
-    for (int64_t i = 0; i < entries; i++) {
-        struct lb_naive_entry *e = &self->entries[i];
-        carve_entry(self, carvers, i);
-        if (!weights)
-            continue;
-        e->w_ih = weights + lb_packed_offset(p, p->dtype, (size_t)i, LB_W_IH);
-        e->w_hh = weights + lb_packed_offset(p, p->dtype, (size_t)i, LB_W_HH);
-        for (int w = 0; self->gradients && w < LB_WEIGHT_COUNT; w++)
-            e->dweights[w] = (char *)self->gradients +
-                             lb_packed_offset(p, self->real, (size_t)i, (enum lb_weight)w);
-    }
-    if (p->ragged)
-        self->lengths = lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->lengths));
-    carve_scratch(self, &carvers->workspace);
+    const struct lb_problem *p = self->net.problem;
+    void *scratch = lb_gpu_net_carve(&self->net, parts);
+    for (int64_t i = 0; i < p->layers * p->directions; i++)
+        carve_entry(self, parts, i);
+    carve_scratch(self, &parts->workspace);
+    return scratch;
 }
 
 static enum lb_status naive_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct carvers carvers = {{0}, {0}, {0}, {0}};
-    void *scratch;
+    struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
     (void)err;
-    carve(state, &carvers, &scratch);
-    *sizes = (struct lb_sizes){
-        .weights = carvers.weights.used,
-        .gradients = carvers.gradients.used,
-        .reserve = carvers.reserve.used,
-        .workspace = carvers.workspace.used,
-    };
+    carve(state, &parts);
+    *sizes = lb_gpu_parts_sizes(&parts);
     return LB_OK;
 }
 
@@ -150,29 +95,19 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
                                     const struct lb_weights *weights, struct lb_error *err)
 {
     struct lb_cuda_naive *self = state;
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_net *net = &self->net;
+    const struct lb_problem *p = net->problem;
     enum lb_status st = LB_OK;
-    void *scratch;
-    struct carvers carvers = {.weights = {.base = buffers->weights},
-                              .gradients = {.base = buffers->gradients},
-                              .reserve = {.base = buffers->reserve},
-                              .workspace = {.base = buffers->workspace}};
-    carve(self, &carvers, &scratch);
-    LB_TRY(lb_lanes_workspace(self->lanes, scratch, err));
-    LB_TRY(lb_packed_upload(p, &lb_device_space, buffers->weights, weights, err));
+    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
+    void *scratch = carve(self, &parts);
+    LB_TRY(lb_gpu_net_prepare(&self->net, scratch, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        const char *base = buffers->weights;
         const struct lb_naive_entry *e = &self->entries[i];
-        LB_TRY(lb_cell_widen(p->dtype, e->b_ih,
-                             base + lb_packed_offset(p, p->dtype, (size_t)i, LB_B_IH),
-                             4 * p->hidden, self->stream, err));
-        LB_TRY(lb_cell_widen(p->dtype, e->b_hh,
-                             base + lb_packed_offset(p, p->dtype, (size_t)i, LB_B_HH),
-                             4 * p->hidden, self->stream, err));
+        LB_TRY(lb_cell_widen(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH), 4 * p->hidden,
+                             net->stream, err));
+        LB_TRY(lb_cell_widen(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden,
+                             net->stream, err));
     }
-    if (p->ragged)
-        LB_TRY(lb_device_space.upload(self->lengths, buffers->lengths,
-                                      (size_t)p->batch * sizeof(*self->lengths), err));
 done:
     return st;
 }
@@ -181,8 +116,7 @@ static enum lb_status naive_gradients(void *state, const struct lb_gradients *gr
                                       struct lb_error *err)
 {
     const struct lb_cuda_naive *self = state;
-    return lb_packed_download(self->problem, &lb_device_space, self->real, self->gradients,
-                              gradients, err);
+    return lb_gpu_net_gradients(&self->net, gradients, err);
 }
 
 static const char *naive_chosen(const void *state)
@@ -194,7 +128,7 @@ static const char *naive_chosen(const void *state)
 static void naive_destroy(void *state)
 {
     struct lb_cuda_naive *self = state;
-    lb_lanes_destroy(self->lanes);
+    lb_gpu_net_destroy(&self->net);
     free(self->entries);
 }
 
@@ -203,9 +137,9 @@ const struct lb_impl lb_impl_cuda_naive = {
     .name = "cuda_naive",
     .summary = "a framework's generic cell: cuBLAS products a gate, a kernel an operation",
     .memory = LB_DEVICE,
-    .traits = LB_DETERMINISTIC | LB_CAPTURABLE,
+    .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
     .state_size = sizeof(struct lb_cuda_naive),
-    .supports = naive_supports,
+    .supports = lb_gpu_net_supports,
     .create = naive_create,
     .sizes = naive_sizes,
     .prepare = naive_prepare,

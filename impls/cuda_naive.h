@@ -2,10 +2,9 @@
 #ifndef LB_CUDA_NAIVE_H
 #define LB_CUDA_NAIVE_H
 
-#include "impl.h"
-#include "lanes.h"
+#include "gpu_net.h"
 
-/* Buffers of one layer and direction (entry l*D + d). T: storage type, R: f64 for f64, else f32.
+/* Buffers of one layer and direction (entry l*D + d). T and R as in gpu_net.h.
  * Slots: in training T+1 of the states and T of what backward reads, in the order of the
  * direction's own steps; in inference two of the states, taken in turns, and one of the rest. */
 struct lb_naive_entry {
@@ -32,19 +31,10 @@ struct lb_naive_scratch {
 };
 
 struct lb_cuda_naive {
-    const struct lb_problem *problem;
-    struct lb_lanes *lanes; /* one: the case's stream */
-    void *stream;
-    enum lb_dtype real;
+    struct lb_gpu_net net;          /* one lane: the case's stream; gradients in R */
     struct lb_naive_entry *entries; /* [L*D] */
     struct lb_naive_scratch scratch;
-    int32_t *lengths; /* [B] in device memory; NULL when not ragged */
-    void *gradients;  /* R, packed */
 };
-
-/* Address of an element of T, of R. */
-void *lb_naive_storage(const struct lb_cuda_naive *self, const void *base, int64_t index);
-void *lb_naive_real(const struct lb_cuda_naive *self, const void *base, int64_t index);
 
 enum lb_status lb_naive_forward(void *self, const struct lb_forward_io *io, struct lb_error *err);
 enum lb_status lb_naive_backward(void *self, const struct lb_backward_io *io, struct lb_error *err);

@@ -2,7 +2,6 @@
 #include "cell.h"
 #include "cuda_naive.h"
 #include "map.h"
-#include "packing.h"
 
 /* One layer and direction in one call. */
 struct walk {
@@ -18,7 +17,7 @@ struct walk {
 static struct walk walk_make(struct lb_cuda_naive *self, int64_t layer, int64_t direction,
                              const void *x)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     int64_t entry = layer * p->directions + direction;
     return (struct walk){
         .self = self,
@@ -42,39 +41,39 @@ static int64_t time_of(const struct walk *w, int64_t s)
 static void *gate_at(const struct walk *w, int64_t s, int gate)
 {
     int64_t slot = lb_trains(w->p) ? s : 0;
-    return lb_naive_real(w->self, w->e->gates, (slot * 4 + gate) * w->state);
+    return lb_gpu_real_at(&w->self->net, w->e->gates, (slot * 4 + gate) * w->state);
 }
 
 static void *inner_at(const struct walk *w, int64_t s)
 {
-    return lb_naive_real(w->self, w->e->inner, lb_trains(w->p) ? s * w->state : 0);
+    return lb_gpu_real_at(&w->self->net, w->e->inner, lb_trains(w->p) ? s * w->state : 0);
 }
 
 static void *c_at(const struct walk *w, int64_t s)
 {
-    return lb_naive_real(w->self, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
+    return lb_gpu_real_at(&w->self->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
 }
 
 static void *h_at(const struct walk *w, int64_t s)
 {
-    return lb_naive_storage(w->self, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->state);
+    return lb_gpu_storage_at(&w->self->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->state);
 }
 
 static const void *x_at(const struct walk *w, int64_t t)
 {
-    return lb_naive_storage(w->self, w->x, t * w->p->batch * w->input);
+    return lb_gpu_storage_at(&w->self->net, w->x, t * w->p->batch * w->input);
 }
 
 /* One gate's rows of w_ih or w_hh. */
 static const void *rows_of(const struct walk *w, const void *weights, int gate, int64_t columns)
 {
-    return lb_naive_storage(w->self, weights, gate * w->p->hidden * columns);
+    return lb_gpu_storage_at(&w->self->net, weights, gate * w->p->hidden * columns);
 }
 
 static enum lb_status map(const struct walk *w, enum lb_map_op op, void *to, const void *a,
                           const void *b, struct lb_error *err)
 {
-    return lb_map(w->self->real, op, to, a, b, w->state, w->self->stream, err);
+    return lb_map(w->self->net.real, op, to, a, b, w->state, w->self->net.stream, err);
 }
 
 /* to = from in rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
@@ -85,14 +84,14 @@ static enum lb_status keep_running(const struct walk *w, enum lb_dtype dtype, in
         .rows = w->p->batch,
         .columns = w->p->hidden,
         .step = t,
-        .lengths = w->self->lengths,
+        .lengths = w->self->net.lengths,
         .to = to,
         .to_stride = w->p->hidden,
         .from = from,
         .from_stride = w->p->hidden,
         .other = other,
     };
-    return w->p->ragged ? lb_map_select_rows(dtype, &select, w->self->stream, err) : LB_OK;
+    return w->p->ragged ? lb_map_select_rows(dtype, &select, w->self->net.stream, err) : LB_OK;
 }
 
 /* ---- Forward ------------------------------------------------------------------------------- */
@@ -102,7 +101,7 @@ static enum lb_status gate_product(const struct walk *w, void *to, const void *f
                                    const void *rows, int64_t columns, struct lb_error *err)
 {
     const struct lb_gemm g = {.in = w->p->dtype,
-                              .out = w->self->real,
+                              .out = w->self->net.real,
                               .math = w->p->math,
                               .transpose_b = true,
                               .m = w->p->batch,
@@ -114,7 +113,7 @@ static enum lb_status gate_product(const struct walk *w, void *to, const void *f
                               .ldb = columns,
                               .c = to,
                               .ldc = w->p->hidden};
-    return lb_lane_gemm(w->self->lanes, 0, &g, err);
+    return lb_lane_gemm(w->self->net.lanes, 0, &g, err);
 }
 
 static enum lb_status forward_gate(const struct walk *w, int64_t s, int gate, struct lb_error *err)
@@ -129,10 +128,12 @@ static enum lb_status forward_gate(const struct walk *w, int64_t s, int gate, st
     LB_TRY(gate_product(w, other, h_at(w, s), rows_of(w, w->e->w_hh, gate, p->hidden), p->hidden,
                         err));
     LB_TRY(map(w, LB_MAP_ADD, sum, sum, other, err));
-    LB_TRY(lb_map_add_bias(self->real, sum, sum, lb_naive_real(self, w->e->b_ih, gate * p->hidden),
-                           p->batch, p->hidden, self->stream, err));
-    LB_TRY(lb_map_add_bias(self->real, sum, sum, lb_naive_real(self, w->e->b_hh, gate * p->hidden),
-                           p->batch, p->hidden, self->stream, err));
+    LB_TRY(lb_map_add_bias(self->net.real, sum, sum,
+                           lb_gpu_real_at(&self->net, w->e->b_ih, gate * p->hidden), p->batch,
+                           p->hidden, self->net.stream, err));
+    LB_TRY(lb_map_add_bias(self->net.real, sum, sum,
+                           lb_gpu_real_at(&self->net, w->e->b_hh, gate * p->hidden), p->batch,
+                           p->hidden, self->net.stream, err));
     LB_TRY(map(w, gate == 2 ? act : LB_MAP_SIGMOID, gate_at(w, s, gate), sum, NULL, err));
 done:
     return st;
@@ -147,13 +148,13 @@ static enum lb_status write_y(const struct walk *w, int64_t s, void *y, struct l
         .rows = p->batch,
         .columns = p->hidden,
         .step = t,
-        .lengths = w->self->lengths,
-        .to = lb_naive_storage(w->self, y, t * p->batch * width + w->direction * p->hidden),
+        .lengths = w->self->net.lengths,
+        .to = lb_gpu_storage_at(&w->self->net, y, t * p->batch * width + w->direction * p->hidden),
         .to_stride = width,
         .from = h_at(w, s + 1),
         .from_stride = p->hidden,
     };
-    return lb_map_select_rows(p->dtype, &select, w->self->stream, err);
+    return lb_map_select_rows(p->dtype, &select, w->self->net.stream, err);
 }
 
 static enum lb_status forward_step(const struct walk *w, int64_t s, void *y, struct lb_error *err)
@@ -170,8 +171,8 @@ static enum lb_status forward_step(const struct walk *w, int64_t s, void *y, str
     LB_TRY(map(w, LB_MAP_ADD, c, first, second, err));
     LB_TRY(map(w, act, inner_at(w, s), c, NULL, err));
     LB_TRY(map(w, LB_MAP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s), err));
-    LB_TRY(lb_cell_narrow(p->dtype, h_at(w, s + 1), first, w->state, w->self->stream, err));
-    LB_TRY(keep_running(w, w->self->real, t, c, c, c_at(w, s), err));
+    LB_TRY(lb_cell_narrow(p->dtype, h_at(w, s + 1), first, w->state, w->self->net.stream, err));
+    LB_TRY(keep_running(w, w->self->net.real, t, c, c, c_at(w, s), err));
     LB_TRY(keep_running(w, p->dtype, t, h_at(w, s + 1), h_at(w, s + 1), h_at(w, s), err));
     LB_TRY(write_y(w, s, y, err));
 done:
@@ -185,17 +186,17 @@ static enum lb_status forward_entry(const struct walk *w, const struct lb_forwar
     struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
     int64_t at = w->entry * w->state;
-    size_t bytes = (size_t)w->state * lb_dtype_size(p->dtype);
-    LB_TRY(
-        lb_lane_copy(self->lanes, 0, h_at(w, 0), lb_naive_storage(self, io->h0, at), bytes, err));
-    LB_TRY(lb_cell_widen(p->dtype, c_at(w, 0), lb_naive_storage(self, io->c0, at), w->state,
-                         self->stream, err));
+    size_t bytes = lb_gpu_storage(&self->net, w->state);
+    LB_TRY(lb_lane_copy(self->net.lanes, 0, h_at(w, 0), lb_gpu_storage_at(&self->net, io->h0, at),
+                        bytes, err));
+    LB_TRY(lb_cell_widen(p->dtype, c_at(w, 0), lb_gpu_storage_at(&self->net, io->c0, at), w->state,
+                         self->net.stream, err));
     for (int64_t s = 0; s < p->seq_len; s++)
         LB_TRY(forward_step(w, s, w->e->y ? w->e->y : io->y, err));
-    LB_TRY(lb_lane_copy(self->lanes, 0, lb_naive_storage(self, io->hn, at), h_at(w, p->seq_len),
-                        bytes, err));
-    LB_TRY(lb_cell_narrow(p->dtype, lb_naive_storage(self, io->cn, at), c_at(w, p->seq_len),
-                          w->state, self->stream, err));
+    LB_TRY(lb_lane_copy(self->net.lanes, 0, lb_gpu_storage_at(&self->net, io->hn, at),
+                        h_at(w, p->seq_len), bytes, err));
+    LB_TRY(lb_cell_narrow(p->dtype, lb_gpu_storage_at(&self->net, io->cn, at), c_at(w, p->seq_len),
+                          w->state, self->net.stream, err));
 done:
     return st;
 }
@@ -204,8 +205,8 @@ enum lb_status lb_naive_forward(void *state, const struct lb_forward_io *io, str
 {
     struct lb_cuda_naive *self = state;
     enum lb_status st = LB_OK;
-    for (int64_t l = 0; l < self->problem->layers; l++) {
-        for (int64_t d = 0; d < self->problem->directions; d++) {
+    for (int64_t l = 0; l < self->net.problem->layers; l++) {
+        for (int64_t d = 0; d < self->net.problem->directions; d++) {
             struct walk w = walk_make(self, l, d, io->x);
             LB_TRY(forward_entry(&w, io, err));
         }
@@ -239,13 +240,13 @@ static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_e
     LB_TRY(map(w, slope, x->da[2], x->da[2], g, err));
     LB_TRY(map(w, LB_MAP_MULTIPLY, x->dc_next, x->second, f, err));
     if (!w->p->ragged) { /* the new one takes the old one's place */
-        LB_TRY(lb_lane_copy(w->self->lanes, 0, x->dc, x->dc_next,
-                            (size_t)w->state * lb_dtype_size(w->self->real), err));
+        LB_TRY(lb_lane_copy(w->self->net.lanes, 0, x->dc, x->dc_next,
+                            lb_gpu_real(&w->self->net, w->state), err));
         goto done;
     }
-    LB_TRY(keep_running(w, w->self->real, t, x->dc, x->dc_next, x->dc, err));
+    LB_TRY(keep_running(w, w->self->net.real, t, x->dc, x->dc_next, x->dc, err));
     for (int gate = 0; gate < 4; gate++)
-        LB_TRY(keep_running(w, w->self->real, t, x->da[gate], x->da[gate], NULL, err));
+        LB_TRY(keep_running(w, w->self->net.real, t, x->da[gate], x->da[gate], NULL, err));
 done:
     return st;
 }
@@ -256,7 +257,7 @@ static enum lb_status da_product(const struct walk *w, bool transpose, void *c, 
 {
     const struct lb_problem *p = w->p;
     const struct lb_gemm g = {.in = p->dtype,
-                              .out = w->self->real,
+                              .out = w->self->net.real,
                               .math = p->math,
                               .transpose_a = transpose,
                               .accumulate = accumulate,
@@ -269,7 +270,7 @@ static enum lb_status da_product(const struct walk *w, bool transpose, void *c, 
                               .ldb = columns,
                               .c = c,
                               .ldc = columns};
-    return lb_lane_gemm(w->self->lanes, 0, &g, err);
+    return lb_lane_gemm(w->self->net.lanes, 0, &g, err);
 }
 
 /* What one gate's gradient gives to dx, dh and the weights. */
@@ -281,17 +282,18 @@ static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, s
     struct lb_naive_entry *e = w->e;
     enum lb_status st = LB_OK;
     int64_t rows = gate * p->hidden;
-    LB_TRY(lb_cell_narrow(p->dtype, x->da_stored, x->da[gate], w->state, self->stream, err));
+    LB_TRY(lb_cell_narrow(p->dtype, x->da_stored, x->da[gate], w->state, self->net.stream, err));
     LB_TRY(
         da_product(w, false, x->dx, rows_of(w, e->w_ih, gate, w->input), w->input, gate > 0, err));
     LB_TRY(da_product(w, false, x->dh_next, rows_of(w, e->w_hh, gate, p->hidden), p->hidden,
                       gate > 0, err));
-    LB_TRY(da_product(w, true, lb_naive_real(self, e->dweights[LB_W_IH], rows * w->input),
+    LB_TRY(da_product(w, true, lb_gpu_real_at(&self->net, e->dweights[LB_W_IH], rows * w->input),
                       x_at(w, time_of(w, s)), w->input, true, err));
-    LB_TRY(da_product(w, true, lb_naive_real(self, e->dweights[LB_W_HH], rows * p->hidden),
+    LB_TRY(da_product(w, true, lb_gpu_real_at(&self->net, e->dweights[LB_W_HH], rows * p->hidden),
                       h_at(w, s), p->hidden, true, err));
-    LB_TRY(lb_map_add_row_sums(self->real, lb_naive_real(self, e->dweights[LB_B_IH], rows),
-                               x->da[gate], p->batch, p->hidden, self->stream, err));
+    LB_TRY(lb_map_add_row_sums(self->net.real,
+                               lb_gpu_real_at(&self->net, e->dweights[LB_B_IH], rows), x->da[gate],
+                               p->batch, p->hidden, self->net.stream, err));
 done:
     return st;
 }
@@ -303,13 +305,13 @@ static enum lb_status write_dx(const struct walk *w, int64_t t, void *to, struct
     struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
     int64_t count = p->batch * w->input;
-    void *place = lb_naive_storage(self, to, t * count), *dx = w->scratch->dx;
+    void *place = lb_gpu_storage_at(&self->net, to, t * count), *dx = w->scratch->dx;
     if (w->direction == 1) {
-        LB_TRY(lb_cell_widen(p->dtype, w->scratch->dx_other, place, count, self->stream, err));
-        LB_TRY(
-            lb_map(self->real, LB_MAP_ADD, dx, dx, w->scratch->dx_other, count, self->stream, err));
+        LB_TRY(lb_cell_widen(p->dtype, w->scratch->dx_other, place, count, self->net.stream, err));
+        LB_TRY(lb_map(self->net.real, LB_MAP_ADD, dx, dx, w->scratch->dx_other, count,
+                      self->net.stream, err));
     }
-    LB_TRY(lb_cell_narrow(p->dtype, place, dx, count, self->stream, err));
+    LB_TRY(lb_cell_narrow(p->dtype, place, dx, count, self->net.stream, err));
 done:
     return st;
 }
@@ -326,24 +328,24 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, const void 
         .rows = p->batch,
         .columns = p->hidden,
         .step = t,
-        .lengths = self->lengths,
+        .lengths = self->net.lengths,
         .to = x->stored,
         .to_stride = p->hidden,
-        .from = lb_naive_storage(self, dy, t * p->batch * width + w->direction * p->hidden),
+        .from = lb_gpu_storage_at(&self->net, dy, t * p->batch * width + w->direction * p->hidden),
         .from_stride = width,
     };
-    LB_TRY(lb_map_select_rows(p->dtype, &incoming, self->stream, err));
-    LB_TRY(lb_cell_widen(p->dtype, x->first, x->stored, w->state, self->stream, err));
+    LB_TRY(lb_map_select_rows(p->dtype, &incoming, self->net.stream, err));
+    LB_TRY(lb_cell_widen(p->dtype, x->first, x->stored, w->state, self->net.stream, err));
     LB_TRY(map(w, LB_MAP_ADD, x->first, x->first, x->dh, err)); /* all of h's gradient */
     LB_TRY(backward_cell(w, s, err));
     for (int gate = 0; gate < 4; gate++)
         LB_TRY(backward_gate(w, s, gate, err));
     LB_TRY(write_dx(w, t, dx, err));
     if (p->ragged)
-        LB_TRY(keep_running(w, self->real, t, x->dh, x->dh_next, x->dh, err));
+        LB_TRY(keep_running(w, self->net.real, t, x->dh, x->dh_next, x->dh, err));
     else
-        LB_TRY(lb_lane_copy(self->lanes, 0, x->dh, x->dh_next,
-                            (size_t)w->state * lb_dtype_size(self->real), err));
+        LB_TRY(lb_lane_copy(self->net.lanes, 0, x->dh, x->dh_next,
+                            lb_gpu_real(&self->net, w->state), err));
 done:
     return st;
 }
@@ -356,18 +358,18 @@ static enum lb_status backward_entry(const struct walk *w, const struct lb_backw
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
     int64_t at = w->entry * w->state;
-    LB_TRY(lb_cell_widen(p->dtype, x->dh, lb_naive_storage(self, io->dhn, at), w->state,
-                         self->stream, err));
-    LB_TRY(lb_cell_widen(p->dtype, x->dc, lb_naive_storage(self, io->dcn, at), w->state,
-                         self->stream, err));
+    LB_TRY(lb_cell_widen(p->dtype, x->dh, lb_gpu_storage_at(&self->net, io->dhn, at), w->state,
+                         self->net.stream, err));
+    LB_TRY(lb_cell_widen(p->dtype, x->dc, lb_gpu_storage_at(&self->net, io->dcn, at), w->state,
+                         self->net.stream, err));
     for (int64_t s = p->seq_len - 1; s >= 0; s--)
         LB_TRY(backward_step(w, s, w->e->dy ? w->e->dy : io->dy, dx, err));
-    LB_TRY(lb_lane_copy(self->lanes, 0, w->e->dweights[LB_B_HH], w->e->dweights[LB_B_IH],
-                        (size_t)(4 * p->hidden) * lb_dtype_size(self->real), err));
-    LB_TRY(lb_cell_narrow(p->dtype, lb_naive_storage(self, io->dh0, at), x->dh, w->state,
-                          self->stream, err));
-    LB_TRY(lb_cell_narrow(p->dtype, lb_naive_storage(self, io->dc0, at), x->dc, w->state,
-                          self->stream, err));
+    LB_TRY(lb_lane_copy(self->net.lanes, 0, w->e->dweights[LB_B_HH], w->e->dweights[LB_B_IH],
+                        lb_gpu_real(&self->net, 4 * p->hidden), err));
+    LB_TRY(lb_cell_narrow(p->dtype, lb_gpu_storage_at(&self->net, io->dh0, at), x->dh, w->state,
+                          self->net.stream, err));
+    LB_TRY(lb_cell_narrow(p->dtype, lb_gpu_storage_at(&self->net, io->dc0, at), x->dc, w->state,
+                          self->net.stream, err));
 done:
     return st;
 }
@@ -375,9 +377,10 @@ done:
 enum lb_status lb_naive_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
 {
     struct lb_cuda_naive *self = state;
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_lane_zero(self->lanes, 0, self->gradients, lb_packed_bytes(p, self->real), err));
+    LB_TRY(lb_lane_zero(self->net.lanes, 0, self->net.gradients, lb_packed_bytes(p, self->net.real),
+                        err));
     for (int64_t l = p->layers - 1; l >= 0; l--) {
         void *dx = l > 0 ? self->entries[(l - 1) * p->directions].dy : io->dx;
         for (int64_t d = 0; d < p->directions; d++) {

@@ -1,23 +1,12 @@
 /* cuda_step: what is enqueued, forward and backward. */
 #include "cell.h"
 #include "cuda_step.h"
-#include "packing.h"
-
-/* Element index of tensors of R and T as addresses; indices count elements. */
-static char *real_at(const struct lb_cuda_step *self, const void *base, int64_t index)
-{
-    return (char *)base + lb_step_real(self, index);
-}
-
-static char *storage_at(const struct lb_cuda_step *self, const void *base, int64_t index)
-{
-    return (char *)base + lb_step_storage(self, index);
-}
 
 /* A product of two T matrices; sums in R, c of `out`. */
 static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
 {
-    return (struct lb_gemm){.in = self->problem->dtype, .out = out, .math = self->problem->math};
+    return (struct lb_gemm){
+        .in = self->net.problem->dtype, .out = out, .math = self->net.problem->math};
 }
 
 /* One entry of one call. */
@@ -36,7 +25,7 @@ struct walk {
 static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t direction,
                              const void *x)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     int lane = lb_step_lane(self, layer, direction);
     return (struct walk){
         .self = self,
@@ -45,7 +34,7 @@ static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t d
         .layer = layer,
         .direction = direction,
         .lane = lane,
-        .stream = lb_lane_stream(self->lanes, lane),
+        .stream = lb_lane_stream(self->net.lanes, lane),
         .x = layer == 0 ? x : self->entries[(layer - 1) * p->directions].y,
     };
 }
@@ -83,10 +72,12 @@ static enum lb_status start_states(const struct walk *w, const struct lb_forward
     enum lb_status st = LB_OK;
     int64_t state = w->p->batch * w->p->hidden;
     int64_t from = (w->layer * w->p->directions + w->direction) * state;
-    LB_TRY(lb_lane_copy(w->self->lanes, w->lane, storage_at(w->self, w->e->h, h_slot(w, 0) * state),
-                        storage_at(w->self, io->h0, from), lb_step_storage(w->self, state), err));
-    LB_TRY(lb_cell_widen(w->p->dtype, real_at(w->self, w->e->c, c_slot(w, 0) * state),
-                         storage_at(w->self, io->c0, from), state, w->stream, err));
+    LB_TRY(lb_lane_copy(w->self->net.lanes, w->lane,
+                        lb_gpu_storage_at(&w->self->net, w->e->h, h_slot(w, 0) * state),
+                        lb_gpu_storage_at(&w->self->net, io->h0, from),
+                        lb_gpu_storage(&w->self->net, state), err));
+    LB_TRY(lb_cell_widen(w->p->dtype, lb_gpu_real_at(&w->self->net, w->e->c, c_slot(w, 0) * state),
+                         lb_gpu_storage_at(&w->self->net, io->c0, from), state, w->stream, err));
 done:
     return st;
 }
@@ -97,19 +88,19 @@ static enum lb_status input_product(const struct walk *w, int64_t first, int64_t
                                     int64_t place, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = product(w->self, w->self->real);
+    struct lb_gemm g = product(w->self, w->self->net.real);
     int64_t input = lb_layer_input(p, w->layer);
     g.transpose_b = true;
     g.m = steps * p->batch;
     g.n = 4 * p->hidden;
     g.k = input;
-    g.a = storage_at(w->self, w->x, first * p->batch * input);
+    g.a = lb_gpu_storage_at(&w->self->net, w->x, first * p->batch * input);
     g.lda = input;
     g.b = w->e->w_ih;
     g.ldb = input;
-    g.c = real_at(w->self, w->e->gates, place * p->batch * 4 * p->hidden);
+    g.c = lb_gpu_real_at(&w->self->net, w->e->gates, place * p->batch * 4 * p->hidden);
     g.ldc = 4 * p->hidden;
-    return lb_lane_gemm(w->self->lanes, w->lane, &g, err);
+    return lb_lane_gemm(w->self->net.lanes, w->lane, &g, err);
 }
 
 /* The s-th step; its pre-activations are at index place of gates. */
@@ -122,9 +113,9 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
     int64_t state = p->batch * p->hidden, t = time_of(w, s);
     int64_t entry = w->layer * p->directions + w->direction;
     bool last = s + 1 == p->seq_len;
-    void *pre = real_at(self, w->e->gates, place * p->batch * 4 * p->hidden);
-    const void *h_prev = storage_at(self, w->e->h, h_slot(w, s) * state);
-    struct lb_gemm g = product(self, self->real);
+    void *pre = lb_gpu_real_at(&self->net, w->e->gates, place * p->batch * 4 * p->hidden);
+    const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s) * state);
+    struct lb_gemm g = product(self, self->net.real);
 
     g.transpose_b = g.accumulate = true;
     g.m = self->active[t];
@@ -135,26 +126,26 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
     g.b = w->e->w_hh;
     g.c = pre;
     g.ldc = 4 * p->hidden;
-    LB_TRY(lb_lane_gemm(self->lanes, w->lane, &g, err));
+    LB_TRY(lb_lane_gemm(self->net.lanes, w->lane, &g, err));
 
     int64_t y_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
     const struct lb_cell_forward cell = {
         .batch = p->batch,
         .hidden = p->hidden,
         .step = t,
-        .lengths = self->lengths,
+        .lengths = self->net.lengths,
         .act = p->act,
         .pre = pre,
         .bias = w->e->bias,
-        .c_prev = real_at(self, w->e->c, c_slot(w, s) * state),
+        .c_prev = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s) * state),
         .h_prev = h_prev,
-        .c = real_at(self, w->e->c, c_slot(w, s + 1) * state),
-        .h = storage_at(self, w->e->h, h_slot(w, s + 1) * state),
-        .y = storage_at(self, w->y, y_at),
+        .c = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s + 1) * state),
+        .h = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s + 1) * state),
+        .y = lb_gpu_storage_at(&self->net, w->y, y_at),
         .y_stride = p->directions * p->hidden,
         .gates = lb_trains(p) ? pre : NULL,
-        .hn = last ? storage_at(self, io->hn, entry * state) : NULL,
-        .cn = last ? storage_at(self, io->cn, entry * state) : NULL,
+        .hn = last ? lb_gpu_storage_at(&self->net, io->hn, entry * state) : NULL,
+        .cn = last ? lb_gpu_storage_at(&self->net, io->cn, entry * state) : NULL,
     };
     LB_TRY(lb_cell_forward_step(p->dtype, &cell, w->stream, err));
 done:
@@ -166,7 +157,7 @@ static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_f
                                     int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                     struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     struct walk w = walk_make(self, layer, direction, io->x);
     bool whole = layer == 0 || steps == p->seq_len; /* the product covers all times at once */
@@ -187,24 +178,24 @@ done:
 enum lb_status lb_step_forward(void *state, const struct lb_forward_io *io, struct lb_error *err)
 {
     struct lb_cuda_step *self = state;
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_lanes_fork(self->lanes, err));
+    LB_TRY(lb_lanes_fork(self->net.lanes, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = 0; l < p->layers; l++) {
             if (p->directions == 2 && l > 0) { /* a layer needs both directions below it */
-                LB_TRY(lb_lane_wait(self->lanes, 0, 1, err));
-                LB_TRY(lb_lane_wait(self->lanes, 1, 0, err));
+                LB_TRY(lb_lane_wait(self->net.lanes, 0, 1, err));
+                LB_TRY(lb_lane_wait(self->net.lanes, 1, 0, err));
             } else if (l > 0) {
-                LB_TRY(lb_lane_wait(self->lanes, lb_step_lane(self, l, 0),
+                LB_TRY(lb_lane_wait(self->net.lanes, lb_step_lane(self, l, 0),
                                     lb_step_lane(self, l - 1, 0), err));
             }
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(forward_chunk(self, io, l, d, first, steps, err));
         }
     }
-    LB_TRY(lb_lanes_join(self->lanes, err));
+    LB_TRY(lb_lanes_join(self->net.lanes, err));
 done:
     return st;
 }
@@ -218,10 +209,10 @@ static enum lb_status start_gradients(const struct walk *w, const struct lb_back
     enum lb_status st = LB_OK;
     int64_t state = w->p->batch * w->p->hidden;
     int64_t from = (w->layer * w->p->directions + w->direction) * state;
-    LB_TRY(lb_cell_widen(w->p->dtype, w->e->dh, storage_at(w->self, io->dhn, from), state,
-                         w->stream, err));
-    LB_TRY(lb_cell_widen(w->p->dtype, w->e->dc, storage_at(w->self, io->dcn, from), state,
-                         w->stream, err));
+    LB_TRY(lb_cell_widen(w->p->dtype, w->e->dh, lb_gpu_storage_at(&w->self->net, io->dhn, from),
+                         state, w->stream, err));
+    LB_TRY(lb_cell_widen(w->p->dtype, w->e->dc, lb_gpu_storage_at(&w->self->net, io->dcn, from),
+                         state, w->stream, err));
 done:
     return st;
 }
@@ -233,23 +224,23 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_e
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden, t = time_of(w, s);
     int64_t dy_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
-    void *dgates = storage_at(self, w->e->dgates, t * p->batch * gates);
+    void *dgates = lb_gpu_storage_at(&self->net, w->e->dgates, t * p->batch * gates);
     const struct lb_cell_backward cell = {
         .batch = p->batch,
         .hidden = p->hidden,
         .step = t,
-        .lengths = self->lengths,
+        .lengths = self->net.lengths,
         .act = p->act,
-        .gates = real_at(self, w->e->gates, t * p->batch * gates),
-        .c_prev = real_at(self, w->e->c, c_slot(w, s) * state),
-        .c = real_at(self, w->e->c, c_slot(w, s + 1) * state),
-        .dy = storage_at(self, w->dy, dy_at),
+        .gates = lb_gpu_real_at(&self->net, w->e->gates, t * p->batch * gates),
+        .c_prev = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s) * state),
+        .c = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s + 1) * state),
+        .dy = lb_gpu_storage_at(&self->net, w->dy, dy_at),
         .dy_stride = p->directions * p->hidden,
         .dh = w->e->dh,
         .dc = w->e->dc,
         .dgates = dgates,
     };
-    struct lb_gemm g = product(self, self->real);
+    struct lb_gemm g = product(self, self->net.real);
     LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
 
     /* Rows past their end keep dh: it is still that of their last step, or dhn. */
@@ -262,7 +253,7 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_e
     g.ldb = p->hidden;
     g.c = w->e->dh;
     g.ldc = p->hidden;
-    LB_TRY(lb_lane_gemm(self->lanes, w->lane, &g, err));
+    LB_TRY(lb_lane_gemm(self->net.lanes, w->lane, &g, err));
 done:
     return st;
 }
@@ -278,13 +269,13 @@ static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t fir
     g.m = steps * p->batch;
     g.n = input;
     g.k = 4 * p->hidden;
-    g.a = storage_at(w->self, w->e->dgates, first * p->batch * 4 * p->hidden);
+    g.a = lb_gpu_storage_at(&w->self->net, w->e->dgates, first * p->batch * 4 * p->hidden);
     g.lda = 4 * p->hidden;
     g.b = w->e->w_ih;
     g.ldb = input;
-    g.c = storage_at(w->self, dx, first * p->batch * input);
+    g.c = lb_gpu_storage_at(&w->self->net, dx, first * p->batch * input);
     g.ldc = input;
-    return lb_lane_gemm(w->self->lanes, w->lane, &g, err);
+    return lb_lane_gemm(w->self->net.lanes, w->lane, &g, err);
 }
 
 /* Steps first + steps - 1 down to first of an entry. */
@@ -295,7 +286,7 @@ static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_
     enum lb_status st = LB_OK;
     struct walk w = walk_make(self, layer, direction, io->x);
     w.dy = w.e->dy ? w.e->dy : io->dy;
-    if (first + steps == self->problem->seq_len)
+    if (first + steps == self->net.problem->seq_len)
         LB_TRY(start_gradients(&w, io, err));
     for (int64_t s = first + steps - 1; s >= first; s--)
         LB_TRY(backward_step(&w, s, err));
@@ -307,16 +298,16 @@ done:
 static enum lb_status hand_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                 int64_t layer, int64_t first, int64_t steps, struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     void *dx = layer > 0 ? self->entries[(layer - 1) * p->directions].dy : io->dx;
     struct walk w = walk_make(self, layer, 0, io->x);
     LB_TRY(input_gradient(&w, dx, first, steps, false, err));
     if (p->directions == 2) {
-        LB_TRY(lb_lane_wait(self->lanes, 0, 1, err));
+        LB_TRY(lb_lane_wait(self->net.lanes, 0, 1, err));
         w.e = &self->entries[layer * 2 + 1];
         LB_TRY(input_gradient(&w, dx, first, steps, true, err));
-        LB_TRY(lb_lane_wait(self->lanes, 1, 0, err));
+        LB_TRY(lb_lane_wait(self->net.lanes, 1, 0, err));
     }
 done:
     return st;
@@ -338,7 +329,7 @@ static enum lb_status weight_product(const struct walk *w, enum lb_weight which,
     g.ldb = columns;
     g.c = w->e->dweights[which];
     g.ldc = columns;
-    return lb_lane_gemm(w->self->lanes, w->lane, &g, err);
+    return lb_lane_gemm(w->self->net.lanes, w->lane, &g, err);
 }
 
 /* Weight gradients of one entry, and those of its initial state. */
@@ -351,16 +342,16 @@ static enum lb_status finish_entry(const struct walk *w, const struct lb_backwar
     int64_t state = p->batch * p->hidden;
     int64_t to = (w->layer * p->directions + w->direction) * state;
     /* The states before each step, in the order of time. */
-    const void *h_prev = storage_at(self, w->e->h, w->direction * state);
+    const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
     LB_TRY(weight_product(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
     LB_TRY(weight_product(w, LB_W_HH, h_prev, p->hidden, err));
     LB_TRY(lb_cell_column_sums(p->dtype, w->e->dweights[LB_B_IH], w->e->dweights[LB_B_HH],
                                w->e->dgates, p->seq_len * p->batch, 4 * p->hidden, w->e->sums,
                                w->stream, err));
-    LB_TRY(
-        lb_cell_narrow(p->dtype, storage_at(self, io->dh0, to), w->e->dh, state, w->stream, err));
-    LB_TRY(
-        lb_cell_narrow(p->dtype, storage_at(self, io->dc0, to), w->e->dc, state, w->stream, err));
+    LB_TRY(lb_cell_narrow(p->dtype, lb_gpu_storage_at(&self->net, io->dh0, to), w->e->dh, state,
+                          w->stream, err));
+    LB_TRY(lb_cell_narrow(p->dtype, lb_gpu_storage_at(&self->net, io->dc0, to), w->e->dc, state,
+                          w->stream, err));
 done:
     return st;
 }
@@ -368,15 +359,15 @@ done:
 enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
 {
     struct lb_cuda_step *self = state;
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
-    LB_TRY(lb_lanes_fork(self->lanes, err));
+    LB_TRY(lb_lanes_fork(self->net.lanes, err));
     for (; first >= 0; first -= self->chunk) {
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = p->layers - 1; l >= 0; l--) {
             if (p->directions == 1 && l + 1 < p->layers)
-                LB_TRY(lb_lane_wait(self->lanes, lb_step_lane(self, l, 0),
+                LB_TRY(lb_lane_wait(self->net.lanes, lb_step_lane(self, l, 0),
                                     lb_step_lane(self, l + 1, 0), err));
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(backward_chunk(self, io, l, d, first, steps, err));
@@ -389,7 +380,7 @@ enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, st
             LB_TRY(finish_entry(&w, io, err));
         }
     }
-    LB_TRY(lb_lanes_join(self->lanes, err));
+    LB_TRY(lb_lanes_join(self->net.lanes, err));
 done:
     return st;
 }

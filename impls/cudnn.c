@@ -12,7 +12,7 @@ enum { TIMED_CALLS = 3 };
 struct candidate {
     enum lb_cudnn_variant variant;
     enum lb_status status; /* LB_OK while it takes the problem */
-    char why[120];         /* when it does not */
+    char why[200];         /* when it does not */
     struct lb_cudnn_rnn rnn;
     double best_ns; /* NaN: not timed */
 };
@@ -25,7 +25,7 @@ struct cudnn {
     int count;
     struct candidate *chosen; /* NULL until it is known */
     struct lb_cudnn_memory memory;
-    char text[256];
+    char text[512];
 };
 
 static enum lb_status cudnn_supports(const struct lb_problem *problem, const struct lb_place *place,
@@ -61,7 +61,7 @@ static void try_candidate(struct cudnn *self, enum lb_cudnn_variant variant)
     c->status = lb_cudnn_rules_check(variant, self->problem, lb_device_known(NULL), &why);
     if (c->status == LB_OK)
         c->status = lb_cudnn_rnn_create(&self->shapes, variant, &c->rnn, &why);
-    snprintf(c->why, sizeof(c->why), "%.119s", why.text);
+    snprintf(c->why, sizeof(c->why), "%.199s", why.text);
 }
 
 static enum lb_status cudnn_create(void *state, const struct lb_problem *problem,
@@ -123,7 +123,7 @@ static void describe_choice(struct cudnn *self)
         const char *name = lb_cudnn_variant_names[c->variant];
         size_t used = strlen(text);
         if (c->status != LB_OK)
-            snprintf(text + used, size - used, "; %s no: %.40s", name, c->why);
+            snprintf(text + used, size - used, "; %s no: %.90s", name, c->why);
         else if (!isnan(c->best_ns))
             snprintf(text + used, size - used, "; %s %.4g ms", name, c->best_ns / 1e6);
     }
@@ -245,7 +245,7 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
         struct candidate *c = &self->candidates[i];
         if (c->status == LB_OK && room) {
             c->status = time_candidate(self, c, weights, &trial, &why);
-            snprintf(c->why, sizeof(c->why), "%.119s", why.text);
+            snprintf(c->why, sizeof(c->why), "%.199s", why.text);
         }
         if (lb_device()->lost())
             LB_TRY(lb_fail(err, LB_FAILED, "%s: %s", lb_cudnn_variant_names[c->variant], why.text));

@@ -128,15 +128,16 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                              const struct lb_device_info *device, struct lb_error *why)
 {
-    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, NULL);
+    struct lb_error reason = {""};
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
     if (variant == usual)
         return false;
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        lb_fail(why, LB_OK, "it never picks persist_dynamic");
+        lb_fail(why, LB_OK, "%.200s; it never picks persist_dynamic", reason.text);
     else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
         lb_fail(why, LB_OK, "hidden %lld is above %d", (long long)problem->hidden,
                 lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
     else if (variant != CUDNN_PERSIST_STATIC || !fails_persist_gate(problem, device, why))
-        lb_fail(why, LB_OK, "it prefers %s", lb_cudnn_variant_names[usual]);
+        lb_fail(why, LB_OK, "%.200s", reason.text);
     return true;
 }

@@ -13,6 +13,7 @@
 
 #include "case.h"
 #include "cudnn_layout.h"
+#include "cudnn_rnn.h"
 #include "cudnn_rules.h"
 #include "reference.h"
 
@@ -147,6 +148,46 @@ static void descriptors_agree_with_the_rules(void **state)
     }
 }
 
+/* A status is a verdict and a sentence: the call, the library's name of it, and what it says. */
+static void the_librarys_answers_become_verdicts(void **state)
+{
+    static const struct {
+        cudnnStatus_t status;
+        enum lb_status verdict;
+        const char *says;
+    } answers[] = {
+        {CUDNN_STATUS_NOT_SUPPORTED, LB_UNSUPPORTED, "asking: CUDNN_STATUS_NOT_SUPPORTED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_EXECUTION_FAILED, LB_FAILED, "CUDNN_STATUS_EXECUTION_FAILED"},
+        {CUDNN_STATUS_BAD_PARAM, LB_FAILED, "CUDNN_STATUS_BAD_PARAM"},
+    };
+    cudnnRNNDescriptor_t descriptor;
+    struct lb_cudnn_shapes shapes;
+    struct lb_problem p = problem_of("T3_B2_H4/f32/infer");
+    struct lb_error err;
+    (void)state;
+    assert_int_equal(lb_cudnn_check(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        assert_int_equal(lb_cudnn_check(answers[i].status, "asking", &err), answers[i].verdict);
+        assert_non_null(strstr(err.text, answers[i].says));
+    }
+    /* An algorithm that can't: the library's own words are in the sentence, once it has been opened
+     * for them, with a device or in vain. */
+    (void)lb_cudnn_shapes_create(&p, NULL, &shapes, &err);
+    lb_cudnn_shapes_destroy(&shapes);
+    assert_int_equal(cudnnCreateRNNDescriptor(&descriptor), CUDNN_STATUS_SUCCESS);
+    cudnnStatus_t status = cudnnSetRNNDescriptor_v8(
+        descriptor, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+        CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE,
+        CUDNN_FMA_MATH, 128, 128, 128, 1, NULL, CUDNN_RNN_PADDED_IO_ENABLED);
+    assert_int_not_equal(lb_cudnn_check(status, "describing", &err), LB_OK);
+    const char *words = strstr(err.text, "): ");
+    assert_non_null(words);
+    assert_true(strlen(words) > 8);
+    cudnnDestroyRNNDescriptor(descriptor);
+}
+
 /* A layout as the library might give it: parts backwards, with gaps, biases in front. */
 static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *offsets)
 {
@@ -215,6 +256,7 @@ int main(void)
         cmocka_unit_test(bf16_needs_ampere),
         cmocka_unit_test(the_usual_choice_is_pytorchs),
         cmocka_unit_test(descriptors_agree_with_the_rules),
+        cmocka_unit_test(the_librarys_answers_become_verdicts),
         cmocka_unit_test(weights_survive_the_way_there_and_back),
         cmocka_unit_test(a_part_outside_the_weight_space_is_found),
     };

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "case.h"
+#include "case_floor.h"
 #include "floor.h"
 
 static struct lb_floor floor_on(const char *model, const char *text)
@@ -94,6 +95,64 @@ static void short_wide_problems_are_bound_by_bandwidth(void **state)
     assert_true(f.total_ns == f.memory_ns || f.memory_ns > 0.5 * f.total_ns);
 }
 
+static struct lb_row row_on(const char *text)
+{
+    struct lb_case c;
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    struct lb_row row = lb_row_make(&c);
+    lb_case_floor(&row);
+    return row;
+}
+
+static void rows_hold_the_floor_of_their_device(void **state)
+{
+    struct lb_device_info device;
+    struct lb_floor f = floor_on("h100", "x/T100_B16_H512_L3/f16/train");
+    (void)state;
+    lb_device_use(NULL);
+    assert_true(isnan(row_on("x/T100_B16_H512_L3/f16/train").floor_ns)); /* no device */
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    lb_device_assume(&device, NULL);
+    struct lb_row row = row_on("x/T100_B16_H512_L3/f16/train");
+    assert_true(row.floor_ns == f.total_ns);
+    assert_true(row.chain_steps == 2 * 102);
+    assert_true(row.chain_ns == row.chain_steps * f.step_ns && row.chain_ns < row.floor_ns);
+}
+
+/* What a device was seen to do better than published lowers its floor; worse changes nothing. */
+static void a_measurement_can_only_lower_the_floor(void **state)
+{
+    static const char *const problem = "x/T100_B16_H512/f16/infer";
+    char folder[] = "/tmp/lb_floor_XXXXXX";
+    struct lb_device_info device;
+    struct lb_ceilings ceilings;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    strcpy(device.uuid, "GPU-measured");
+    lb_device_assume(&device, NULL);
+    double published = row_on(problem).floor_ns;
+    lb_ceilings_from_json(NULL, &ceilings);
+    strcpy(ceilings.uuid, device.uuid);
+    ceilings.gemm_flops_s[LB_F16][LB_IEEE] = 7e14;
+    ceilings.peer_ns = ceilings.l2_ns = 900;
+    assert_int_equal(lb_ceilings_save(&ceilings, NULL), LB_OK);
+    assert_true(row_on(problem).floor_ns == published);
+    ceilings.peer_ns = ceilings.l2_ns = 50;
+    assert_int_equal(lb_ceilings_save(&ceilings, NULL), LB_OK);
+    assert_true(row_on(problem).floor_ns < published);
+
+    /* A device that the model does not know has its measured rates, and no chain. */
+    strcpy(device.name, "NVIDIA L40S");
+    lb_device_assume(&device, NULL);
+    ceilings.copy_bytes_s = 1e12;
+    assert_int_equal(lb_ceilings_save(&ceilings, NULL), LB_OK);
+    struct lb_row row = row_on(problem);
+    assert_true(row.floor_ns == lb_ceilings_floor_ns(&ceilings, &row.c.problem));
+    assert_true(isnan(row.chain_steps));
+}
+
 static void an_unknown_device_has_no_floor(void **state)
 {
     (void)state;
@@ -112,6 +171,8 @@ int main(void)
         cmocka_unit_test(a_floor_is_the_sum_of_its_parts),
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(short_wide_problems_are_bound_by_bandwidth),
+        cmocka_unit_test(rows_hold_the_floor_of_their_device),
+        cmocka_unit_test(a_measurement_can_only_lower_the_floor),
         cmocka_unit_test(an_unknown_device_has_no_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

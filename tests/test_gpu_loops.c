@@ -173,16 +173,17 @@ static void device_faults_end_in_a_verdict(void **state)
     static const struct {
         enum fake_fault fault;
         enum lb_verdict verdict;
-        const char *says;
+        const char *says, *problem;
     } faults[] = {
-        {FAKE_OOM, LB_VERDICT_OOM, "needs"},
-        {FAKE_OOM_LATE, LB_VERDICT_OOM, "allocating"},
-        {FAKE_ILLEGAL_ADDRESS, LB_VERDICT_ERROR, "illegal memory access"},
+        {FAKE_OOM, LB_VERDICT_OOM, "needs", "T4_B2_H4/f32/train"},
+        {FAKE_OOM_LATE, LB_VERDICT_OOM, "allocating", "T4_B2_H4/f32/train"},
+        {FAKE_ILLEGAL_ADDRESS, LB_VERDICT_ERROR, "illegal memory access", "T4_B2_H4/f32/train"},
+        {FAKE_NO_CAPTURE, LB_VERDICT_ERROR, "capturing a graph", "T4_B2_H4/f32/train/graph"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         fake_device_install(faults[i].fault);
-        struct lb_row row = run(&lb_impl_cuda_step, "T4_B2_H4/f32/train", 1);
+        struct lb_row row = run(&lb_impl_cuda_step, faults[i].problem, 1);
         assert_int_equal(row.verdict, faults[i].verdict);
         assert_non_null(strstr(row.reason, faults[i].says));
         assert_int_equal(row.samples, 0);

@@ -41,6 +41,7 @@ function(lb_write_implementation_table)
   get_property(link GLOBAL PROPERTY LB_IMPL_LINK)
   get_property(declarations GLOBAL PROPERTY LB_IMPL_DECLARATIONS)
   get_property(rows GLOBAL PROPERTY LB_IMPL_ROWS)
+  list(REMOVE_DUPLICATES sources) # implementations may share one
   list(JOIN declarations "\n" declarations)
   list(JOIN rows "\n" rows)
   set(table ${CMAKE_CURRENT_BINARY_DIR}/impl_table.c)

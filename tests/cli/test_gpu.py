@@ -1,6 +1,8 @@
 """GPU cases without a GPU: reasons, device faults one row each, questions about a model."""
 
 import os
+import re
+import tempfile
 import unittest
 
 from program import ProgramTest, plugin, run
@@ -17,21 +19,20 @@ def explained(problem, *arguments):
     for line in done.stdout.splitlines():
         if line.startswith("    note") and name:
             entries[name] += " | " + line.split("note", 1)[1].strip()
-        elif line.startswith("  ") and ": " in line and not line.startswith("    "):
-            name, said = line.strip().split(": ", 1)
-            entries[name] = said
+        elif entry := re.match(r"  (\w+(?::\w+)?): (.*)", line):
+            name, entries[entry.group(1)] = entry.groups()
     return entries
 
 
 class DeviceFaults(ProgramTest):
-    def fault(self, name, verdict, reason, exit_code):
+    def fault(self, name, verdict, reason, exit_code, launch="stream"):
         impl = "gpu_fault_" + name
         rows, done = self.sweep("-T", "5,7,9", "-B", "2", "-H", "4", "--pass", "train",
                                 "--impl", impl, "--plugin", plugin(impl), "--case-time", "0.02",
-                                "--call-limit", "2", exit_code=exit_code)
+                                "--call-limit", "2", "--launch", launch, exit_code=exit_code)
         self.assertEqual([row["verdict"] for row in rows.values()], ["ok", verdict, "ok"],
                          done.stderr)
-        bad = rows[f"{impl}/T7_B2_I4_H4/f32/train"]
+        bad = rows[f"{impl}/T7_B2_I4_H4/f32/train" + ("/graph" if launch == "graph" else "")]
         self.assertRegex(bad["reason"], reason)
         self.assertIsNone(bad["median_ns"])
 
@@ -52,6 +53,9 @@ class DeviceFaults(ProgramTest):
     def test_an_illegal_address_costs_one_row(self):
         self.fault("illegal_address", "error", "illegal memory access", 1)
 
+    def test_a_capture_that_fails_costs_one_row(self):
+        self.fault("no_capture", "error", "^capturing a graph: operation not permitted$", 1, "graph")
+
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
@@ -68,6 +72,19 @@ class WithoutADevice(unittest.TestCase):
         lines = {line.split("/")[0]: line for line in done.stdout.splitlines()}
         for impl in GPU_IMPLS:
             self.assertRegex(lines[impl], r" (ok|absent: .+|unsupported: .+)$")
+
+    def test_the_table_names_what_is_absent_in_one_line(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            done = run("--sweep", "-T", "5", "-B", "2", "-H", "4,8", "--case-time", "0.02",
+                       "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step,fused",
+                       "--out", os.path.join(scratch, "run"))
+        lines = [line for line in done.stdout.splitlines() if "absent: " in line]
+        if not lines:
+            self.skipTest("there is a GPU")
+        self.assertRegex(lines[0], r"^absent: cudnn \(5 variants\)(, cuda_naive, cuda_step, "
+                                   r"fused \(\d+ variants\))?: \w+")
+        self.assertLessEqual(len(lines), 2, done.stdout) # without cuDNN there are two reasons
+        self.assertNotIn("unsupported", done.stdout)
 
     def test_no_gpu_of_that_number_is_absent(self):
         if "absent" in run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8").stdout:
@@ -90,41 +107,82 @@ class WithoutADevice(unittest.TestCase):
 class Criteria(unittest.TestCase):
     """--explain names the criterion that fails, under each variant of cuDNN."""
 
+    VARIANTS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
+                "cudnn:small_h"]
+    USUAL = "PyTorch's rule picks standard: "
+    THIS = "PyTorch's rule picks this: "
+    OTHER = "PyTorch's rule picks standard, not this: "
+    NEVER = "; it never picks persist_dynamic"
+    WIDE = "unsupported: hidden 512 is above 192, the most that small_h takes"
+    F64 = "unsupported: dtype f64: only the standard and persist_dynamic algorithms take it"
+    RAGGED = "unsupported: ragged: only the standard algorithm takes rows of different lengths"
+    RELU = ("unsupported: act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
+            "RNN)")
+
+    # What is said of each variant: the whole sentence.
     CASES = {
-        "T25_B16_I128_H1100/f16/infer": {
-            "cudnn": "hidden 1100 is above 1024",
-            "cudnn:persist_static": "hidden 1100 is above 1024",
-            "cudnn:small_h": "unsupported: hidden 1100 is above 192"},
-        "T25_B16_H512/bf16/infer": {
-            "cudnn": "PyTorch's rule picks standard: dtype bf16 is not f16",
-            "cudnn:persist_static": "picks standard, not this: dtype bf16 is not f16"},
-        "T25_B16_H512/f64/train": {
-            "cudnn": "PyTorch's rule picks standard: dtype f64 is not f16",
-            "cudnn:persist_static": "unsupported: dtype f64",
-            "cudnn:small_h": "unsupported: dtype f64"},
-        "T25_B16_H512/f16/infer/ragged": {
-            "cudnn:standard": "ok",
-            "cudnn:persist_static": "unsupported: ragged",
-            "cudnn:persist_dynamic": "unsupported: ragged",
-            "cudnn:small_h": "unsupported: ragged"},
-        "T25_B16_H512/f16/infer/act-relu": dict.fromkeys(GPU_IMPLS[:5], "unsupported: act relu"),
-        "T25_B16_H512_L4/f16/infer": {
-            "cudnn": "layers 4 is not 1",
-            "cudnn:persist_static": "not this: layers 4 is not 1",
-            "cudnn:persist_dynamic": "it never picks persist_dynamic"},
-        "T25_B16_H512_D2/f16/infer": {
-            "cudnn": "directions 2 is not 1",
-            "cudnn:persist_static": "not this: directions 2 is not 1"},
-        "T25_B16_H512/f16/infer": {
-            "cudnn:persist_static": "PyTorch's rule picks this",
-            "cudnn:small_h": "unsupported: hidden 512 is above 192"},
+        "T25_B16_I128_H1100/f16/infer": [
+            USUAL + "hidden 1100 is above 1024", THIS + "hidden 1100 is above 1024",
+            OTHER + "hidden 1100 is above 1024", OTHER + "hidden 1100 is above 1024" + NEVER,
+            "unsupported: hidden 1100 is above 192, the most that small_h takes"],
+        "T25_B16_H512/bf16/infer": [
+            USUAL + "dtype bf16 is not f16", THIS + "dtype bf16 is not f16",
+            OTHER + "dtype bf16 is not f16", OTHER + "dtype bf16 is not f16" + NEVER, WIDE],
+        "T25_B16_H512/f64/train": [
+            USUAL + "dtype f64 is not f16", THIS + "dtype f64 is not f16", F64,
+            OTHER + "dtype f64 is not f16" + NEVER, F64],
+        "T25_B16_H512/f16/infer/ragged": [
+            USUAL + "rows of different lengths", THIS + "rows of different lengths", RAGGED, RAGGED,
+            RAGGED],
+        "T25_B16_H512/f16/infer/act-relu": [RELU] * 5,
+        "T25_B16_H512_L4/f16/infer": [
+            USUAL + "layers 4 is not 1", THIS + "layers 4 is not 1", OTHER + "layers 4 is not 1",
+            OTHER + "layers 4 is not 1" + NEVER, WIDE],
+        "T25_B16_H512_D2/f16/infer": [
+            USUAL + "directions 2 is not 1", THIS + "directions 2 is not 1",
+            OTHER + "directions 2 is not 1", OTHER + "directions 2 is not 1" + NEVER, WIDE],
+        # Where nothing fails, that is said.
+        "T25_B16_H512/f16/infer": [
+            "PyTorch's rule picks persist_static: f16, one layer, one direction, and sizes within "
+            "its gate", "PyTorch's rule picks persist_static, not this: f16, one layer, one "
+            "direction, and sizes within its gate", THIS + "f16, one layer, one direction, and "
+            "sizes within its gate", "PyTorch's rule picks persist_static, not this: f16, one "
+            "layer, one direction, and sizes within its gate" + NEVER, WIDE],
     }
 
     def test_every_criterion_is_named(self):
-        for problem, expected in self.CASES.items():
-            said = explained(problem, "--device-model", "h100")
-            for impl, words in expected.items():
-                self.assertIn(words, said[impl], (problem, impl))
+        for problem, sentences in self.CASES.items():
+            said = explained("cudnn/" + problem, "--device-model", "h100")
+            self.assertEqual(list(said), self.VARIANTS)
+            for impl, sentence in zip(self.VARIANTS, sentences):
+                with self.subTest(problem=problem, impl=impl):
+                    verdict, _, note = said[impl].partition(" | ")
+                    if sentence.startswith("unsupported"):
+                        self.assertEqual(said[impl], sentence)
+                    else:
+                        self.assertTrue(verdict.startswith("ok by its rules on NVIDIA H100"))
+                        self.assertEqual(note, sentence)
+
+    def test_fused_says_choice_tiles_residency_and_floor(self):
+        done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
+                          r"SMs; inputs ([\d.]+) us, traffic [\d.]+ us\n +a step: exchange "
+                          r"([\d.]+) us, weights ([\d.]+), product ([\d.]+), cell ([\d.]+)\n",
+                          done.stdout)
+        total, step, inputs, *parts = map(float, floor.groups())
+        self.assertAlmostEqual(sum(parts), step, delta=0.002)
+        self.assertAlmostEqual(1024 * step + inputs, total, delta=0.01 * total)
+        _, _, auto = done.stdout.partition("  fused: ok")
+        choice = auto.splitlines()[1] # kernel, clusters, tiles, where the weights rest, why
+        self.assertRegex(choice, r"^    runs +\w+: \d+ .* blocks .* in registers.* us a step on h100")
+        self.assertRegex(auto.splitlines()[2], r"^    memory +weights [\d.]+ MiB")
+
+    def test_loops_plan_their_memory_without_a_device(self):
+        done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
+        self.assertIn("runs     input product of all steps", done.stdout)
+        # w_ih and w_hh, 2 bytes each; biases and what sums are kept in come on top.
+        self.assertIn("memory   weights 9.0 MiB, gradients 9.0 MiB", done.stdout)
 
     def test_relu_gates_are_the_loops_to_run(self):
         said = explained("T25_B16_H512/f16/infer/act-relu", "--device-model", "h100")

@@ -134,8 +134,10 @@ static enum lb_status fake_capture_begin(struct lb_error *err)
 
 static enum lb_status fake_capture_end(void **graph, struct lb_error *err)
 {
-    (void)err;
     fake.capturing = false;
+    *graph = NULL;
+    if (fake.fault == FAKE_NO_CAPTURE)
+        return lb_fail(err, LB_FAILED, "capturing a graph: operation not permitted");
     fake.counts.captures++;
     *graph = &fake;
     return LB_OK;

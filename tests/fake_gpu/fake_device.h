@@ -10,6 +10,7 @@ enum fake_fault {
     FAKE_OOM,             /* little memory, and it says so */
     FAKE_OOM_LATE,        /* says that there is enough, and then has none */
     FAKE_ILLEGAL_ADDRESS, /* the first wait after an enqueue fails, as does everything after it */
+    FAKE_NO_CAPTURE,      /* what is captured does not become a graph */
     FAKE_HANG             /* waiting never ends */
 };
 

@@ -23,6 +23,7 @@ static const struct {
     {"oom", FAKE_OOM},
     {"oom_late", FAKE_OOM_LATE},
     {"illegal_address", FAKE_ILLEGAL_ADDRESS},
+    {"no_capture", FAKE_NO_CAPTURE},
     {"hang", FAKE_HANG},
 };
 

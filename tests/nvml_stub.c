@@ -1,0 +1,91 @@
+/* A library in NVML's place, with two GPUs: the first busy and hot, the second idle and unable to
+ * tell its temperature. It bears NVML's soname, so that loading NVML finds it. */
+#include <stdio.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
+
+typedef int *device;
+static int numbers[2] = {0, 1};
+int stub_inits; /* how often the library was set up */
+
+int nvmlInit_v2(void);
+int nvmlSystemGetDriverVersion(char *version, unsigned length);
+int nvmlDeviceGetCount_v2(unsigned *count);
+int nvmlDeviceGetHandleByUUID(const char *uuid, device *out);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out);
+int nvmlDeviceGetClockInfo(device d, int type, unsigned *mhz);
+int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *mhz);
+int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius);
+int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts);
+int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons);
+int nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, void *infos);
+
+int nvmlInit_v2(void)
+{
+    stub_inits++;
+    return SUCCESS;
+}
+
+int nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+    snprintf(version, length, "580.1");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = 2;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, device *out)
+{
+    *out = &numbers[strcmp(uuid, "GPU-1") == 0];
+    return strcmp(uuid, "GPU-0") == 0 || strcmp(uuid, "GPU-1") == 0 ? SUCCESS : NOT_FOUND;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out)
+{
+    *out = &numbers[index % 2];
+    return index < 2 ? SUCCESS : NOT_FOUND;
+}
+
+int nvmlDeviceGetClockInfo(device d, int type, unsigned *mhz)
+{
+    *mhz = (*d == 0 ? 1000u : 300u) + (unsigned)type;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *mhz)
+{
+    (void)d, (void)type;
+    *mhz = 1980;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius)
+{
+    (void)sensor;
+    *celsius = 85;
+    return *d == 0 ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts)
+{
+    (void)d;
+    *milliwatts = 690500;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons)
+{
+    *reasons = *d == 0 ? 0x44 : 0x1;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, void *infos)
+{
+    *count = *d == 0 ? 3 : 0;
+    return *count > 0 && !infos ? INSUFFICIENT_SIZE : SUCCESS;
+}
