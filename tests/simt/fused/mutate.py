@@ -22,9 +22,11 @@ STEP = {"f64": ("plain_product<double>", "LB_F64, LB_IEEE"),
         "tf32": ("tensor_product<float>", "LB_F32, LB_TF32"),
         "f16": ("tensor_product<__half>", "LB_F16, LB_IEEE")}
 
+GRID = ["f16", "bf16", "f32", "tf32"]
+
 # What a family's mutants are made of: {S} is the scope of a mutant, {tile} its tile as a type,
-# {figures} as numbers. Includes may not stand inside a namespace, so what the sources include is
-# named here.
+# {figures} as numbers, {manner} how it is launched, of a table with that column. Includes may not
+# stand inside a namespace, so what the sources include is named here.
 FAMILIES = {
     "cluster": {
         "headers": ["fused_cluster.cuh", "fused_forward.cuh", "fused_backward.cuh"],
@@ -35,6 +37,20 @@ FAMILIES = {
                        "false",
             "train": "{S}fused_forward_kernel<__half, {tile}, true>, nullptr, {figures}, LB_F16, true",
             "backward": "nullptr, {S}fused_backward_kernel<__half, {tile}>, {figures}, LB_F16, false",
+        },
+    },
+    "grid": {
+        "headers": ["fused_grid.cuh", "fused_grid_forward.cuh", "fused_grid_backward.cuh"],
+        "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", '"fused_grid.h"', '"ptx.cuh"',
+                     '"scalar.cuh"'],
+        "run": "grid_run.h", "subject": "simt_grid::mutated", "scope": "lb_grid",
+        "kernels": {
+            **{"forward " + name: "{S}fused_grid_forward_kernel<{S}%s_math, {tile}>, nullptr, "
+                                  "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
+                                  % (name, name) for name in GRID},
+            **{"backward " + name: "nullptr, {S}fused_grid_backward_kernel<{S}%s_math, {tile}>, "
+                                   "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
+                                   % (name, name) for name in GRID},
         },
     },
     "step": {
@@ -76,7 +92,7 @@ def table_row(family, row):
     figures = row["tile"].replace(" ", ", ")
     subject = family["kernels"][row["kernel"]]
     for name, value in (("{S}", scope), ("{tile}", "%stile<%s>" % (scope, figures)),
-                        ("{figures}", "{%s}" % figures)):
+                        ("{figures}", "{%s}" % figures), ("{manner}", row.get("manner", ""))):
         subject = subject.replace(name, value)
     return "{%s, \"%s\", \"%s\", \"%s\", {\"mutant %s\", %s}, {%s}}" % (
         row["number"], row["check"], row["fast"], row["breaks"], row["number"], subject,
