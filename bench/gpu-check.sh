@@ -318,7 +318,8 @@ print(json.dumps(json.loads(sys.stdin.readline())["environment"], indent=2))' \
 fi
 if wanted tune; then
   if "$program" --help | grep -q -- '^ *--tune'; then
-    attempt 0,5 tuning -- timeout 300 "$program" --tune --cases recurrent --dtype f16
+    attempt 0,5,124 tuning -- timeout 300 "$program" --sweep --tune --impl fused --cases recurrent \
+      --dtype f16 --quick --out "$scratch/tuned"
   else
     note "this program can't tune yet"
   fi
