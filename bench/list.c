@@ -128,6 +128,14 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     printf("time      about %s, by flops and usual rates\n", text);
 }
 
+/* A line with a start of its own, which goes on below itself on a terminal: column is where. */
+static void print_said(const char *start, int column, const char *text)
+{
+    fputs(start, stdout);
+    lb_print_wrapped(stdout, column, text);
+    fputc('\n', stdout);
+}
+
 static void print_sizes(const struct lb_probe *probe)
 {
     const struct {
@@ -137,13 +145,15 @@ static void print_sizes(const struct lb_probe *probe)
                  {"gradients", probe->sizes.gradients},
                  {"reserve", probe->sizes.reserve},
                  {"workspace", probe->sizes.workspace}};
-    printf("    memory   ");
+    char said[256] = "";
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char text[32];
         lb_format_bytes((double)sizes[i].bytes, text);
-        printf("%s%s %s", i > 0 ? ", " : "", sizes[i].name, text);
+        size_t used = strlen(said);
+        snprintf(said + used, sizeof(said) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
+                 text);
     }
-    printf("\n");
+    print_said("    memory   ", 13, said);
 }
 
 static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
@@ -154,7 +164,7 @@ static void print_remark(const struct lb_impl *impl, const struct lb_case *c)
         return;
     impl->remark(&c->problem, &place, &text);
     if (text.text[0])
-        printf("    note     %s\n", text.text);
+        print_said("    note     ", 13, text.text);
 }
 
 /* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
@@ -181,7 +191,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
 {
     struct lb_error why;
     struct lb_probe probe = {0};
-    char label[2 * LB_NAME_SIZE];
+    char label[2 * LB_NAME_SIZE], said[sizeof(why.text) + 3 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
@@ -189,8 +199,10 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
     bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
     enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
+    snprintf(said, sizeof(said), "%s: %s: %s", label, lb_status_name(st),
+             st == LB_OK ? "" : why.text);
     if (st != LB_OK)
-        printf("  %s: %s: %s\n", label, lb_status_name(st), why.text);
+        print_said("  ", 6, said);
     else if (modelled)
         printf("  %s: ok by its rules on %s; nothing was asked of a device\n", label, device->name);
     else
@@ -200,7 +212,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     if (st != LB_OK || !plans)
         return;
     if (probe.chosen[0])
-        printf("    runs     %s\n", probe.chosen);
+        print_said("    runs     ", 13, probe.chosen);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
         explain_kernels(session, entry, &c);

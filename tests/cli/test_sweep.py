@@ -159,6 +159,16 @@ class Sweep(ProgramTest):
         self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
         self.assertLess(seconds(run(*plan, "--quick").stdout), seconds(once))
 
+    def test_explanations_fit_a_terminal(self):
+        case = "T25_B16_I512_H512/f16/train"
+        said = run("--explain", case).stdout
+        code, text = run_on_terminal(80, "--explain", case)
+        self.assertEqual(code, 0)
+        plain = text.replace("\r\n", "\n")
+        self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
+        self.assertEqual(plain.split(), said.split())
+        self.assertIn("\n  cpu_blas: unsupported: dtype f16: ", plain)
+
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
                    "--baseline", "cpu_blas", "--case-time", "0.02")
