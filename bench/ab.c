@@ -153,7 +153,8 @@ static enum lb_status compare(const struct ab *ab, int *exit_code, struct lb_err
     char names[2][4400];
     for (int s = 0; s < 2; s++) {
         LB_TRY(lb_run_read(ab->folders[s], &runs[s], err));
-        snprintf(names[s], sizeof(names[s]), "%s (%s)", ab->folders[s], ab->sides[s].label);
+        snprintf(names[s], sizeof(names[s]), "%.4100s (%.250s)", ab->folders[s],
+                 ab->sides[s].label);
     }
     st = lb_compare_print(&runs[0], &runs[1], names[0], names[1], ab->session->options, exit_code,
                           err);

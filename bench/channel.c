@@ -10,6 +10,9 @@
 
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err)
 {
+    if (!message) /* the other side waits for something */
+        message = json_pack("{s:i, s:s}", "status", (int)LB_FAILED, "text",
+                            "out of memory, or text that is not UTF-8");
     char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
     json_decref(message);
     if (!text)

@@ -105,6 +105,17 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
 
+/* A run's name as the reports may hold it: a folder's may be in any encoding, theirs is UTF-8. */
+static void copy_name(const char *name, char *copy, size_t size)
+{
+    snprintf(copy, size, "%s", name);
+    json_t *text = json_string(copy);
+    for (char *at = copy; !text && *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    json_decref(text);
+}
+
 /* Holds the comparison against that of the same base with options->confirm. */
 static enum lb_status confirm(const struct lb_run *base, const struct lb_options *options,
                               const struct lb_compare_options *how,
@@ -130,8 +141,10 @@ enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *
     enum lb_status st = LB_OK;
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
-    const struct lb_report_names names = {base_name, now_name};
-    char verdict[512];
+    char verdict[512], named[2][4400];
+    const struct lb_report_names names = {named[0], named[1]};
+    copy_name(base_name, named[0], sizeof(named[0]));
+    copy_name(now_name, named[1], sizeof(named[1]));
     how.margin = options->margin;
     LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
     if (options->confirm)

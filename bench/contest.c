@@ -1,6 +1,7 @@
 /* Contests: the rows of a run that computed the same thing. */
 #include "contest.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ struct member {
 static int compare_groups(const struct member *a, const struct member *b)
 {
     static const enum lb_size order[] = {LB_SIZE_H, LB_SIZE_B, LB_SIZE_T, LB_SIZE_I};
-    int pages = strcmp(a->page, b->page);
+    int pages = lb_page_compare(a->page, b->page);
     if (pages)
         return pages;
     for (size_t i = 0; i < LB_SIZE_COUNT; i++) {
@@ -120,9 +121,27 @@ const struct lb_row *lb_contest_rival(const struct lb_contest *contest, size_t s
     return best;
 }
 
+/* What the row's median lies between; false where nothing is known. */
+static bool bounds_of(const struct lb_row *row, double *lo, double *hi)
+{
+    *lo = row->median_lo_ns;
+    *hi = row->median_hi_ns;
+    if (isfinite(*lo) && isfinite(*hi))
+        return true;
+    if (row->samples < 2)
+        return false;
+    *lo = *hi = row->samples_ns[0];
+    for (size_t i = 1; i < row->samples; i++) {
+        *lo = fmin(*lo, row->samples_ns[i]);
+        *hi = fmax(*hi, row->samples_ns[i]);
+    }
+    return true;
+}
+
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
 {
-    return a->median_hi_ns < b->median_lo_ns || b->median_hi_ns < a->median_lo_ns;
+    double a_lo, a_hi, b_lo, b_hi;
+    return bounds_of(a, &a_lo, &a_hi) && bounds_of(b, &b_lo, &b_hi) && (a_hi < b_lo || b_hi < a_lo);
 }
 
 bool lb_contest_leads(const struct lb_contest *contest, const struct lb_row *row)

@@ -22,7 +22,7 @@ struct lb_contest {
 };
 
 struct lb_contests {
-    struct lb_contest *items; /* [count], by page, then H, B, T, I */
+    struct lb_contest *items; /* [count], by page (lb_page_compare), then H, B, T, I */
     size_t count;
     struct lb_entrant *entrants; /* all of them */
 };
@@ -42,7 +42,8 @@ const struct lb_row *lb_contest_row(const struct lb_contest *contest, size_t ser
 const struct lb_row *lb_contest_rival(const struct lb_contest *contest, size_t series);
 
 /* Whether the medians' intervals are apart: which one is faster is then beyond the samples' noise.
- * False where an interval is not known. */
+ * Where there are too few samples for an interval, the range of all samples stands for it; false
+ * where there is but one. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
 /* Whether the row is fastest in its contest, or can't be told from the fastest: intervals overlap.

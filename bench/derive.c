@@ -2,8 +2,11 @@
 #include "derive.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "environment.h"
 #include "export.h"
@@ -30,6 +33,35 @@ static enum lb_status draw(const struct lb_run *run, const char *folder, const c
         .time_limit_s = GNUPLOT_LIMIT_S,
     };
     return lb_plot(run, &options, report, err);
+}
+
+/* Whether the file is to lie in the run's own folder, which is made later. */
+static bool lies_in(const char *folder, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = folder ? strlen(folder) : 0;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
+}
+
+enum lb_status lb_derive_check(const struct lb_options *options, struct lb_error *err)
+{
+    const char *path = options->benchmark_out;
+    struct stat status;
+    if (!path)
+        return LB_OK;
+    bool there = stat(path, &status) == 0;
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (file < 0 && errno == ENOENT && lies_in(options->out, path))
+        return LB_OK;
+    if (file < 0 && errno != ENXIO) /* that one is a pipe's, which nobody reads yet */
+        return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    if (!there)
+        unlink(path);
+    return LB_OK;
 }
 
 static enum lb_status write_file(const char *path, const struct lb_run *run, struct lb_error *err)
@@ -122,8 +154,6 @@ enum lb_status lb_export_print(const char *format, const char *path, struct lb_e
     }
     LB_TRY(lb_run_read(path, &run, err));
     LB_TRY(found->write(&run, stdout, err));
-    if (fflush(stdout) != 0)
-        st = lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
 done:
     lb_run_free(&run);
     return st;
@@ -136,7 +166,10 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     char base[2 * LB_NAME_SIZE], folder[4096];
     struct lb_plot_report report = {0};
     LB_TRY(lb_run_read(options->run, &run, err));
-    lb_pick_baseline(&run, options->baseline, base);
+    const char *baseline = options->baseline;
+    if (!baseline)
+        baseline = json_string_value(json_object_get(run.header, "baseline"));
+    lb_pick_baseline(&run, baseline, base);
     folder_of(options->run, folder, sizeof(folder));
     LB_TRY(draw(&run, folder, base, options->subject, &report, err));
     fprintf(stderr, "%s/plots: %zu pictures, each as .svg and .png\n", folder, report.pages);

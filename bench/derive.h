@@ -12,6 +12,10 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
                          const struct lb_options *options, const char *baseline,
                          struct lb_error *err);
 
+/* Whether the file of --benchmark_out can be written, found before anything runs and without a
+ * trace: LB_INVALID with the reason. */
+enum lb_status lb_derive_check(const struct lb_options *options, struct lb_error *err);
+
 /* --export: the run in the named format on stdout. LB_INVALID lists the formats. */
 enum lb_status lb_export_print(const char *format, const char *run, struct lb_error *err);
 

@@ -64,12 +64,13 @@ bool is_line_of(const std::string &line, const char *name)
     return line.compare(0, length, name) == 0 && line.compare(length, 12, "/iterations:") == 0;
 }
 
-void filter(const char *const *names, size_t count, bool *keep)
+/* Returns what Google Benchmark says against the filter; "" when it can be read. */
+std::string filter(const char *const *names, size_t count, bool *keep)
 {
-    std::ostringstream listed;
+    std::ostringstream listed, complaints;
     SilentReporter reporter;
     reporter.SetOutputStream(&listed);
-    reporter.SetErrorStream(&listed);
+    reporter.SetErrorStream(&complaints);
     register_cases(names, count, nullptr, nullptr);
     initialize({"--benchmark_list_tests=true"});
     benchmark::RunSpecifiedBenchmarks(&reporter);
@@ -86,6 +87,9 @@ void filter(const char *const *names, size_t count, bool *keep)
         if (i < count)
             keep[i++] = true;
     }
+    /* That no name matches is a complaint too, but of this chunk of names alone. */
+    std::istringstream words(complaints.str());
+    return std::getline(words, line) && line.find("Could not compile") == 0 ? line : "";
 }
 
 /* No exception may leave through a C caller. */
@@ -117,8 +121,12 @@ enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *ke
 {
     const size_t chunk = 256; /* listing costs as registration does */
     return guarded(err, [&] {
-        for (size_t i = 0; i < count; i += chunk)
-            filter(names + i, count - i < chunk ? count - i : chunk, keep + i);
+        for (size_t i = 0; i < count; i += chunk) {
+            size_t n = count - i < chunk ? count - i : chunk;
+            std::string complaint = filter(names + i, n, keep + i);
+            if (!complaint.empty())
+                return lb_fail(err, LB_INVALID, "--benchmark_filter: %s", complaint.c_str());
+        }
         return LB_OK;
     });
 }

@@ -21,7 +21,7 @@ typedef double lb_gbench_call(void *user, size_t index);
 enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err);
 
 /* keep[i] = whether the filter given to configure lets names[i] pass. Google Benchmark matches
- * against the name with "/iterations:1/manual_time" behind it. */
+ * against the name with "/iterations:1/manual_time" behind it. LB_INVALID: it can't be read. */
 enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
                                 struct lb_error *err);
 

@@ -24,11 +24,13 @@ static const char *header_text(const struct lb_run *run, const char *key)
     return text ? text : "";
 }
 
-static const char *commit_of(const struct lb_run *run)
+/* The commit that a run was built from; a tree with changes of its own is not that commit. */
+static void format_commit(const struct lb_run *run, char text[64])
 {
     const json_t *environment = json_object_get(run->header, "environment");
     const char *commit = json_string_value(json_object_get(environment, "commit"));
-    return commit ? commit : "unknown";
+    snprintf(text, 64, "%.48s%s", commit ? commit : "unknown",
+             json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
 }
 
 /* Whether an entry of the folder may be a run: a file of that kind, or a folder that holds one. */
@@ -211,13 +213,14 @@ static void print_changes(const struct lb_run *runs, const struct lb_history_lin
         size_t to = p + 1 < line->point_count ? line->points[p + 1] : line->count;
         double before = segment_median(line, from, at), after = segment_median(line, at, to);
         const struct lb_run *run = &runs[line->run[at]], *last = &runs[line->run[at - 1]];
-        char was[32], is[32];
+        char was[32], is[32], commit[64], last_commit[64];
         lb_format_ns(before, was);
         lb_format_ns(after, is);
+        format_commit(run, commit);
+        format_commit(last, last_commit);
         printf("%-7s %+.1f %%  %s to %s  at run %zu, %s, commit %s (last before: %s)  %s\n",
                after > before ? "slower" : "faster", 100 * (after / before - 1), was, is,
-               line->run[at] + 1, header_text(run, "started"), commit_of(run), commit_of(last),
-               line->id);
+               line->run[at] + 1, header_text(run, "started"), commit, last_commit, line->id);
     }
 }
 

@@ -129,7 +129,7 @@ enum lb_status lb_history_draw(const char *folder, const struct lb_history_line 
     LB_TRY(lb_gnuplot_run(plots, scripts, pages, PAGE_TIME_LIMIT_S * (double)pages, err));
     fprintf(stderr, "%s/history.svg and .png", plots);
     if (pages > 1)
-        fprintf(stderr, ", history-2 to history-%zu", pages);
+        fprintf(stderr, "; on to history-%zu", pages);
     if (line_count > count)
         fprintf(stderr, "; %zu cases are not drawn", line_count - count);
     fputc('\n', stderr);

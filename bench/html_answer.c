@@ -18,9 +18,11 @@ struct tally {
     size_t problems, alone; /* alone: no other implementation has a time */
     size_t clear, shared;   /* fastest, beyond noise; fastest or not to be told from the fastest */
     size_t beaten, absent;
-    double low, middle, high; /* speed-ups over the baseline, or over the next best */
-    size_t ratios;
-    bool over_next; /* the choice is the baseline itself, or that has no times here */
+    struct spread {
+        double low, middle, high;
+        size_t count;           /* of problems; 0: there are none to compare with */
+    } over_baseline, over_next; /* speed-ups; over_baseline is empty where that is the choice */
+    bool baseline_is_next;      /* in every problem: both are the same */
 };
 
 static void plural(FILE *out, size_t count, const char *word)
@@ -28,28 +30,49 @@ static void plural(FILE *out, size_t count, const char *word)
     fprintf(out, "%zu %s%s", count, word, count == 1 ? "" : "s");
 }
 
-/* The time of the choice's opponent in a contest; NULL where there is none. */
+/* The choice's opponent in a contest: the baseline, or the fastest of the others; NULL where it has
+ * no time. */
 static const struct lb_row *opponent(const struct lb_html_view *view,
-                                     const struct lb_contest *contest, size_t series,
-                                     bool over_next)
+                                     const struct lb_contest *contest, size_t series, bool next)
 {
-    if (over_next)
+    if (next)
         return lb_contest_rival(contest, series);
-    return lb_contest_timed(contest, view->baseline_series);
+    return series == view->baseline_series ? NULL
+                                           : lb_contest_timed(contest, view->baseline_series);
 }
 
-static size_t collect_ratios(const struct lb_html_view *view, const struct lb_contest *contests,
-                             const struct lb_region *region, bool over_next, double *ratios)
+/* ratios has room for a number a problem. */
+static struct spread spread_of(const struct lb_html_view *view, const struct lb_contest *contests,
+                               const struct lb_region *region, bool next, double *ratios)
 {
-    size_t count = 0;
+    struct spread spread = {0};
     for (size_t i = 0; i < region->count; i++) {
         const struct lb_contest *contest = &contests[region->contests[i]];
         const struct lb_row *own = lb_contest_timed(contest, region->series);
-        const struct lb_row *other = opponent(view, contest, region->series, over_next);
+        const struct lb_row *other = opponent(view, contest, region->series, next);
         if (own && other)
-            ratios[count++] = other->median_ns / own->median_ns;
+            ratios[spread.count++] = other->median_ns / own->median_ns;
     }
-    return count;
+    if (spread.count == 0)
+        return spread;
+    lb_sort(ratios, spread.count);
+    spread.low = ratios[0];
+    spread.middle = lb_median(ratios, spread.count);
+    spread.high = ratios[spread.count - 1];
+    return spread;
+}
+
+/* Whether the baseline is the fastest of the others wherever there are others. */
+static bool baseline_is_next(const struct lb_html_view *view, const struct lb_contest *contests,
+                             const struct lb_region *region)
+{
+    for (size_t i = 0; i < region->count; i++) {
+        const struct lb_contest *contest = &contests[region->contests[i]];
+        const struct lb_row *rival = lb_contest_rival(contest, region->series);
+        if (rival && rival != lb_contest_timed(contest, view->baseline_series))
+            return false;
+    }
+    return true;
 }
 
 static void count_places(const struct lb_contest *contests, const struct lb_region *region,
@@ -77,20 +100,10 @@ static void count_places(const struct lb_contest *contests, const struct lb_regi
 static struct tally count_region(const struct lb_html_view *view, const struct lb_contest *contests,
                                  const struct lb_region *region, double *ratios)
 {
-    struct tally tally = {.over_next = region->series == view->baseline_series};
+    struct tally tally = {.baseline_is_next = baseline_is_next(view, contests, region)};
     count_places(contests, region, &tally);
-    size_t n = tally.over_next ? 0 : collect_ratios(view, contests, region, false, ratios);
-    if (n == 0) {
-        tally.over_next = true;
-        n = collect_ratios(view, contests, region, true, ratios);
-    }
-    tally.ratios = n;
-    lb_sort(ratios, n);
-    if (n > 0) {
-        tally.low = ratios[0];
-        tally.middle = lb_median(ratios, n);
-        tally.high = ratios[n - 1];
-    }
+    tally.over_baseline = spread_of(view, contests, region, false, ratios);
+    tally.over_next = spread_of(view, contests, region, true, ratios);
     return tally;
 }
 
@@ -120,27 +133,37 @@ static void write_place(FILE *out, const struct lb_contest *contests,
     }
 }
 
-static void write_ratios(FILE *out, const struct lb_html_view *view, const struct tally *tally)
+/* "1.08 to 1.94 times as fast as onednn (median 1.25)" */
+static void write_spread(FILE *out, const struct spread *spread, const char *opponent)
 {
     char low[32], middle[32], high[32];
-    if (tally->ratios == 0)
-        return;
-    lb_html_ratio(tally->low, low);
-    lb_html_ratio(tally->middle, middle);
-    lb_html_ratio(tally->high, high);
-    if (tally->ratios == 1 || strcmp(low, high) == 0)
-        fprintf(out, ", <strong>%s</strong> times as fast as ", middle);
+    lb_html_ratio(spread->low, low);
+    lb_html_ratio(spread->middle, middle);
+    lb_html_ratio(spread->high, high);
+    bool one = spread->count == 1 || strcmp(low, high) == 0;
+    if (one)
+        fprintf(out, "<strong>%s</strong> times as fast as ", middle);
     else
-        fprintf(out, ", <strong>%s to %s</strong> times as fast as ", low, high);
-    if (tally->over_next)
-        fputs("the next best", out);
-    else
-        lb_html_text(out, view->baseline);
-    if (tally->ratios > 1 && strcmp(low, high) != 0)
+        fprintf(out, "<strong>%s to %s</strong> times as fast as ", low, high);
+    lb_html_text(out, opponent);
+    if (!one)
         fprintf(out, " (median %s)", middle);
-    size_t without = tally->problems - tally->absent - tally->ratios;
-    if (without > 0 && !tally->over_next)
-        fprintf(out, " where both have a time, which is in %zu", tally->ratios);
+}
+
+static void write_ratios(FILE *out, const struct lb_html_view *view, const struct tally *tally)
+{
+    if (tally->over_baseline.count > 0) {
+        fputs(", ", out);
+        write_spread(out, &tally->over_baseline, view->baseline);
+        if (tally->problems - tally->absent > tally->over_baseline.count)
+            fprintf(out, " where both have a time, which is in %zu", tally->over_baseline.count);
+        if (tally->baseline_is_next)
+            return;
+    }
+    if (tally->over_next.count > 0) {
+        fputs(tally->over_baseline.count > 0 ? " and " : ", ", out);
+        write_spread(out, &tally->over_next, "the next best");
+    }
 }
 
 /* Problems of the region that another implementation wins, or where the choice has no time. */
@@ -273,8 +296,11 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
               "choose between.",
               out);
     } else {
-        lb_html_format(out, "%s has the smallest median time in %zu of the %zu problems",
-                       view->series.items[leader].name, most, contested);
+        lb_html_format(out, "%s has the smallest median time in ", view->series.items[leader].name);
+        if (most == contested && most > 1)
+            fprintf(out, "all %zu problems", contested);
+        else
+            fprintf(out, "%zu of the %zu problems", most, contested);
         fputs(" for which two implementations or more have a time.", out);
     }
     fputs("</p>\n", out);
@@ -286,11 +312,15 @@ enum lb_status lb_html_answer(FILE *out, const struct lb_html_view *view, struct
     const struct lb_contests *contests = &view->contests;
     fputs("<section id=\"answer\">\n<h2>Which is fastest</h2>\n", out);
     write_lead(out, view);
-    for (size_t i = 0, end; i < contests->count; i = end) {
-        for (end = i; end < contests->count &&
-                      strcmp(contests->items[end].page, contests->items[i].page) == 0;)
-            end++;
-        LB_TRY(write_page(out, view, contests->items + i, end - i, err));
+    for (int alone = 0; alone < 2; alone++) { /* where there is something to choose comes first */
+        for (size_t i = 0, end; i < contests->count; i = end) {
+            bool contested = false;
+            for (end = i; end < contests->count &&
+                          strcmp(contests->items[end].page, contests->items[i].page) == 0;)
+                contested |= contests->items[end++].timed > 1;
+            if (contested == !alone)
+                LB_TRY(write_page(out, view, contests->items + i, end - i, err));
+        }
     }
     fputs("<p class=\"note\">Only cases whose results agree with the double-precision oracle have "
           "a time. “Fastest” is the smallest median; two can’t be told apart where their 95 % "

@@ -97,9 +97,19 @@ static void write_time(FILE *out, double ns)
 static void write_error(FILE *out, double error)
 {
     if (isfinite(error))
-        fprintf(out, "<td class=n data-v=%.3g>%.1e", error, error);
+        fprintf(out, error > 0 ? "<td class=n data-v=%.3g>%.1e" : "<td class=n data-v=0>0", error,
+                error);
     else
         fputs("<td class=\"n x\">–", out);
+}
+
+/* Whether several can't be told from the fastest. */
+static bool is_tied(const struct lb_contest *contest)
+{
+    size_t leaders = 0;
+    for (size_t i = 0; i < contest->count; i++)
+        leaders += lb_contest_leads(contest, contest->entrants[i].row);
+    return leaders > 1;
 }
 
 static void write_times(FILE *out, const struct line *line)
@@ -113,10 +123,10 @@ static void write_times(FILE *out, const struct line *line)
                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     write_time(out, timed ? row->median_ns / (double)row->c.problem.seq_len : (double)NAN);
     lb_html_ratio(line->speedup, ratio);
+    bool leads = lb_contest_leads(line->contest, row);
     if (isfinite(line->speedup))
-        fprintf(out, "<td class=n data-v=%.5g>%s%s×%s", line->speedup,
-                row == line->contest->best ? "<b>" : "", ratio,
-                row == line->contest->best ? "</b>" : "");
+        fprintf(out, "<td class=n data-v=%.5g>%s%s×%s%s", line->speedup, leads ? "<b>" : "", ratio,
+                leads ? "</b>" : "", leads && is_tied(line->contest) ? " <small>tied</small>" : "");
     else
         fputs("<td class=\"n x\">–", out);
     write_error(out, row->err_norm);
@@ -285,15 +295,18 @@ enum lb_status lb_html_cases(FILE *out, const struct lb_html_view *view, struct 
     struct line *lines = collect(view);
     if (!lines)
         return lb_fail(err, LB_OOM, "out of memory for %zu cases", count);
-    fputs("<section id=\"cases\">\n<h2>All cases</h2>\n"
-          "<p class=\"note\">Speed-up is over ",
-          out);
-    lb_html_text(out, view->baseline[0] ? view->baseline : "no baseline");
+    fputs("<section id=\"cases\">\n<h2>All cases</h2>\n<p class=\"note\">", out);
+    if (view->baseline_series < view->series.count)
+        lb_html_format(out,
+                       "Speed-up is over %s at the same problem, bold where it is the fastest "
+                       "there, tied where the intervals of several overlap. ",
+                       view->baseline);
+    else
+        fputs("There are no speed-ups, for want of a baseline. ", out);
     fputs(
-        " at the same problem, bold where it is the fastest there. Error is the largest "
-        "norm of a difference to the oracle over that of the oracle. Samples are counted by their "
-        "distance from the median, a bar each per cent up to 20 %; what is farther away stands "
-        "at the ends, in another colour.</p>\n",
+        "Error is the largest norm of a difference to the oracle over that of the oracle. Samples "
+        "are counted by their distance from the median, a bar each per cent up to 20 %; what is "
+        "farther away stands at the ends, in another colour.</p>\n",
         out);
     write_controls(out, count);
     fputs("<div id=\"table\"><table class=\"cases\"><thead><tr>", out);

@@ -15,7 +15,7 @@ static const struct {
     {"threads", "CPUs online"},
     {"simd", "vector units"},
     {"governor", "frequency governor"},
-    {"cache_bytes", "caches"},
+    {"cache_bytes", "largest cache"},
     {"memory_bytes", "memory"},
     {"system", "system"},
     {"version", "bench-lstm"},
@@ -135,7 +135,7 @@ void lb_html_machine(FILE *out, const struct lb_html_view *view)
     write_object(out, json_object_get(header, "sampler"));
     fputs("<tr><th scope=\"row\">baseline of speed-ups</th><td>", out);
     lb_html_text(out, view->baseline[0] ? view->baseline : "none");
-    if (view->baseline_series == view->series.count)
+    if (view->baseline[0] && view->baseline_series == view->series.count)
         fputs(", of which this run has no row", out);
     fputs("</td></tr>\n</table>\n</div>\n</section>\n", out);
 }

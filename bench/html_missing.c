@@ -41,15 +41,17 @@ static void write_reason(FILE *out, const struct lb_row *const *rows, size_t cou
     lb_html_text(out, label);
     fprintf(out, "</td><td class=\"n\">%zu</td><td>", count);
     lb_html_text(out, row->reason[0] ? row->reason : "no reason was recorded");
+    size_t most =
+        row->verdict == LB_VERDICT_ABSENT ? 0 : MOST_EXAMPLES; /* problems do not matter */
     fputs("<div class=\"examples\">", out);
-    for (size_t i = 0; i < count && i < MOST_EXAMPLES; i++) {
+    for (size_t i = 0; i < count && i < most; i++) {
         lb_case_print_problem(&rows[i]->c, text);
         fputs(i ? ", <code>" : "<code>", out);
         lb_html_text(out, text);
         fputs("</code>", out);
     }
-    if (count > MOST_EXAMPLES)
-        fprintf(out, " and %zu more", count - MOST_EXAMPLES);
+    if (most > 0 && count > most)
+        fprintf(out, " and %zu more", count - most);
     fputs("</div></td></tr>\n", out);
 }
 

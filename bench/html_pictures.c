@@ -90,13 +90,16 @@ static void write_note(FILE *out, const char *notes, const char *kind)
     }
 }
 
+/* Pages with something to choose between come first: what is folded away is of less interest. */
 static enum lb_status write_kind(FILE *out, const char *folder, const struct lb_plot_pages *pages,
                                  const char *kind, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t written = 0;
-    for (size_t i = 0; i < pages->count; i++) {
-        if (strcmp(pages->items[i].kind, kind) != 0)
+    for (size_t k = 0; k < 2 * pages->count; k++) {
+        size_t i = k % pages->count;
+        bool alone = pages->items[i].lines == 1;
+        if (strcmp(pages->items[i].kind, kind) != 0 || alone != (k >= pages->count))
             continue;
         if (written++ == OPEN_PAGES)
             fputs("</div>\n<details class=\"more\"><summary>More of these</summary>\n"
@@ -157,7 +160,10 @@ enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
         .for_page = true,
         .pages = &view->pages,
     };
-    if (lb_plot(view->run, &options, &report, &why) == LB_OK) {
+    enum lb_status st = lb_plot(view->run, &options, &report, &why);
+    if (st == LB_INTERRUPTED)
+        return st;
+    if (st == LB_OK) {
         snprintf(view->notes, sizeof(view->notes), "%s", report.notes);
     } else {
         lb_plot_pages_free(&view->pages);
@@ -185,7 +191,9 @@ enum lb_status lb_html_pictures(FILE *out, const struct lb_html_view *view, stru
     enum lb_status st = LB_OK;
     if (view->pages.count == 0) {
         fputs("<section id=\"pictures\">\n<h2>Pictures</h2>\n<p class=\"note\">", out);
-        lb_html_format(out, "There are none. %s.", view->notes);
+        static const char start[] = "no pictures: ";
+        bool known = strncmp(view->notes, start, strlen(start)) == 0;
+        lb_html_format(out, "There are none: %s.", view->notes + (known ? strlen(start) : 0));
         fputs("</p>\n</section>\n", out);
         return LB_OK;
     }

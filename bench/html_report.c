@@ -26,7 +26,7 @@ static void write_counts(FILE *out, const struct lb_html_view *view)
 }
 
 /* The title and what stands above the answer. */
-static void write_top(FILE *out, const struct lb_html_view *view)
+static void write_top(FILE *out, const struct lb_html_view *view, bool compared)
 {
     char machine[1024];
     const json_t *header = view->run->header;
@@ -52,7 +52,10 @@ static void write_top(FILE *out, const struct lb_html_view *view)
                        view->baseline);
         fputs("</p>\n", out);
     }
-    fputs("<nav><a href=\"#answer\">Fastest</a> <a href=\"#machine\">Machine</a> ", out);
+    fputs("<nav><a href=\"#answer\">Fastest</a> ", out);
+    if (compared)
+        fputs("<a href=\"#changes\">What changed</a> ", out);
+    fputs("<a href=\"#machine\">Machine</a> ", out);
     lb_html_picture_links(out, view);
     fputs("<a href=\"#cases\">All cases</a> <a href=\"#missing\">Did not run</a> "
           "<a href=\"#method\">Method</a>",
@@ -81,9 +84,13 @@ static enum lb_status write_comparisons(FILE *out, const struct lb_html_view *vi
                                         const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    if (options->run_count > 0)
+        fputs("<div id=\"changes\">\n", out);
     for (size_t i = 0; i < options->run_count && st == LB_OK; i++)
         st = lb_html_compare(out, view, i > 0 ? options->runs[i - 1] : options->run,
                              options->margin, err);
+    if (options->run_count > 0)
+        fputs("</div>\n", out);
     return st;
 }
 
@@ -92,7 +99,7 @@ static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
 {
     enum lb_status st = LB_OK;
     LB_TRY(write_head(out, view, err));
-    write_top(out, view);
+    write_top(out, view, options->run_count > 0);
     LB_TRY(lb_html_answer(out, view, err));
     LB_TRY(write_comparisons(out, view, options, err));
     lb_html_machine(out, view);

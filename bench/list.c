@@ -40,8 +40,7 @@ static void print_implementations(const struct lb_registry *registry)
     }
 }
 
-enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
-                             struct lb_error *err)
+enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     double available = lb_host_available();
     const struct lb_entry *entry = NULL;
@@ -62,7 +61,7 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
         else
             printf("%-48s %s: %s\n", id, lb_status_name(st), why.text);
     }
-    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
+    return LB_OK;
 }
 
 /* Rough, for planning only: flops over a rate of the kind of implementation, for as many samples
@@ -79,42 +78,54 @@ static double estimate_seconds(const struct lb_entry *entry, const struct lb_cas
     return fmax(sampling, 6 * call) + 2 * call + 0.02;
 }
 
-enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan,
-                             struct lb_error *err)
+/* How many cases there are, and of which implementation. */
+static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
+{
+    size_t absent = 0;
+    for (size_t i = 0; i < plan->count; i++)
+        absent += lb_registry_find(registry, plan->cases[i].impl)->absent != NULL;
+    printf("cases     %zu", plan->count);
+    if (absent > 0)
+        printf(", of which %zu can't run here", absent);
+    printf("\n");
+    for (size_t k = 0; k < registry->count; k++) {
+        const struct lb_entry *entry = &registry->entries[k];
+        size_t count = 0;
+        for (size_t i = 0; i < plan->count; i++)
+            count += strcmp(plan->cases[i].impl, entry->name) == 0;
+        if (count > 0 && entry->absent)
+            printf("%16zu  %-16s absent: %s\n", count, entry->name, entry->absent);
+        else if (count > 0)
+            printf("%16zu  %s\n", count, entry->name);
+    }
+}
+
+void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
+    const struct lb_options *options = session->options;
     double seconds = 0, most_bytes = 0;
+    double rounds = options->repetitions * fmax(options->processes, 1);
     char text[32], largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
         const struct lb_entry *entry = lb_registry_find(session->registry, c->impl);
         double bytes = lb_case_bytes(&c->problem);
         if (!entry->absent)
-            seconds += estimate_seconds(entry, c, &sampler) * session->options->repetitions;
+            seconds += estimate_seconds(entry, c, &sampler) * rounds;
         if (bytes > most_bytes) {
             most_bytes = bytes;
             lb_case_print_problem(c, largest);
         }
     }
-    printf("cases     %zu\n", plan->count);
-    for (size_t k = 0; k < session->registry->count; k++) {
-        const struct lb_entry *entry = &session->registry->entries[k];
-        size_t count = 0;
-        for (size_t i = 0; i < plan->count; i++)
-            count += strcmp(plan->cases[i].impl, entry->name) == 0;
-        if (count > 0)
-            printf("          %zu %s%s%s\n", count, entry->name, entry->absent ? ": absent, " : "",
-                   entry->absent ? entry->absent : "");
-    }
+    print_shares(session->registry, plan);
     if (plan->left_out > 0)
         printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
     lb_format_bytes(most_bytes, text);
     printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
-    if (isfinite(session->options->time_budget_s))
-        seconds = fmin(seconds, session->options->time_budget_s);
-    lb_format_clock(seconds, text);
+    seconds = fmin(seconds, options->time_budget_s);
+    lb_format_duration(seconds, text);
     printf("time      about %s, by flops and usual rates\n", text);
-    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
 }
 
 static void print_sizes(const struct lb_probe *probe)
@@ -257,7 +268,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
         for (size_t v = 0; entry->variants[v]; v++)
             explain_entry(session, entry, c, entry->variants[v]);
     }
-    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: writing failed");
+    return LB_OK;
 }
 
 void lb_version_print(void)

@@ -6,12 +6,10 @@
 
 /* A line a case: its text, and "ok" or why it can't run. Where no sizes were asked for, comments
  * above them list the implementations and their variants. */
-enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
-                             struct lb_error *err);
+enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan);
 
 /* How many cases by implementation, the largest memory, about how long. */
-enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan,
-                             struct lb_error *err);
+void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
 
 /* One case (options->subject), or the problem on every implementation when it names none. */
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);

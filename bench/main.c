@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ab.h"
 #include "compare_cmd.h"
@@ -14,9 +15,13 @@
 #include "html_report.h"
 #include "list.h"
 #include "options.h"
+#include "plot.h"
 #include "profile.h"
 #include "self_test.h"
 #include "sweep.h"
+#include "text.h"
+
+extern char **environ;
 
 static volatile sig_atomic_t stop;
 
@@ -93,9 +98,9 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
                 plan.left_out > 0 ? plan.because.text : "");
         *exit_code = LB_EXIT_NOTHING;
     } else if (session->options->command == LB_CMD_LIST) {
-        st = lb_list_print(session, &plan, err);
+        st = lb_list_print(session, &plan);
     } else if (session->options->command == LB_CMD_PLAN) {
-        st = lb_plan_print(session, &plan, err);
+        lb_plan_print(session, &plan);
     } else if (session->options->command == LB_CMD_SELF_TEST) {
         st = lb_self_test(session, &plan, exit_code, err);
     } else {
@@ -180,6 +185,27 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
+/* Google Benchmark takes settings from the environment before main() begins, where a run is not to
+ * depend on what a shell happens to export: the program starts over without them. */
+static void start_over_without_settings(char **argv)
+{
+    static const char prefix[] = "BENCHMARK_";
+    char program[4096], **to = environ;
+    bool any = false;
+    for (char **from = environ; *from; from++) {
+        if (strncmp(*from, prefix, strlen(prefix)) == 0)
+            any = true;
+        else
+            *to++ = *from;
+    }
+    *to = NULL;
+    ssize_t length = any ? readlink("/proc/self/exe", program, sizeof(program) - 1) : 0;
+    if (length <= 0)
+        return;
+    program[length] = '\0';
+    execv(program, argv);
+}
+
 /* A standard stream that was handed over closed must not become some file's number. */
 static void open_standard(void)
 {
@@ -195,16 +221,22 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     open_standard();
+    start_over_without_settings(argv);
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
         catch_signals();
+    lb_gnuplot_heed(&stop);
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
+    bool said = fflush(stdout) == 0 && !ferror(stdout);
+    if (st == LB_OK && !said)
+        st = lb_fail(&err, LB_FAILED, "stdout: not everything could be written");
     if (st == LB_INTERRUPTED)
         exit_code = LB_EXIT_INTERRUPTED;
     else if (st != LB_OK) {
+        lb_clean_text(err.text);
         fprintf(stderr, "bench-lstm: %s\n", err.text);
         /* What could not be opened was named by the user. */
         exit_code = st == LB_INVALID || st == LB_IO ? LB_EXIT_USAGE : LB_EXIT_FAILED;

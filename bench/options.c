@@ -9,127 +9,8 @@
 #include <unistd.h>
 
 #include "compare_cmd.h"
-#include "nearest.h"
+#include "flags.h"
 #include "share.h"
-
-enum action {
-    COMMAND, /* sets command to value, takes no argument */
-    SUBJECT, /* sets command to value, the argument is its subject */
-    EXPORT,  /* as SUBJECT, and the word after it is the run */
-    REPORT,  /* sets command to value, the argument and the words after it are runs */
-    SELECTION,
-    CASES,
-    OUT,
-    QUICK,
-    KERNELS,
-    PROFILE_CALLS,
-    PERF_CONTROL,
-    CASE_TIME,
-    TIME_BUDGET,
-    CALL_LIMIT,
-    MEMORY,
-    BASELINE,
-    PLUGIN,
-    SEED,
-    LOSS_SCALE,
-    DEVICE,
-    DEVICE_MODEL,
-    PROCESSES,
-    MARGIN,
-    STRICT,
-    CONFIRM,
-    FORMAT
-};
-
-enum { SIZES = 1 /* value of the selections that say which sizes to run */ };
-
-static const struct flag {
-    const char *name;
-    enum action action;
-    int value;
-    const char *argument; /* what it takes; NULL: nothing */
-} flags[] = {
-    {"--sweep", COMMAND, LB_CMD_SWEEP, NULL},
-    {"--list", COMMAND, LB_CMD_LIST, NULL},
-    {"--plan", COMMAND, LB_CMD_PLAN, NULL},
-    {"--help", COMMAND, LB_CMD_HELP, NULL},
-    {"-h", COMMAND, LB_CMD_HELP, NULL},
-    {"--version", COMMAND, LB_CMD_VERSION, NULL},
-    {"--resume", SUBJECT, LB_CMD_RESUME, "the folder of a run"},
-    {"--explain", SUBJECT, LB_CMD_EXPLAIN, "a case"},
-    {"--profile", SUBJECT, LB_CMD_PROFILE, "a case"},
-    {"--export", EXPORT, LB_CMD_EXPORT, "a format and a run"},
-    {"--plot", EXPORT, LB_CMD_PLOT, "a kind of picture and a run"},
-    {"--report", REPORT, LB_CMD_REPORT, "a run"},
-    {"-o", OUT, 0, "a file or a folder"},
-    {"--compare", EXPORT, LB_CMD_COMPARE, "two runs, the base first"},
-    {"--ab", EXPORT, LB_CMD_AB, "two implementations or plug-ins"},
-    {"--self-test", COMMAND, LB_CMD_SELF_TEST, NULL},
-    {"--history", SUBJECT, LB_CMD_HISTORY, "a folder of runs"},
-    {"--margin", MARGIN, 0, "percent"},
-    {"--strict", STRICT, 0, NULL},
-    {"--confirm", CONFIRM, 0, "a run"},
-    {"--format", FORMAT, 0, "table, markdown, junit or json"},
-    {"--processes", PROCESSES, 0, "a number"},
-    {"--cases", CASES, 0, "a file of cases"},
-    {"--out", OUT, 0, "a folder"},
-    {"--quick", QUICK, 0, NULL},
-    {"--kernels", KERNELS, 0, NULL},
-    {"--profile-calls", PROFILE_CALLS, 0, "a number"},
-    {"--perf-control", PERF_CONTROL, 0, "one or two named pipes"},
-    {"--case-time", CASE_TIME, 0, "seconds"},
-    {"--time-budget", TIME_BUDGET, 0, "seconds"},
-    {"--call-limit", CALL_LIMIT, 0, "seconds"},
-    {"--memory", MEMORY, 0, "a size such as 512M or 4G"},
-    {"--baseline", BASELINE, 0, "an implementation"},
-    {"--plugin", PLUGIN, 0, "a shared object"},
-    {"--seed", SEED, 0, "a number"},
-    {"--loss-scale", LOSS_SCALE, 0, "a factor"},
-    {"--device", DEVICE, 0, "a number"},
-    {"--device-model", DEVICE_MODEL, 0, "a GPU's name"},
-    {"--ceilings", COMMAND, LB_CMD_CEILINGS, NULL},
-    {"-T", SELECTION, SIZES, "numbers"},
-    {"-B", SELECTION, SIZES, "numbers"},
-    {"-I", SELECTION, 0, "numbers"},
-    {"-H", SELECTION, SIZES, "numbers"},
-    {"-L", SELECTION, 0, "numbers"},
-    {"-D", SELECTION, 0, "1, 2 or both"},
-    {"--dtype", SELECTION, 0, "dtypes"},
-    {"--pass", SELECTION, 0, "passes"},
-    {"--math", SELECTION, 0, "math modes"},
-    {"--ragged", SELECTION, 0, "full, ragged or both"},
-    {"--act", SELECTION, 0, "tanh, relu or both"},
-    {"--launch", SELECTION, 0, "stream, graph or both"},
-    {"--cache", SELECTION, 0, "hot, cold or both"},
-    {"--timing", SELECTION, 0, "isolated, batched or both"},
-    {"--threads", SELECTION, 0, "numbers"},
-    {"--impl", SELECTION, 0, "implementations"},
-    {"--where", SELECTION, 0, "an expression"},
-    {"--case", SELECTION, SIZES, "a case"},
-};
-
-enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
-
-static const struct flag *find_flag(const char *name, size_t length)
-{
-    for (size_t i = 0; i < FLAG_COUNT; i++)
-        if (strlen(flags[i].name) == length && memcmp(flags[i].name, name, length) == 0)
-            return &flags[i];
-    return NULL;
-}
-
-static enum lb_status unknown_flag(const char *text, struct lb_error *err)
-{
-    const char *names[FLAG_COUNT + 1] = {NULL};
-    for (size_t i = 0; i < FLAG_COUNT; i++)
-        names[i] = flags[i].name;
-    const char *nearest = lb_nearest(text, names);
-    if (text[0] != '-')
-        return lb_fail(err, LB_INVALID, "'%s': a flag was expected; see --help", text);
-    return lb_fail(err, LB_INVALID, "%s: there is no such flag%s%s%s", text,
-                   nearest ? "; did you mean " : "; see --help", nearest ? nearest : "",
-                   nearest ? "?" : "");
-}
 
 static enum lb_status parse_seconds(const char *flag, const char *text, double *seconds,
                                     struct lb_error *err)
@@ -228,7 +109,7 @@ static enum lb_status take_cases(struct lb_options *options, const char *name, s
     return lb_selection_take(&options->selection, "--cases", name, &taken, err);
 }
 
-static enum lb_status set_command(struct lb_options *options, const struct flag *flag,
+static enum lb_status set_command(struct lb_options *options, const struct lb_flag *flag,
                                   struct lb_error *err)
 {
     enum lb_command command = (enum lb_command)flag->value;
@@ -296,75 +177,127 @@ static enum lb_status take_plugin(struct lb_options *options, const char *path,
     return LB_OK;
 }
 
-static enum lb_status apply(struct lb_options *options, const struct flag *flag, const char *value,
-                            struct lb_error *err)
+static enum lb_status apply(struct lb_options *options, const struct lb_flag *flag,
+                            const char *value, struct lb_error *err)
 {
     bool taken;
     switch (flag->action) {
-    case COMMAND: return set_command(options, flag, err);
-    case SUBJECT:
-    case EXPORT: options->subject = value; return set_command(options, flag, err);
-    case REPORT: options->run = value; return set_command(options, flag, err);
-    case SELECTION:
-        options->sized |= flag->value == SIZES;
-        options->narrowed |= flag->value != SIZES;
+    case LB_FLAG_COMMAND: return set_command(options, flag, err);
+    case LB_FLAG_SUBJECT:
+    case LB_FLAG_TWO: options->subject = value; return set_command(options, flag, err);
+    case LB_FLAG_RUNS: options->run = value; return set_command(options, flag, err);
+    case LB_FLAG_SELECTION:
+        options->sized |= flag->value == LB_FLAG_SIZES;
         return lb_selection_take(&options->selection, flag->name, value, &taken, err);
-    case CASES: options->sized = true; return take_cases(options, value, err);
-    case OUT: options->out = value; return LB_OK;
-    case QUICK: options->quick = true; return LB_OK;
-    case KERNELS: options->kernels = true; return LB_OK;
-    case PROFILE_CALLS: return parse_calls(value, &options->profile_calls, err);
-    case PERF_CONTROL: options->perf_control = value; return LB_OK;
-    case CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
-    case TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
-    case CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
-    case MEMORY: return parse_size(value, &options->memory_bytes, err);
-    case BASELINE: options->baseline = value; return LB_OK;
-    case PLUGIN: return take_plugin(options, value, err);
-    case SEED: return parse_seed(value, &options->seed, err);
-    case LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
-    case DEVICE: return parse_device(value, &options->device, err);
-    case DEVICE_MODEL: options->device_model = value; return LB_OK;
-    case PROCESSES: return parse_processes(value, &options->processes, err);
-    case MARGIN: return parse_margin(value, &options->margin, err);
-    case STRICT: options->strict = true; return LB_OK;
-    case CONFIRM: options->confirm = value; return LB_OK;
-    case FORMAT: options->format = value; return lb_compare_format_check(value, err);
+    case LB_FLAG_CASES: options->sized = true; return take_cases(options, value, err);
+    case LB_FLAG_OUT: options->out = value; return LB_OK;
+    case LB_FLAG_QUICK: options->quick = true; return LB_OK;
+    case LB_FLAG_KERNELS: options->kernels = true; return LB_OK;
+    case LB_FLAG_PROFILE_CALLS: return parse_calls(value, &options->profile_calls, err);
+    case LB_FLAG_PERF_CONTROL: options->perf_control = value; return LB_OK;
+    case LB_FLAG_CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
+    case LB_FLAG_TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
+    case LB_FLAG_CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
+    case LB_FLAG_MEMORY: return parse_size(value, &options->memory_bytes, err);
+    case LB_FLAG_BASELINE: options->baseline = value; return LB_OK;
+    case LB_FLAG_PLUGIN: return take_plugin(options, value, err);
+    case LB_FLAG_SEED: return parse_seed(value, &options->seed, err);
+    case LB_FLAG_LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
+    case LB_FLAG_DEVICE: return parse_device(value, &options->device, err);
+    case LB_FLAG_DEVICE_MODEL: options->device_model = value; return LB_OK;
+    case LB_FLAG_PROCESSES: return parse_processes(value, &options->processes, err);
+    case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
+    case LB_FLAG_STRICT: options->strict = true; return LB_OK;
+    case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;
+    case LB_FLAG_FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
 }
 
-/* Reads the flag at argv[*i] and its argument, behind '=' or in the next word. */
-static enum lb_status take_flag(struct lb_options *options, int argc, char **argv, int *i,
+/* The command line while it is read: flags come before and after the command that heeds them. */
+struct reader {
+    char **argv; /* [argc] */
+    int argc, at;
+    struct given {
+        const char *name;
+        unsigned commands; /* as of lb_flag */
+    } * given;             /* [count] */
+    size_t count;
+};
+
+static enum lb_status take(struct reader *reader, struct lb_options *options,
+                           const struct lb_flag *flag, const char *value, struct lb_error *err)
+{
+    reader->given[reader->count++] = (struct given){flag->name, flag->commands};
+    return apply(options, flag, value, err);
+}
+
+/* Reads the flag at argv[at] and its argument, behind '=' or in the next word. */
+static enum lb_status take_flag(struct reader *reader, struct lb_options *options,
                                 struct lb_error *err)
 {
+    char **argv = reader->argv;
+    int argc = reader->argc, *i = &reader->at;
     const char *text = argv[*i], *equals = strchr(text, '=');
-    const struct flag *flag = find_flag(text, equals ? (size_t)(equals - text) : strlen(text));
+    const struct lb_flag *flag =
+        lb_flag_find(text, equals ? (size_t)(equals - text) : strlen(text));
     if (!flag && text[0] == '-' && text[1] && text[1] != '-' && text[2]) {
-        flag = find_flag(text, 2); /* -T64 */
+        flag = lb_flag_find(text, 2); /* -T64 */
         if (flag && flag->argument)
-            return apply(options, flag, text + 2, err);
+            return take(reader, options, flag, text + 2, err);
         flag = NULL;
     }
     if (!flag)
-        return unknown_flag(text, err);
+        return lb_flag_unknown(text, err);
     if (!flag->argument)
         return equals ? lb_fail(err, LB_INVALID, "%s: it takes no value", flag->name)
-                      : apply(options, flag, "", err);
+                      : take(reader, options, flag, "", err);
     if (!equals && *i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
-    enum lb_status st = apply(options, flag, equals ? equals + 1 : argv[++*i], err);
-    if (st == LB_OK && flag->action == REPORT) {
+    enum lb_status st = take(reader, options, flag, equals ? equals + 1 : argv[++*i], err);
+    if (st == LB_OK && flag->action == LB_FLAG_RUNS) {
         options->runs = &argv[*i + 1];
         for (options->run_count = 0; *i + 1 < argc && argv[*i + 1][0] != '-'; ++*i)
             options->run_count++;
     }
-    if (st != LB_OK || flag->action != EXPORT)
+    if (st != LB_OK || flag->action != LB_FLAG_TWO)
         return st;
     if (*i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     options->run = argv[++*i];
     return LB_OK;
+}
+
+/* Reads all words into the options and the list of what was given. */
+static enum lb_status take_words(struct reader *reader, struct lb_options *options,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (reader->at = 1; reader->at < reader->argc && st == LB_OK; reader->at++) {
+        char *word = reader->argv[reader->at];
+        if (strncmp(word, "--benchmark_", 12) != 0) {
+            st = take_flag(reader, options, err);
+            continue;
+        }
+        reader->given[reader->count++] = (struct given){word, lb_flag_benchmark_commands(word)};
+        st = take_benchmark(options, word, err);
+    }
+    return st;
+}
+
+/* Every flag must say something to the command. */
+static enum lb_status check_words(const struct reader *reader, const struct lb_options *options,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    bool looks = options->command == LB_CMD_HELP || options->command == LB_CMD_VERSION;
+    if (options->command == LB_CMD_NONE)
+        return lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
+    for (size_t i = 0; i < reader->count && st == LB_OK && !looks; i++)
+        st = lb_flag_check(reader->given[i].name, reader->given[i].commands, options->command, err);
+    if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
+        st = lb_fail(err, LB_INVALID, "--report: the page's file is missing: -o report.html");
+    return st;
 }
 
 /* What a command on cases means without sizes: the quick grid, inference and training; for the
@@ -403,32 +336,15 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .format = "table",
         .seed = 1,
     };
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--benchmark_", 12) == 0)
-            LB_TRY(take_benchmark(options, argv[i], err));
-        else
-            LB_TRY(take_flag(options, argc, argv, &i, err));
-    }
-    if (options->command == LB_CMD_NONE)
-        st = lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
-    else if (options->command == LB_CMD_REPORT && !options->out)
-        st = lb_fail(err, LB_INVALID, "--report: the page's file is missing: -o report.html");
-    else if (options->command == LB_CMD_RESUME &&
-             (options->sized || options->narrowed || options->out))
-        st = lb_fail(err, LB_INVALID,
-                     "--resume: the run's own cases and folder are used; "
-                     "give none");
-    else if (options->device_model &&
-             (options->command == LB_CMD_SWEEP || options->command == LB_CMD_RESUME ||
-              options->command == LB_CMD_CEILINGS))
-        st = lb_fail(err, LB_INVALID,
-                     "--device-model: it answers questions, nothing can run on it; use it with "
-                     "--list, --plan or --explain");
-    else if (options->confirm && options->command != LB_CMD_COMPARE)
-        st = lb_fail(err, LB_INVALID, "--confirm: it belongs to --compare");
-    else
-        st = choose_quick(options, err);
+    struct reader reader = {.argv = argv, .argc = argc};
+    reader.given = calloc((size_t)argc + 1, sizeof(*reader.given));
+    if (!reader.given)
+        return lb_fail(err, LB_OOM, "out of memory");
+    LB_TRY(take_words(&reader, options, err));
+    LB_TRY(check_words(&reader, options, err));
+    LB_TRY(choose_quick(options, err));
 done:
+    free(reader.given);
     if (st != LB_OK)
         lb_options_free(options);
     return st;

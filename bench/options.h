@@ -22,7 +22,8 @@ enum lb_command {
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
-    LB_CMD_HISTORY
+    LB_CMD_HISTORY,
+    LB_CMD_LAST = LB_CMD_HISTORY
 };
 
 /* Pointers lie in argv unless said otherwise. */
@@ -36,7 +37,6 @@ struct lb_options {
     size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
-    bool narrowed;                 /* another axis, --impl or --where was given */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
     bool strict;           /* what a comparison can't decide fails it */

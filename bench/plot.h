@@ -5,6 +5,8 @@
 #ifndef LB_PLOT_H
 #define LB_PLOT_H
 
+#include <signal.h>
+
 #include "run_file.h"
 
 struct lb_plot_kind {
@@ -30,6 +32,7 @@ struct lb_plot_page {
     char name[128]; /* of its files */
     char kind[32];  /* one of lb_plot_kinds */
     char heading[256], reading[512];
+    size_t lines; /* implementations in its legend; 0: it has none */
 };
 
 struct lb_plot_pages {
@@ -47,12 +50,17 @@ struct lb_plot_report {
 /* Draws every page that has something to show: an axis with two values or more. A run without any
  * is no error: there are no pages, and a note says why. The caller frees options->pages.
  * LB_INVALID: no such kind. LB_ABSENT: gnuplot is not there; .gp and .dat are. LB_IO: a file can't
- * be read or written. LB_FAILED: gnuplot failed, with its words, or ran into its time limit. */
+ * be read or written. LB_FAILED: gnuplot failed, with its words, or ran into its time limit.
+ * LB_INTERRUPTED: see lb_gnuplot_heed. */
 enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *options,
                        struct lb_plot_report *report, struct lb_error *err);
 
-/* Runs the folder's scripts by name in one gnuplot; scripts [count]. Errors as of lb_plot. */
+/* Runs the folder's scripts by name in one gnuplot; scripts [count]. Errors as of lb_plot. Unless
+ * all went well, none of their pictures is left: what is there is whole, and of this data. */
 enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
                               double time_limit_s, struct lb_error *err);
+
+/* From now on a gnuplot that runs is stopped, with LB_INTERRUPTED, once *stop is nonzero. */
+void lb_gnuplot_heed(const volatile sig_atomic_t *stop);
 
 #endif

@@ -139,6 +139,22 @@ void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE])
              c->timing == LB_BATCHED ? "_batched" : "");
 }
 
+static size_t dtype_rank(const char *page)
+{
+    static const char *const order[] = {"f32_", "f16_", "bf16_", "f64_"};
+    size_t rank = 0;
+    while (rank < sizeof(order) / sizeof(order[0]) &&
+           strncmp(page, order[rank], strlen(order[rank])) != 0)
+        rank++;
+    return rank;
+}
+
+int lb_page_compare(const char *a, const char *b)
+{
+    size_t p = dtype_rank(a), q = dtype_rank(b);
+    return p == q ? strcmp(a, b) : p < q ? -1 : 1;
+}
+
 void lb_page_heading(const struct lb_case *c, char *heading, size_t size)
 {
     static const char *const passes[LB_PASS_COUNT] = {"inference", "forward for training",
@@ -165,7 +181,7 @@ static int compare_numbers(int64_t a, int64_t b)
 
 static int compare_shared(const struct lb_point *a, const struct lb_point *b, enum lb_share share)
 {
-    int order = strcmp(a->page, b->page);
+    int order = lb_page_compare(a->page, b->page);
     if (share == LB_SHARE_PAGE || order)
         return order;
     if ((order = compare_numbers(a->panel[0], b->panel[0])) ||

@@ -59,6 +59,9 @@ const char *lb_axis_words(enum lb_plot_axis axis);  /* "sequence length T", ... 
 /* The part of a page's name that follows from what its rows share. */
 void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE]);
 
+/* The order of pages: f32, f16, bf16, f64, then by name. */
+int lb_page_compare(const char *a, const char *b);
+
 /* "LSTM inference, f32": the heading of such a page, up to what its kind adds. */
 void lb_page_heading(const struct lb_case *c, char *heading, size_t size);
 

@@ -165,6 +165,7 @@ void lb_page_legend(struct lb_page *page, const struct lb_series_list *series, c
         if (strlen(series->items[s].name) > longest)
             longest = strlen(series->items[s].name);
     }
+    page->about.lines = count;
     size_t each = 60 + 8 * longest, fitting = width / each;
     fprintf(page->script, "'\nlegend_width = %zu\nlegend_columns = %zu\n", each,
             fitting ? fitting : 1);

@@ -77,7 +77,7 @@ static void write_ranges(struct lb_page *page, const struct page_view *view)
         double x = row->flops / row->bytes, y = row->flops / row->median_ns;
         x_low = fmin(x_low, x);
         x_high = fmax(x_high, x);
-        y_low = fmin(y_low, y);
+        y_low = fmin(y_low, fmin(y, row->flops / row->median_hi_ns)); /* the interval's end */
         best = fmax(best, y);
         if (row->floor_ns > 0)
             top = fmax(top, row->flops / row->floor_ns);

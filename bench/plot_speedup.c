@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contest.h"
 #include "plot_page.h"
 
 #define MOST_PANELS 12
@@ -27,6 +28,7 @@ struct page_view {
     size_t *shown; /* [shown_count] series that get panels */
     size_t shown_count;
     double range; /* of log2 of the speed-ups: a whole number */
+    bool clipped; /* some are beyond it */
 };
 
 /* What a cell shows, as plots/speedup.gp numbers it. */
@@ -53,7 +55,7 @@ static const struct lb_point *find_point(const struct group *group, size_t serie
  * one is faster is open. */
 static void write_speedup(const struct lb_row *row, const struct lb_row *base, struct cell *cell)
 {
-    bool apart = row->median_hi_ns < base->median_lo_ns || base->median_hi_ns < row->median_lo_ns;
+    bool apart = lb_rows_apart(row, base);
     cell->speedup = base->median_ns / row->median_ns;
     double value = cell->speedup;
     int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.0995 ? 2 : 3;
@@ -80,10 +82,11 @@ static struct cell make_cell(const struct lb_point *point, const struct lb_point
     return cell;
 }
 
-/* True when the series has a speed-up in some group: else its panels would say nothing. */
-static bool has_speedup(struct page_view *view, size_t series)
+/* The range that the series' speed-ups in all groups take, at least 1; 0 where it has none, and its
+ * panels would say nothing. */
+static double range_of(const struct page_view *view, size_t series)
 {
-    bool found = false;
+    double range = 0;
     for (size_t g = 0; g < view->group_count; g++) {
         const struct group *group = &view->groups[g];
         for (size_t i = 0; i < group->count; i++) {
@@ -95,11 +98,26 @@ static bool has_speedup(struct page_view *view, size_t series)
                 make_cell(point, find_point(group, view->baseline, point->x, point->y));
             if (cell.state != CELL_SPEEDUP)
                 continue;
-            found = true;
-            view->range = fmax(view->range, ceil(fabs(log2(cell.speedup)) - 1e-9));
+            range = fmax(fmax(range, 1), ceil(fabs(log2(cell.speedup)) - 1e-9));
         }
     }
-    return found;
+    return range;
+}
+
+/* The series with a speed-up, and the range of the colours: that of all, but where one series alone
+ * would stretch it fourfold and more, such as an oracle among libraries, that of the others. */
+static void choose_series(struct page_view *view, size_t series_count)
+{
+    double widest = 0, next = 0;
+    for (size_t s = 0; s < series_count; s++) {
+        double range = s != view->baseline ? range_of(view, s) : 0;
+        if (range > 0)
+            view->shown[view->shown_count++] = s;
+        next = fmax(next, fmin(range, widest));
+        widest = fmax(widest, range);
+    }
+    view->clipped = next > 0 && widest >= next + 2;
+    view->range = view->clipped ? next : widest;
 }
 
 static enum lb_status fill_sides(struct group *group, struct lb_error *err)
@@ -145,11 +163,7 @@ static enum lb_status find_panels(struct page_view *view, const struct lb_point 
         if (st != LB_OK)
             return st;
     }
-    view->range = 1;
-    for (size_t s = 0; s < series_count; s++)
-        if (s != view->baseline && has_speedup(view, s))
-            view->shown[view->shown_count++] = s;
-
+    choose_series(view, series_count);
     size_t limit = view->shown_count > 0 ? MOST_PANELS / view->shown_count : 1;
     limit = limit < 1 ? 1 : limit;
     for (size_t g = 0; limit < view->found && g < limit; g++) {
@@ -252,7 +266,8 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     lb_page_text(page, "signs",
                  "~ intervals overlap     × failed     grey: not run     – not in this run");
     lb_page_text(page, "y_label", view->y == LB_AXIS_B ? "batch B" : "length T");
-    fprintf(page->script, "range = %.0f\n", fmin(view->range, 7));
+    fprintf(page->script, "range = %.0f\nclipped = %d\n", fmin(view->range, 7),
+            view->clipped || view->range > 7);
 }
 
 static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view,

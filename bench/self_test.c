@@ -317,6 +317,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     test->result.side = SIDE;
     test->result.margin = session->options->margin;
     fprintf(stderr, "looking at the machine and at what the cases cost\n");
+    lb_pool_renew(session->pool); /* a worker of ours that holds the GPU is no other tenant */
     lb_fitness_look(1.0, &test->result.fitness);
     LB_TRY(choose_cases(test, plan, err));
     lb_progress_start(&test->progress, sweeps * ROUNDS * test->result.cases + planted * 2 * PAIRS);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
 {
@@ -70,8 +72,13 @@ done:
 static json_t *string_array(char *const *strings, size_t count)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(array, json_string(strings[i]));
+    for (size_t i = 0; i < count; i++) {
+        char *text = strdup(strings[i]); /* the command line may be in any encoding */
+        if (text)
+            lb_clean_text(text);
+        json_array_append_new(array, text ? json_string(text) : json_null());
+        free(text);
+    }
     return array;
 }
 

@@ -203,8 +203,9 @@ static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit
     LB_TRY(st);
     LB_TRY(lb_run_read(folder, &run, err));
     LB_TRY(lb_derive(&run, folder, sweep->session->options, sweep->settings.baseline, err));
-    *exit_code = interrupted(sweep) ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
-    if (interrupted(sweep))
+    bool stopped = interrupted(sweep); /* perhaps only while pictures were drawn */
+    *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
+    if (stopped)
         fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", folder);
 done:
     lb_run_free(&run);
@@ -300,6 +301,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     sweep->cases = plan->cases;
     sweep->count = plan->count;
     LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
+    LB_TRY(lb_derive_check(session->options, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
     if (session->options->benchmark_filter)
         LB_TRY(filter_cases(plan->cases, &sweep->count, err));
@@ -318,28 +320,32 @@ done:
     return st;
 }
 
-/* Drops the cases that have a row in the run, in place. */
+/* Drops the cases that are done in the run, in place. Those that were skipped for want of time are
+ * not: their new rows take the place of the old when the run is read. *done: how many there are. */
 static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases, size_t *count,
-                                struct lb_error *err)
+                                size_t *done_count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_case_set seen = {0};
-    size_t kept = 0, first;
+    size_t kept = 0, first, rows = 0;
     struct lb_case *all = calloc(run->count + *count + 1, sizeof(*all));
     if (!all)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < run->count; i++) {
-        all[i] = run->rows[i].c;
-        LB_TRY(lb_case_set_add(&seen, all, i, &first, err));
+        if (run->rows[i].verdict == LB_VERDICT_SKIPPED)
+            continue;
+        all[rows] = run->rows[i].c;
+        LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
     }
     for (size_t i = 0; i < *count; i++) {
-        size_t place = run->count + i;
+        size_t place = rows + i;
         all[place] = cases[i];
         LB_TRY(lb_case_set_add(&seen, all, place, &first, err));
         if (first == place)
             cases[kept++] = cases[i];
     }
     *count = kept;
+    *done_count = rows;
 done:
     lb_case_set_free(&seen);
     free(all);
@@ -365,10 +371,12 @@ enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
     struct lb_run run = {0};
     struct lb_case *cases = NULL;
     json_t *details = NULL;
+    size_t done_count = 0;
     struct sweep *sweep = calloc(1, sizeof(*sweep));
     if (!sweep)
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
+    LB_TRY(lb_derive_check(session->options, err));
     details = json_pack("{s:o}", "environment", lb_environment(lb_libraries()));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     LB_TRY(lb_run_resume(folder, details, &sweep->file, &run, err));
@@ -378,8 +386,9 @@ enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
         LB_TRY(
             lb_pool_add_plugin(session->pool, sweep->settings.plugins[i], session->registry, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
-    LB_TRY(drop_done(&run, cases, &sweep->count, err));
-    fprintf(stderr, "%s: %zu rows are there, %zu cases to go\n", folder, run.count, sweep->count);
+    LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));
+    sweep->file.rows = done_count;
+    fprintf(stderr, "%s: %zu cases are done, %zu cases to go\n", folder, done_count, sweep->count);
     sweep->cases = cases;
     LB_TRY(conduct(sweep, folder, exit_code, err));
 done:

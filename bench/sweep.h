@@ -39,8 +39,8 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
  * number behind it when that is taken: made here, so that two runs never share one. */
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err);
 
-/* Goes on with the run in the folder options->subject: its own cases and settings, those without
- * a row only. */
+/* Goes on with the run in the folder options->subject: its own cases and settings, those only that
+ * have no row or one that says "skipped". */
 enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
                                struct lb_error *err);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contest.h"
 #include "outliers.h"
 #include "terminal.h"
 
@@ -110,13 +111,22 @@ static void describe(const struct lb_row *row, char *text, size_t size)
     }
 }
 
-/* best: the fastest of several. What does not fit the columns is shortened to a mark that the last
- * lines explain; returns whether that was done. */
-static bool print_times(FILE *out, const struct lb_row *row, double base, int columns, bool best)
+/* A row's place among those of its problem. */
+enum place { PLACE_ALONE, PLACE_BEHIND, PLACE_FASTEST, PLACE_TIED };
+
+/* What the marks in the table stand for. */
+struct marks {
+    bool shortened, tied;
+};
+
+/* What does not fit the columns is shortened to a mark that the last lines explain. */
+static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
+                        enum place place, struct marks *marks)
 {
+    static const char *const words[] = {"ok", "ok", "* fastest", "= fastest, tied"};
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
     char notes[512], line[1024];
-    bool bold = best && lb_has_style(out);
+    bool bold = place >= PLACE_FASTEST && lb_has_style(out);
     lb_impl_label(&row->c, label);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
@@ -126,26 +136,41 @@ static bool print_times(FILE *out, const struct lb_row *row, double base, int co
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
     int length = snprintf(line, sizeof(line), "  %-28s %10s  +-%7s %9s  %s", label, median, spread,
-                          ratio, best ? "* fastest" : "ok");
+                          ratio, words[place]);
     bool shortened = length + (int)strlen(notes) > columns;
     fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
             bold ? "\033[0m" : "");
-    return shortened;
+    marks->shortened |= shortened;
+    marks->tied |= place == PLACE_TIED;
 }
 
-/* Whether the next line is of the same problem and has a time. */
-static bool has_rival(const struct line *lines, size_t count, size_t i)
+/* The place of lines[i], a row with a time; first is the fastest of its problem. A row whose
+ * interval overlaps that of the fastest can't be told from it. */
+static enum place place_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
-    return i + 1 < count && lines[i + 1].group == lines[i].group &&
-           lines[i + 1].row->verdict == LB_VERDICT_OK;
+    size_t rivals = 0, ties = 0;
+    for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
+        if (lines[k].row->verdict != LB_VERDICT_OK)
+            continue;
+        rivals++;
+        ties += !lb_rows_apart(lines[k].row, lines[first].row);
+    }
+    if (rivals == 0)
+        return PLACE_ALONE;
+    if (i == first)
+        return ties > 0 ? PLACE_TIED : PLACE_FASTEST;
+    return lb_rows_apart(lines[i].row, lines[first].row) ? PLACE_BEHIND : PLACE_TIED;
 }
 
 static void print_verdict(FILE *out, const struct lb_row *row)
 {
-    char label[2 * LB_NAME_SIZE];
+    char label[2 * LB_NAME_SIZE], text[sizeof(row->reason) + 32];
     lb_impl_label(&row->c, label);
     const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
-    fprintf(out, "  %-28s %s%s: %s\n", label, mark, lb_verdict_name(row->verdict), row->reason);
+    snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
+    int column = fprintf(out, "  %-28s ", label);
+    lb_print_wrapped(out, column, text);
+    fputc('\n', out);
 }
 
 enum { MOST_TOLD = 64 };
@@ -168,17 +193,20 @@ static size_t absent_labels(const struct lb_run *run, const char *reason,
     return count;
 }
 
-/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
-static void print_names(FILE *out, char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count)
+/* "cudnn (5 variants), cuda_naive" into text: the variants of a name follow one another. */
+static void join_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
+                       size_t size)
 {
+    text[0] = '\0';
     for (size_t i = 0, end; i < count; i = end) {
-        size_t length = strcspn(labels[i], ":");
+        size_t used = strlen(text), length = strcspn(labels[i], ":");
         for (end = i + 1; end < count; end++)
             if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
                 break;
-        fprintf(out, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
+        snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
+        used = strlen(text);
         if (end > i + 1)
-            fprintf(out, " (%zu variants)", end - i);
+            snprintf(text + used, size - used, " (%zu variants)", end - i);
     }
 }
 
@@ -195,18 +223,25 @@ static void print_absent(FILE *out, const struct lb_run *run)
             k++;
         if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "");
-        print_names(out, labels, absent_labels(run, reason, labels));
-        fprintf(out, ": %s\n", reason);
+        char text[2048], names[1024];
+        join_names(labels, absent_labels(run, reason, labels), names, sizeof(names));
+        snprintf(text, sizeof(text), "absent: %s: %s", names, reason);
+        fputs(reasons == 0 ? "\n" : "", out);
+        lb_print_wrapped(out, 0, text);
+        fputc('\n', out);
         told[reasons++] = reason;
     }
 }
 
-static void print_counts(FILE *out, const struct lb_run *run, bool shortened)
+static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
-    if (shortened)
-        fprintf(out, "\n~ its samples are odd: see flags and warning in the record\n");
+    if (marks->tied || marks->shortened)
+        fprintf(out, "\n");
+    if (marks->tied)
+        fprintf(out, "= can't be told from the fastest of its problem: the intervals overlap\n");
+    if (marks->shortened)
+        fprintf(out, "~ its samples are odd: see flags and warning in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);
@@ -220,7 +255,7 @@ static void print_counts(FILE *out, const struct lb_run *run, bool shortened)
 enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
                               struct lb_error *err)
 {
-    bool shortened = false;
+    struct marks marks = {false, false};
     int columns = lb_columns(out);
     struct line *lines = calloc(run->count + 1, sizeof(*lines));
     if (!lines)
@@ -235,22 +270,22 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
         fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
                 baseline);
     double base = (double)NAN;
-    for (size_t i = 0; i < run->count; i++) {
-        bool first = i == 0 || lines[i].group != lines[i - 1].group;
-        if (first) {
+    for (size_t i = 0, first = 0; i < run->count; i++) {
+        if (i == 0 || lines[i].group != lines[i - 1].group) {
+            first = i;
             base = baseline_median(lines, run->count, i, baseline);
             fprintf(out, "\n%s\n", lines[i].problem);
         }
         if (lines[i].row->verdict == LB_VERDICT_ABSENT)
             continue;
         if (lines[i].row->verdict == LB_VERDICT_OK)
-            shortened |= print_times(out, lines[i].row, base, columns,
-                                     first && has_rival(lines, run->count, i));
+            print_times(out, lines[i].row, base, columns, place_of(lines, run->count, first, i),
+                        &marks);
         else
             print_verdict(out, lines[i].row);
     }
     print_absent(out, run);
-    print_counts(out, run, shortened);
+    print_counts(out, run, &marks);
     free(lines);
     return LB_OK;
 }

@@ -20,6 +20,34 @@ int lb_columns(FILE *stream)
     return 80;
 }
 
+/* Bytes of the text that fill the columns, up to a space where there is one: a character of UTF-8
+ * takes one column. */
+static size_t line_length(const char *text, int columns)
+{
+    size_t at = 0, space = 0;
+    for (int used = 0; text[at]; at++) {
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == columns)
+            return space > 0 ? space : at;
+        if (text[at] == ' ')
+            space = at;
+    }
+    return at;
+}
+
+void lb_print_wrapped(FILE *stream, int column, const char *text)
+{
+    int room = lb_columns(stream) - column;
+    if (!isatty(fileno(stream)) || room < 20) {
+        fputs(text, stream);
+        return;
+    }
+    for (size_t length; length = line_length(text, room), text[length]; text += length) {
+        fprintf(stream, "%.*s\n%*s", (int)length, text, column, "");
+        length += text[length] == ' ';
+    }
+    fputs(text, stream);
+}
+
 void lb_format_ns(double ns, char text[32])
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
@@ -34,6 +62,17 @@ void lb_format_ns(double ns, char text[32])
     }
     int digits = ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
     snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
+}
+
+void lb_format_duration(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld s", whole);
 }
 
 void lb_format_clock(double seconds, char text[32])

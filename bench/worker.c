@@ -9,8 +9,6 @@
 #include "device_record.h"
 #include "worker_process.h"
 
-enum { START_LIMIT_S = 30 /* for loading the program and a plug-in */ };
-
 /* Sends a request and waits for its one reply. */
 static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, json_t *request,
                           const char *phase, double limit_s, json_t **reply, struct lb_fault *fault)
@@ -37,7 +35,11 @@ static enum lb_status load_in_worker(struct lb_pool *pool, const char *path,
     if (st != LB_OK)
         return st;
     json_t *request = json_pack("{s:s, s:s}", "op", "plugin", "path", path);
-    return ask(pool, *worker, request, "loading", START_LIMIT_S, reply, fault);
+    if (!request) { /* it could not be kept in the records either */
+        lb_worker_end(pool, *worker);
+        return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
+    }
+    return ask(pool, *worker, request, "loading", pool->limits.call_s, reply, fault);
 }
 
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,

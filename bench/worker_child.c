@@ -21,6 +21,7 @@
 #include "device_record.h"
 #include "memory.h"
 #include "planted.h"
+#include "text.h"
 #include "worker.h"
 
 enum { CHANNEL_FD = 3, CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */ };
@@ -37,8 +38,9 @@ struct server {
     } guests[2]; /* plug-ins that runs asked for by path */
 };
 
-static json_t *status_reply(enum lb_status st, const struct lb_error *err)
+static json_t *status_reply(enum lb_status st, struct lb_error *err)
 {
+    lb_clean_text(err->text);
     return json_pack("{s:i, s:s}", "status", (int)st, "text", st == LB_OK ? "" : err->text);
 }
 
@@ -73,7 +75,7 @@ static const struct lb_impl *find_guest(struct server *server, const char *path,
 
 static void serve_plugin(struct server *server, const json_t *request)
 {
-    struct lb_error err;
+    struct lb_error err = {""};
     const char *path = json_string_value(json_object_get(request, "path"));
     enum lb_status st = lb_plugin_load(path, &server->plugin, &err);
     if (st != LB_OK) {
@@ -81,12 +83,15 @@ static void serve_plugin(struct server *server, const json_t *request)
         return;
     }
     const struct lb_impl *impl = server->plugin;
+    struct lb_error summary;
+    snprintf(summary.text, sizeof(summary.text), "%s", impl->summary);
+    lb_clean_text(summary.text);
     json_t *variants = json_array();
     for (size_t i = 0; impl->variants && impl->variants[i]; i++)
         json_array_append_new(variants, json_string(impl->variants[i]));
     lb_channel_send(&server->channel,
                     json_pack("{s:i, s:s, s:s, s:o, s:i, s:I}", "status", LB_OK, "name", impl->name,
-                              "summary", impl->summary, "variants", variants, "memory",
+                              "summary", summary.text, "variants", variants, "memory",
                               (int)impl->memory, "traits", (json_int_t)impl->traits),
                     NULL);
 }
@@ -102,7 +107,7 @@ static void open_device(const struct server *server, const struct lb_impl *impl)
 /* Answers "supports" and "probe". */
 static void serve_question(struct server *server, const json_t *request, bool opens)
 {
-    struct lb_error err;
+    struct lb_error err = {""};
     struct lb_case c;
     struct lb_probe probe = {0};
     const char *text = json_string_value(json_object_get(request, "case"));
@@ -116,6 +121,7 @@ static void serve_question(struct server *server, const json_t *request, bool op
     else if (st == LB_OK)
         st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
     json_t *reply = status_reply(st, &err);
+    lb_clean_text(probe.chosen);
     json_object_update_new(
         reply, json_pack("{s:I, s:I, s:I, s:I, s:s}", "weights", (json_int_t)probe.sizes.weights,
                          "gradients", (json_int_t)probe.sizes.gradients, "reserve",
@@ -187,7 +193,7 @@ static void serve_run(struct server *server, const json_t *request)
 
 static void serve_device(struct server *server, const json_t *request)
 {
-    struct lb_error err;
+    struct lb_error err = {""};
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
     json_t *reply = status_reply(st, &err);
@@ -198,7 +204,7 @@ static void serve_device(struct server *server, const json_t *request)
 
 static void serve_ceilings(struct server *server, const json_t *request)
 {
-    struct lb_error err;
+    struct lb_error err = {""};
     struct lb_ceilings ceilings;
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);

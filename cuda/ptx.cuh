@@ -137,6 +137,26 @@ template <scope S, class T> __device__ inline T atomic_add_acq_rel(T *to, T valu
     return strong<S, T>::atomic_add_acq_rel(to, value);
 }
 
+/* Four words of global memory at once, 16 bytes aligned: each is an access of its own, in no order
+ * ("Vector Data-types" of the memory consistency model). */
+template <scope S> __device__ inline void load_relaxed4(uint32_t (&to)[4], const void *from)
+{
+    static_assert(S == scope::gpu, "the scope that kernels use");
+    asm volatile("ld.relaxed.gpu.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+
+template <scope S> __device__ inline void store_relaxed4(void *to, const uint32_t (&value)[4])
+{
+    static_assert(S == scope::gpu, "the scope that kernels use");
+    asm volatile(
+        "st.relaxed.gpu.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+        "r"(value[0]), "r"(value[1]), "r"(value[2]), "r"(value[3])
+        : "memory");
+}
+
 /* ---- Barriers of some warps of a block: "barrier{.cta}" -------------------------------------- */
 
 /* id 1 to 15 (0 is __syncthreads); count of threads, a multiple of 32. */

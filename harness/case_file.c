@@ -113,6 +113,10 @@ static enum lb_status read_line(struct lb_case_list *list, size_t number, char *
     struct lb_error why;
     int column = 1;
 
+    if (number == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0) { /* UTF-8's byte order mark */
+        text += 3;
+        length -= 3;
+    }
     enum lb_status st = check_text(path, number, text, length, err);
     if (st != LB_OK)
         return st;

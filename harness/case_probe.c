@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "memory.h"
+#include "meter.h"
 #include "reference.h"
 #include "registry.h"
 
@@ -65,13 +66,15 @@ static enum lb_status check_room(const struct lb_impl *impl, const struct lb_cas
                                  double available_bytes, struct lb_error *why)
 {
     enum lb_status st = LB_OK;
+    double flush = (double)lb_meter_bytes(impl->memory, c->cache == LB_COLD);
     if (impl->memory == LB_HOST)
-        return lb_check_memory(lb_case_bytes(&c->problem), available_bytes, "host", why);
+        return lb_check_memory(lb_case_bytes(&c->problem) + flush, available_bytes, "host", why);
     const struct lb_device_info *device = lb_device_known(why);
     if (!device)
         return LB_ABSENT;
     LB_TRY(lb_check_memory(lb_case_host_bytes(&c->problem), available_bytes, "host", why));
-    LB_TRY(lb_check_memory(lb_case_tensor_bytes(&c->problem), device->memory_bytes, "device", why));
+    LB_TRY(lb_check_memory(lb_case_tensor_bytes(&c->problem) + flush, device->memory_bytes,
+                           "device", why));
 done:
     return st;
 }

@@ -18,6 +18,7 @@
 #include "nvtx.h"
 #include "registry.h"
 #include "tensors.h"
+#include "text.h"
 
 /* Everything that one case holds while it lives. Released in reverse by close_life. */
 struct life {
@@ -211,6 +212,38 @@ static bool results_right(struct life *life)
     return check.right;
 }
 
+/* False when the implementation wrote beside something that it was given; the row says beside what.
+ */
+static bool bands_whole(struct life *life)
+{
+    const struct {
+        const char *name;
+        const void *memory;
+    } others[] = {
+        {"the packed weights", life->buffers.weights},
+        {"its gradients", life->buffers.gradients},
+        {"the reserve", life->buffers.reserve},
+        {"the workspace", life->buffers.workspace},
+    };
+    const struct lb_gradients *gradients = &life->results.gradients;
+    const char *side, *name = NULL;
+    if (!life->space->overrun)
+        return true;
+    enum lb_tensor tensor = lb_tensors_overrun(&life->tensors, &side);
+    if (side)
+        name = lb_tensor_name(tensor);
+    for (size_t i = 0; !side && i < sizeof(others) / sizeof(others[0]); i++)
+        if ((side = life->space->overrun(others[i].memory)))
+            name = others[i].name;
+    if (!side && gradients->dw_ih && (side = life->space->overrun(gradients->dw_ih[0])))
+        name = "the weight gradients";
+    if (side) {
+        life->row->verdict = LB_VERDICT_WRONG;
+        snprintf(life->row->reason, sizeof(life->row->reason), "%s was written %s", name, side);
+    }
+    return !side;
+}
+
 /* A checked call on poisoned outputs. */
 static enum lb_status verify(struct life *life, struct lb_error *err)
 {
@@ -223,7 +256,7 @@ static enum lb_status verify(struct life *life, struct lb_error *err)
     LB_TRY(call_once(life, err));
     LB_TRY(fetch_results(life, err));
     phase(life, "oracle");
-    if (results_right(life))
+    if (results_right(life) && bands_whole(life))
         life->row->verdict = LB_VERDICT_OK;
     life->row->hash = lb_results_hash(&life->c->problem, &life->results);
 done:
@@ -241,6 +274,8 @@ static enum lb_status verify_again(struct life *life, struct lb_error *err)
     LB_TRY(fetch_results(life, err));
     phase(life, "oracle");
     uint64_t hash = lb_results_hash(&life->c->problem, &life->results);
+    if (!bands_whole(life))
+        goto done;
     if (hash != life->row->hash && results_right(life) && (life->impl->traits & LB_DETERMINISTIC)) {
         life->row->verdict = LB_VERDICT_WRONG;
         snprintf(life->row->reason, sizeof(life->row->reason),
@@ -433,6 +468,8 @@ done:
     }
     if (row->verdict != LB_VERDICT_OK)
         lb_row_drop_samples(row);
+    lb_clean_text(row->reason);
+    lb_clean_text(row->chosen);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_life(&life);

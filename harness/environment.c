@@ -9,6 +9,7 @@
 
 #include "build_info.h"
 #include "memory.h"
+#include "text.h"
 
 const char *lb_version(void)
 {
@@ -102,12 +103,12 @@ json_t *lb_environment(const struct lb_library *libraries)
         json_object_set_new(versions, library->name, text_or_null(library->version));
 
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:o, s:o, s:f, s:f, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:o}", "host",
+        "{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:o}", "host",
         text_or_null(host), "cpu", text_or_null(cpu), "cores",
         (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "simd", text_or_null(simd), "governor",
         first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "cache_bytes",
-        (double)lb_host_cache_bytes(), "memory_bytes", lb_host_total(), "system",
+        (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
         text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,
         "compiler", LB_COMPILER, "flags", LB_FLAGS, "build_type", LB_BUILD_TYPE, "libraries",
         versions);
@@ -121,11 +122,16 @@ static const char *text_of(const json_t *environment, const char *key)
 
 void lb_environment_line(const json_t *environment, char *line, size_t size)
 {
-    char memory[32];
-    lb_format_bytes(json_number_value(json_object_get(environment, "memory_bytes")), memory);
-    snprintf(line, size, "%s, %d threads, %s, %s", text_of(environment, "cpu"),
+    char memory[40] = "", size_text[32];
+    double bytes = json_number_value(json_object_get(environment, "memory_bytes"));
+    if (bytes > 0) {
+        lb_format_bytes(bytes, size_text);
+        snprintf(memory, sizeof(memory), ", %s", size_text);
+    }
+    snprintf(line, size, "%s, %d threads%s, %s", text_of(environment, "cpu"),
              (int)json_integer_value(json_object_get(environment, "threads")), memory,
              text_of(environment, "system"));
+    lb_clean_text(line);
 }
 
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)

@@ -2,6 +2,9 @@
 #include "memory.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +12,77 @@
 
 #include "reference.h"
 
+enum { ALIGNMENT = 256 };
+
+#ifdef __SANITIZE_ADDRESS__
+
+enum { BEFORE = 0, BEHIND = 0 };
+#define HOST_OVERRUN NULL
+
+static void write_guards(char *memory, size_t bytes)
+{
+    (void)memory, (void)bytes;
+}
+
+#else
+
+enum { BEFORE = ALIGNMENT, BEHIND = 4096 };
+#define HOST_OVERRUN host_overrun
+
+/* What a guard band holds: no plausible number, and not the same byte throughout. */
+static const unsigned char *guard(void)
+{
+    static unsigned char band[BEHIND];
+    for (size_t i = 0; band[0] == 0 && i < BEHIND; i++)
+        band[BEHIND - 1 - i] = (unsigned char)((0xa5 ^ (i * 7)) | 1);
+    return band;
+}
+
+/* The band before a piece begins with how long the piece is, and the same once more, inverted. */
+static void write_guards(char *memory, size_t bytes)
+{
+    const size_t twice[2] = {bytes, ~bytes};
+    memcpy(memory - BEFORE, guard(), BEFORE);
+    memcpy(memory - BEFORE, twice, sizeof(twice));
+    memcpy(memory + bytes, guard(), BEHIND);
+}
+
+static const char *host_overrun(const void *memory)
+{
+    const char *start = memory;
+    size_t twice[2];
+    if (!memory)
+        return NULL;
+    memcpy(twice, start - BEFORE, sizeof(twice));
+    if (twice[0] != ~twice[1] || memcmp(start - BEFORE + sizeof(twice), guard() + sizeof(twice),
+                                        BEFORE - sizeof(twice)) != 0)
+        return "before its start";
+    return memcmp(start + twice[0], guard(), BEHIND) != 0 ? "past its end" : NULL;
+}
+
+#endif
+
 static enum lb_status host_allocate(size_t bytes, void **out, struct lb_error *err)
 {
+    void *whole;
     *out = NULL;
     if (bytes == 0)
         return LB_OK;
-    if (posix_memalign(out, 256, bytes) != 0) {
+    if (bytes > SIZE_MAX - BEFORE - BEHIND ||
+        posix_memalign(&whole, ALIGNMENT, BEFORE + bytes + BEHIND) != 0) {
         char size[32];
-        *out = NULL;
         lb_format_bytes((double)bytes, size);
         return lb_fail(err, LB_OOM, "allocating %s of host memory failed", size);
     }
+    *out = (char *)whole + BEFORE;
+    write_guards(*out, bytes);
     return LB_OK;
 }
 
 static void host_release(void *memory)
 {
-    free(memory);
+    if (memory)
+        free((char *)memory - BEFORE);
 }
 
 static enum lb_status host_copy(void *to, const void *from, size_t bytes, struct lb_error *err)
@@ -58,6 +115,7 @@ const struct lb_space lb_host_space = {
     .poison = host_poison,
     .synchronize = host_synchronize,
     .available = lb_host_available,
+    .overrun = HOST_OVERRUN,
 };
 
 /* A file's first line; "" when it can't be read. */

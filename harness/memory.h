@@ -18,8 +18,14 @@ struct lb_space {
     /* Waits until all work on the space's stream is done. */
     enum lb_status (*synchronize)(struct lb_error *err);
     double (*available)(void); /* bytes that can still be allocated */
+    /* (optional) Whether anything was written beside a piece that allocate gave: NULL when nothing
+     * was, else which side, "before its start" or "past its end". Accepts NULL. */
+    const char *(*overrun)(const void *memory);
 };
 
+/* Each piece stands between guard bands of a known pattern, 256 bytes before it and 4096 behind,
+ * which overrun looks at; under the address sanitizer, whose own red zones see more, there are none
+ * and overrun is NULL. */
 extern const struct lb_space lb_host_space;
 
 /* Bytes the host can still give to this process: free and reclaimable memory, under the limit of

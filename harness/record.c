@@ -9,6 +9,7 @@
 
 #include "outliers.h"
 #include "record_keys.h"
+#include "text.h"
 
 const char *const lb_verdict_names[LB_VERDICT_COUNT] = {
     "ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"};
@@ -171,17 +172,13 @@ static json_t *number_json(double value)
 }
 
 /* Text from implementations and libraries may be cut or in another encoding: a row is not lost for
- * that, the bytes that are not ASCII are. */
+ * that. */
 static json_t *text_json(const char *text)
 {
-    json_t *json = json_string(text);
-    char plain[sizeof(((struct lb_row *)0)->reason)];
-    size_t length = strnlen(text, sizeof(plain));
-    if (json)
-        return json;
-    for (size_t i = 0; i < length; i++)
-        plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
-    return json_stringn(plain, length);
+    char clean[sizeof(((struct lb_row *)0)->reason)];
+    snprintf(clean, sizeof(clean), "%s", text);
+    lb_clean_text(clean);
+    return json_string(clean);
 }
 
 static json_t *hash_json(uint64_t hash)

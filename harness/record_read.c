@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record_keys.h"
+#include "text.h"
 
 /* The case is in its text; the keys beside it must say the same where they are there. */
 static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
@@ -69,8 +70,9 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
         const json_t *value = json_object_get(object, key->key);
         if (value && !json_is_string(value))
             return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
-        if (value)
-            snprintf((char *)row + key->offset, key->size, "%s", json_string_value(value));
+        char *text = (char *)row + key->offset;
+        snprintf(text, key->size, "%s", value ? json_string_value(value) : "");
+        lb_clean_text(text); /* it ends up on terminals */
     }
     const json_t *hash = json_object_get(object, "hash");
     const char *digits = json_string_value(hash);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "reference.h"
 
 /* Bytes of one entry's weight gradients: dw_ih, dw_hh, db_ih, db_hh. */
@@ -34,19 +35,21 @@ static enum lb_status poisoned(size_t bytes, void **out, struct lb_error *err)
     return LB_OK;
 }
 
-/* All weight gradients in one block, which starts with the first entry's dw_ih; the tables of
- * pointers in another, which starts with that of dw_ih. */
+/* All weight gradients in one block, which starts with the first entry's dw_ih, and is of
+ * lb_host_space because implementations write to it; the tables of pointers in another, which
+ * starts with that of dw_ih. */
 static enum lb_status create_gradients(const struct lb_problem *p, size_t count,
                                        struct lb_gradients *gradients, struct lb_error *err)
 {
-    size_t entries = entries_of(p), bytes[4];
+    size_t entries = entries_of(p), all = count * lb_dtype_size(p->dtype), bytes[4];
     void *block;
-    enum lb_status st = poisoned(count * lb_dtype_size(p->dtype), &block, err);
+    enum lb_status st = lb_host_space.allocate(all, &block, err);
     if (st != LB_OK)
         return st;
+    lb_poison(block, all);
     void **table = malloc(4 * entries * sizeof(*table));
     if (!table) {
-        free(block);
+        lb_host_space.release(block);
         return lb_fail(err, LB_OOM, "out of memory for results");
     }
     char *at = block;
@@ -91,7 +94,7 @@ void lb_results_destroy(struct lb_results *results)
 {
     void **table = (void **)results->gradients.dw_ih;
     if (table)
-        free(table[0]);
+        lb_host_space.release(table[0]);
     free(table);
     free(results->dc0);
     free(results->dh0);

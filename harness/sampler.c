@@ -23,8 +23,8 @@ struct lb_sampler_options lb_sampler_defaults(void)
         .min_samples = 20, .max_samples = 5000, .precision = 0.01, .max_ns = 10e9};
 }
 
-/* Calls until the latest is no faster than the best so far was two calls before, for at most a
- * tenth of the time; at least two calls, so that first-touch and first-use costs are gone. */
+/* Calls until two in a row were not 1 % faster than the fastest before them, for at most a tenth of
+ * the case's time; at least two calls, so that first-touch and first-use costs are gone. */
 static enum lb_status warm_up(lb_measure *measure, void *user,
                               const struct lb_sampler_options *options, size_t *calls,
                               struct lb_error *err)

@@ -44,6 +44,25 @@ void lb_tensors_destroy(struct lb_tensors *tensors)
     *tensors = (struct lb_tensors){0};
 }
 
+const char *lb_tensor_name(enum lb_tensor tensor)
+{
+    static const char *const names[] = {
+        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",   [LB_DY] = "dy",
+        [LB_DHN] = "dhn", [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",
+        [LB_CN] = "cn",   [LB_DX] = "dx",   [LB_DH0] = "dh0", [LB_DC0] = "dc0"};
+    return names[tensor];
+}
+
+enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side)
+{
+    int t = 0;
+    *side = NULL;
+    while (t < LB_TENSOR_COUNT && tensors->space->overrun &&
+           !(*side = tensors->space->overrun(tensors->at[t])))
+        t++;
+    return *side ? (enum lb_tensor)t : LB_TENSOR_COUNT;
+}
+
 size_t lb_tensors_bytes(const struct lb_tensors *tensors)
 {
     size_t sum = 0;

@@ -32,6 +32,12 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
                                  struct lb_tensors *tensors, struct lb_error *err);
 void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
 
+const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
+
+/* The first tensor beside which something was written, with the side as lb_space.overrun gives it;
+ * LB_TENSOR_COUNT when there is none, or the space can't tell. */
+enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side);
+
 size_t lb_tensors_bytes(const struct lb_tensors *tensors);
 
 /* Inputs from the host into the tensors. */

@@ -191,9 +191,9 @@ static void name_element(const struct lb_comparison *c, const struct lb_piece *p
         snprintf(entry, sizeof(entry), " of layer %zu, direction %zu", piece->entry / D,
                  piece->entry % D);
     if (piece->summed) {
-        size_t columns = piece->width / H;
+        size_t columns = piece->width / H, first_row = (size_t)piece->gate * H;
         snprintf(place, sizeof(place), ", gate %c [%zu, %zu]", "ifgo"[piece->gate],
-                 (size_t)piece -> gate *H + at -> column / columns, at -> column % columns);
+                 first_row + at->column / columns, at->column % columns);
     } else if (entry[0])
         snprintf(place, sizeof(place), " [b %zu, column %zu]", at->place, at->column);
     else

@@ -68,7 +68,7 @@ struct lb_fused_family {
                                struct lb_error *err);
 };
 
-extern const struct lb_fused_family lb_fused_cluster;
+extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid;
 
 /* The families' names after "auto"; NULL at the end. */
 extern const char *const lb_fused_variants[];

@@ -5,11 +5,11 @@
 #include "fused_impl.h"
 
 /* A family is one file and one line here. Where two expect the same time, the first is taken. */
-static const struct lb_fused_family *const families[] = {&lb_fused_cluster};
+static const struct lb_fused_family *const families[] = {&lb_fused_cluster, &lb_fused_grid};
 
 enum { FAMILIES = sizeof(families) / sizeof(*families) };
 
-const char *const lb_fused_variants[] = {"auto", "cluster", NULL};
+const char *const lb_fused_variants[] = {"auto", "cluster", "grid", NULL};
 
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
                             struct lb_fused_view *view, struct lb_error *err)

@@ -59,7 +59,7 @@ do for [format in formats] {
             }
         }
         set xlabel (panel > panels - across_count ? x_label : '') tc rgb ink offset 0, 0.4
-        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0.5, 0
+        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0, 0
         set ytics () nomirror
         do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
             set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)

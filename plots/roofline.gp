@@ -2,7 +2,7 @@
 # and the rate at the floor where one is known. Data: flops a byte, GFLOP/s, its interval, case, and
 # the rate at the floor.
 
-panel_width = 560
+panel_width = words ? 560 : 460
 panel_height = 300
 left = 84
 has_floor = floor_sets > 0

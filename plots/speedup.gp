@@ -66,7 +66,8 @@ do for [format in formats] {
             set cbtics () scale 0 offset 0, 0.6 font small_font
             do for [e = -range : range] {
                 if (e % (range > 3 ? 2 : 1) == 0) {
-                    set cbtics add ((e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
+                    beyond = !clipped || abs(e) < range ? '' : e < 0 ? '≤ ' : '≥ '
+                    set cbtics add (beyond.(e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
             if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }

@@ -24,7 +24,7 @@ down(px) = 1 - px / real(height)
 # At least as wide as the words at the top; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.0 * letters, 590))) : 0
+words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
 
 # Room for the words: above the panels, and below.
 head = words ? (reading_more eq '' ? 70 : 86) : 10

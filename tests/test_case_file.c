@@ -154,6 +154,27 @@ static void texts_of_the_command_line_name_their_flag(void **state)
     lb_case_list_free(&list);
 }
 
+static void a_byte_order_mark_is_tolerated_at_the_start(void **state)
+{
+    (void)state;
+    static const char first[] = "\xef\xbb\xbfT1_B2_H3\nT1_B2_H4\n",
+                      second[] = "T1_B2_H3\n\xef\xbb\xbfT1_B2_H4\n",
+                      bad[] = "\xef\xbb\xbfT1_B2_Q3\n";
+    struct lb_case_list list = {0};
+    struct lb_error err = {""};
+    write_bytes(first, sizeof(first) - 1);
+    assert_int_equal(lb_case_list_read(&list, path, &err), LB_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.lines[0].column, 1);
+    lb_case_list_free(&list);
+    write_bytes(second, sizeof(second) - 1);
+    assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
+    write_bytes(bad, sizeof(bad) - 1);
+    assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, ":1:7: "));
+    lb_case_list_free(&list);
+}
+
 static void every_shipped_file_reads_and_repeats_nothing(void **state)
 {
     (void)state;
@@ -189,6 +210,7 @@ int main(void)
         cmocka_unit_test(unreadable_paths_are_named),
         cmocka_unit_test(failure_leaves_the_list_as_it_was),
         cmocka_unit_test(texts_of_the_command_line_name_their_flag),
+        cmocka_unit_test(a_byte_order_mark_is_tolerated_at_the_start),
         cmocka_unit_test(every_shipped_file_reads_and_repeats_nothing),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,66 @@ class Files(unittest.TestCase):
             self.assertTrue(math.isclose(row["real_time"], middle))
         self.assertEqual(set(seen), {name for name, row in rows.items() if row["verdict"] == "ok"})
         self.assertTrue(all(count == len(rows[name]["blocks"]) for name, count in seen.items()))
+
+    # Trackers' and CI's formats
+
+    def timed(self):
+        return {row["case"]: row for row in self.rows if row["verdict"] == "ok"}
+
+    def document(self, name):
+        return strict((self.run_folder / name).read_text())
+
+    def test_trackers_get_the_median_and_its_interval_of_each_timed_case(self):
+        timed = self.timed()
+        bmf = self.document("bmf.json")
+        self.assertEqual(set(bmf), set(timed))
+        for name, measures in bmf.items():
+            self.assertEqual(measures, {"latency": {
+                "value": timed[name]["median_ns"], "lower_value": timed[name]["median_lo_ns"],
+                "upper_value": timed[name]["median_hi_ns"]}})
+        github = self.document("github_action_benchmark.json")
+        self.assertEqual({row["name"]: row["value"] for row in github},
+                         {name: row["median_ns"] for name, row in timed.items()})
+        for row in github:
+            self.assertEqual(row["unit"], "ns")
+            self.assertRegex(row["range"], r"^± \d+$")
+
+    def test_hyperfine_results_are_seconds_and_agree_with_their_times(self):
+        timed = self.timed()
+        results = self.document("hyperfine.json")["results"]
+        self.assertEqual({result["command"] for result in results}, set(timed))
+        for result in results:
+            times = result["times"]
+            self.assertEqual(len(times), len(timed[result["command"]]["samples_ns"]))
+            self.assertEqual(result["exit_codes"], [0] * len(times))
+            self.assertAlmostEqual(result["median"], timed[result["command"]]["median_ns"] / 1e9)
+            self.assertTrue(math.isclose(result["mean"], statistics.fmean(times)))
+            self.assertTrue(math.isclose(result["stddev"], statistics.stdev(times), rel_tol=1e-6))
+            self.assertEqual((result["min"], result["max"]), (min(times), max(times)))
+
+    def test_junit_has_an_element_for_each_verdict(self):
+        elements = {"ok": None, "wrong": "failure", "timeout": "error", "crash": "error", "error": "error"}
+        suite = xml.etree.ElementTree.parse(self.run_folder / "junit.xml").find("testsuite")
+        cases = {case.get("name"): case for case in suite.iter("testcase")}
+        self.assertEqual(set(cases), {row["case"] for row in self.rows})
+        counts = {"failure": 0, "error": 0, "skipped": 0}
+        for row in self.rows:
+            element = elements.get(row["verdict"], "skipped")
+            self.assertEqual([child.tag for child in cases[row["case"]]], [element] if element else [])
+            if element:
+                counts[element] += 1
+                message = cases[row["case"]][0].get("message")
+                self.assertEqual(message, f"{row['verdict']}: {row['reason']}")
+        self.assertEqual((suite.get("tests"), suite.get("failures"), suite.get("errors"), suite.get("skipped")),
+                         tuple(map(str, (len(cases), counts["failure"], counts["error"], counts["skipped"]))))
+
+    def test_markdown_is_a_table_of_all_cases(self):
+        text = (self.run_folder / "run.md").read_text()
+        self.assertLess(len(text.encode()), 60000)
+        lines = [line for line in text.splitlines() if line.startswith("| `")]
+        self.assertEqual([line.split("`")[1] for line in lines], [row["case"] for row in self.rows])
+        for line in lines:
+            self.assertEqual(line.count("|"), 5, line)
 
     # Pictures
 

@@ -112,7 +112,7 @@ static void row_reads_back_bit_by_bit(void **state)
     row.err_norm = 5e-324;
     row.flops = 1.5e19;
     row.hash = UINT64_MAX;
-    strcpy(row.warning, "drifts: \"2 %\"\n\tand µ");
+    strcpy(row.warning, "drifts: \"2 %\" and µ");
     assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
     struct lb_row copy = read_back(&row);
     same_row(&row, &copy);

@@ -11,6 +11,7 @@ static const char *const one_impl[] = {"cpu_blas", NULL};
 static const char *const tails[] = {"f32/infer", "f32/train", "bf16/infer", "bf16/train", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
 static const int t_few[] = {16, 64, 256, 0}, b_few[] = {1, 8, 32, 0}, h_few[] = {64, 128, 256, 0};
+static const int t_some[] = {16, 32, 64, 128, 256, 0}, b_some[] = {1, 4, 16, 64, 0};
 static const int t_many[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int b_many[] = {1, 2, 4, 8, 16, 32, 64, 128, 0};
 static const int h_many[] = {32, 64, 128, 256, 0};
@@ -25,9 +26,10 @@ static const struct {
     {"usual", {impls, t_few, b_few, h_few, tails, true}},
     {"whole", {impls, t_few, b_few, h_few, tails, false}},
     {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}},
-    {"1000", {impls, t_many, b_many, h_many, infer, true}},  /* 1,280 less the missing */
-    {"5000", {impls, t_many, b_many, h_many, tails, true}},  /* 5,120 less the missing */
-    {"20000", {impls, t_many, b_many, h_most, tails, true}}, /* 20,480 */
+    {"1000", {impls, t_many, b_many, h_many, infer, true}},       /* 1,280 less the missing */
+    {"1000-mixed", {impls, t_some, b_some, h_many, tails, true}}, /* likewise */
+    {"5000", {impls, t_many, b_many, h_many, tails, true}},       /* 5,120 less the missing */
+    {"20000", {impls, t_many, b_many, h_most, tails, true}},      /* 20,480 */
 };
 
 static void make_single(struct lb_run *run)
@@ -79,6 +81,17 @@ static void make_floors(struct lb_run *run)
                 }
 }
 
+/* Two that can't be told apart, and one that is behind both, by too few samples for an interval. */
+static void make_ties(struct lb_run *run)
+{
+    static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",
+                                        "cpu_blas/T16_B1_H64/f32/infer",
+                                        "onednn/T16_B1_H64/f32/infer"};
+    synthetic_add(run, synthetic_row(cases[0], LB_VERDICT_OK, 1e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[1], LB_VERDICT_OK, 0.99e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
+}
+
 static bool make(const char *kind, struct lb_run *run)
 {
     static const struct {
@@ -86,6 +99,7 @@ static bool make(const char *kind, struct lb_run *run)
         void (*make)(struct lb_run *run);
     } others[] = {{"single", make_single},
                   {"failed", make_failed},
+                  {"ties", make_ties},
                   {"names", make_names},
                   {"floors", make_floors}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {

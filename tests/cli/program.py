@@ -1,9 +1,13 @@
 """How the command-line tests call bench-lstm and read what it leaves."""
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 BUILD = os.environ["LB_BUILD"]
@@ -22,6 +26,25 @@ def run(*arguments, cwd=None, env=None, timeout=120):
     """Runs the program to its end: exit code, stdout, stderr."""
     return subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, timeout=timeout,
                           capture_output=True, text=True)
+
+
+def run_on_terminal(columns, *arguments):
+    """Runs the program on a terminal of so many columns: exit code, and all that it writes."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    with subprocess.Popen([PROGRAM, *arguments], stdin=side, stdout=side, stderr=side) as process:
+        os.close(side)
+        parts = []
+        while True:
+            try:
+                part = os.read(main, 1 << 16)
+            except OSError: # the last writer is gone
+                break
+            if not part:
+                break
+            parts.append(part)
+    os.close(main)
+    return process.returncode, b"".join(parts).decode("utf-8")
 
 
 def read_rows(folder):

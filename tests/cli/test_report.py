@@ -1,8 +1,10 @@
 """The report as readers meet it: in a browser, and as a file."""
 
 import html.parser
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -97,7 +99,7 @@ class Report(ProgramTest):
     def test_all_failed(self):
         page, words = self.report("failed")
         self.assertIn("No case of this run has a time", words)
-        self.assertIn("There are none. no pictures: none of the run's 3 rows has a time", words)
+        self.assertIn("There are none: none of the run's 3 rows has a time", words)
         self.assertIn("3 of 3 cases have no time", words)
         self.assertIn("✗ wrong", words)
         self.assertIn("✗ crash", words)
@@ -133,6 +135,27 @@ class Report(ProgramTest):
         self.assertIn("A + is the rate at the floor", words)
         self.assertIn("best in this run, 2", words) # the label of a line that is in the picture
 
+    def test_what_there_is_to_choose_comes_first(self):
+        folder, out = self.path("run"), self.path("run.html")
+        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--dtype", "bf16,f64,f32", "--impl",
+                   "cpu_ref,cpu_blas", "--case-time", "0.02")
+        done = run("--report", folder, "-o", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out, encoding="utf-8") as file:
+            page = Page(file.read())
+        words = " ".join(page.texts)
+        answers = [words.index("LSTM inference, " + dtype) for dtype in ("f32", "f64", "bf16")]
+        self.assertEqual(answers, sorted(answers)) # bf16 has cpu_ref alone
+        figures = [name for name in page.ids if name.startswith("time-h_")]
+        self.assertEqual(figures, ["time-h_f32_infer", "time-h_f64_infer", "time-h_bf16_infer"])
+
+    def test_rows_that_tie_say_so(self):
+        _, words = self.report("ties", "--baseline", "cpu_ref")
+        table = words[words.index("All cases"):]
+        self.assertEqual(len(re.findall(r"(1\.0\d|0\.99)× tied", table)), 2)
+        self.assertRegex(table, r"0\.[45]\d×")
+        self.assertNotRegex(table, r"0\.[45]\d× tied")
+
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
         self.assertIn("No floor is known for this run", words)
@@ -144,17 +167,24 @@ class Report(ProgramTest):
         self.assertIn("432 cases on 108 problems · 432 ok", words.replace("  ", " "))
 
     def test_each_kind_of_picture_of_1000_cases_takes_less_than_two_seconds(self):
-        folder = self.path("run")
-        subprocess.run([WRITE_RUN, folder, "1000"], check=True)
-        for kind in ("speedup-b", "speedup-t", "time-h", "time-b", "time-t", "roofline", "memory"):
-            taken = []
-            while not taken or (taken[-1] >= 2 and len(taken) < 6): # on a busy machine
-                start = time.monotonic()
-                done = run("--plot", kind, folder)
-                taken.append(time.monotonic() - start)
-                self.assertEqual(done.returncode, 0, done.stderr)
-            print(f"{kind}: {taken[-1]:.2f} s")
-            self.assertLess(taken[-1], 2, kind)
+        grids = {"1000": ("speedup-b", "speedup-t", "time-h", "time-b", "time-t", "roofline",
+                          "memory"), "1000-mixed": ("training", "precision")}
+        kinds = re.search(r"--plot KIND RUN(.*?)\n  --", run("--help").stdout, re.S).group(1)
+        kinds = kinds[kinds.index(":") + 1:].replace(",", " ").split()
+        self.assertEqual(sorted(sum(grids.values(), ())), sorted(kinds))
+        for grid, kinds in grids.items():
+            folder = self.path(grid)
+            subprocess.run([WRITE_RUN, folder, grid], check=True)
+            for kind in kinds:
+                taken = []
+                while not taken or (taken[-1] >= 2 and len(taken) < 6): # on a busy machine
+                    start = time.monotonic()
+                    done = run("--plot", kind, folder)
+                    taken.append(time.monotonic() - start)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertRegex(done.stderr, r"[1-9]\d* pictures")
+                print(f"{kind}: {taken[-1]:.2f} s")
+                self.assertLess(taken[-1], 2, kind)
 
     def test_two_runs_stand_side_by_side(self):
         for name, kind in (("base", "single"), ("now", "whole")):
@@ -166,6 +196,8 @@ class Report(ProgramTest):
             page = Page(file.read())
         words = re.sub(r"\s+", " ", " ".join(page.texts))
         self.assertIn("Against " + self.path("base"), words)
+        self.assertIn("#changes", page.references)
+        self.assertIn("changes", page.ids)
         compared = words[words.index("Against "):words.index("Machine and versions")]
         self.assertIn("cpu_blas/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
@@ -193,7 +225,8 @@ OVERFLOWING = """Array.from(document.querySelectorAll('body *')).filter(e => {
 EMPTY_PICTURES = """Array.from(document.querySelectorAll('figure svg, svg.strip')).filter(svg => {
     if (!svg.querySelector('path, polygon, use')) return true;
     const box = svg.getBoundingClientRect();
-    return box.width > 0 && svg.checkVisibility() && !(svg.getBBox().width > 0);
+    const drawn = svg.getBBox(); // a strip may be one bar
+    return box.width > 0 && svg.checkVisibility() && !(drawn.width > 0 || drawn.height > 0);
 }).length"""
 
 
@@ -204,9 +237,13 @@ class InBrowser(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.scratch.cleanup)
-        for kind in ("usual", "5000", "20000"):
+        recorded = os.path.join(os.path.dirname(__file__), "..", "..", "results", "quick-cpu")
+        for kind in ("usual", "5000", "20000", "recorded"):
             folder = os.path.join(cls.scratch.name, kind)
-            subprocess.run([WRITE_RUN, folder, kind], check=True)
+            if kind == "recorded":
+                shutil.copytree(recorded, folder)
+            else:
+                subprocess.run([WRITE_RUN, folder, kind], check=True)
             done = run("--report", folder, "-o", folder + ".html")
             assert done.returncode == 0, done.stderr
         cls.browser = browser.Browser(browser.find())
@@ -235,23 +272,38 @@ class InBrowser(unittest.TestCase):
         }})()""")
 
     def test_nothing_scrolls_sideways(self):
-        for width in (1280, 400):
-            for dark in (False, True):
-                with self.subTest(width=width, dark=dark):
-                    self.open("usual", width=width, dark=dark)
-                    self.browser.evaluate(
-                        "document.querySelectorAll('details').forEach(d => { d.open = true; })")
-                    self.assertEqual(
-                        self.browser.evaluate("document.documentElement.scrollWidth - "
-                                              "document.documentElement.clientWidth"), 0)
-                    self.assertEqual(self.browser.evaluate(OVERFLOWING), [])
+        for kind, width, dark in itertools.product(("usual", "recorded"), (1280, 400),
+                                                   (False, True)):
+            with self.subTest(kind=kind, width=width, dark=dark):
+                self.open(kind, width=width, dark=dark)
+                self.browser.evaluate(
+                    "document.querySelectorAll('details').forEach(d => { d.open = true; })")
+                self.assertEqual(
+                    self.browser.evaluate("document.documentElement.scrollWidth - "
+                                          "document.documentElement.clientWidth"), 0)
+                self.assertEqual(self.browser.evaluate(OVERFLOWING), [])
 
     def test_every_picture_is_drawn(self):
+        for kind, width in itertools.product(("usual", "recorded"), (1280, 400)):
+            self.open(kind, width=width)
+            figures = self.browser.evaluate("document.querySelectorAll('figure').length")
+            self.assertGreater(figures, 8)
+            self.assertEqual(self.browser.evaluate(EMPTY_PICTURES), 0)
+
+    def test_links_lead_to_their_sections(self):
         for width in (1280, 400):
             self.open("usual", width=width)
-            figures = self.browser.evaluate("document.querySelectorAll('figure').length")
-            self.assertGreater(figures, 10)
-            self.assertEqual(self.browser.evaluate(EMPTY_PICTURES), 0)
+            count = self.browser.evaluate("document.querySelectorAll('nav a').length")
+            self.assertGreater(count, 8)
+            for i in range(count):
+                place = self.browser.evaluate(f"""new Promise(done => {{
+                    const link = document.querySelectorAll('nav a')[{i}];
+                    const to = document.querySelector(link.getAttribute('href'));
+                    link.click();
+                    setTimeout(() => done([link.textContent, to.getBoundingClientRect().top,
+                        scrollY + innerHeight >= document.documentElement.scrollHeight - 1]), 300);
+                }})""")
+                self.assertTrue(abs(place[1]) < 40 or place[2], (width, place))
 
     def test_sorting(self):
         self.open("usual")

@@ -1,5 +1,6 @@
 """A sweep killed at any moment and resumed: every case has exactly one row."""
 
+import json
 import os
 import random
 import signal
@@ -61,6 +62,24 @@ class Resume(ProgramTest):
         done = run("--resume", out)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(read_rows(out)), 80)
+
+    def test_what_a_time_budget_skipped_is_run(self):
+        rows, _ = self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
+                             "--time-budget", "0.01")
+        skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
+        self.assertGreater(len(skipped), 0)
+        done = run("--resume", self.path("run"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases to go", done.stderr)
+        with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
+            entries = [json.loads(line) for line in lines]
+        latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
+        self.assertEqual({row["verdict"] for row in latest.values()}, {"ok"})
+        self.assertEqual((len(latest), entries[-1]["rows"]), (40, 40))
+        exported = run("--export", "csv", self.path("run")).stdout
+        self.assertEqual(len(exported.splitlines()), 1 + 40)
+        self.assertNotIn("skipped", exported)
+        self.assertIn("0 cases to go", run("--resume", self.path("run")).stderr)
 
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")

@@ -2,13 +2,15 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run
+from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run, run_on_terminal
 
 
 class Sweep(ProgramTest):
@@ -106,16 +108,89 @@ class Sweep(ProgramTest):
             ElementTree.parse(self.path("run/plots/" + name))
             self.assertIn(name[:-4] + ".png", plots)
             self.assertIn(name[:-4] + ".gp", plots)
-        self.assertEqual(done.stdout.count("* fastest"), 8)
+        groups = done.stdout.split("\n\n")
+        decided = [group for group in groups if group.startswith("T")]
+        self.assertEqual(len(decided), 8)
+        for group in decided: # one is the fastest, or several can't be told apart
+            self.assertEqual(group.count("* fastest") + (group.count("= fastest, tied") > 1), 1, group)
         self.assertNotIn("\033", done.stdout)
         for line in done.stdout.splitlines()[1:]:
             self.assertLessEqual(len(line), 80, line)
+
+    def test_the_table_fits_terminals_and_progress_is_redrawn(self):
+        for columns in (80, 200):
+            out = self.path(f"run{columns}")
+            code, text = run_on_terminal(columns, "--sweep", *TINY, "--dtype", "f32,bf16,f16",
+                                         "--impl", "cpu_ref,cpu_blas,cudnn", "--out", out)
+            self.assertEqual(code, 0, text)
+            plain = text.replace("\r\n", "\n")
+            progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
+            self.assertEqual(len(progress), 3 * (2 + 5))
+            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_blas/T3_B2_I4_H4/f32/infer$")
+            shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
+            self.assertRegex(shown, r"\033\[1m  cpu_\w+ .*fastest.*\033\[0m\n")
+            shown = re.sub(r"\033\[[01]m", "", shown)
+            table = shown[shown.index("Median time"):shown.index("records   ")]
+            self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
+            words = re.sub(r"\s+", " ", table)
+            self.assertIn("cpu_blas unsupported: dtype bf16: it has products in f32 and f64", words)
+            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
+
+    def test_progress_counts_what_failed_and_what_was_skipped(self):
+        name = "misbehave_fail"
+        code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
+                                     name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
+                                     "0.001", "--out", self.path("run"))
+        self.assertIn(code, (1, 5), text) # 5 where even the first came too late
+        self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
+
+    def test_a_plan_is_laid_out_and_counts_rounds(self):
+        plan = ["--plan", "--cases", "frameworks", "--impl", "cpu_ref,cpu_blas,cudnn:auto"]
+        once = run(*plan).stdout
+        self.assertRegex(once, r"^cases     15\b")
+        self.assertRegex(once, r"\n               5  cpu_ref\n               5  cpu_blas\n")
+        self.assertRegex(once, r"\nmemory    up to \S+ MiB besides .*T300_B64_I512_H256_L4")
+        self.assertRegex(once, r"\ntime      about (\d+ min )?\d+ s, by")
+
+        def seconds(text):
+            words = re.search(r"about (?:(\d+) h )?(?:(\d+) min ?)?(?:(\d+) s)?", text).groups("0")
+            return 3600 * int(words[0]) + 60 * int(words[1]) + int(words[2])
+        ten = run(*plan, "--processes", "10").stdout
+        self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
+        self.assertLess(seconds(run(*plan, "--quick").stdout), seconds(once))
+
+    def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
+        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
+                   "--baseline", "cpu_blas", "--case-time", "0.02")
+        page = self.path("run/plots/speedup-b_f32_infer.dat")
+        for arguments, baseline in (([], "cpu_blas"), (["--baseline", "cpu_ref"], "cpu_ref")):
+            os.unlink(page)
+            done = run("--plot", "speedup-b", self.path("run"), *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(page, encoding="utf-8") as file:
+                self.assertTrue(file.readline().startswith(f"# Speed-up over {baseline}:"))
 
     def test_without_gnuplot_the_records_are_there(self):
         env = dict(os.environ, PATH=self.scratch)
         rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref", env=env)
         self.assertEqual(len(rows), 2)
         self.assertIn("gnuplot", done.stderr)
+
+    def test_what_the_shell_exports_does_not_change_a_run(self):
+        env = dict(os.environ, BENCHMARK_FILTER="nothing", BENCHMARK_LIST_TESTS="true",
+                   BENCHMARK_REPETITIONS="3", BENCHMARK_ENABLE_RANDOM_INTERLEAVING="true",
+                   BENCHMARK_DRY_RUN="true")
+        rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_blas", env=env)
+        self.assertEqual(len(rows), 4)
+        self.assertEqual({len(row["blocks"]) for row in rows.values()}, {1})
+        self.assertNotIn("/iterations:", done.stdout)
+
+    def test_sizes_in_the_header_are_whole_numbers(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
+            environment = json.loads(lines.readline())["environment"]
+        for key in ("cache_bytes", "memory_bytes"):
+            self.assertIsInstance(environment[key], int)
 
     def test_two_sweeps_without_out_never_meet(self):
         for _ in range(2):
@@ -129,6 +204,55 @@ class Sweep(ProgramTest):
         total = sum(row["elapsed_ns"] for row in ran)
         verify = sum(row["verify_ns"] for row in ran)
         self.assertLess(verify, 0.1 * total)
+
+    def interrupt_gnuplot(self, number, *arguments):
+        """Sends a signal as soon as gnuplot draws; returns exit code and stderr."""
+        tools = self.path("tools")
+        os.makedirs(tools, exist_ok=True)
+        with open(tools + "/gnuplot", "w", encoding="utf-8") as script:
+            script.write("#!/bin/sh\nfolder=${2#cd \\'}\nfolder=${folder%\\'}\n"
+                         "printf '<svg' > \"$folder/${3%.gp}.svg\"\n"
+                         f"touch {self.path('draws')}\nsleep 30 &\nwait\n")
+        os.chmod(tools + "/gnuplot", 0o755)
+        env = dict(os.environ, PATH=tools + ":" + os.environ["PATH"])
+        start = time.monotonic()
+        with subprocess.Popen([PROGRAM, *arguments], stderr=subprocess.PIPE, env=env,
+                              stdout=subprocess.PIPE, text=True) as process:
+            while not os.path.exists(self.path("draws")) and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=20)
+        self.assertLess(time.monotonic() - start, 15)
+        os.unlink(self.path("draws"))
+        left = subprocess.run(["pgrep", "-f", tools], stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(left.stdout, "")
+        return process.returncode, out, err
+
+    def test_interrupt_while_gnuplot_draws_leaves_no_half_picture(self):
+        run_folder = self.path("run")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number=number):
+                shutil.rmtree(run_folder, ignore_errors=True)
+                code, out, err = self.interrupt_gnuplot(
+                    number, "--sweep", *TINY, "-T", "4", "-H", "8", "--impl", "cpu_ref,cpu_blas",
+                    "--out", run_folder)
+                self.assertEqual(code, 130, err)
+                self.assertIn("no pictures: interrupted", err)
+                self.assertIn("--resume " + run_folder, err)
+                self.assertIn("8 cases: 8 ok", out)
+                left = os.listdir(run_folder + "/plots")
+                self.assertTrue(all(name.endswith((".dat", ".gp")) for name in left), left)
+        done = run("--resume", run_folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in os.listdir(run_folder + "/plots"):
+            if name.endswith(".svg"):
+                ElementTree.parse(run_folder + "/plots/" + name)
+        self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--plot", "time-h", run_folder)[0],
+                         130)
+        page = self.path("report.html")
+        self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--report", run_folder,
+                                                "-o", page)[0], 130)
+        self.assertFalse(os.path.exists(page))
 
     def test_interrupt_ends_in_good_order(self):
         out = self.path("run")
@@ -199,6 +323,45 @@ class Workers(ProgramTest):
 
     def test_computing_only_the_checked_call_is_wrong(self):
         self.assertEqual(self.verdict_of("cheat")[0], "wrong")
+
+    def test_writing_past_a_tensor_is_wrong_and_names_it(self):
+        self.assertEqual(self.verdict_of("past_end"), ("wrong", "y was written past its end"))
+        shutil.rmtree(self.path("run"))
+        self.assertEqual(self.verdict_of("before_start"), ("wrong", "cn was written before its start"))
+
+    def test_text_that_is_no_utf8_is_a_reason_all_the_same(self):
+        start = time.monotonic()
+        name = "misbehave_bytes"
+        rows, done = self.sweep(*TINY, "-H", "5", "--impl", name, "--plugin", plugin(name),
+                                exit_code=1)
+        self.assertEqual(rows[name + "/T3_B2_I4_H4/f32/infer"]["reason"], "caf?  [31mred ?")
+        self.assertEqual(rows[name + "/T3_B2_I5_H5/f32/infer"]["reason"], "? ]0;odd ")
+        explained = run("--explain", name + "/T3_B2_H4", "--plugin", plugin(name))
+        self.assertIn("algorithm ??", explained.stdout)
+        listed = run("--list", "--plugin", plugin(name), "--impl", name)
+        self.assertIn("? bytes  [1m", listed.stdout)
+        self.assertLess(time.monotonic() - start, 20) # of a call limit of 120 s
+        for text in (done.stdout, done.stderr, explained.stdout, listed.stdout):
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f]")
+
+    def test_control_characters_of_an_edited_run_stay_off_the_terminal(self):
+        rows, _ = self.sweep(*TINY, "--impl", "misbehave_fail", "--plugin", plugin("misbehave_fail"),
+                             exit_code=1)
+        path = self.path("run/run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("the planted failure", "\\u001b[2J\\u009b31mgone"))
+        done = run("--resume", self.path("run"))
+        self.assertIn(" [2J 31mgone", done.stdout)
+
+    def test_the_call_limit_holds_for_loading_too(self):
+        start = time.monotonic()
+        done = run("--list", "--case", "T3_B2_H4", "--call-limit", "0.5",
+                   "--plugin", plugin("misbehave_slow_to_load"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("loading did not return within 0.5 s", done.stderr)
+        self.assertLess(time.monotonic() - start, 4)
 
     def test_what_a_plugin_prints_stays_out_of_stdout(self):
         _, done = self.sweep(*TINY, "--impl", "misbehave_chatter", "--plugin",

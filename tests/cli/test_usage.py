@@ -1,9 +1,10 @@
 """Bad input: one line that names the thing and what is allowed, exit code 2, nothing written."""
 
 import os
+import subprocess
 import unittest
 
-from program import ProgramTest, TINY, plugin, run
+from program import PROGRAM, ProgramTest, TINY, plugin, run
 
 BAD = [
     # arguments, what the message must hold
@@ -35,7 +36,31 @@ BAD = [
     (["--sweep", "--benchmark_format=yaml"], ["json"]),
     (["--sweep", "--plugin", "no-such.so"], ["no-such.so"]),
     (["--resume", "no-such-folder"], ["no-such-folder"]),
-    (["--resume", "x", "-T", "3"], ["--resume"]),
+    (["--resume", "x", "-T", "3"], ["-T: --resume does not heed it", "--sweep"]),
+    (["--resume", "x", "--seed", "3"], ["--seed", "--resume", "goes on as it began"]),
+    (["--resume", "x", "--case-time", "3"], ["--case-time", "--resume"]),
+    (["--resume", "x", "--out", "y"], ["--out", "--resume"]),
+    (["--resume", "x", "--plugin", "y.so"], ["--plugin", "--resume"]),
+    (["--seed", "3", "--resume", "x"], ["--seed", "--resume"]),
+    (["--list", "--processes", "3"], ["--processes", "--list", "--sweep, --plan"]),
+    (["--list", "--benchmark_filter=x"], ["--benchmark_filter=x", "--list"]),
+    (["--list", "--case-time", "1"], ["--case-time", "--list"]),
+    (["--export", "csv", "x", "-T", "3"], ["-T", "--export"]),
+    (["--export", "csv", "x", "--out", "y"], ["--out", "--export"]),
+    (["--plot", "time-h", "x", "--strict"], ["--strict", "--plot", "--compare, --ab"]),
+    (["--compare", "x", "y", "--impl", "cpu_ref"], ["--impl", "--compare"]),
+    (["--report", "x", "-o", "y", "--seed", "1"], ["--seed", "--report"]),
+    (["--explain", "cpu_ref/T3_B2_H4", "--baseline", "cpu_ref"], ["--baseline", "--explain"]),
+    (["--profile", "cpu_ref/T3_B2_H4", "-B", "1"], ["-B", "--profile"]),
+    (["--sweep", "--margin", "5"], ["--margin", "--sweep", "--compare"]),
+    (["--sweep", "--profile-calls", "5"], ["--profile-calls", "--sweep", "--profile"]),
+    (["--sweep", "--device-model", "h100"], ["--device-model", "--sweep", "--explain"]),
+    (["--sweep", *TINY, "--benchmark_filter=cpu_(ref"], ["--benchmark_filter", "Could not compile"]),
+    (["--sweep", *TINY, "--benchmark_filter=nothing"], ["--benchmark_filter: no case matches"]),
+    (["--sweep", *TINY, "--benchmark_out=/no/such/file"], ["--benchmark_out=/no/such/file"]),
+    (["--sweep", *TINY, "--benchmark_out=/"], ["--benchmark_out=/", "directory"]),
+    (["--sweep", "--plugin", b"caf\xe9.so"], ["--plugin", "UTF-8"]),
+    (["--sweep", "--cases", "no\x1b[31mred"], ["no [31mred"]),
     (["--export", "yaml", "x"], ["yaml", "csv"]),
     (["--export", "csv"], ["--export"]),
     (["--export", "csv", "no-such-run"], ["no-such-run"]),
@@ -82,6 +107,26 @@ class BadInput(ProgramTest):
         done = run("--sweep", *TINY, "--out", "/proc/no/run")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/proc/no/run", done.stderr)
+
+    def test_unwritable_benchmark_out_is_said_before_a_resume_runs(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        before = os.stat(self.path("run/run.jsonl")).st_size
+        done = run("--resume", self.path("run"), "--benchmark_out=/no/such/file")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(os.stat(self.path("run/run.jsonl")).st_size, before)
+
+    def test_what_stdout_does_not_take_is_a_failure(self):
+        for command in (["--version"], ["--help"], ["--list", "--case", "T3_B2_H4"],
+                        ["--plan", "--case", "T3_B2_H4"], ["--explain", "cpu_ref/T3_B2_H4"]):
+            with self.subTest(command=command), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
+
+    def test_help_and_version_do_not_mind_other_flags(self):
+        for command in (["--help", "-T", "3"], ["--sweep", "--version"]):
+            self.assertEqual(run(*command).returncode, 0)
 
     def test_an_earlier_run_is_never_overwritten(self):
         self.sweep(*TINY, "--impl", "cpu_ref")

@@ -82,11 +82,62 @@ static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct l
     return calls++ == 0 ? lb_impl_cpu_ref.forward(self, io, err) : LB_OK;
 }
 
+static size_t y_bytes, state_bytes; /* of the case that was created last */
+
+static enum lb_status note_sizes(void *self, const struct lb_problem *p,
+                                 const struct lb_place *place, struct lb_error *err)
+{
+    size_t size = lb_dtype_size(p->dtype);
+    y_bytes = (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * size;
+    state_bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * size;
+    return lb_impl_cpu_ref.create(self, p, place, err);
+}
+
+/* Right, and one byte more than it was given. */
+static enum lb_status past_end(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    ((char *)io->y)[y_bytes] = 0;
+    return st;
+}
+
+/* Right, and the last row of the states before the first. */
+static enum lb_status before_start(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    memset((char *)io->cn - state_bytes, 0, state_bytes);
+    return st;
+}
+
+/* Failure and choice in bytes that are no text, with what would colour a terminal. */
+static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
+                                    struct lb_error *err)
+{
+    (void)self, (void)io;
+    return lb_fail(err, LB_FAILED, "caf\xe9 \033[31mred\a\xff");
+}
+
+static enum lb_status refuse_in_bytes(const struct lb_problem *p, const struct lb_place *place,
+                                      struct lb_error *why)
+{
+    enum lb_status st = lb_impl_cpu_ref.supports(p, place, why);
+    return p->hidden % 2 == 0 ? st : lb_fail(why, LB_UNSUPPORTED, "\xfe\033]0;odd\a");
+}
+
+static const char *choose_in_bytes(const void *self)
+{
+    (void)self;
+    return "algorithm \xc0\xaf";
+}
+
 static const struct fault {
     const char *name;
     enum lb_status (*forward)(void *, const struct lb_forward_io *, struct lb_error *);
     void (*destroy)(void *);
 } faults[] = {
+    {"past_end", past_end, NULL},
+    {"before_start", before_start, NULL},
+    {"bytes", fail_in_bytes, NULL},
     {"none", NULL, NULL},
     {"crash", crash, NULL},
     {"leave", leave, NULL},
@@ -113,6 +164,14 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     snprintf(name, sizeof(name), "misbehave_%s", TEXT(FAULT));
     impl.name = name;
     impl.summary = "cpu_ref with one planted fault";
+    impl.create = note_sizes;
+    if (strcmp(TEXT(FAULT), "bytes") == 0) {
+        impl.summary = "\xff bytes \033[1m";
+        impl.supports = refuse_in_bytes;
+        impl.chosen = choose_in_bytes;
+    }
+    if (strcmp(TEXT(FAULT), "slow_to_load") == 0)
+        sleep(5);
     if (strcmp(TEXT(FAULT), "other_abi") == 0)
         impl.abi = abi + 1;
     return &impl;

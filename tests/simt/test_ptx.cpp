@@ -368,6 +368,48 @@ static void bulk_copies_go_in_across_and_out()
     }
 }
 
+static void vectors_of_strong_accesses_keep_their_order_and_alignment()
+{
+    auto *words = simt::device_copy(std::vector<uint32_t>{0, 0, 0, 0, 1, 2, 3, 4}, "words");
+    CHECK(clean(simt::launch(grid_of(1, 1), [=] {
+        uint32_t four[4];
+        lb_ptx::load_relaxed4<scope::gpu>(four, words + 4);
+        for (uint32_t w = 0; w < 4; w++)
+            CHECK(four[w] == w + 1);
+        four[2] = 9;
+        lb_ptx::store_relaxed4<scope::gpu>(words, four);
+        CHECK(words[0] == 1 && words[1] == 2 && words[2] == 9 && words[3] == 4);
+    })));
+    CHECK(simt::launch(grid_of(1, 1), [=] {
+              uint32_t four[4];
+              lb_ptx::load_relaxed4<scope::gpu>(four, words + 1);
+          }).has(simt::fault::misuse));
+    CHECK(simt::launch(grid_of(1, 1), [=] {
+              const uint32_t four[4] = {};
+              lb_ptx::store_relaxed4<scope::gpu>(words + 2, four);
+          }).has(simt::fault::misuse));
+}
+
+/* A vector is four accesses: a reader may see some of the words of one store. */
+static void vectors_of_strong_accesses_are_not_one_access()
+{
+    bool torn = false;
+    for (uint64_t seed = 1; seed < 64 && !torn; seed++) {
+        auto *words = simt::device_copy(std::vector<uint32_t>(4), "words");
+        auto *seen = simt::device_array<uint32_t>(4, "seen");
+        CHECK(clean(simt::launch(grid_of(2, 1, seed), [=] {
+            uint32_t four[4] = {1, 1, 1, 1};
+            if (blockIdx.x == 0)
+                return lb_ptx::store_relaxed4<scope::gpu>(words, four);
+            lb_ptx::load_relaxed4<scope::gpu>(four, words);
+            for (int w = 0; w < 4; w++)
+                seen[w] = four[w];
+        })));
+        torn = seen[0] != seen[1] || seen[1] != seen[2] || seen[2] != seen[3];
+    }
+    CHECK(torn);
+}
+
 static void barriers_of_some_warps_meet()
 {
     CHECK(clean(simt::launch(grid_of(1, 96, 1, 1, 64), [] {
@@ -400,6 +442,10 @@ static const test tests[] = {
     {"mbarrier_ends_a_phase_at_its_counts", mbarrier_ends_a_phase_at_its_counts},
     {"mbarrier_waits_for_expected_bytes", mbarrier_waits_for_expected_bytes},
     {"bulk_copies_go_in_across_and_out", bulk_copies_go_in_across_and_out},
+    {"vectors_of_strong_accesses_keep_their_order_and_alignment",
+     vectors_of_strong_accesses_keep_their_order_and_alignment},
+    {"vectors_of_strong_accesses_are_not_one_access",
+     vectors_of_strong_accesses_are_not_one_access},
     {"barriers_of_some_warps_meet", barriers_of_some_warps_meet},
 };
 

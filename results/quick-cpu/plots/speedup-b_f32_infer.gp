@@ -14,6 +14,7 @@ faster = 'faster'
 signs = '~ intervals overlap     × failed     grey: not run     – not in this run'
 y_label = 'batch B'
 range = 4
+clipped = 0
 array panel_title[4]
 array panel_columns[4]
 array panel_rows[4]
@@ -54,7 +55,7 @@ down(px) = 1 - px / real(height)
 # At least as wide as the words at the top; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.0 * letters, 590))) : 0
+words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
 
 # Room for the words: above the panels, and below.
 head = words ? (reading_more eq '' ? 70 : 86) : 10
@@ -173,7 +174,8 @@ do for [format in formats] {
             set cbtics () scale 0 offset 0, 0.6 font small_font
             do for [e = -range : range] {
                 if (e % (range > 3 ? 2 : 1) == 0) {
-                    set cbtics add ((e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
+                    beyond = !clipped || abs(e) < range ? '' : e < 0 ? '≤ ' : '≥ '
+                    set cbtics add (beyond.(e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
             if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }

@@ -61,7 +61,7 @@ down(px) = 1 - px / real(height)
 # At least as wide as the words at the top; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.0 * letters, 590))) : 0
+words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
 
 # Room for the words: above the panels, and below.
 head = words ? (reading_more eq '' ? 70 : 86) : 10
@@ -173,7 +173,7 @@ do for [format in formats] {
             }
         }
         set xlabel (panel > panels - across_count ? x_label : '') tc rgb ink offset 0, 0.4
-        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0.5, 0
+        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0, 0
         set ytics () nomirror
         do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
             set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)

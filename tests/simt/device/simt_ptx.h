@@ -54,6 +54,25 @@ template <scope S, class T> inline T atomic_add_acq_rel(T *to, T value, site at 
     return simt::strong_update(to, add, true, true, S, at);
 }
 
+/* The words one by one, others running in between. */
+template <scope S>
+inline void load_relaxed4(uint32_t (&to)[4], const void *from, site at = site::here())
+{
+    if (reinterpret_cast<uintptr_t>(from) % 16)
+        simt::fail(at, "load_relaxed4: the address is not aligned to 16 bytes");
+    for (int i = 0; i < 4; i++)
+        to[i] = simt::strong_load(static_cast<const uint32_t *>(from) + i, false, S, at);
+}
+
+template <scope S>
+inline void store_relaxed4(void *to, const uint32_t (&value)[4], site at = site::here())
+{
+    if (reinterpret_cast<uintptr_t>(to) % 16)
+        simt::fail(at, "store_relaxed4: the address is not aligned to 16 bytes");
+    for (int i = 3; i >= 0; i--)
+        simt::strong_store(static_cast<uint32_t *>(to) + i, value[i], false, S, at);
+}
+
 /* ---- Barriers -------------------------------------------------------------------------------- */
 
 inline void barrier_sync(unsigned id, unsigned count, site at = site::here())

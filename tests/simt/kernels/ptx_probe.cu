@@ -19,6 +19,14 @@ template __global__ void probe_order<scope::cta>(uint32_t *, uint64_t *);
 template __global__ void probe_order<scope::gpu>(uint32_t *, uint64_t *);
 template __global__ void probe_order<scope::sys>(uint32_t *, uint64_t *);
 
+/* from, to [4], aligned to 16 bytes */
+__global__ void probe_vector(const uint32_t *from, uint32_t *to)
+{
+    uint32_t four[4];
+    lb_ptx::load_relaxed4<scope::gpu>(four, from);
+    lb_ptx::store_relaxed4<scope::gpu>(to, four);
+}
+
 __global__ void probe_copy(const float *from)
 {
     LB_DYNAMIC_SHARED(float, shared);

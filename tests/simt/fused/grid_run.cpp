@@ -1,0 +1,277 @@
+/* grid_run.cpp: inputs to "device memory", launches, comparison. */
+#include "grid_run.h"
+
+#include "ptx.cuh"
+
+#include <chrono>
+#include <cmath>
+
+namespace simt_grid
+{
+
+namespace
+{
+
+using bytes = std::vector<unsigned char>;
+using doubles = std::vector<double>;
+using simt_fused::truth;
+
+lb_dtype dtype_of(lb_grid_math math)
+{
+    return math == LB_GRID_F16 ? LB_F16 : math == LB_GRID_BF16 ? LB_BF16 : LB_F32;
+}
+
+/* The unit roundoff of the operands, and how many of them a result may be off by. */
+double limit_of(lb_grid_math math)
+{
+    if (math == LB_GRID_TF32)
+        return 2 * lb_dtype_roundoff(LB_F16); /* as many bits */
+    return (math == LB_GRID_F32 ? 16 : 2) * lb_dtype_roundoff(dtype_of(math));
+}
+
+/* Until somebody complains, or never will. Writing all the time, so that the emulator sees life. */
+void do_other_things(const lb_fused_fault *fault, uint32_t *elsewhere)
+{
+    using simt::scope;
+    for (uint32_t n = 0; n < 1 << 16 && !lb_ptx::load_relaxed<scope::gpu>(&fault->raised); n++)
+        lb_ptx::store_relaxed<scope::gpu>(elsewhere, n);
+}
+
+/* One case: its arrays, and what came of it. */
+class trial
+{
+  public:
+    trial(const subject &s, const truth &r, const manner &m, verdict &v)
+        : subject_(s), truth_(r), manner_(m), verdict_(v), dtype_(dtype_of(s.math))
+    {
+        int batch = static_cast<int>(r.problem.batch);
+        split_ = lb_grid_split_of(&s.tile, batch, m.groups);
+        fault_ = simt::device_copy(std::vector<lb_fused_fault>(1), "fault");
+    }
+
+    void forward(uint64_t seed);
+    void backward(uint64_t seed);
+
+  private:
+    const subject &subject_;
+    const truth &truth_;
+    const manner &manner_;
+    verdict &verdict_;
+    lb_dtype dtype_;
+    lb_grid_split split_;
+    lb_fused_fault *fault_;
+
+    int hidden() const
+    {
+        return static_cast<int>(truth_.problem.hidden);
+    }
+
+    int directions() const
+    {
+        return static_cast<int>(truth_.problem.directions);
+    }
+
+    unsigned char *stored(const doubles &values, const char *name) const
+    {
+        bytes storage(values.size() * lb_dtype_size(dtype_));
+        lb_store(dtype_, storage.data(), values.data(), values.size());
+        return simt::device_copy(storage, name);
+    }
+
+    static float *real(const doubles &values, const char *name)
+    {
+        return simt::device_copy(std::vector<float>(values.begin(), values.end()), name);
+    }
+
+    unsigned char *room(size_t count, const char *name) const
+    {
+        return simt::device_array<unsigned char>(count * lb_dtype_size(dtype_), name);
+    }
+
+    unsigned char *weights() const
+    {
+        size_t each = lb_grid_weight_bytes(&subject_.tile, hidden());
+        size_t count = truth_.w_hh.size() / static_cast<size_t>(directions());
+        bytes w_hh(truth_.w_hh.size() * lb_dtype_size(dtype_));
+        bytes packed(each * static_cast<size_t>(directions()));
+        lb_store(dtype_, w_hh.data(), truth_.w_hh.data(), truth_.w_hh.size());
+        auto pack = subject_.forward ? lb_grid_pack_forward : lb_grid_pack_backward;
+        for (size_t d = 0; d < static_cast<size_t>(directions()); d++)
+            pack(&subject_.tile, subject_.math, hidden(),
+                 w_hh.data() + d * count * lb_dtype_size(dtype_), packed.data() + d * each);
+        return simt::device_copy(packed, "weights");
+    }
+
+    /* NaN is expected where nobody reads. The limit is in units of the largest expected value, at
+     * least 1/4. */
+    void compare(const char *name, const doubles &got, const doubles &expected)
+    {
+        double largest = 0.25, worst = 0;
+        for (double e : expected)
+            largest = std::fmax(largest, std::fabs(e));
+        for (size_t i = 0; i < expected.size(); i++) {
+            double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
+            worst = std::isnan(error) ? HUGE_VAL : std::fmax(worst, error);
+        }
+        double excess = worst / (limit_of(subject_.math) * largest);
+        if (excess >= verdict_.excess) {
+            verdict_.excess = excess;
+            verdict_.worst = name;
+        }
+    }
+
+    /* What is no number must reach all of its row one step later, and no other row. */
+    void check_spread(const unsigned char *y, doubles expected)
+    {
+        size_t batch = static_cast<size_t>(truth_.problem.batch), width = expected.size();
+        width /= batch * static_cast<size_t>(truth_.problem.seq_len);
+        doubles got(expected.size());
+        lb_load(dtype_, y, got.data(), got.size());
+        verdict_.spread = true;
+        for (size_t i = 0; i < expected.size(); i++) {
+            if (i / width % batch != static_cast<size_t>(manner_.spoiled) || i / width < batch)
+                continue;
+            expected[i] = NAN;
+            if (i / width >= 2 * batch)
+                verdict_.spread = verdict_.spread && std::isnan(got[i]);
+        }
+        compare("y", got, expected);
+    }
+
+    void check(const char *name, const unsigned char *got, const doubles &expected)
+    {
+        doubles wide(expected.size());
+        lb_load(dtype_, got, wide.data(), wide.size());
+        compare(name, wide, expected);
+        verdict_.bits.insert(verdict_.bits.end(), got,
+                             got + expected.size() * lb_dtype_size(dtype_));
+    }
+
+    void check(const char *name, const float *got, const doubles &expected)
+    {
+        compare(name, doubles(got, got + expected.size()), expected);
+    }
+
+    template <class Args> void set(Args &a)
+    {
+        auto &layer = a.layer;
+        layer.seq_len = static_cast<int>(truth_.problem.seq_len);
+        layer.batch = static_cast<int>(truth_.problem.batch);
+        layer.hidden = hidden();
+        layer.directions = directions();
+        layer.lengths =
+            truth_.lengths.empty() ? nullptr : simt::device_copy(truth_.lengths, "lengths");
+        layer.fault = fault_;
+        layer.weights = weights();
+        a.rows = split_.rows;
+        a.patience = manner_.patience;
+    }
+
+    /* Steps [from, to), with exchange buffers all zero. */
+    template <class Args>
+    void launch(void (*kernel)(Args), Args a, int from, int to, size_t shared, size_t exchange,
+                uint64_t seed)
+    {
+        simt::launch_config config = {subject_.name};
+        unsigned beside = manner_.apart ? 1 : static_cast<unsigned>(directions());
+        config.grid = {static_cast<unsigned>(lb_grid_blocks(&subject_.tile, hidden())),
+                       static_cast<unsigned>(split_.groups), beside};
+        config.block.x = static_cast<unsigned>(32 * subject_.tile.warps);
+        config.shared_bytes = shared;
+        config.seed = seed;
+        a.layer.from = from, a.layer.to = to;
+        a.layer.scratch = simt::device_copy(bytes(exchange), "exchange");
+        int missing = manner_.missing;
+        uint32_t *elsewhere = simt::device_copy(std::vector<uint32_t>(1), "elsewhere");
+        for (; a.direction < directions(); a.direction += static_cast<int>(beside)) {
+            simt::outcome o = simt::launch(config, [=] {
+                if (static_cast<int>(simt::linear_block()) != missing)
+                    kernel(a);
+                else if (simt::linear_thread() == 0)
+                    do_other_things(a.layer.fault, elsewhere);
+            });
+            auto &all = verdict_.outcome.findings;
+            all.insert(all.end(), o.findings.begin(), o.findings.end());
+        }
+    }
+};
+
+void trial::forward(uint64_t seed)
+{
+    const subject &s = subject_;
+    const truth &r = truth_;
+    lb_grid_forward_args a = {};
+    set(a);
+    unsigned char *y = room(r.y.size(), "y");
+    unsigned char *hn = room(r.hn.size(), "hn"), *cn = room(r.cn.size(), "cn");
+    std::vector<float> spoiled = r.pre;
+    if (manner_.spoiled >= 0) /* unit 0 at time 1, one direction */
+        spoiled[static_cast<size_t>((r.problem.batch + manner_.spoiled) * 4 * hidden())] = NAN;
+    float *pre = simt::device_copy(spoiled, "pre");
+    float *cells = simt::device_array<float>(r.cells.size(), "cells");
+    a.layer.pre = pre, a.layer.gates = pre; /* as it is used: one array for both */
+    a.layer.cells = s.train ? cells : nullptr;
+    a.layer.bias = simt::device_copy(r.bias, "bias");
+    a.layer.h0 = stored(r.h0, "h0"), a.layer.c0 = stored(r.c0, "c0");
+    a.layer.y = y, a.layer.hn = hn, a.layer.cn = cn;
+    a.layer.carry = simt::device_array<float>(r.cn.size(), "carry");
+    size_t shared = lb_grid_forward_shared(&s.tile, s.math, split_.chunks);
+    size_t exchange = lb_grid_forward_exchange(&s.tile, s.math, hidden(), &split_, directions());
+    if (manner_.cut > 0)
+        launch(s.forward, a, 0, manner_.cut, shared, exchange, seed);
+    launch(s.forward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);
+    verdict_.fault = *fault_;
+    if (manner_.spoiled >= 0)
+        return check_spread(y, r.y);
+    check("y", y, r.y);
+    check("hn", hn, r.hn);
+    check("cn", cn, r.cn);
+    if (s.train) {
+        check("gates", pre, r.gates);
+        check("cells", cells, r.cells);
+    }
+}
+
+void trial::backward(uint64_t seed)
+{
+    const subject &s = subject_;
+    const truth &r = truth_;
+    lb_grid_backward_args a = {};
+    set(a);
+    unsigned char *dgates = room(r.dgates.size(), "dgates");
+    unsigned char *dh0 = room(r.dh0.size(), "dh0"), *dc0 = room(r.dc0.size(), "dc0");
+    a.layer.gates = real(r.gates, "gates"), a.layer.cells = real(r.cells, "cells");
+    a.layer.c0 = stored(r.c0, "c0"), a.layer.dy = stored(r.dy, "dy");
+    a.layer.dhn = stored(r.dhn, "dhn"), a.layer.dcn = stored(r.dcn, "dcn");
+    a.layer.dgates = dgates, a.layer.dh0 = dh0, a.layer.dc0 = dc0;
+    a.layer.carry = simt::device_array<float>(2 * r.dh0.size(), "carry");
+    size_t shared = lb_grid_backward_shared(&s.tile, s.math, split_.chunks);
+    size_t exchange = lb_grid_backward_exchange(&s.tile, hidden(), &split_, directions());
+    launch(s.backward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);
+    if (manner_.cut > 0)
+        launch(s.backward, a, 0, manner_.cut, shared, exchange, seed);
+    check("dgates", dgates, r.dgates);
+    check("dh0", dh0, r.dh0);
+    check("dc0", dc0, r.dc0);
+    verdict_.fault = *fault_;
+}
+
+} // namespace
+
+verdict run(const subject &s, const shape &size, const manner &how, uint64_t seed)
+{
+    truth r = simt_fused::make_truth(size, dtype_of(s.math));
+    verdict v = {};
+    simt::device_reset();
+    auto begin = std::chrono::steady_clock::now();
+    trial t(s, r, how, v);
+    if (s.forward)
+        t.forward(seed);
+    else
+        t.backward(seed);
+    auto spent = std::chrono::steady_clock::now() - begin;
+    v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    return v;
+}
+
+} // namespace simt_grid

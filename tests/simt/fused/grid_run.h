@@ -1,0 +1,59 @@
+/* grid_run.h: one fused grid kernel on the emulator, its results against the oracle's. */
+#ifndef LB_SIMT_FUSED_GRID_RUN_H
+#define LB_SIMT_FUSED_GRID_RUN_H
+
+#include "fused_grid.h"
+#include "simt.h"
+#include "truth.h"
+
+#include <string>
+
+namespace simt_grid
+{
+
+using simt_fused::shape;
+
+/* Kernel, and what its launch must know. One of the two is there. */
+struct subject {
+    const char *name;
+    void (*forward)(lb_grid_forward_args);
+    void (*backward)(lb_grid_backward_args);
+    lb_grid_tile tile;
+    lb_grid_math math;
+    bool train; /* forward keeps gates and cells */
+};
+
+/* How the case is launched. */
+struct manner {
+    int groups = 1;
+    int cut = 0;        /* a launch ends at this step and another goes on; 0: none does */
+    int missing = -1;   /* a block that is never seen */
+    int spoiled = -1;   /* forward: a row with a pre-activation at time 1 that is no number */
+    bool apart = false; /* directions one after the other */
+    uint32_t patience = 1u << 30; /* the emulator finds a livelock long before */
+};
+
+struct verdict {
+    simt::outcome outcome;
+    lb_fused_fault fault;
+    std::string worst; /* tensor of the largest error in units of its limit */
+    double excess;     /* that error; wrong above 1, infinite where a value is no number */
+    bool spread;       /* no number of the spoiled row was taken for one */
+    double milliseconds;
+    std::vector<unsigned char> bits; /* of all results */
+
+    bool matches() const
+    {
+        return excess <= 1;
+    }
+    bool ok() const
+    {
+        return outcome.ok() && matches() && !fault.raised;
+    }
+};
+
+verdict run(const subject &, const shape &, const manner &, uint64_t seed);
+
+} // namespace simt_grid
+
+#endif

@@ -1,0 +1,303 @@
+/* test_grid.cpp: the fused grid kernels clean under many schedules.
+ *
+ *   test_simt_grid_fast clean SEEDS      small tiles, odd sizes; the same of _check
+ *   test_simt_grid_fast waits            waits that don't end are reported; the same of _check
+ *   test_simt_grid_fast shipped          every tile that ships, once; weights' round trip; sizes */
+#include "grid_run.h"
+
+#include "fused_grid_backward.cuh"
+#include "fused_grid_forward.cuh"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace simt_grid;
+using lb_grid::bf16_math;
+using lb_grid::f16_math;
+using lb_grid::f32_math;
+using lb_grid::tf32_math;
+
+namespace
+{
+
+/* units, warps, packets, resident, columns: at most 512 threads. */
+using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* half: H to 64, f32: to 32 */
+using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory */
+using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells a thread */
+
+template <class Math, class Tile> subject forward(const char *name, bool train)
+{
+    return {name,         lb_grid::fused_grid_forward_kernel<Math, Tile>,
+            nullptr,      Tile::figures,
+            Math::figure, train};
+}
+
+template <class Math, class Tile> subject backward(const char *name)
+{
+    return {name,          nullptr,      lb_grid::fused_grid_backward_kernel<Math, Tile>,
+            Tile::figures, Math::figure, false};
+}
+
+struct check_case {
+    subject kernel;
+    shape size; /* T, B, H, D, ragged */
+    manner how;
+};
+
+manner with_groups(int groups)
+{
+    manner m;
+    m.groups = groups;
+    return m;
+}
+
+manner cut_at(int step)
+{
+    manner m;
+    m.cut = step;
+    return m;
+}
+
+manner apart()
+{
+    manner m;
+    m.apart = true;
+    return m;
+}
+
+const check_case cases[] = {
+    {forward<f16_math, narrow>("forward f16", false), {6, 5, 29, 1, false}, {}},
+    {forward<f16_math, narrow>("forward f16 chunks", true), {4, 19, 33, 1, true}, {}},
+    {forward<bf16_math, narrow>("forward bf16", true), {1, 1, 1, 1, false}, {}},
+    {forward<bf16_math, spilled>("forward bf16 spilled", true), {4, 3, 37, 2, true}, {}},
+    {forward<f16_math, wide>("forward f16 wide", false), {5, 13, 41, 1, false}, {}},
+    {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, with_groups(2)},
+    {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, cut_at(3)},
+    {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
+    {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}, {}},
+    {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}, {}},
+    {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, cut_at(2)},
+    {forward<tf32_math, narrow>("forward tf32", true), {6, 5, 29, 1, false}, {}},
+    {forward<tf32_math, spilled>("forward tf32 spilled", false), {4, 9, 31, 2, true}, {}},
+    {backward<f16_math, narrow>("backward f16"), {6, 5, 29, 1, false}, {}},
+    {backward<f16_math, narrow>("backward f16 chunks"), {4, 19, 33, 1, true}, {}},
+    {backward<bf16_math, narrow>("backward bf16"), {1, 1, 1, 1, false}, {}},
+    {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}, {}},
+    {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}, {}},
+    {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, with_groups(2)},
+    {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, cut_at(3)},
+    {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
+    {backward<f32_math, narrow>("backward f32"), {6, 5, 29, 1, false}, {}},
+    {backward<f32_math, wide>("backward f32 wide"), {4, 11, 35, 2, true}, {}},
+    {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, cut_at(2)},
+    {backward<tf32_math, narrow>("backward tf32"), {6, 5, 29, 1, false}, {}},
+    {backward<tf32_math, spilled>("backward tf32 spilled"), {4, 9, 31, 2, true}, {}},
+};
+
+bool report(const check_case &c, uint64_t seed, const verdict &v)
+{
+    if (!v.ok())
+        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit%s\n%s",
+               c.kernel.name, c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
+               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
+               v.fault.raised ? ", a wait was given up" : "", v.outcome.text().c_str());
+    return v.ok();
+}
+
+/* Right under each schedule, and the same bits under all. */
+int test_clean(uint64_t seeds)
+{
+    int failures = 0;
+    for (const check_case &c : cases) {
+        double worst = 0, ms = 0;
+        std::vector<unsigned char> bits;
+        for (uint64_t seed = 0; seed < seeds; seed++) {
+            verdict v = run(c.kernel, c.size, c.how, seed);
+            failures += !report(c, seed, v);
+            if (seed > 0 && v.bits != bits)
+                failures++, printf("FAILED %s: other bits under seed %lu\n", c.kernel.name,
+                                   static_cast<unsigned long>(seed));
+            bits = v.bits;
+            worst = std::fmax(worst, v.excess);
+            ms += v.milliseconds;
+        }
+        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
+    }
+    return failures != 0;
+}
+
+/* A block that never runs ends in a report by one that waits for it, and in no hang. */
+int test_waits()
+{
+    manner alone = {}, second = {};
+    alone.missing = 2, alone.patience = 1000;
+    second.missing = 9, second.patience = 1000; /* of 4 blocks, 2 groups, 2 directions */
+    second.groups = 2;
+    const struct {
+        check_case c;
+        int first, last; /* blocks of the group that must report */
+    } stuck[] = {
+        {{forward<f16_math, narrow>("forward f16", false), {5, 5, 29, 1, false}, alone}, 0, 3},
+        {{backward<f16_math, narrow>("backward f16"), {5, 5, 29, 1, false}, alone}, 0, 3},
+        {{forward<f32_math, narrow>("forward f32", true), {4, 12, 27, 2, true}, second}, 8, 11},
+        {{backward<bf16_math, narrow>("backward bf16"), {4, 12, 27, 2, true}, second}, 8, 11},
+    };
+    int failures = 0;
+    for (const auto &s : stuck) {
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            verdict v = run(s.c.kernel, s.c.size, s.c.how, seed);
+            const lb_fused_fault &f = v.fault;
+            bool backward = s.c.kernel.backward;
+            int step = backward ? s.c.size.seq_len - 2 : 1; /* the first that needs another block */
+            bool right = v.outcome.ok() && f.raised && f.awaited == s.c.how.missing &&
+                         f.block != f.awaited && f.block >= s.first && f.block <= s.last &&
+                         f.step == step;
+            failures += !right;
+            printf("%s %s seed %lu: block %d waited at step %d for block %d\n%s",
+                   right ? "ok" : "FAILED", s.c.kernel.name, static_cast<unsigned long>(seed),
+                   f.block, f.step, f.awaited, v.outcome.text().c_str());
+        }
+    }
+    return failures != 0;
+}
+
+/* The bit that tells the epoch is one that only numbers leave free. */
+int test_no_number()
+{
+    const subject kernels[] = {forward<f16_math, narrow>("forward f16", false),
+                               forward<bf16_math, wide>("forward bf16", false),
+                               forward<f32_math, narrow>("forward f32", false),
+                               forward<tf32_math, spilled>("forward tf32", false)};
+    int failures = 0;
+    for (const subject &kernel : kernels) {
+        manner m;
+        m.spoiled = 2;
+        verdict v = run(kernel, {6, 5, 29, 1, false}, m, 3);
+        failures += !v.ok() || !v.spread;
+        printf("%s %s: no number %s its row, others %.2g of the limit\n%s",
+               v.ok() && v.spread ? "ok" : "FAILED", kernel.name,
+               v.spread ? "spreads over" : "is lost in", v.excess, v.outcome.text().c_str());
+    }
+    return failures != 0;
+}
+
+/* ---- What ships -------------------------------------------------------------------------------
+ */
+
+#define LB_SHIPPED_HALF(units, warps, packets, resident, columns)                                \
+    check_case{forward<f16_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
+                   "forward f16 " #units "x" #packets " columns " #columns, true),               \
+               {2, columns + 1, 12 * units - 3, 1, false},                                       \
+               {}},                                                                              \
+        check_case{backward<bf16_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
+                       "backward bf16 " #units "x" #packets " columns " #columns),               \
+                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
+                   {}},
+#define LB_SHIPPED_FLOAT(units, warps, packets, resident, columns)                               \
+    check_case{forward<f32_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
+                   "forward f32 " #units "x" #packets " columns " #columns, true),               \
+               {2, columns + 1, 12 * units - 3, 1, false},                                       \
+               {}},                                                                              \
+        check_case{backward<tf32_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
+                       "backward tf32 " #units "x" #packets " columns " #columns),               \
+                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
+                   {}},
+
+int test_shipped()
+{
+    const check_case shipped[] = {LB_GRID_HALF_TILES(LB_SHIPPED_HALF)
+                                      LB_GRID_FLOAT_TILES(LB_SHIPPED_FLOAT)};
+    int failures = 0;
+    for (const check_case &c : shipped) {
+        verdict v = run(c.kernel, c.size, c.how, 1);
+        failures += !report(c, 1, v);
+        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
+    }
+    return failures != 0;
+}
+
+/* What host code allocates is what the kernels lay out, and no more than a block may have. */
+template <class Math, class Tile> int wrong_sizes()
+{
+    using there = lb_grid::forward_shared<Math, Tile>;
+    using back = lb_grid::backward_shared<Math, Tile>;
+    int wrong = 0;
+    for (int chunks = 1; chunks <= 3; chunks++) {
+        size_t forward = there::bytes + static_cast<size_t>(chunks * there::chunk_bytes);
+        size_t backward = back::bytes + static_cast<size_t>(chunks * back::chunk_bytes);
+        wrong += lb_grid_forward_shared(&Tile::figures, Math::figure, chunks) != forward ||
+                 lb_grid_backward_shared(&Tile::figures, Math::figure, chunks) != backward ||
+                 forward > lb_grid::shared_limit || backward > lb_grid::shared_limit;
+    }
+    return wrong;
+}
+
+#define LB_SIZES_HALF(...)                                 \
+    +wrong_sizes<f16_math, lb_grid::tile<__VA_ARGS__>>() + \
+        wrong_sizes<bf16_math, lb_grid::tile<__VA_ARGS__>>()
+#define LB_SIZES_FLOAT(...)                                \
+    +wrong_sizes<f32_math, lb_grid::tile<__VA_ARGS__>>() + \
+        wrong_sizes<tf32_math, lb_grid::tile<__VA_ARGS__>>()
+
+int test_sizes()
+{
+    int wrong = 0 LB_GRID_HALF_TILES(LB_SIZES_HALF) LB_GRID_FLOAT_TILES(LB_SIZES_FLOAT);
+    printf("%s sizes of shared memory, by the host and by the kernels\n", wrong ? "FAILED" : "ok");
+    return wrong;
+}
+
+/* Packed weights hold each element of w_hh as often as it is needed, once, and else zeros. */
+int test_round_trip(bool backward, lb_grid_math math, int hidden)
+{
+    const lb_grid_tile tile = {16, 2, 2, 3, 8};
+    size_t count = 4 * static_cast<size_t>(hidden) * static_cast<size_t>(hidden);
+    size_t element = 16 / static_cast<size_t>(lb_grid_lane_units(math));
+    std::vector<unsigned char> w_hh(count * element), packed(lb_grid_weight_bytes(&tile, hidden));
+    std::vector<int> seen(count + 1);
+    for (size_t i = 0; i < count; i++) { /* number i + 1; in TF32 its upper bits */
+        uint32_t bits = static_cast<uint32_t>(i + 1) << (math == LB_GRID_TF32 ? 13 : 0);
+        memcpy(&w_hh[i * element], &bits, element);
+    }
+    (backward ? lb_grid_pack_backward : lb_grid_pack_forward)(&tile, math, hidden, w_hh.data(),
+                                                              packed.data());
+    for (size_t i = 0; i < packed.size(); i += element) {
+        uint32_t bits = 0;
+        memcpy(&bits, &packed[i], element);
+        bits >>= math == LB_GRID_TF32 ? 13 : 0;
+        if (bits > count)
+            return printf("FAILED round trip: an element that was not there\n"), 1;
+        seen[bits]++;
+    }
+    for (size_t i = 1; i <= count; i++)
+        if (seen[i] != 1)
+            return printf("FAILED round trip: element %zu %d times\n", i - 1, seen[i]), 1;
+    return 0;
+}
+
+int test_packing()
+{
+    int failures = 0;
+    for (bool backward : {false, true}) {
+        failures += test_round_trip(backward, LB_GRID_F16, 61);
+        failures += test_round_trip(backward, LB_GRID_F32, 50);
+        failures += test_round_trip(backward, LB_GRID_TF32, 33);
+    }
+    printf("%s packed weights are a round trip\n", failures ? "FAILED" : "ok");
+    return failures;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "clean"))
+        return test_clean(strtoul(argv[2], nullptr, 10)) | test_no_number();
+    if (argc == 2 && !strcmp(argv[1], "waits"))
+        return test_waits();
+    if (argc == 2 && !strcmp(argv[1], "shipped"))
+        return test_shipped() || test_sizes() || test_packing();
+    fprintf(stderr, "usage: %s clean SEEDS | waits | shipped\n", argv[0]);
+    return 2;
+}

@@ -1,0 +1,259 @@
+/* The implementation `fused`, variant grid, whole: its own source on a fake device, products as
+ * plain loops, the grid kernels on the emulator, results against the oracle as in any run. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../../impls/fused_impl.h"
+#include "../../fake_gpu/fake_device.h"
+#include "case_run.h"
+
+extern const struct lb_impl lb_impl_fused;
+extern int lb_grid_host_resident, lb_grid_host_missing;
+static struct lb_reference_cache *cache;
+
+static void ignore_phase(void *user, const char *phase)
+{
+    (void)user, (void)phase;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+static struct lb_case parse(const char *text)
+{
+    struct lb_case c;
+    struct lb_error err;
+    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
+        fail_msg("%s: %s", text, err.text);
+    return c;
+}
+
+static void run_case(const char *text, struct lb_row *row)
+{
+    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    struct lb_run_options options = {
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
+    struct lb_case c = parse(text);
+    options.sampler.min_samples = options.sampler.max_samples = 1;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    lb_case_run(&lb_impl_fused, &c, &options, &observer, row);
+    assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+static void every_pass_agrees_with_the_oracle(void **state)
+{
+    static const char *const cases[] = {
+        "fused:grid/T1_B1_I1_H1/f16/train",
+        "fused:grid/T3_B3_I5_H6/f16/infer",
+        "fused:grid/T4_B9_I4_H33/bf16/forward",
+        "fused:grid/T5_B4_I3_H7/f16/backward",
+        "fused:grid/T4_B5_I3_H5_D2/f16/train/ragged",
+        "fused:grid/T4_B3_I4_H5_L3/bf16/infer",
+        "fused:grid/T4_B3_I4_H5_L3/bf16/train/ragged",
+        "fused:grid/T5_B6_I4_H5_L2_D2/f16/train/ragged",
+        "fused:grid/T4_B5_I3_H11/f32/train",
+        "fused:grid/T4_B5_I3_H5_L2_D2/f32/train/ragged",
+        "fused:grid/T4_B5_I3_H11/f32/train/tf32",
+        "fused:grid/T4_B18_I3_H20/f32/infer/half",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row row;
+        run_case(cases[i], &row);
+        if (row.verdict != LB_VERDICT_OK)
+            fail_msg("%s: %s: %s", cases[i], lb_verdict_name(row.verdict), row.reason);
+        lb_row_free(&row);
+    }
+}
+
+/* A block that never runs is the case's error, by name, and no hang. */
+static void a_wait_that_does_not_end_is_the_cases_error(void **state)
+{
+    static const char *const cases[] = {"fused:grid/T5_B4_I3_H29/f16/infer",
+                                        "fused:grid/T5_B4_I3_H29/f32/infer"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row row;
+        lb_grid_host_missing = 1;
+        run_case(cases[i], &row);
+        lb_grid_host_missing = -1;
+        if (row.verdict == LB_VERDICT_OK || !strstr(row.reason, "for block 1") ||
+            !strstr(row.reason, "step 1"))
+            fail_msg("%s: %s: %s", cases[i], lb_verdict_name(row.verdict), row.reason);
+        lb_row_free(&row);
+    }
+}
+
+/* Other tenants, or a device that says so: no launch that could wait for what cannot run. */
+static void blocks_that_cannot_all_run_are_refused(void **state)
+{
+    struct lb_row row;
+    (void)state;
+    lb_grid_host_resident = 3;
+    run_case("fused:grid/T5_B4_I3_H29/f16/infer", &row);
+    lb_grid_host_resident = 132;
+    assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
+    assert_non_null(strstr(row.reason, "room for 3"));
+    lb_row_free(&row);
+}
+
+/* ---- Choice -----------------------------------------------------------------------------------
+ */
+
+static enum lb_status choose(const char *model, const char *text, struct lb_fused_choice *choice,
+                             struct lb_error *err)
+{
+    struct lb_case c = parse(text);
+    struct lb_device_info device;
+    assert_int_equal(lb_device_model(model, &device, err), LB_OK);
+    return lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", choice, err);
+}
+
+struct grid_tile {
+    int blocks, units, groups, rows, chunks, columns;
+    double forward_us, backward_us;
+    bool apart;
+};
+
+static struct grid_tile chosen(const char *model, const char *text)
+{
+    struct lb_fused_choice choice;
+    struct lb_case c = parse(text);
+    struct grid_tile t = {0};
+    struct lb_error err;
+    char says[200];
+    int resident;
+    if (choose(model, text, &choice, &err) != LB_OK)
+        fail_msg("%s: %s", text, err.text);
+    choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
+    if (sscanf(says,
+               "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d",
+               &t.blocks, &resident, &t.units, &t.groups, &t.rows, &t.chunks, &t.columns) != 7)
+        fail_msg("%s: %s", text, says);
+    t.apart = strstr(says, "one direction after the other") != NULL;
+    assert_true(t.blocks <= resident && t.groups * t.rows >= c.problem.batch);
+    assert_true(t.blocks * t.units >= c.problem.hidden * t.groups);
+    t.forward_us = choice.forward.step_ns / 1e3;
+    t.backward_us = choice.backward.step_ns / 1e3;
+    return t;
+}
+
+static void the_batch_is_split_where_there_is_room(void **state)
+{
+    (void)state;
+    struct grid_tile t = chosen("h100", "fused:grid/T9_B16_H768/f16/infer");
+    assert_int_equal(t.units, 16);
+    assert_int_equal(t.groups, 2);
+    assert_int_equal(t.rows, 8);
+    t = chosen("h100", "fused:grid/T9_B16_H1024_D2/f16/infer");
+    assert_false(t.apart);
+    assert_int_equal(t.groups, 1);
+    t = chosen("h100", "fused:grid/T9_B16_H2048_D2/bf16/infer");
+    assert_true(t.apart);
+    t = chosen("a100", "fused:grid/T9_B16_H1024/f16/infer");
+    assert_int_equal(t.blocks, 64);
+}
+
+static void what_cannot_run_is_refused_with_its_limit(void **state)
+{
+    static const struct {
+        const char *model, *text, *says;
+    } cases[] = {
+        {"h100", "fused:grid/T9_B8_H2049/f16/infer", "hidden 2049"},
+        {"a100", "fused:grid/T9_B8_H2048/f16/infer", "108 SMs"},
+        {"h100", "fused:grid/T9_B8_H1025/f32/infer", "hidden 1025"},
+        {"h100", "fused:grid/T9_B8_H64/f64/infer", "f64"},
+        {"h100", "fused:grid/T9_B8_H64/f16/infer/act-relu", "relu"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_fused_choice choice;
+        struct lb_error err;
+        assert_int_equal(choose(cases[i].model, cases[i].text, &choice, &err), LB_UNSUPPORTED);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("%s: %s", cases[i].text, err.text);
+    }
+    /* An old device, and one with little shared memory, where only the smaller tiles are left. */
+    struct lb_device_info device;
+    struct lb_fused_choice choice;
+    struct lb_error err;
+    struct lb_case c = parse("fused:grid/T9_B8_H2048/f16/infer");
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
+    device.shared_bytes = 99 << 10;
+    assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_UNSUPPORTED);
+    c = parse("fused:grid/T9_B8_H1024/f16/infer");
+    assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
+    device.major = 7;
+    assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, &err), LB_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "compute capability 7"));
+}
+
+/* README.md's table was written before any run, so that a run can test the model: it must say what
+ * the model says. */
+static void predictions_on_paper_are_those_of_the_model(void **state)
+{
+    FILE *file = fopen(LB_SOURCE_DIR "/cuda/README.md", "r");
+    char line[512];
+    int rows = 0;
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char text[LB_CASE_ID_SIZE], dtype[8];
+        struct grid_tile r;
+        int hidden, batch;
+        if (sscanf(line, "| %7[a-z0-9] | %d | %d | %d x %d, %d x %d | %lf | %lf |", dtype, &hidden,
+                   &batch, &r.groups, &r.units, &r.chunks, &r.columns, &r.forward_us,
+                   &r.backward_us) != 9)
+            continue;
+        snprintf(text, sizeof(text), "fused:grid/T1024_B%d_H%d/%s/train%s", batch, hidden,
+                 strcmp(dtype, "tf32") == 0 ? "f32" : dtype,
+                 strcmp(dtype, "tf32") == 0 ? "/tf32" : "");
+        struct grid_tile t = chosen("h100", text);
+        if (t.groups != r.groups || t.units != r.units || t.chunks != r.chunks ||
+            t.columns != r.columns || fabs(t.forward_us - r.forward_us) > 0.006 ||
+            fabs(t.backward_us - r.backward_us) > 0.006)
+            fail_msg("%sbut the model says %d x %d, %d x %d | %.2f | %.2f", line, t.groups, t.units,
+                     t.chunks, t.columns, t.forward_us, t.backward_us);
+        rows++;
+    }
+    fclose(file);
+    assert_int_equal(rows, 24);
+}
+
+static int open_cache(void **state)
+{
+    (void)state;
+    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    (void)state;
+    lb_reference_cache_destroy(cache);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pass_agrees_with_the_oracle),
+        cmocka_unit_test(a_wait_that_does_not_end_is_the_cases_error),
+        cmocka_unit_test(blocks_that_cannot_all_run_are_refused),
+        cmocka_unit_test(the_batch_is_split_where_there_is_room),
+        cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
+        cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
+    };
+    return cmocka_run_group_tests(tests, open_cache, close_cache);
+}
