@@ -193,20 +193,21 @@ static size_t absent_labels(const struct lb_run *run, const char *reason,
     return count;
 }
 
-/* "cudnn (5 variants), cuda_naive" into text: the variants of a name follow one another. */
-static void join_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
+/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
+static void list_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
                        size_t size)
 {
+    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0, end; i < count; i = end) {
-        size_t used = strlen(text), length = strcspn(labels[i], ":");
+    for (size_t i = 0, end; i < count && used < size; i = end) {
+        size_t length = strcspn(labels[i], ":");
         for (end = i + 1; end < count; end++)
             if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
                 break;
-        snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
-        used = strlen(text);
-        if (end > i + 1)
-            snprintf(text + used, size - used, " (%zu variants)", end - i);
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length,
+                                 labels[i]);
+        if (end > i + 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, " (%zu variants)", end - i);
     }
 }
 
@@ -223,11 +224,12 @@ static void print_absent(FILE *out, const struct lb_run *run)
             k++;
         if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        char text[2048], names[1024];
-        join_names(labels, absent_labels(run, reason, labels), names, sizeof(names));
-        snprintf(text, sizeof(text), "absent: %s: %s", names, reason);
-        fputs(reasons == 0 ? "\n" : "", out);
-        lb_print_wrapped(out, 0, text);
+        char text[MOST_TOLD * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
+        list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, ": %s", reason);
+        int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
+        lb_print_wrapped(out, column, text);
         fputc('\n', out);
         told[reasons++] = reason;
     }
