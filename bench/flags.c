@@ -66,6 +66,8 @@ static const struct lb_flag flags[] = {
     {"--loss-scale", LB_FLAG_LOSS_SCALE, 0, "a factor", SWEEPS | PROFILE},
     {"--device", LB_FLAG_DEVICE, 0, "a number", WORKERS | PROFILE},
     {"--device-model", LB_FLAG_DEVICE_MODEL, 0, "a GPU's name", LIST | PLAN | EXPLAIN},
+    {"--tune", LB_FLAG_TUNE, 0, NULL, WORKERS | PROFILE},
+    {"--tuned", LB_FLAG_TUNED, 0, "a file", WORKERS | PROFILE},
     {"--ceilings", LB_FLAG_COMMAND, LB_CMD_CEILINGS, NULL, 0},
     {"-T", LB_FLAG_SELECTION, LB_FLAG_SIZES, "numbers", GRIDS},
     {"-B", LB_FLAG_SELECTION, LB_FLAG_SIZES, "numbers", GRIDS},

@@ -30,7 +30,9 @@ enum lb_flag_action {
     LB_FLAG_MARGIN,
     LB_FLAG_STRICT,
     LB_FLAG_CONFIRM,
-    LB_FLAG_FORMAT
+    LB_FLAG_FORMAT,
+    LB_FLAG_TUNE,
+    LB_FLAG_TUNED
 };
 
 enum { LB_FLAG_SIZES = 1 /* value of the selections that say which sizes to run */ };

@@ -59,6 +59,8 @@ const char *const lb_help_text[] = {
     "  --format F           of a comparison: table, markdown, junit, json\n"
     "  --loss-scale S       factor on incoming gradients; reports overflow (1)\n"
     "  --device N           which GPU (0)\n"
+    "  --tune               measure the ways that fused has; later runs take the fastest\n"
+    "  --tuned FILE         where tuned choices are kept (in the cache folder)\n"
     "  --device-model NAME  --list, --plan, --explain for an h100, ...\n"
     "  --benchmark_*        Google Benchmark's own: filter, repetitions, out, format,\n"
     "                       enable_random_interleaving, ...\n"

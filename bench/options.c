@@ -11,6 +11,7 @@
 #include "compare_cmd.h"
 #include "flags.h"
 #include "share.h"
+#include "tuned.h"
 
 static enum lb_status parse_seconds(const char *flag, const char *text, double *seconds,
                                     struct lb_error *err)
@@ -177,6 +178,14 @@ static enum lb_status take_plugin(struct lb_options *options, const char *path,
     return LB_OK;
 }
 
+/* For this process and its workers. */
+static enum lb_status set_variable(const char *name, const char *value, struct lb_error *err)
+{
+    if (setenv(name, value, 1) != 0)
+        return lb_fail(err, LB_OOM, "%s: %s", name, strerror(errno));
+    return LB_OK;
+}
+
 static enum lb_status apply(struct lb_options *options, const struct lb_flag *flag,
                             const char *value, struct lb_error *err)
 {
@@ -209,6 +218,8 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
     case LB_FLAG_STRICT: options->strict = true; return LB_OK;
     case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;
+    case LB_FLAG_TUNE: return set_variable(LB_TUNE_VARIABLE, "1", err);
+    case LB_FLAG_TUNED: return set_variable(LB_TUNED_VARIABLE, value, err);
     case LB_FLAG_FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;

@@ -20,6 +20,8 @@ says which are more than 3 % apart. Exit code 77: no PyTorch, or no GPU for it.
 
 import argparse
 import datetime
+import importlib.metadata
+import importlib.util
 import json
 import os
 import pathlib
@@ -233,7 +235,8 @@ def environment(gpu):
             "simd": None, "governor": None, "cache_bytes": None, "version": None, "commit": None,
             "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "dirty": False, "compiler": None, "flags": None, "build_type": None, "libraries": {}}
+            "dirty": False, "compiler": None, "flags": None, "build_type": None,
+            "libraries": {"PyTorch": importlib.metadata.version("torch")}}
 
 
 def serve(arguments, out):
@@ -322,6 +325,10 @@ def main():
                                                   else {"f32"})
     if unknown:
         parser.error(f"--dtype {','.join(sorted(unknown))}: not with --device {arguments.device}")
+    if not importlib.util.find_spec("torch"):
+        print("peers.py: this Python has no PyTorch (python3-torch, or a virtual environment's)",
+              file=sys.stderr)
+        return SKIPPED
     gpu = describe_gpu() if arguments.device == "cuda" else None
     if arguments.device == "cuda" and not gpu:
         return SKIPPED
@@ -330,7 +337,7 @@ def main():
     interrupted = False
     with open(folder / "run.jsonl", "w", encoding="utf-8") as file:
         header = {"kind": "header", "schema": 1, "started": now(), "environment": environment(gpu),
-                  "command": sys.argv, "seed": 1}
+                  "command": ["bench/peers.py", *sys.argv[1:]], "seed": 1}
         print(json.dumps(header), file=file, flush=True)
         for threads in arguments.threads.split(","):
             command = [sys.executable, __file__, "-", "--rows", "--threads", threads, "--cases",

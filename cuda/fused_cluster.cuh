@@ -56,12 +56,14 @@ __device__ inline float widen(__nv_bfloat16 v)
 
 __device__ inline void narrow(__half &to, float v)
 {
-    to = __float2half_rn(v);
+    __half rounded = __float2half_rn(v);
+    to = rounded; /* a store of its own, which the emulator sees */
 }
 
 __device__ inline void narrow(__nv_bfloat16 &to, float v)
 {
-    to = __float2bfloat16_rn(v);
+    __nv_bfloat16 rounded = __float2bfloat16_rn(v);
+    to = rounded;
 }
 
 /* The bits of v, rounded once to T. */

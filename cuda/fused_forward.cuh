@@ -101,8 +101,9 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
-        t.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]
-                            : widen(static_cast<const T *>(a.c0)[at]);
+        t.c[i] = widen(static_cast<const T *>(a.c0)[at]);
+        if (a.from > 0 && t.rows[i].length > a.from)
+            t.c[i] = static_cast<const float *>(a.carry)[at];
     }
 }
 

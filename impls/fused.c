@@ -10,11 +10,16 @@
 #include "fused_impl.h"
 #include "packing.h"
 
+static const char *variant_of(const struct lb_place *place)
+{
+    return place->variant ? place->variant : lb_fused_variants[0];
+}
+
 static enum lb_status fused_supports(const struct lb_problem *problem, const struct lb_place *place,
                                      struct lb_error *why)
 {
     struct lb_fused_choice choice;
-    return lb_fused_choose(problem, lb_device_known(NULL), place->variant, &choice, why);
+    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &choice, why);
 }
 
 enum lb_dtype lb_fused_real(const struct lb_problem *problem)
@@ -36,8 +41,9 @@ static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *pla
 {
     char tiles[200];
     plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
-    add_text(self, "%s: %s; expected %.2f us a step on %s", plan->family->name, tiles,
-             plan->step_ns / 1e3, self->choice.machine);
+    add_text(self, "%s: %s; %s %.2f us a step%s%s", plan->family->name, tiles,
+             plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3, plan->tuned ? "" : " on ",
+             plan->tuned ? "" : self->choice.machine);
 }
 
 static void describe(struct lb_fused *self)
@@ -45,15 +51,44 @@ static void describe(struct lb_fused *self)
     const struct lb_fused_choice *c = &self->choice;
     self->chosen[0] = '\0';
     describe_plan(self, &c->forward);
-    add_text(self, ", the least of %d%s%s%s", c->fitting, c->others[0] ? " (" : "", c->others,
-             c->others[0] ? ")" : "");
+    add_text(self, ", the least of %d", c->fitting);
+    if (c->others[0] && !c->forward.tuned)
+        add_text(self, " (%s)", c->others);
     if (lb_has_backward(self->problem)) {
         add_text(self, "; backward ");
         describe_plan(self, &c->backward);
     }
+    if (self->chunk < self->problem->seq_len)
+        add_text(self, "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+    if (c->note[0])
+        add_text(self, "; %s", c->note);
 }
 
-/* Touches no device, so that what would run can be asked for without one. */
+/* Plans that were measured in the place of expected ones. What is wrong with the file of them is
+ * said, and expected ones do. */
+static enum lb_status use_tuned(struct lb_fused *self, const char *variant, struct lb_error *err)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_fused_choice *c = &self->choice;
+    struct lb_fused_view view;
+    enum lb_status st = LB_OK;
+    if (!device || device->modelled)
+        return LB_OK;
+    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
+        struct lb_error why;
+        st = lb_fused_tune(&view, variant, backward, backward ? &c->backward : &c->forward, &why);
+        if (st == LB_INVALID || st == LB_IO)
+            snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
+        else if (st != LB_OK && st != LB_ABSENT)
+            LB_TRY(lb_fail(err, st, "tuning: %.400s", why.text));
+    }
+    st = LB_OK;
+done:
+    return st;
+}
+
+/* Touches no device but to tune, so that what would run can be asked for without one. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
                                    const struct lb_place *place, struct lb_error *err)
 {
@@ -61,7 +96,9 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = place->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), place->variant, &self->choice, err));
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
+    LB_TRY(use_tuned(self, variant_of(place), err));
+    self->chunk = lb_fused_chunk(problem, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -102,7 +139,7 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
 {
     const struct lb_problem *p = self->problem;
     struct lb_fused_layer *l = &self->layers[i];
-    bool trains = lb_trains(p), top = i + 1 == p->layers;
+    bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
     struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
     size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
     size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
@@ -111,16 +148,19 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     l->bias = lb_carve(&carvers->weights, rows * real);
     l->w_hh = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
     carve_between(self, carvers, l);
-    /* In inference layers take turns: one place for pre-activations, two for outputs. */
-    l->gates = trains || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
+    /* In inference layers that follow each other share: one place for pre-activations, two for
+     * outputs. */
+    l->gates = trains || apart || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
     l->cells = trains ? lb_carve(keep, cells * real) : NULL;
     if (!top)
-        l->y = trains || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
+        l->y = trains || apart || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
     l->w_hh_t = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
-    l->dgates =
-        i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage) : self->layers[0].dgates;
+    l->dgates = apart || i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage)
+                                : self->layers[0].dgates;
+    l->sums = apart || i == 0 ? lb_carve(&carvers->workspace, LB_CELL_PARTS * rows * real)
+                              : self->layers[0].sums;
     if (!top)
         l->dy = lb_carve(&carvers->workspace, cells * storage);
     l->dw_ih = lb_carve(&carvers->gradients, rows * (size_t)l->input * real);
@@ -128,19 +168,23 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     l->db = lb_carve(&carvers->gradients, rows * storage);
 }
 
+static int lane_count(const struct lb_fused *self)
+{
+    const struct lb_problem *p = self->problem;
+    if (self->chunk == p->seq_len)
+        return 1;
+    return p->layers < LB_LANES_MAX ? (int)p->layers : LB_LANES_MAX;
+}
+
 /* With NULL bases this only counts. cuBLAS' scratch comes first in the workspace. */
 static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
-    void *scratch = lb_carve(&carvers->workspace, lb_lane_scratch());
+    void *scratch = lb_carve(&carvers->workspace, (size_t)lane_count(self) * lb_lane_scratch());
     self->fault = lb_carve(&carvers->weights, sizeof(*self->fault));
     if (p->ragged)
         self->device_lengths =
             lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
-    if (lb_has_backward(p))
-        self->sums =
-            lb_carve(&carvers->workspace, LB_CELL_PARTS * 4 * (size_t)p->directions *
-                                              (size_t)p->hidden * lb_dtype_size(lb_fused_real(p)));
     for (int64_t i = 0; i < p->layers; i++)
         carve_layer(self, carvers, i);
     return scratch;
@@ -174,9 +218,12 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     LB_TRY(self->choice.forward.family->ready(p, &self->choice.forward, err));
     if (lb_has_backward(p))
         LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
+    void *scratch = carve(self, &carvers);
+    if (lb_fused_chunk(p, &self->choice) == p->seq_len)
+        self->chunk = p->seq_len; /* the device has room for less than was expected */
     describe(self);
-    LB_TRY(lb_lanes_create(1, self->stream, &self->lanes, err));
-    LB_TRY(lb_lanes_workspace(self->lanes, carve(self, &carvers), err));
+    LB_TRY(lb_lanes_create(lane_count(self), self->stream, &self->lanes, err));
+    LB_TRY(lb_lanes_workspace(self->lanes, scratch, err));
     for (int64_t i = 0; i < p->layers; i++)
         LB_TRY(lb_fused_upload(self, i, weights, err));
     LB_TRY(lb_device_space.upload(self->fault, &none, sizeof(none), err));

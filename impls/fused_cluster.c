@@ -124,7 +124,7 @@ static void cluster_describe(const struct lb_problem *problem, const struct lb_f
     int fragments = lb_fused_fragments(t);
     (void)problem;
     snprintf(text, size,
-             "%d clusters of %d at a time, %d blocks x %d warps x %d rows; weights a warp: %d "
+             "%d clusters, %d at a time, %d blocks x %d warps x %d rows; weights a warp: %d "
              "fragments in registers, %d in shared memory",
              plan->needed, plan->resident, t->blocks, t->warps, t->columns, t->resident,
              fragments - t->resident);

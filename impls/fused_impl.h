@@ -28,9 +28,10 @@ struct lb_fused_plan {
     int needed;     /* clusters or blocks that a layer takes, both directions together */
     int resident;   /* of these the device runs at a time: expected, after `ready` as it says */
     double step_ns; /* expected, of a layer; with all waves that it takes */
+    bool tuned;     /* step_ns was measured */
 };
 
-enum { LB_FUSED_PLANS_MAX = 32 };
+enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
 
 struct lb_fused_family {
     const char *name; /* the variant that takes this family only */
@@ -68,7 +69,7 @@ struct lb_fused_family {
                                struct lb_error *err);
 };
 
-extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid;
+extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
 
 /* The families' names after "auto"; NULL at the end. */
 extern const char *const lb_fused_variants[];
@@ -81,7 +82,23 @@ struct lb_fused_choice {
     int fitting;                            /* forward plans that could have been taken */
     char machine[16];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
+    char note[200];                         /* why tuned choices were not used */
 };
+
+/* All plans of a pass that fit, of all families or of the variant's, into plans
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX]; gives how many. */
+int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
+                   struct lb_fused_plan *plans);
+
+/* The plan of a pass that was fastest when it was measured on this device; under --tune it is
+ * measured where that is not known yet. Needs the device. LB_ABSENT: nothing is known. LB_INVALID,
+ * LB_IO: the file of tuned choices can't be used. */
+enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
+                             struct lb_fused_plan *plan, struct lb_error *err);
+
+/* Steps of a chunk where layers go in a wavefront: those of one direction, of which all fit side by
+ * side, and chunks that last far longer than what each costs anew. Else seq_len. */
+int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
 
 /* The view of a problem; device NULL stands for an H100. */
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
@@ -114,6 +131,7 @@ struct lb_fused_layer {
     void *dw_ih, *dw_hh; /* [D, H, 4, I_l], [D, H, 4, H] R */
     void *db;            /* [D, H, 4] T */
     void *carry;         /* [2, D, B, H] R: state between launches */
+    void *sums;          /* [LB_CELL_PARTS, D, H, 4] R */
     void *scratch;       /* of the family */
 };
 
@@ -122,10 +140,10 @@ struct lb_fused {
     void *stream;
     struct lb_lanes *lanes;
     struct lb_fused_choice choice;
+    int64_t chunk; /* steps that layers run apart in a wavefront; T: they follow one another */
     struct lb_fused_layer *layers; /* [L] */
     const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
     int32_t *device_lengths;       /* the same on the device */
-    void *sums;                    /* [LB_CELL_PARTS, D, H, 4] R */
     struct lb_fused_fault *fault;  /* on the device, zero until a wait ends without success */
     char chosen[512];
 };

@@ -166,6 +166,48 @@ static void cells_are_quotients_of_medians(void **state)
     lb_run_free(&run);
 }
 
+/* The line of a page's script that sets the name. */
+static void setting_is(const char *script, const char *line)
+{
+    char text[1024];
+    bool found = false;
+    FILE *file = open_data(script);
+    while (fgets(text, sizeof(text), file) && !found)
+        found = strncmp(text, line, strlen(line)) == 0 && text[strlen(line)] == '\n';
+    fclose(file);
+    if (!found)
+        fail_msg("%s has no line '%s'", script, line);
+}
+
+/* An oracle 50 times as slow would leave what differs by a tenth without any colour. */
+static void one_slow_series_does_not_stretch_the_colours(void **state)
+{
+    (void)state;
+    static const struct {
+        double ns[3]; /* of onednn, the baseline, and two others */
+        const char *range, *clipped;
+    } trials[] = {
+        {{1e6, 1.1e6, 50e6}, "range = 1", "clipped = 1"},
+        {{1e6, 1.1e6, 3e6}, "range = 2", "clipped = 0"}, /* one step farther: all are shown */
+        {{1e6, 40e6, 50e6}, "range = 6", "clipped = 0"}, /* both are slow */
+    };
+    static const char *const impls[] = {"onednn", "cpu_blas", "cpu_ref"};
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        struct lb_plot_report report;
+        for (int k = 0; k < 12; k++) {
+            char id[LB_CASE_ID_SIZE];
+            snprintf(id, sizeof(id), "%s/T8_B%d_H%d/f32/infer", impls[k % 3], 1 << (k / 3 % 2),
+                     64 << (k / 6));
+            synthetic_add(&run, synthetic_row(id, LB_VERDICT_OK, trials[i].ns[k % 3], 1, 20));
+        }
+        assert_int_equal(draw(&run, "speedup-b", "onednn", &report, NULL), LB_OK);
+        setting_is("speedup-b_f32_infer.gp", trials[i].range);
+        setting_is("speedup-b_f32_infer.gp", trials[i].clipped);
+        lb_run_free(&run);
+    }
+}
+
 /* Lines that are quotients of two rows, or another number of one. */
 static void ratios_rates_and_memory_are_the_records(void **state)
 {
@@ -325,6 +367,31 @@ static void hanging_gnuplot_is_stopped(void **state)
     assert_true(time(NULL) - start < 20);
 }
 
+/* Stopped, failing or late: what was drawn half, or is of other data, is not left. */
+static void only_whole_pictures_are_left(void **state)
+{
+    (void)state;
+    static const char *const gnuplots[] = {"#!/bin/sh\nexec /bin/sleep 60\n", "#!/bin/sh\nexit 2\n",
+                                           "#!/bin/sh\nexit 0\n"};
+    static const volatile sig_atomic_t stop = 1;
+    char script[] = "a.gp", *scripts[] = {script};
+    for (int i = 0; i < 4; i++) { /* the last: stopped */
+        char path[512];
+        struct lb_error err = {""};
+        snprintf(path, sizeof(path), "%s/a.svg", folder);
+        FILE *half = fopen(path, "w");
+        assert_non_null(half);
+        fputs("<svg", half);
+        fclose(half);
+        replace_gnuplot(gnuplots[i % 3]);
+        lb_gnuplot_heed(i == 3 ? &stop : NULL);
+        enum lb_status st = lb_gnuplot_run(folder, scripts, 1, i == 3 ? 60 : 0.5, &err);
+        lb_gnuplot_heed(NULL);
+        assert_int_equal(st, i == 3 ? LB_INTERRUPTED : i == 2 ? LB_OK : LB_FAILED);
+        assert_int_equal(exists("a.svg"), i == 2);
+    }
+}
+
 /* gnuplot reads the folder's name in its own quotes: none of these characters may mean anything. */
 static void folder_of_any_name_is_drawn_into(void **state)
 {
@@ -379,12 +446,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(data_of_lines_are_the_records),
         TEST(cells_are_quotients_of_medians),
+        TEST(one_slow_series_does_not_stretch_the_colours),
         TEST(ratios_rates_and_memory_are_the_records),
         TEST(degenerate_runs_are_drawn_or_explained),
         TEST(run_without_times_has_no_pictures),
         TEST(unknown_kind_is_refused),
         TEST(without_gnuplot_data_and_scripts_are_there),
         TEST(failing_gnuplot_is_quoted),
+        TEST(only_whole_pictures_are_left),
         TEST(hanging_gnuplot_is_stopped),
         TEST(folder_of_any_name_is_drawn_into),
         TEST(palette_is_that_of_the_scripts),

@@ -156,6 +156,14 @@ class Report(ProgramTest):
         self.assertRegex(table, r"0\.[45]\d×")
         self.assertNotRegex(table, r"0\.[45]\d× tied")
 
+    def test_speed_ups_are_over_the_baseline_and_over_the_next_best(self):
+        number = r"[\d.]+"
+        over = rf"{number} to {number} times as fast as %s \(median {number}\)"
+        _, words = self.report("whole", "--baseline", "cpu_ref")
+        self.assertRegex(words, over % "cpu_ref" + " and " + over % "the next best")
+        _, words = self.report("floors", "--baseline", "onednn") # the baseline is the next best
+        self.assertRegex(words, over % "onednn" + r"\.")
+
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
         self.assertIn("No floor is known for this run", words)

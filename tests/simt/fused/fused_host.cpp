@@ -3,6 +3,10 @@
 
 #include "fused_launch.cuh"
 
+/* What the emulated device has room for. */
+extern "C" int lb_host_sms;
+int lb_host_sms = 132;
+
 namespace lb_fused
 {
 
@@ -12,7 +16,7 @@ template <class Args, size_t count>
 enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k, size_t,
                      int *clusters, struct lb_error *err)
 {
-    *clusters = 132 / k.tile.blocks;
+    *clusters = lb_host_sms / k.tile.blocks;
     return find(rows, k) ? LB_OK : lb_fail(err, LB_UNSUPPORTED, "no such kernel");
 }
 

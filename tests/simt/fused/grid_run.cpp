@@ -274,4 +274,50 @@ verdict run(const subject &s, const shape &size, const manner &how, uint64_t see
     return v;
 }
 
+manner with_groups(int groups)
+{
+    manner m;
+    m.groups = groups;
+    return m;
+}
+
+manner cut_at(int step)
+{
+    manner m;
+    m.cut = step;
+    return m;
+}
+
+/* With a patience that outlasts every schedule, and no more. */
+manner without_block(int block)
+{
+    manner m;
+    m.missing = block;
+    m.patience = 1000;
+    return m;
+}
+
+manner with_spoiled(int row)
+{
+    manner m;
+    m.spoiled = row;
+    return m;
+}
+
+std::set<std::string> detectors(const simt_fused::mutant<mutated> &m, uint64_t seed)
+{
+    const manner &how = m.kernel.how;
+    verdict v = run(m.kernel.kernel, m.size, how, seed);
+    std::set<std::string> by;
+    for (const simt::finding &f : v.outcome.findings)
+        by.insert(simt::fault_name(f.kind));
+    if (how.missing < 0 && !v.matches())
+        by.insert("mismatch");
+    if (how.missing >= 0 && (!v.fault.raised || v.fault.awaited != how.missing))
+        by.insert("report");
+    if (how.spoiled >= 0 && !v.spread)
+        by.insert("spread");
+    return by;
+}
+
 } // namespace simt_grid

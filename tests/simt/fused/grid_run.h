@@ -3,6 +3,7 @@
 #define LB_SIMT_FUSED_GRID_RUN_H
 
 #include "fused_grid.h"
+#include "mutants.h"
 #include "simt.h"
 #include "truth.h"
 
@@ -33,6 +34,11 @@ struct manner {
     uint32_t patience = 1u << 30; /* the emulator finds a livelock long before */
 };
 
+manner with_groups(int groups);
+manner cut_at(int step);
+manner without_block(int block);
+manner with_spoiled(int row);
+
 struct verdict {
     simt::outcome outcome;
     lb_fused_fault fault;
@@ -53,6 +59,15 @@ struct verdict {
 };
 
 verdict run(const subject &, const shape &, const manner &, uint64_t seed);
+
+/* A mutant, and what catches it: beside findings and mismatch `report`, where a block is missing
+ * and nobody says so or says it of another, and `spread`, where a spoiled row has numbers. */
+struct mutated {
+    subject kernel;
+    manner how;
+};
+
+std::set<std::string> detectors(const simt_fused::mutant<mutated> &, uint64_t seed);
 
 } // namespace simt_grid
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes mutants of the fused kernels: each a copy of the shipped source with one edit.
+"""Writes mutants of a family of fused kernels: each a copy of the shipped source with one edit.
 
-  mutate.py MUTANTS.CSV CUDA_DIR OUT.CPP
+  mutate.py FAMILY MUTANTS.CSV CUDA_DIR OUT.CPP
 
 The kernels carry no test code: a row of the table names the text to find, which must stand in the
 source exactly once, and what replaces it. Each mutant is a namespace of its own in OUT.CPP, so all
-are compiled together; the table of them at its end is what test_mutants.cpp runs.
+are compiled together; the table of them at its end is what its main runs.
 
-Columns: number, kernel (forward, train, backward), tile (blocks warps split resident columns),
-shape (T B H D ragged), the detectors that must catch it in check and in fast mode (as in
-../mutants.csv), what it breaks, find, replace. A find or replace may hold \\n.
+Columns: number, kernel (a key of the family's kernels), tile (its numbers), shape (T B H D ragged),
+the detectors that must catch it in check and in fast mode (as in ../mutants.csv), what it breaks,
+find, replace. A find or replace may hold \\n.
 """
 
 import csv
@@ -17,16 +17,60 @@ import os
 import re
 import sys
 
-HEADERS = ["fused_cluster.cuh", "fused_forward.cuh", "fused_backward.cuh"]
-KERNELS = {"forward": ("fused_forward_kernel<__half, %s, false>", "kernel, nullptr", "false"),
-           "train": ("fused_forward_kernel<__half, %s, true>", "kernel, nullptr", "true"),
-           "backward": ("fused_backward_kernel<__half, %s>", "nullptr, kernel", "false")}
+STEP = {"f64": ("plain_product<double>", "LB_F64, LB_IEEE"),
+        "f32": ("plain_product<float>", "LB_F32, LB_IEEE"),
+        "tf32": ("tensor_product<float>", "LB_F32, LB_TF32"),
+        "f16": ("tensor_product<__half>", "LB_F16, LB_IEEE")}
+
+GRID = ["f16", "bf16", "f32", "tf32"]
+
+# What a family's mutants are made of: {S} is the scope of a mutant, {tile} its tile as a type,
+# {figures} as numbers, {manner} how it is launched, of a table with that column. Includes may not
+# stand inside a namespace, so what the sources include is named here.
+FAMILIES = {
+    "cluster": {
+        "headers": ["fused_cluster.cuh", "fused_forward.cuh", "fused_backward.cuh"],
+        "includes": ["<cooperative_groups.h>", "<cuda_bf16.h>", "<cuda_fp16.h>", '"ptx.cuh"'],
+        "run": "run.h", "subject": "simt_fused::subject", "scope": "lb_fused",
+        "kernels": {
+            "forward": "{S}fused_forward_kernel<__half, {tile}, false>, nullptr, {figures}, LB_F16, "
+                       "false",
+            "train": "{S}fused_forward_kernel<__half, {tile}, true>, nullptr, {figures}, LB_F16, true",
+            "backward": "nullptr, {S}fused_backward_kernel<__half, {tile}>, {figures}, LB_F16, false",
+        },
+    },
+    "grid": {
+        "headers": ["fused_grid.cuh", "fused_grid_forward.cuh", "fused_grid_backward.cuh"],
+        "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", '"fused_grid.h"', '"ptx.cuh"',
+                     '"scalar.cuh"'],
+        "run": "grid_run.h", "subject": "simt_grid::mutated", "scope": "lb_grid",
+        "kernels": {
+            **{"forward " + name: "{S}fused_grid_forward_kernel<{S}%s_math, {tile}>, nullptr, "
+                                  "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
+                                  % (name, name) for name in GRID},
+            **{"backward " + name: "nullptr, {S}fused_grid_backward_kernel<{S}%s_math, {tile}>, "
+                                   "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
+                                   % (name, name) for name in GRID},
+        },
+    },
+    "step": {
+        "headers": ["fused_step.cuh", "fused_step_forward.cuh", "fused_step_backward.cuh"],
+        "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", '"ptx.cuh"', '"scalar.cuh"'],
+        "run": "step_run.h", "subject": "simt_step::subject", "scope": "lb_fused_step",
+        "kernels": {
+            **{"forward " + name: "{S}fused_step_forward_kernel<{S}%s, {tile}>, nullptr, {figures}, "
+                                  "%s, LB_ACT_TANH, true" % kind for name, kind in STEP.items()},
+            **{"backward " + name: "nullptr, {S}fused_step_backward_kernel<{S}%s, {tile}>, {figures}, "
+                                   "%s, LB_ACT_RELU, true" % kind for name, kind in STEP.items()},
+        },
+    },
+}
 
 
-def read_source(folder):
+def read_source(folder, headers):
     """The headers as one text, without what may not stand inside a namespace."""
     text = ""
-    for name in HEADERS:
+    for name in headers:
         with open(os.path.join(folder, name)) as file:
             source = file.read()
         source = re.sub(r"^#(ifndef|define) LB_\w+_CUH\n", "", source, flags=re.M)
@@ -43,30 +87,35 @@ def mutate(source, row):
     return source.replace(find, replace)
 
 
-def subject(row):
-    kernel, order, train = KERNELS[row["kernel"]]
-    scope = "mutant_%s::lb_fused::" % row["number"]
-    tile = row["tile"].replace(" ", ", ")
-    pointer = scope + kernel % ("%stile<%s>" % (scope, tile))
-    return "{%s, \"%s\", \"%s\", \"%s\", {\"mutant %s\", %s, {%s}, LB_F16, %s}, {%s}}" % (
-        row["number"], row["check"], row["fast"], row["breaks"], row["number"],
-        order.replace("kernel", pointer), tile, train, row["shape"].replace(" ", ", "))
+def table_row(family, row):
+    scope = "mutant_%s::%s::" % (row["number"], family["scope"])
+    figures = row["tile"].replace(" ", ", ")
+    subject = family["kernels"][row["kernel"]]
+    for name, value in (("{S}", scope), ("{tile}", "%stile<%s>" % (scope, figures)),
+                        ("{figures}", "{%s}" % figures), ("{manner}", row.get("manner", ""))):
+        subject = subject.replace(name, value)
+    return "{%s, \"%s\", \"%s\", \"%s\", {\"mutant %s\", %s}, {%s}}" % (
+        row["number"], row["check"], row["fast"], row["breaks"], row["number"], subject,
+        row["shape"].replace(" ", ", "))
 
 
 def main():
-    table, folder, out = sys.argv[1:4]
+    name, table, folder, out = sys.argv[1:5]
+    family = FAMILIES[name]
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    source = read_source(folder)
+    source = read_source(folder, family["headers"])
     with open(out, "w") as file:
-        file.write("/* Generated by mutate.py. */\n#include \"mutants.h\"\n\n"
-                   "#include <cooperative_groups.h>\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n"
-                   "#include \"ptx.cuh\"\n")
+        file.write("/* Generated by mutate.py. */\n#include \"mutants.h\"\n#include \"%s\"\n\n"
+                   % family["run"])
+        for include in family["includes"]:
+            file.write("#include %s\n" % include)
         for row in rows:
             file.write("\nnamespace mutant_%s\n{\n%s}\n" % (row["number"], mutate(source, row)))
-        file.write("\nconst simt_fused::mutant simt_fused::mutants[] = {\n    %s};\n"
-                   "const size_t simt_fused::mutant_count = %d;\n"
-                   % (",\n    ".join(map(subject, rows)), len(rows)))
+        file.write("\nstatic const simt_fused::mutant<%s> mutants[] = {\n    %s};\n"
+                   % (family["subject"], ",\n    ".join(table_row(family, row) for row in rows)))
+        file.write("\nint main(int argc, char **argv)\n{\n"
+                   "    return simt_fused::test_mutants(mutants, argc, argv);\n}\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace simt_fused
 {
@@ -90,10 +91,27 @@ template <class Args> void set_sizes(Args &a, const truth &r)
     a.hidden = static_cast<int>(r.problem.hidden);
     a.directions = static_cast<int>(r.problem.directions);
     a.from = 0, a.to = a.seq_len;
+    a.carry = simt::device_array<float>(2 * r.h0.size(), "carry");
     a.lengths = r.lengths.empty() ? nullptr : simt::device_copy(r.lengths, "lengths");
 }
 
-void run_forward(const subject &s, const truth &r, const simt::launch_config &config, verdict &v)
+/* All steps, in two launches where there is a cut; backward the later steps come first. */
+template <class Args>
+simt::outcome launch_cut(const simt::launch_config &config, void (*kernel)(Args), Args a, int cut,
+                         bool backward)
+{
+    if (cut == 0)
+        return simt::launch(config, [=] { kernel(a); });
+    Args first = a;
+    first.to = a.from = cut;
+    if (backward)
+        std::swap(first, a);
+    simt::outcome outcome = simt::launch(config, [=] { kernel(first); });
+    return outcome.ok() ? simt::launch(config, [=] { kernel(a); }) : outcome;
+}
+
+void run_forward(const subject &s, const truth &r, const simt::launch_config &config, int cut,
+                 verdict &v)
 {
     lb_fused_forward_args a = {};
     set_sizes(a, r);
@@ -110,7 +128,7 @@ void run_forward(const subject &s, const truth &r, const simt::launch_config &co
     a.gates = pre; /* as it is used: one array for both */
     float *cells = simt::device_array<float>(r.cells.size(), "cells");
     a.cells = cells;
-    v.outcome = simt::launch(config, [=] { s.forward(a); });
+    v.outcome = launch_cut(config, s.forward, a, cut, false);
     comparison with(s.dtype, v);
     with.check("y", y, r.y);
     with.check("hn", hn, r.hn);
@@ -121,7 +139,8 @@ void run_forward(const subject &s, const truth &r, const simt::launch_config &co
     }
 }
 
-void run_backward(const subject &s, const truth &r, const simt::launch_config &config, verdict &v)
+void run_backward(const subject &s, const truth &r, const simt::launch_config &config, int cut,
+                  verdict &v)
 {
     lb_fused_backward_args a = {};
     set_sizes(a, r);
@@ -139,7 +158,7 @@ void run_backward(const subject &s, const truth &r, const simt::launch_config &c
     a.dhn = simt::device_copy(stored(s.dtype, r.dhn), "dhn");
     a.dcn = simt::device_copy(stored(s.dtype, r.dcn), "dcn");
     a.dgates = dgates, a.dh0 = dh0, a.dc0 = dc0;
-    v.outcome = simt::launch(config, [=] { s.backward(a); });
+    v.outcome = launch_cut(config, s.backward, a, cut, true);
     comparison with(s.dtype, v);
     with.check("dgates", dgates, r.dgates);
     with.check("dh0", dh0, r.dh0);
@@ -154,7 +173,7 @@ verdict run(const subject &s, const shape &size, uint64_t seed)
     verdict v = {};
     simt::device_reset();
     auto begin = std::chrono::steady_clock::now();
-    (s.forward ? run_forward : run_backward)(s, r, launch_of(s, size, seed), v);
+    (s.forward ? run_forward : run_backward)(s, r, launch_of(s, size, seed), size.cut, v);
     auto spent = std::chrono::steady_clock::now() - begin;
     v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
     return v;

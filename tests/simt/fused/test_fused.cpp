@@ -48,12 +48,16 @@ const check_case cases[] = {
     {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
     {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
     {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
+    {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false, 2}},
+    {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true, 3}},
     {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
     {backward<__half, plain>("backward f16 ragged"), {4, 3, 32, 2, true}},
     {backward<__nv_bfloat16, plain>("backward bf16"), {1, 1, 1, 1, false}},
     {backward<__nv_bfloat16, shared>("backward bf16 spilled"), {4, 11, 31, 2, true}},
     {backward<__half, shared>("backward f16 spilled"), {6, 13, 32, 1, true}},
     {backward<__half, wide>("backward f16 wide"), {5, 7, 61, 1, false}},
+    {backward<__half, plain>("backward f16 cut"), {5, 3, 29, 1, false, 2}},
+    {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true, 3}},
 };
 
 bool report(const check_case &c, uint64_t seed, const verdict &v)

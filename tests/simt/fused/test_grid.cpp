@@ -46,20 +46,6 @@ struct check_case {
     manner how;
 };
 
-manner with_groups(int groups)
-{
-    manner m;
-    m.groups = groups;
-    return m;
-}
-
-manner cut_at(int step)
-{
-    manner m;
-    m.cut = step;
-    return m;
-}
-
 manner apart()
 {
     manner m;
@@ -131,10 +117,8 @@ int test_clean(uint64_t seeds)
 /* A block that never runs ends in a report by one that waits for it, and in no hang. */
 int test_waits()
 {
-    manner alone = {}, second = {};
-    alone.missing = 2, alone.patience = 1000;
-    second.missing = 9, second.patience = 1000; /* of 4 blocks, 2 groups, 2 directions */
-    second.groups = 2;
+    manner alone = without_block(2), second = without_block(9);
+    second.groups = 2; /* of 4 blocks, in 2 directions */
     const struct {
         check_case c;
         int first, last; /* blocks of the group that must report */
@@ -172,9 +156,7 @@ int test_no_number()
                                forward<tf32_math, spilled>("forward tf32", false)};
     int failures = 0;
     for (const subject &kernel : kernels) {
-        manner m;
-        m.spoiled = 2;
-        verdict v = run(kernel, {6, 5, 29, 1, false}, m, 3);
+        verdict v = run(kernel, {6, 5, 29, 1, false}, with_spoiled(2), 3);
         failures += !v.ok() || !v.spread;
         printf("%s %s: no number %s its row, others %.2g of the limit\n%s",
                v.ok() && v.spread ? "ok" : "FAILED", kernel.name,

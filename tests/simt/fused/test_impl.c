@@ -1,6 +1,9 @@
 /* The implementation `fused`, whole: its own source on a fake device, products as plain loops, the
- * cluster kernels on the emulator, results against the oracle as in any run. */
-#include <math.h>
+ * kernels on the emulator, results against the oracle as in any run.
+ *
+ *   test_simt_fused_impl_fast            the tests
+ *   test_simt_fused_impl_fast predict    cuda/predictions.csv
+ *   test_simt_fused_impl_fast table      the table of cuda/README.md */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,14 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../../../impls/fused_impl.h"
 #include "../../fake_gpu/fake_device.h"
 #include "case_run.h"
+#include "predictions.h"
 
 extern const struct lb_impl lb_impl_fused;
+extern int lb_host_sms; /* of the emulated device, when it is asked what it has room for */
 static struct lb_reference_cache *cache;
 
 static void ignore_phase(void *user, const char *phase)
@@ -37,20 +43,26 @@ static struct lb_case parse(const char *text)
     return c;
 }
 
-static void expect_ok(const char *text)
+/* A run of the case, right by the oracle. */
+static void run_case(const char *text, struct lb_row *row)
 {
     const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
     struct lb_run_options options = {
         .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
     struct lb_case c = parse(text);
-    struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 1;
     fake_device_install(FAKE_NONE);
     assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    lb_case_run(&lb_impl_fused, &c, &options, &observer, &row);
-    if (row.verdict != LB_VERDICT_OK)
-        fail_msg("%s: %s: %s", text, lb_verdict_name(row.verdict), row.reason);
+    lb_case_run(&lb_impl_fused, &c, &options, &observer, row);
+    if (row->verdict != LB_VERDICT_OK)
+        fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
     assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+static void expect_ok(const char *text)
+{
+    struct lb_row row;
+    run_case(text, &row);
     lb_row_free(&row);
 }
 
@@ -66,10 +78,133 @@ static void every_pass_agrees_with_the_oracle(void **state)
         "fused:cluster/T4_B3_I4_H5_L3/bf16/train/ragged",
         "fused:cluster/T3_B4_I4_H6_L2_D2/f16/train",
         "fused:cluster/T5_B6_I4_H5_L2_D2/f16/train/ragged",
+        "fused:step/T1_B1_I1_H1/f64/train",
+        "fused:step/T4_B3_I5_H6/f16/infer",
+        "fused:step/T3_B17_I4_H33/bf16/forward",
+        "fused:step/T3_B4_I3_H7/f32/train/tf32",
+        "fused:step/T3_B4_I3_H7/f32/train/half",
+        "fused:step/T4_B5_I3_H5_D2/f32/train/ragged",
+        "fused:step/T4_B3_I4_H5_L3/f64/train/ragged",
+        "fused:step/T3_B4_I4_H6_L2_D2/f16/train/act-relu",
+        "fused:step/T4_B6_I4_H5_L2_D2/f64/backward/ragged/act-relu",
+        "fused:step/T2_B66_I2_H20/f16/train",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_ok(cases[i]);
+}
+
+/* Layers go in a wavefront where the device has room for all; where it has not, one follows the
+ * other, and nothing changes but the time. */
+static void a_wavefront_gives_the_same_bits(void **state)
+{
+    static const char *const cases[] = {
+        "fused:step/T60_B3_I4_H5_L2/f16/infer",
+        "fused:step/T60_B3_I4_H5_L3/f32/train/ragged",
+        "fused:cluster/T280_B1_I3_H5_L2/f16/infer",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row wave, plain;
+        run_case(cases[i], &wave);
+        lb_host_sms = 1;
+        run_case(cases[i], &plain);
+        lb_host_sms = 132;
+        assert_non_null(strstr(wave.chosen, "wavefront"));
+        assert_null(strstr(plain.chosen, "wavefront"));
+        assert_true(wave.hash == plain.hash);
+        lb_row_free(&wave);
+        lb_row_free(&plain);
+    }
+    expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
+}
+
+/* Where tuned choices are kept during a test. */
+static const char *tuned_file(void)
+{
+    static char path[64];
+    snprintf(path, sizeof(path), "/tmp/fused_tuned_%ld.txt", (long)getpid());
+    setenv("LB_TUNED", path, 1);
+    return path;
+}
+
+static void expect_chosen(const char *text, const char *begins, const char *has)
+{
+    struct lb_row row;
+    run_case(text, &row);
+    if (strncmp(row.chosen, begins, strlen(begins)) != 0 || !strstr(row.chosen, has))
+        fail_msg("%s: %s", text, row.chosen);
+    lb_row_free(&row);
+}
+
+static void what_was_measured_is_known_to_later_runs(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/train";
+    const char *path = tuned_file();
+    (void)state;
+    expect_chosen(text, "step: ", "expected");
+    setenv("LB_TUNE", "1", 1);
+    expect_chosen(text, "step: ", "tuned, ");
+    unsetenv("LB_TUNE");
+    expect_chosen(text, "step: ", "tuned, ");
+    expect_chosen("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
+    remove(path);
+}
+
+/* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
+static void write_tuned(const char *path, const char *value)
+{
+    char line[512], key[512] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file))
+        if (strncmp(line, "fused forward", 13) == 0)
+            snprintf(key, sizeof(key), "%.*s", (int)strcspn(line, "\t"), line);
+    fclose(file);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "bench-lstm tuned choices 1\n%s\t%s\n", key, value);
+    fclose(file);
+}
+
+static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
+    const char *path = tuned_file();
+    struct lb_case c = parse(text);
+    struct lb_fused_view view;
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    char value[128], units[32];
+    (void)state;
+    setenv("LB_TUNE", "1", 1);
+    expect_ok(text);
+    unsetenv("LB_TUNE");
+    assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
+    int count = lb_fused_plans(&view, "step", false, plans);
+    assert_true(count >= 2);
+    for (int i = 0; i < count; i++) { /* each of them, whichever was fastest */
+        size_t bytes = lb_fused_step.weight_bytes(&c.problem, &plans[i]);
+        char says[200];
+        snprintf(value, sizeof(value), "step %d %zu 123400", plans[i].tile, bytes);
+        write_tuned(path, value);
+        lb_fused_step.describe(&c.problem, &plans[i], says, sizeof(says));
+        snprintf(units, sizeof(units), "%.20s", strstr(says, "time, ") + 6);
+        expect_chosen(text, "step: ", "tuned, 123.40 us");
+        expect_chosen(text, "step: ", units);
+    }
+    write_tuned(path, "step 0 17 123400"); /* a tile that is no more */
+    expect_chosen(text, "step: ", "expected");
+    write_tuned(path, "no plan at all");
+    expect_chosen(text, "step: ", "expected");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("something else\n", file);
+    fclose(file);
+    setenv("LB_TUNE", "1", 1); /* nor is it overwritten */
+    expect_chosen(text, "step: ", "not a file of tuned choices");
+    expect_chosen(text, "step: ", "expected");
+    unsetenv("LB_TUNE");
+    remove(path);
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
@@ -98,7 +233,7 @@ static struct cluster_tile cluster_tile(const char *model, const char *text)
     char says[200];
     int needed, resident;
     choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
-    if (sscanf(says, "%d clusters of %d at a time, %d blocks x %d warps x %d rows", &needed,
+    if (sscanf(says, "%d clusters, %d at a time, %d blocks x %d warps x %d rows", &needed,
                &resident, &t.blocks, &t.warps, &t.columns) != 5)
         fail_msg("%s: %s", text, says);
     assert_true(4 * t.blocks * t.warps >= c.problem.hidden);
@@ -153,40 +288,44 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_OK);
 }
 
-/* README.md's table was written before any run, so that a run can test the model: it must say what
- * the model says. */
+/* The text of a file, to be freed. */
+static char *text_of(FILE *file)
+{
+    size_t size = 1 << 16;
+    char *text = calloc(1, size + 1);
+    assert_non_null(file);
+    assert_non_null(text);
+    assert_true(fread(text, 1, size, file) < size);
+    fclose(file);
+    return text;
+}
+
+static char *printed(void (*print)(FILE *))
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    print(file);
+    rewind(file);
+    return text_of(file);
+}
+
+/* They were written before any run, so that a run can test the model: they must say what the model
+ * says. */
 static void predictions_on_paper_are_those_of_the_model(void **state)
 {
-    FILE *file = fopen(LB_SOURCE_DIR "/cuda/README.md", "r");
-    char line[512];
-    int rows = 0, none = 0;
+    char *table = printed(print_prediction_table), *rows = printed(print_predictions);
+    char *page = text_of(fopen(LB_SOURCE_DIR "/cuda/README.md", "r"));
+    char *data = text_of(fopen(LB_SOURCE_DIR "/cuda/predictions.csv", "r"));
     (void)state;
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        char text[LB_CASE_ID_SIZE];
-        int hidden, batch, blocks, warps, columns;
-        double forward_us, backward_us;
-        if (sscanf(line, "| %d | %d |", &hidden, &batch) != 2)
-            continue;
-        none += strstr(line, "| none |") != NULL && hidden > 768;
-        if (sscanf(line, "| %d | %d | %d x %d, %d | %lf | %lf |", &hidden, &batch, &blocks, &warps,
-                   &columns, &forward_us, &backward_us) != 7)
-            continue;
-        snprintf(text, sizeof(text), "fused:cluster/T1024_B%d_H%d/f16/train", batch, hidden);
-        struct lb_fused_choice c = chosen("h100", text);
-        struct cluster_tile t = cluster_tile("h100", text);
-        assert_int_equal(t.blocks, blocks);
-        assert_int_equal(t.warps, warps);
-        assert_int_equal(t.columns, columns);
-        if (fabs(c.forward.step_ns / 1e3 - forward_us) > 0.006 ||
-            fabs(c.backward.step_ns / 1e3 - backward_us) > 0.006)
-            fail_msg("%sbut the model says %.2f and %.2f us", line, c.forward.step_ns / 1e3,
-                     c.backward.step_ns / 1e3);
-        rows++;
-    }
-    fclose(file);
-    assert_int_equal(rows, 20);
-    assert_int_equal(none, 5);
+    if (!strstr(page, table))
+        fail_msg("cuda/README.md should have, by `test_simt_fused_impl_fast table`:\n%s", table);
+    if (strcmp(data, rows) != 0)
+        fail_msg("cuda/predictions.csv should be, by `test_simt_fused_impl_fast predict`:\n%s",
+                 rows);
+    free(table);
+    free(rows);
+    free(page);
+    free(data);
 }
 
 static int open_cache(void **state)
@@ -202,13 +341,20 @@ static int close_cache(void **state)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
+        cmocka_unit_test(a_wavefront_gives_the_same_bits),
+        cmocka_unit_test(what_was_measured_is_known_to_later_runs),
+        cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
+    if (argc == 2 && (strcmp(argv[1], "predict") == 0 || strcmp(argv[1], "table") == 0)) {
+        (argv[1][0] == 'p' ? print_predictions : print_prediction_table)(stdout);
+        return 0;
+    }
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

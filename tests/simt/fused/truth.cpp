@@ -67,13 +67,13 @@ void set_inputs(truth &r, const doubles &x, size_t d, const weights &w)
     r.w_hh.insert(r.w_hh.end(), w.w_hh.begin(), w.w_hh.end());
     for (size_t u = 0; u < hidden; u++)
         for (size_t q = 0; q < 4; q++)
-            r.bias.push_back(static_cast<float>(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]));
+            r.wide_bias.push_back(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]);
     for_all(p, [&](size_t t, size_t b, size_t of, size_t u) {
         for (size_t q = 0; of == d && q < 4; q++) {
             double sum = 0;
             for (size_t k = 0; k < input; k++)
                 sum += w.w_ih[(q * hidden + u) * input + k] * x[(t * batch + b) * input + k];
-            r.pre[4 * place(p, t, b, d, u) + q] = static_cast<float>(sum);
+            r.wide_pre[4 * place(p, t, b, d, u) + q] = sum;
         }
     });
 }
@@ -110,12 +110,12 @@ std::vector<uint16_t> stored(lb_dtype dtype, const doubles &values)
     return halves;
 }
 
-truth make_truth(const shape &s, lb_dtype dtype)
+truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
 {
     truth r = {};
     lb_problem &p = r.problem;
-    p = {s.seq_len, s.batch,  input,   s.hidden,    1,       s.directions,
-         dtype,     LB_TRAIN, LB_IEEE, LB_ACT_TANH, s.ragged};
+    p = {s.seq_len, s.batch,  input,   s.hidden, 1,       s.directions,
+         dtype,     LB_TRAIN, LB_IEEE, act,      s.ragged};
     lb_counts n;
     lb_problem_counts(&p, &n, nullptr);
     struct lb_lstm_counts m = lb_lstm_counts(&p);
@@ -128,7 +128,7 @@ truth make_truth(const shape &s, lb_dtype dtype)
     r.h0 = draw(p, LB_DRAWN_H0, n.state), r.c0 = draw(p, LB_DRAWN_C0, n.state);
     r.dy = draw(p, LB_DRAWN_DY, n.y);
     r.dhn = draw(p, LB_DRAWN_DHN, n.state), r.dcn = draw(p, LB_DRAWN_DCN, n.state);
-    r.y.resize(m.y), r.pre.resize(4 * n.y);
+    r.y.resize(m.y), r.wide_pre.resize(4 * n.y);
     for (doubles *state : {&r.hn, &r.cn, &r.dh0, &r.dc0})
         state->resize(n.state);
 
@@ -146,6 +146,8 @@ truth make_truth(const shape &s, lb_dtype dtype)
         lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data());
         set_inputs(r, x, d, w);
     }
+    r.pre.assign(r.wide_pre.begin(), r.wide_pre.end());
+    r.bias.assign(r.wide_bias.begin(), r.wide_bias.end());
     lb_oracle_forward(&net);
     r.gates = to_layout(p, gates, 4), r.cells = to_layout(p, cells, 1);
     lb_oracle_backward(&net);

@@ -13,26 +13,28 @@ namespace simt_fused
 struct shape {
     int seq_len, batch, hidden, directions;
     bool ragged;
+    int cut = 0; /* a launch ends with this step and another goes on; 0: one does all */
 };
 
 /* All in double unless a type is given; what kernels read in a dtype is rounded to it already.
  * Shapes as in fused_args.h. */
 struct truth {
     lb_problem problem;
-    std::vector<int32_t> lengths;  /* [B]; empty when not ragged */
-    std::vector<float> pre, bias;  /* [T, B, D, H, 4]  [D, H, 4] */
-    std::vector<double> w_hh;      /* [D, 4H, H] */
-    std::vector<double> h0, c0;    /* [D, B, H] */
-    std::vector<double> y, hn, cn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
-    std::vector<double> gates;     /* [T, B, D, H, 4] activated; NaN past a row's end */
-    std::vector<double> cells;     /* [T, B, D, H] likewise */
+    std::vector<int32_t> lengths;            /* [B]; empty when not ragged */
+    std::vector<double> wide_pre, wide_bias; /* [T, B, D, H, 4]  [D, H, 4] */
+    std::vector<float> pre, bias;            /* the same, rounded */
+    std::vector<double> w_hh;                /* [D, 4H, H] */
+    std::vector<double> h0, c0;              /* [D, B, H] */
+    std::vector<double> y, hn, cn;           /* [T, B, D, H]  [D, B, H]  [D, B, H] */
+    std::vector<double> gates;               /* [T, B, D, H, 4] activated; NaN past a row's end */
+    std::vector<double> cells;               /* [T, B, D, H] likewise */
 
     std::vector<double> dy, dhn, dcn; /* [T, B, D, H]  [D, B, H]  [D, B, H] */
     std::vector<double> dgates;       /* [T, B, D, H, 4], zero past a row's end */
     std::vector<double> dh0, dc0;     /* [D, B, H] */
 };
 
-truth make_truth(const shape &s, lb_dtype dtype);
+truth make_truth(const shape &s, lb_dtype dtype, lb_act act = LB_ACT_TANH);
 
 /* values in a 2-byte dtype */
 std::vector<uint16_t> stored(lb_dtype dtype, const std::vector<double> &values);

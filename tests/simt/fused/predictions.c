@@ -1,0 +1,104 @@
+/* What the cost model expects of each cell of the recurrent grid, f16 on an H100: written down
+ * before any run, so that the first run tests the model. */
+#include "predictions.h"
+
+/* Of the peak, for the products over all steps: what cuBLAS reaches on shapes like these. */
+static const double product_share = 0.6;
+
+static const int hiddens[] = {128, 256, 512, 768, 1024}, batches[] = {1, 8, 16, 32, 64};
+static const int lengths[] = {128, 1024};
+
+enum { HIDDENS = 5, BATCHES = 5, LENGTHS = 2 };
+
+static struct lb_problem problem_of(int seq_len, int batch, int hidden, enum lb_pass pass)
+{
+    return (struct lb_problem){.seq_len = seq_len,
+                               .batch = batch,
+                               .input = hidden,
+                               .hidden = hidden,
+                               .layers = 1,
+                               .directions = 1,
+                               .dtype = LB_F16,
+                               .pass = pass};
+}
+
+static enum lb_status choose(int seq_len, int batch, int hidden, const char *variant,
+                             struct lb_fused_choice *choice)
+{
+    const struct lb_problem p = problem_of(seq_len, batch, hidden, LB_TRAIN);
+    return lb_fused_choose(&p, NULL, variant, choice, NULL);
+}
+
+/* The whole call, us: steps one after the other, and the products over all steps. */
+static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int hidden,
+                      enum lb_pass pass, const struct lb_fused_choice *c, double *floor_us)
+{
+    const struct lb_problem p = problem_of(seq_len, batch, hidden, pass);
+    struct lb_floor floor;
+    lb_floor_of(&v->machine, v->device, &p, &floor);
+    double step = c->forward.step_ns + (pass == LB_TRAIN ? c->backward.step_ns : 0);
+    *floor_us = floor.total_ns / 1e3;
+    return (seq_len * step + floor.input_ns / product_share) / 1e3;
+}
+
+static void print_cell(FILE *to, const struct lb_fused_view *view, int hidden, int batch)
+{
+    struct lb_fused_choice c;
+    double floor_us;
+    if (choose(128, batch, hidden, "auto", &c) != LB_OK)
+        return;
+    fprintf(to, "%d,%d,%s,%.2f,%s,%.2f", hidden, batch, c.forward.family->name,
+            c.forward.step_ns / 1e3, c.backward.family->name, c.backward.step_ns / 1e3);
+    for (int t = 0; t < LENGTHS; t++) {
+        for (int train = 0; train < 2; train++) {
+            double us = call_us(view, lengths[t], batch, hidden, train ? LB_TRAIN : LB_INFER, &c,
+                                &floor_us);
+            fprintf(to, ",%.0f,%.0f", us, floor_us);
+        }
+    }
+    for (int f = 1; lb_fused_variants[f]; f++) {
+        struct lb_fused_choice one;
+        if (choose(128, batch, hidden, lb_fused_variants[f], &one) == LB_OK)
+            fprintf(to, ",%.2f,%.2f", one.forward.step_ns / 1e3, one.backward.step_ns / 1e3);
+        else
+            fprintf(to, ",,");
+    }
+    fputc('\n', to);
+}
+
+void print_predictions(FILE *to)
+{
+    const struct lb_problem any = problem_of(1, 1, 1, LB_INFER);
+    struct lb_fused_view view;
+    if (lb_fused_see(&any, NULL, &view, NULL) != LB_OK)
+        return;
+    fputs("hidden,batch,forward,forward_step_us,backward,backward_step_us", to);
+    for (int t = 0; t < LENGTHS; t++)
+        fprintf(to, ",infer_T%d_us,infer_T%d_floor_us,train_T%d_us,train_T%d_floor_us", lengths[t],
+                lengths[t], lengths[t], lengths[t]);
+    for (int f = 1; lb_fused_variants[f]; f++)
+        fprintf(to, ",%s_forward_step_us,%s_backward_step_us", lb_fused_variants[f],
+                lb_fused_variants[f]);
+    fputc('\n', to);
+    for (int h = 0; h < HIDDENS; h++)
+        for (int b = 0; b < BATCHES; b++)
+            print_cell(to, &view, hiddens[h], batches[b]);
+}
+
+void print_prediction_table(FILE *to)
+{
+    fputs("| H |", to);
+    for (int b = 0; b < BATCHES; b++)
+        fprintf(to, " B = %d |", batches[b]);
+    fputs("\n|---|---|---|---|---|---|\n", to);
+    for (int h = 0; h < HIDDENS; h++) {
+        fprintf(to, "| %d |", hiddens[h]);
+        for (int b = 0; b < BATCHES; b++) {
+            struct lb_fused_choice c;
+            if (choose(128, batches[b], hiddens[h], "auto", &c) == LB_OK)
+                fprintf(to, " %s %.2f, %s %.2f |", c.forward.family->name, c.forward.step_ns / 1e3,
+                        c.backward.family->name, c.backward.step_ns / 1e3);
+        }
+        fputc('\n', to);
+    }
+}

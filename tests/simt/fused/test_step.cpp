@@ -1,0 +1,164 @@
+/* test_step.cpp: the fused step kernels clean under many schedules, in every type.
+ *
+ *   test_simt_step_fast clean SEEDS      small tiles, odd sizes; the same of _check
+ *   test_simt_step_fast shipped          every tile that ships, once in every type */
+#include "step_run.h"
+
+#include "fused_step_backward.cuh"
+#include "fused_step_forward.cuh"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+using namespace simt_step;
+using namespace lb_fused_step;
+
+namespace
+{
+
+/* row tiles, columns, split: at most 512 threads where shapes have D = 1. */
+using narrow_tile = tile<1, 16, 1>; /* slices of 64 bytes: 32 halves, 16 f32, 8 f64 */
+using split_tile = tile<1, 16, 2>;
+using tall_tile = tile<2, 32, 1>;
+
+template <class Product, lb_math math = LB_IEEE> struct kind {
+    using product = Product;
+    static constexpr lb_math of_products = math;
+};
+using f64 = kind<plain_product<double>>;
+using f32 = kind<plain_product<float>>;
+using tf32 = kind<tensor_product<float>, LB_TF32>;
+using f16 = kind<tensor_product<__half>>;
+using bf16 = kind<tensor_product<__nv_bfloat16>>;
+
+template <class T> constexpr lb_dtype dtype_of = LB_F32;
+template <> constexpr lb_dtype dtype_of<double> = LB_F64;
+template <> constexpr lb_dtype dtype_of<__half> = LB_F16;
+template <> constexpr lb_dtype dtype_of<__nv_bfloat16> = LB_BF16;
+
+template <class Kind, class Tile>
+subject forward(const char *name, bool train, lb_act act = LB_ACT_TANH)
+{
+    using product = typename Kind::product;
+    return {name,
+            fused_step_forward_kernel<product, Tile>,
+            nullptr,
+            Tile::figures,
+            dtype_of<typename product::storage>,
+            Kind::of_products,
+            act,
+            train};
+}
+
+template <class Kind, class Tile> subject backward(const char *name, lb_act act = LB_ACT_TANH)
+{
+    using product = typename Kind::product;
+    return {name,
+            nullptr,
+            fused_step_backward_kernel<product, Tile>,
+            Tile::figures,
+            dtype_of<typename product::storage>,
+            Kind::of_products,
+            act,
+            false};
+}
+
+struct check_case {
+    subject kernel;
+    shape size; /* T, B, H, D, ragged */
+};
+
+/* 5 slices and more where H is 150: the ring of 4 comes round. H in odd numbers goes by elements,
+ * in multiples of 8 by chunks. */
+const check_case cases[] = {
+    {forward<f16, narrow_tile>("forward f16", false), {2, 5, 150, 1, false}},
+    {forward<f16, split_tile>("forward f16 train", true), {4, 17, 24, 2, true}},
+    {forward<f16, tall_tile>("forward f16 relu", true, LB_ACT_RELU), {3, 3, 29, 1, false}},
+    {forward<bf16, split_tile>("forward bf16", true), {3, 9, 31, 1, true}},
+    {forward<bf16, narrow_tile>("forward bf16 least", true), {1, 1, 1, 1, false}},
+    {forward<tf32, split_tile>("forward tf32", true), {3, 17, 35, 1, true}},
+    {forward<tf32, narrow_tile>("forward tf32 relu", false, LB_ACT_RELU), {2, 3, 20, 2, false}},
+    {forward<f32, tall_tile>("forward f32", true), {3, 7, 36, 1, true}},
+    {forward<f32, narrow_tile>("forward f32 long", false), {2, 3, 83, 2, false}},
+    {forward<f64, split_tile>("forward f64", true), {4, 5, 21, 2, true}},
+    {forward<f64, narrow_tile>("forward f64 relu", false, LB_ACT_RELU), {2, 18, 42, 1, false}},
+    {backward<f16, narrow_tile>("backward f16"), {3, 5, 40, 1, false}},
+    {backward<f16, split_tile>("backward f16 ragged"), {4, 17, 19, 2, true}},
+    {backward<f16, tall_tile>("backward f16 relu", LB_ACT_RELU), {3, 3, 33, 1, false}},
+    {backward<bf16, split_tile>("backward bf16"), {3, 9, 31, 1, true}},
+    {backward<bf16, narrow_tile>("backward bf16 least"), {1, 1, 1, 1, false}},
+    {backward<tf32, split_tile>("backward tf32"), {3, 17, 22, 1, true}},
+    {backward<f32, tall_tile>("backward f32"), {3, 7, 36, 1, true}},
+    {backward<f32, narrow_tile>("backward f32 relu", LB_ACT_RELU), {3, 2, 21, 2, true}},
+    {backward<f64, split_tile>("backward f64"), {4, 5, 21, 2, true}},
+};
+
+bool report(const check_case &c, uint64_t seed, const verdict &v)
+{
+    if (!v.ok())
+        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit\n%s", c.kernel.name,
+               c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
+               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
+               v.outcome.text().c_str());
+    return v.ok();
+}
+
+int test_clean(uint64_t seeds)
+{
+    int failures = 0;
+    for (const check_case &c : cases) {
+        double worst = 0, ms = 0;
+        for (uint64_t seed = 0; seed < seeds; seed++) {
+            verdict v = run(c.kernel, c.size, seed);
+            failures += !report(c, seed, v);
+            worst = v.excess > worst ? v.excess : worst;
+            ms += v.milliseconds;
+        }
+        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
+    }
+    return failures != 0;
+}
+
+#define LB_SHIPPED(kind, ...)                                                   \
+    {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true), \
+     {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                        \
+        {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__), \
+         {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_SHIPPED_TILE(...)      \
+    LB_SHIPPED(f16, __VA_ARGS__)  \
+    LB_SHIPPED(bf16, __VA_ARGS__) \
+    LB_SHIPPED(tf32, __VA_ARGS__) LB_SHIPPED(f32, __VA_ARGS__) LB_SHIPPED(f64, __VA_ARGS__)
+
+int test_shipped()
+{
+    const check_case shipped[] = {LB_FUSED_STEP_TILES(LB_SHIPPED_TILE)};
+    int failures = 0;
+    for (const check_case &c : shipped) {
+        verdict v = run(c.kernel, c.size, 1);
+        failures += !report(c, 1, v);
+        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
+    }
+    return failures != 0;
+}
+
+/* Sums take the place of the slices, and a block has what shared memory the least device has. */
+#define LB_ROOM(...)                                                           \
+    static_assert(tile<__VA_ARGS__>::split * tile<__VA_ARGS__>::rows *         \
+                          (tile<__VA_ARGS__>::columns + 1) * sizeof(double) <= \
+                      LB_FUSED_STEP_STAGES * tile<__VA_ARGS__>::stage,         \
+                  "sums fit where slices were");                               \
+    static_assert(LB_FUSED_STEP_STAGES * tile<__VA_ARGS__>::stage <= 99 << 10, "sm_120's limit");
+LB_FUSED_STEP_TILES(LB_ROOM)
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "clean"))
+        return test_clean(strtoul(argv[2], nullptr, 10));
+    if (argc == 2 && !strcmp(argv[1], "shipped"))
+        return test_shipped();
+    fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);
+    return 2;
+}
