@@ -14,16 +14,16 @@
 #   peers      cudnn beside PyTorch's nn.LSTM, where PyTorch is
 #   sweep      the recurrent grid in at most --budget seconds (420), f16 first; --from goes on with
 #              the run.jsonl and naive.jsonl of an earlier OUT
-#   tune       where the program can: all ways that fused has, on the grid, into tuned.txt; after the
-#              sweep, which shows what the model had chosen; at most half its budget
+#   tune       where the program can: all ways that fused has, on the grid, into tuned.txt; after
+#              the sweep, which shows what the model had chosen; at most half its budget
 #
-# At most 8 files are left in OUT: test.log, which holds the ceilings too, environment.json, cudnn.jsonl
-# and peers.jsonl, run.jsonl and naive.jsonl, tuned.txt, and runs.tar.gz with the runs' folders.
+# At most 8 files are left in OUT: test.log, which holds the ceilings too, environment.json,
+# cudnn.jsonl and peers.jsonl, run.jsonl and naive.jsonl, tuned.txt, runs.tar.gz with the folders.
 #
-# CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in NVIDIA's
-# Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark, Jansson,
-# OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages. --dry-run
-# takes every step without a GPU as far as it goes, with a device that is host memory.
+# CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
+# NVIDIA's Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark,
+# Jansson, OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
+# --dry-run takes every step without a GPU as far as it goes, with a device that is host memory.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -44,7 +44,8 @@ put_library() {
 put_pc() {
   # shellcheck disable=SC2016 # variables of pkg-config
   printf 'prefix=${pcfiledir}/../..\nName: %s\nDescription: %s\nVersion: %s\n%s\n%s%s\n' "$1" "$1" \
-    "$(pkg-config --modversion "$1")" 'Cflags: -I${prefix}/include' 'Libs: -L${prefix}/lib -l' "$1" \
+    "$(pkg-config --modversion "$1")" 'Cflags: -I${prefix}/include' \
+    'Libs: -L${prefix}/lib -l' "$1" \
     >"$pack_to/lib/pkgconfig/$1.pc"
 }
 
@@ -130,8 +131,8 @@ note() {
   echo "== $*" | tee -a "$log"
 }
 
-# attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not among
-# CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
+# attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not
+# among CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
 attempt() {
   local fine=$1 what=() start=$SECONDS code=0
   shift
@@ -174,14 +175,14 @@ build_program() {
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
 }
 
-# variants NAME: NAME:VARIANT,... from the program's own list; without one NAME, which means them all.
+# variants NAME: NAME:VARIANT,... from the program's own list; without one NAME, which means all.
 variants() {
   local found
   found=$("$program" --list | sed -n "s/^# *\($1:[a-z0-9_]*\)$/\1/p" | paste -sd,)
   echo "${found:-$1}"
 }
 
-# grid DTYPE [MATH]: the recurrent grid, both passes of a size together: the oracle's work is shared.
+# grid DTYPE [MATH]: the recurrent grid, both passes of a size together, which share an answer.
 grid() {
   local seq_len hidden batch pass
   for seq_len in 128 1024; do
@@ -252,7 +253,8 @@ if [ -n "$dry" ]; then
   fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
   small=(--plugin "$build/fake.so")
   sanitize=(env SANITIZER_TOOL)
-elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" | grep ' ok$' >/dev/null; then
+elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
+  grep ' ok$' >/dev/null; then
   tail -1 "$log" >&2
   note "there is no GPU to check"
   exit 77
