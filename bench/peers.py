@@ -14,8 +14,8 @@ uniform in +-1/sqrt(H) and normal: the same sizes and the same work as the progr
 numbers. Training: gradients are zeroed, forward, backward from a given dy, timed together; the
 optimiser's step is left out. A GPU is timed by an event before and one after a call, nothing else
 on its stream, as the program does it; short calls hold PyTorch's own overhead. --against prints
-each median beside that of the cuDNN algorithm that PyTorch's rule picks, from a run of the program, and
-says which are more than 3 % apart. Exit code 77: no PyTorch, or no GPU for it.
+each median beside that of the cuDNN algorithm that PyTorch's rule picks, from a run of the program,
+and says which are more than 3 % apart. Exit code 77: no PyTorch, or no GPU for it.
 """
 
 import argparse
