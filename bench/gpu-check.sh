@@ -14,20 +14,21 @@
 #   peers      cudnn beside PyTorch's nn.LSTM, where PyTorch is
 #   sweep      the recurrent grid in at most --budget seconds (420), f16 first; --from goes on with
 #              the run.jsonl and naive.jsonl of an earlier OUT
-#   tune       candidates of fused by device, where the program can
+#   tune       where the program can: all ways that fused has, on the grid, into tuned.txt; after
+#              the sweep, which shows what the model had chosen; at most half its budget
 #
-# At most 8 files are left in OUT: test.log, ceilings.txt, environment.json, cudnn.jsonl and
-# peers.jsonl, run.jsonl and naive.jsonl, plots.tar.gz with all that is derived from the last two.
+# At most 8 files are left in OUT: test.log, which holds the ceilings too, environment.json,
+# cudnn.jsonl and peers.jsonl, run.jsonl and naive.jsonl, tuned.txt, runs.tar.gz with the folders.
 #
-# CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in NVIDIA's
-# Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark, Jansson,
-# OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages. --dry-run
-# takes every step without a GPU as far as it goes, with a device that is host memory.
+# CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
+# NVIDIA's Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark,
+# Jansson, OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
+# --dry-run takes every step without a GPU as far as it goes, with a device that is host memory.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
 usage() {
-  sed -n '2,25p' "$0" | sed 's/^# \{0,1\}//' >&2
+  sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//' >&2
   exit 2
 }
 
@@ -43,7 +44,8 @@ put_library() {
 put_pc() {
   # shellcheck disable=SC2016 # variables of pkg-config
   printf 'prefix=${pcfiledir}/../..\nName: %s\nDescription: %s\nVersion: %s\n%s\n%s%s\n' "$1" "$1" \
-    "$(pkg-config --modversion "$1")" 'Cflags: -I${prefix}/include' 'Libs: -L${prefix}/lib -l' "$1" \
+    "$(pkg-config --modversion "$1")" 'Cflags: -I${prefix}/include' \
+    'Libs: -L${prefix}/lib -l' "$1" \
     >"$pack_to/lib/pkgconfig/$1.pc"
 }
 
@@ -129,8 +131,8 @@ note() {
   echo "== $*" | tee -a "$log"
 }
 
-# attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not among
-# CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
+# attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not
+# among CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
 attempt() {
   local fine=$1 what=() start=$SECONDS code=0
   shift
@@ -173,14 +175,14 @@ build_program() {
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
 }
 
-# variants NAME: NAME:VARIANT,... from the program's own list; without one NAME, which means them all.
+# variants NAME: NAME:VARIANT,... from the program's own list; without one NAME, which means all.
 variants() {
   local found
   found=$("$program" --list | sed -n "s/^# *\($1:[a-z0-9_]*\)$/\1/p" | paste -sd,)
   echo "${found:-$1}"
 }
 
-# grid DTYPE [MATH]: the recurrent grid, both passes of a size together: the oracle's work is shared.
+# grid DTYPE [MATH]: the recurrent grid, both passes of a size together, which share an answer.
 grid() {
   local seq_len hidden batch pass
   for seq_len in 128 1024; do
@@ -241,17 +243,18 @@ fi
 # What the GPU's implementations are called, and what stands for them without one.
 all=$(variants cudnn),$(variants fused),cuda_step
 all=${all/cudnn:auto,/} # times all others in each case: the peers step has it
-naive=cuda_naive peer=cudnn fake=() small=()
+naive=cuda_naive peer=cudnn tuned=fused:auto fake=() small=()
 sanitize=(compute-sanitizer --target-processes all --error-exitcode 86 --tool)
 if [ -n "$dry" ]; then
   cc -shared -fPIC -D_DEFAULT_SOURCE -DFAULT=none "-I$repository/harness" -o "$build/fake.so" \
     "$repository/tests/plugins/gpu_fault.c" "$repository/tests/fake_gpu/fake_device.c"
   attempt 0 plan of the grid -- "$program" --plan --impl "$all,$naive" --cases <(grid f16)
-  all=gpu_fault_none naive=gpu_fault_none peer=gpu_fault_none
+  all=gpu_fault_none naive=$all peer=$all tuned=$all
   fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
   small=(--plugin "$build/fake.so")
   sanitize=(env SANITIZER_TOOL)
-elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" | grep -q ' ok$'; then
+elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
+  grep ' ok$' >/dev/null; then
   tail -1 "$log" >&2
   note "there is no GPU to check"
   exit 77
@@ -277,8 +280,7 @@ if wanted calibrate; then
   attempt "${dry:+77,}0" calibration of the emulator -- calibrate
 fi
 if wanted ceilings; then
-  attempt "${dry:+1,}0" ceilings -- sh -c "'$program' --ceilings >'$out/ceilings.txt'"
-  cat "$out/ceilings.txt" >>"$log"
+  attempt "${dry:+1,}0" ceilings -- "$program" --ceilings
 fi
 if wanted peers; then
   attempt 0 cudnn on the peers\' cases -- limited 180 "$scratch/cudnn" --cases gpu \
@@ -290,13 +292,14 @@ if wanted peers; then
     --against "$out/cudnn.jsonl"
   record "$scratch/peers" peers.jsonl
 fi
+{ grid f16 && grid bf16 && grid f32 tf32 && grid f32; } >"$scratch/grid.txt"
+{ grid f16 && grid f32; } >"$scratch/naive.txt"
+mkdir -p "$scratch/run" "$scratch/naive" "$scratch/tuned"
 if wanted sweep; then
   for name in run naive; do
     [ -z "$from" ] || [ ! -f "$from/$name.jsonl" ] ||
-      { mkdir -p "$scratch/$name" && cp "$from/$name.jsonl" "$scratch/$name/run.jsonl"; }
+      cp "$from/$name.jsonl" "$scratch/$name/run.jsonl"
   done
-  { grid f16 && grid bf16 && grid f32 tf32 && grid f32; } >"$scratch/grid.txt"
-  { grid f16 && grid f32; } >"$scratch/naive.txt"
   end=$((SECONDS + budget))
   attempt 0,124,130 recurrent grid -- limited "$((budget * 5 / 6 + 1))" "$scratch/run" \
     --cases "$scratch/grid.txt" --impl "$all"
@@ -313,16 +316,16 @@ if wanted sweep; then
   python3 -c 'import json, sys
 print(json.dumps(json.loads(sys.stdin.readline())["environment"], indent=2))' \
     <"$out/run.jsonl" >"$out/environment.json" 2>>"$log" || true
-  mkdir -p "$scratch/run" "$scratch/naive"
-  tar -C "$scratch" -czf "$out/plots.tar.gz" run naive 2>>"$log" || true
 fi
 if wanted tune; then
-  if "$program" --help | grep -q -- '^ *--tune'; then
-    attempt 0,5,124 tuning -- timeout 300 "$program" --sweep --tune --impl fused --cases recurrent \
-      --dtype f16 --quick --out "$scratch/tuned"
+  if "$program" --help | grep -e '^ *--tune' >/dev/null; then
+    [ -z "$from" ] || [ ! -f "$from/tuned.txt" ] || cp "$from/tuned.txt" "$out/"
+    attempt 0,124,130 tuning -- limited "$((budget / 2 + 1))" "$scratch/tuned" --tune \
+      --tuned "$out/tuned.txt" --cases "$scratch/grid.txt" --impl "$tuned"
   else
-    note "this program can't tune yet"
+    note "this program can't tune"
   fi
 fi
+tar -C "$scratch" -czf "$out/runs.tar.gz" run naive tuned 2>>"$log" || true
 note "left in $out: $(cd "$out" && echo *)"
 exit $failed

@@ -13,9 +13,9 @@ gradients of weights and inputs); wrong ones have no speed. Weights and inputs a
 uniform in +-1/sqrt(H) and normal: the same sizes and the same work as the program's, not the same
 numbers. Training: gradients are zeroed, forward, backward from a given dy, timed together; the
 optimiser's step is left out. A GPU is timed by an event before and one after a call, nothing else
-on its stream, as the program does it; short calls hold PyTorch's own overhead. --against prints each
-median beside that of the cuDNN algorithm that PyTorch's rule picks, from a run of the program, and
-says which are more than 3 % apart. Exit code 77: no PyTorch, or no GPU for it.
+on its stream, as the program does it; short calls hold PyTorch's own overhead. --against prints
+each median beside that of the cuDNN algorithm that PyTorch's rule picks, from a run of the program,
+and says which are more than 3 % apart. Exit code 77: no PyTorch, or no GPU for it.
 """
 
 import argparse
@@ -42,7 +42,7 @@ SCHEMA = pathlib.Path(__file__).resolve().parent.parent / "results" / "run.schem
 
 
 def read_cases(name):
-    """Problems of a case file, or of a shipped one by its name: (T, B, I, H, L, D, pass or None)."""
+    """Problems of a case file or a shipped one's name: (T, B, I, H, L, D, pass or None)."""
     path = CASES / f"{name}.txt" if (CASES / f"{name}.txt").exists() else pathlib.Path(name)
     for line in path.read_text(encoding="utf-8").splitlines():
         text = line.split("#")[0].strip()
@@ -231,7 +231,8 @@ def environment(gpu):
         if line.startswith("model name"):
             cpu = line.split(":", 1)[1].strip()
     seen = {"gpu": gpu} if gpu else {}
-    return seen | {"host": platform.node(), "cpu": cpu, "cores": os.cpu_count(), "threads": os.cpu_count(),
+    return seen | {
+            "host": platform.node(), "cpu": cpu, "cores": os.cpu_count(), "threads": os.cpu_count(),
             "simd": None, "governor": None, "cache_bytes": None, "version": None, "commit": None,
             "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",

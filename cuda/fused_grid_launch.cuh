@@ -49,16 +49,17 @@ template <class Args>
 enum lb_status ask_resident(void (*kernel)(Args), const grid_shape &shape, int *resident,
                             struct lb_error *err)
 {
-    int device = 0, multiprocessors = 0, cooperative = 0, each = 0;
+    int device = 0, multiprocessors = 0, cooperative = 0, shared = 0, each = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error == cudaSuccess) /* all there is: the same kernel may be readied for more chunks */
         error = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shape.shared));
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error == cudaSuccess)
         error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
             &each, kernel, static_cast<int>(shape.threads), shape.shared);

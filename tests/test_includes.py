@@ -19,6 +19,10 @@ ALLOWED = {
 # Of harness, implementations may see the contract and what it rests on, not the program's machinery.
 HIDDEN_FROM_IMPLS = {"record.h", "run_file.h", "export.h", "sampler.h", "case_run.h", "registry.h"}
 
+# Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
+CUDA_USERS = {"harness/device_cuda.c", "harness/device_versions.c", "harness/kernel_trace_cupti.c",
+              "harness/lanes_cuda.c", "harness/latency.cu", "impls/cudnn_rnn.h"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = (".c", ".h", ".cc", ".cu", ".cuh")
 
@@ -82,6 +86,15 @@ class Includes(unittest.TestCase):
         for path in files("harness", "impls", "cuda", "bench", "tests"):
             with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                 self.assertLessEqual(sum(1 for _ in file), 500, path)
+
+    def test_cuda_stays_in_its_kernels_the_device_layer_and_what_wraps_a_vendors_library(self):
+        vendor = re.compile(r"#\s*include\s*<(cuda|cublas|cudnn|cupti|nvml|nvrtc|cooperative_groups)")
+        users = set()
+        for path in files("harness", "impls", "bench"):
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                if vendor.search(file.read()):
+                    users.add(path)
+        self.assertEqual(users, CUDA_USERS)
 
     def test_only_the_shim_includes_google_benchmark(self):
         users = []

@@ -8,8 +8,8 @@ import unittest
 from program import BUILD, ProgramTest
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
-LEFT = {"test.log", "ceilings.txt", "environment.json", "cudnn.jsonl", "peers.jsonl", "run.jsonl",
-        "naive.jsonl", "plots.tar.gz"}
+LEFT = {"test.log", "environment.json", "cudnn.jsonl", "peers.jsonl", "run.jsonl", "naive.jsonl",
+        "tuned.txt", "runs.tar.gz"}
 
 
 class Check(ProgramTest):
@@ -31,7 +31,8 @@ class Check(ProgramTest):
                      "ceilings", "cudnn on the peers' cases", "PyTorch", "recurrent grid",
                      "the naive loop on it"):
             self.assertIn(f"== {step}: done", said)
-        self.assertLessEqual(LEFT - {"peers.jsonl"}, set(os.listdir(self.path("out"))))
+        self.assertLessEqual(LEFT - {"peers.jsonl", "tuned.txt"},
+                             set(os.listdir(self.path("out"))))
         passes = {row["pass"] for row in self.lines("out", "run.jsonl") if row["kind"] == "row"}
         self.assertEqual(passes, {"infer", "train"})
 
@@ -44,7 +45,8 @@ class Check(ProgramTest):
             lines = self.lines("second", name)
             cases = [line["case"] for line in lines if line["kind"] == "row"]
             self.assertEqual(len(cases), len(set(cases)))
-            self.assertIn("resume", [line["kind"] for line in lines])
+            begun = os.path.exists(self.path(os.path.join("first", name))) # in a second, if quick
+            self.assertEqual("resume" in [line["kind"] for line in lines], begun)
             self.assertFalse(lines[-1]["interrupted"])
 
     def test_what_it_does_not_know_is_refused(self):
