@@ -4,6 +4,7 @@ import html.parser
 import itertools
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,12 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] not in ("script", "style"):
             self.texts.append(data)
+
+
+def cpu_seconds():
+    """What the programs that this one has run have used of CPUs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Report(ProgramTest):
@@ -186,9 +193,9 @@ class Report(ProgramTest):
             for kind in kinds:
                 taken = []
                 while not taken or (taken[-1] >= 2 and len(taken) < 6): # on a busy machine
-                    start = time.monotonic()
+                    start, used = time.monotonic(), cpu_seconds()
                     done = run("--plot", kind, folder)
-                    taken.append(time.monotonic() - start)
+                    taken.append(min(time.monotonic() - start, cpu_seconds() - used))
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertRegex(done.stderr, r"[1-9]\d* pictures")
                 print(f"{kind}: {taken[-1]:.2f} s")
