@@ -64,8 +64,9 @@ class Resume(ProgramTest):
         self.assertEqual(len(read_rows(out)), 80)
 
     def test_what_a_time_budget_skipped_is_run(self):
-        rows, _ = self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
-                             "--time-budget", "0.3")
+        # 40 cases of a few calls of 20 ms each: more than the budget, which the first fits into.
+        rows, _ = self.sweep("-T", "40:59:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
+                             "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
         done = run("--resume", self.path("run"))
