@@ -5,7 +5,7 @@ name = 'speedup-b_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
-program = 'bench-lstm 0.1.0 (54b6c24f7b13), run of 2026-11-21'
+program = 'bench-lstm 0.1.0 (5a667192c50a), run of 2026-11-21'
 heading = 'LSTM inference, f32: speed-up over cpu_ref by B and H'
 reading = 'Higher is better, blue. Median time of cpu_ref over that of the other.'
 reading_more = ''
@@ -13,7 +13,7 @@ slower = 'slower'
 faster = 'faster'
 signs = '~ intervals overlap     × failed     grey: not run     – not in this run'
 y_label = 'batch B'
-range = 4
+range = 3
 clipped = 0
 array panel_title[4]
 array panel_columns[4]
