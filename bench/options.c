@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compare_cmd.h"
@@ -96,17 +97,28 @@ static enum lb_status parse_processes(const char *text, int *processes, struct l
     return LB_OK;
 }
 
-/* The path of --cases: as given, or that of a shipped file when there is no such path. */
-static enum lb_status take_cases(struct lb_options *options, const char *name, struct lb_error *err)
+/* The path of a shipped set of cases; false where there is none of that name. */
+static bool find_shipped(const char *name, char *path, size_t size)
 {
-    char folder[4096], path[4300];
-    bool taken;
-    if (!strchr(name, '/') && access(name, F_OK) != 0 &&
-        lb_share_path("cases", folder, sizeof(folder), err) == LB_OK) {
-        snprintf(path, sizeof(path), "%s/%s.txt", folder, name);
-        if (access(path, F_OK) == 0)
-            name = path;
-    }
+    char folder[4096];
+    struct lb_error ignored;
+    if (lb_share_path("cases", folder, sizeof(folder), &ignored) != LB_OK)
+        return false;
+    snprintf(path, size, "%s/%s.txt", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* The cases of a file, or of the shipped set of that name where there is no such file, or none is
+ * meant. A folder is no file: runs may be called as sets are. */
+static enum lb_status take_cases(struct lb_options *options, const char *name, bool shipped,
+                                 struct lb_error *err)
+{
+    char path[4300];
+    struct stat found;
+    bool taken, is_path = strchr(name, '/') != NULL;
+    bool is_file = !shipped && stat(name, &found) == 0 && !S_ISDIR(found.st_mode);
+    if (!is_path && !is_file && find_shipped(name, path, sizeof(path)))
+        name = path;
     return lb_selection_take(&options->selection, "--cases", name, &taken, err);
 }
 
@@ -198,7 +210,7 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_SELECTION:
         options->sized |= flag->value == LB_FLAG_SIZES;
         return lb_selection_take(&options->selection, flag->name, value, &taken, err);
-    case LB_FLAG_CASES: options->sized = true; return take_cases(options, value, err);
+    case LB_FLAG_CASES: options->sized = true; return take_cases(options, value, false, err);
     case LB_FLAG_OUT: options->out = value; return LB_OK;
     case LB_FLAG_QUICK: options->quick = true; return LB_OK;
     case LB_FLAG_KERNELS: options->kernels = true; return LB_OK;
@@ -323,7 +335,7 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
-    LB_TRY(take_cases(options, "quick", err));
+    LB_TRY(take_cases(options, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
 done:

@@ -128,6 +128,18 @@ class BadInput(ProgramTest):
         for command in (["--help", "-T", "3"], ["--sweep", "--version"]):
             self.assertEqual(run(*command).returncode, 0)
 
+    def test_what_lies_in_the_folder_is_not_taken_for_the_quick_grid(self):
+        usual = run("--plan").stdout
+        os.mkdir(self.path("quick"))
+        self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
+        self.assertEqual(run("--plan", "--cases", "quick", cwd=self.path("")).returncode, 0)
+        os.rmdir(self.path("quick"))
+        with open(self.path("quick"), "w", encoding="utf-8") as file:
+            file.write("T3_B1_H4\n")
+        self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
+        own = run("--list", "--cases", "quick", "--impl", "cpu_ref", cwd=self.path("")).stdout
+        self.assertIn("cpu_ref/T3_B1_I4_H4/f32/infer", own)
+
     def test_an_earlier_run_is_never_overwritten(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
         done = run("--sweep", *TINY, "--out", self.path("run"))
