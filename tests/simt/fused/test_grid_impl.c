@@ -13,42 +13,14 @@
 
 #include "../../../impls/fused_impl.h"
 #include "../../fake_gpu/fake_device.h"
-#include "case_run.h"
+#include "impl_run.h"
 
-extern const struct lb_impl lb_impl_fused;
 extern int lb_grid_host_resident, lb_grid_host_missing;
 static struct lb_reference_cache *cache;
 
-static void ignore_phase(void *user, const char *phase)
-{
-    (void)user, (void)phase;
-}
-
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user, (void)row;
-}
-
-static struct lb_case parse(const char *text)
-{
-    struct lb_case c;
-    struct lb_error err;
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s: %s", text, err.text);
-    return c;
-}
-
 static void run_case(const char *text, struct lb_row *row)
 {
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
-    struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
-    struct lb_case c = parse(text);
-    options.sampler.min_samples = options.sampler.max_samples = 1;
-    fake_device_install(FAKE_NONE);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    lb_case_run(&lb_impl_fused, &c, &options, &observer, row);
-    assert_int_equal(fake_device_counts()->allocations, 0);
+    lb_test_run_case(text, cache, row);
 }
 
 static void every_pass_agrees_with_the_oracle(void **state)
@@ -114,7 +86,7 @@ static void blocks_that_cannot_all_run_are_refused(void **state)
 static enum lb_status choose(const char *model, const char *text, struct lb_fused_choice *choice,
                              struct lb_error *err)
 {
-    struct lb_case c = parse(text);
+    struct lb_case c = lb_test_parse(text);
     struct lb_device_info device;
     assert_int_equal(lb_device_model(model, &device, err), LB_OK);
     return lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", choice, err);
@@ -129,7 +101,7 @@ struct grid_tile {
 static struct grid_tile chosen(const char *model, const char *text)
 {
     struct lb_fused_choice choice;
-    struct lb_case c = parse(text);
+    struct lb_case c = lb_test_parse(text);
     struct grid_tile t = {0};
     struct lb_error err;
     char says[200];
@@ -188,12 +160,12 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     struct lb_device_info device;
     struct lb_fused_choice choice;
     struct lb_error err;
-    struct lb_case c = parse("fused:grid/T9_B8_H2048/f16/infer");
+    struct lb_case c = lb_test_parse("fused:grid/T9_B8_H2048/f16/infer");
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
     device.shared_bytes = 99 << 10;
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_UNSUPPORTED);
-    c = parse("fused:grid/T9_B8_H1024/f16/infer");
+    c = lb_test_parse("fused:grid/T9_B8_H1024/f16/infer");
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
     device.major = 7;
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, &err), LB_UNSUPPORTED);

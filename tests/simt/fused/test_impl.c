@@ -17,46 +17,18 @@
 
 #include "../../../impls/fused_impl.h"
 #include "../../fake_gpu/fake_device.h"
-#include "case_run.h"
+#include "impl_run.h"
 #include "predictions.h"
 
-extern const struct lb_impl lb_impl_fused;
 extern int lb_host_sms; /* of the emulated device, when it is asked what it has room for */
 static struct lb_reference_cache *cache;
-
-static void ignore_phase(void *user, const char *phase)
-{
-    (void)user, (void)phase;
-}
-
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user, (void)row;
-}
-
-static struct lb_case parse(const char *text)
-{
-    struct lb_case c;
-    struct lb_error err;
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s: %s", text, err.text);
-    return c;
-}
 
 /* A run of the case, right by the oracle. */
 static void run_case(const char *text, struct lb_row *row)
 {
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
-    struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
-    struct lb_case c = parse(text);
-    options.sampler.min_samples = options.sampler.max_samples = 1;
-    fake_device_install(FAKE_NONE);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    lb_case_run(&lb_impl_fused, &c, &options, &observer, row);
+    lb_test_run_case(text, cache, row);
     if (row->verdict != LB_VERDICT_OK)
         fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
-    assert_int_equal(fake_device_counts()->allocations, 0);
 }
 
 static void expect_ok(const char *text)
@@ -171,7 +143,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     const char *path = tuned_file();
-    struct lb_case c = parse(text);
+    struct lb_case c = lb_test_parse(text);
     struct lb_fused_view view;
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
@@ -209,7 +181,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
 {
-    struct lb_case c = parse(text);
+    struct lb_case c = lb_test_parse(text);
     struct lb_device_info device;
     struct lb_fused_choice choice;
     struct lb_error err;
@@ -228,7 +200,7 @@ struct cluster_tile {
 static struct cluster_tile cluster_tile(const char *model, const char *text)
 {
     struct lb_fused_choice choice = chosen(model, text);
-    struct lb_case c = parse(text);
+    struct lb_case c = lb_test_parse(text);
     struct cluster_tile t;
     char says[200];
     int needed, resident;
@@ -266,7 +238,7 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_case c = parse(cases[i].text);
+        struct lb_case c = lb_test_parse(cases[i].text);
         struct lb_device_info device;
         struct lb_fused_choice choice;
         struct lb_error err;
@@ -280,11 +252,11 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     /* A device with too little shared memory for H = 768 still has the smaller tiles. */
     struct lb_device_info small;
     struct lb_fused_choice choice;
-    struct lb_case c = parse("fused/T9_B8_H768/f16/infer");
+    struct lb_case c = lb_test_parse("fused/T9_B8_H768/f16/infer");
     assert_int_equal(lb_device_model("h100", &small, NULL), LB_OK);
     small.shared_bytes = 99 << 10;
     assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_UNSUPPORTED);
-    c = parse("fused/T9_B8_H512/f16/infer");
+    c = lb_test_parse("fused/T9_B8_H512/f16/infer");
     assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_OK);
 }
 

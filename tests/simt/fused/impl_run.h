@@ -1,0 +1,15 @@
+/* Runs a case of the implementation `fused` whole: its own source on a fake device, kernels on the
+ * emulator, results against the oracle as in any run. */
+#ifndef LB_IMPL_RUN_H
+#define LB_IMPL_RUN_H
+
+#include "case_run.h"
+
+/* The case of a text; fails the test when it is none. */
+struct lb_case lb_test_parse(const char *text);
+
+/* A run of the case, one sample, on a fresh fake device; fails the test when it leaves something
+ * allocated there. cache: of the oracle's answers. row is the caller's to free. */
+void lb_test_run_case(const char *text, struct lb_reference_cache *cache, struct lb_row *row);
+
+#endif
