@@ -1,15 +1,11 @@
 /* The report: reads the runs, and writes the parts of the page in their order. */
 #include "html_report.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "environment.h"
 #include "html.h"
 #include "html_parts.h"
 #include "share.h"
+#include "whole_file.h"
 
 static void write_counts(FILE *out, const struct lb_html_view *view)
 {
@@ -94,9 +90,17 @@ static enum lb_status write_comparisons(FILE *out, const struct lb_html_view *vi
     return st;
 }
 
-static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
-                                 const struct lb_options *options, struct lb_error *err)
+struct page {
+    const struct lb_html_view *view;
+    const struct lb_options *options;
+};
+
+/* lb_file_writer */
+static enum lb_status write_page(FILE *out, const void *user, struct lb_error *err)
 {
+    const struct page *page = user;
+    const struct lb_html_view *view = page->view;
+    const struct lb_options *options = page->options;
     enum lb_status st = LB_OK;
     LB_TRY(write_head(out, view, err));
     write_top(out, view, options->run_count > 0);
@@ -141,38 +145,6 @@ done:
     return st;
 }
 
-/* Writes the page beside its place, and puts it there when it is whole. */
-static enum lb_status write_file(const struct lb_options *options, const struct lb_html_view *view,
-                                 struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    const char *path = options->out;
-    size_t size = strlen(path) + sizeof(".new");
-    char *draft = malloc(size);
-    FILE *out = NULL;
-    if (!draft)
-        return lb_fail(err, LB_OOM, "%s: out of memory", path);
-    snprintf(draft, size, "%s.new", path);
-    out = fopen(draft, "w");
-    if (!out) {
-        st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-        goto done;
-    }
-    LB_TRY(write_page(out, view, options, err));
-    bool failed = ferror(out) != 0;
-    failed = fclose(out) != 0 || failed;
-    out = NULL;
-    if (failed || rename(draft, path) != 0)
-        st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-done:
-    if (out)
-        fclose(out);
-    if (st != LB_OK)
-        unlink(draft);
-    free(draft);
-    return st;
-}
-
 enum lb_status lb_html_report(const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -184,7 +156,7 @@ enum lb_status lb_html_report(const struct lb_options *options, struct lb_error 
     LB_TRY(lb_run_read(view.path, &run, err));
     LB_TRY(look(&run, options, &view, err));
     LB_TRY(lb_html_draw(&view, err));
-    LB_TRY(write_file(options, &view, err));
+    LB_TRY(lb_write_whole_file(options->out, write_page, &(struct page){&view, options}, err));
 done:
     lb_html_clean(&view);
     lb_contests_free(&view.contests);

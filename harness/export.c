@@ -1,10 +1,10 @@
 /* The table of export formats, and writing one beside its run. */
 #include "export.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "whole_file.h"
 
 const struct lb_export_format lb_export_formats[] = {
     {"gbench", "benchmark.json", "Google Benchmark JSON, one row a case, for trackers",
@@ -30,34 +30,30 @@ const struct lb_export_format *lb_export_find(const char *name)
     return NULL;
 }
 
+/* A format and what it shall write. */
+struct export
+{
+    const struct lb_export_format *format;
+    const struct lb_run *run;
+};
+
+/* lb_file_writer */
+static enum lb_status write_export(FILE *out, const void *user, struct lb_error *err)
+{
+    const struct export *export = user;
+    return export->format->write(export->run, out, err);
+}
+
 enum lb_status lb_export_to_folder(const struct lb_export_format *format, const struct lb_run *run,
                                    const char *folder, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    FILE *out = NULL;
-    size_t size = strlen(folder) + strlen(format->file_name) + sizeof("/.new");
-    char *path = malloc(2 * size), *draft = path + size;
+    const struct export export = {format, run};
+    size_t size = strlen(folder) + strlen(format->file_name) + sizeof("/");
+    char *path = malloc(size);
     if (!path)
         return lb_fail(err, LB_OOM, "%s: out of memory", folder);
     snprintf(path, size, "%s/%s", folder, format->file_name);
-    snprintf(draft, size, "%s/%s.new", folder, format->file_name);
-
-    out = fopen(draft, "w");
-    if (!out) {
-        st = lb_fail(err, LB_IO, "%s: %s", draft, strerror(errno));
-        goto done;
-    }
-    LB_TRY(format->write(run, out, err));
-    bool failed = ferror(out) != 0;
-    failed = fclose(out) != 0 || failed;
-    out = NULL;
-    if (failed || rename(draft, path) != 0)
-        st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-done:
-    if (out)
-        fclose(out);
-    if (st != LB_OK)
-        unlink(draft);
+    enum lb_status st = lb_write_whole_file(path, write_export, &export, err);
     free(path);
     return st;
 }

@@ -1,0 +1,24 @@
+/* Files that are there whole or not at all. */
+#ifndef LB_WHOLE_FILE_H
+#define LB_WHOLE_FILE_H
+
+#include <stdio.h>
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes a file's contents to out. */
+typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_error *err);
+
+/* Writes path anew beside its place, as path.new, and puts it there once it is whole: what was
+ * there stays until then, and after a failure. LB_IO, LB_OOM, or what write answers. */
+enum lb_status lb_write_whole_file(const char *path, lb_file_writer *write, const void *user,
+                                   struct lb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
