@@ -7,6 +7,7 @@
 #include "html.h"
 #include "html_parts.h"
 #include "memory.h"
+#include "terminal.h"
 
 /* One line of the table. */
 struct line {
@@ -122,7 +123,7 @@ static void write_times(FILE *out, const struct line *line)
         fprintf(out, " <small>±%.1f %%</small>",
                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     write_time(out, timed ? row->median_ns / (double)row->c.problem.seq_len : (double)NAN);
-    lb_html_ratio(line->speedup, ratio);
+    lb_format_ratio(line->speedup, ratio);
     bool leads = lb_contest_leads(line->contest, row);
     if (isfinite(line->speedup))
         fprintf(out, "<td class=n data-v=%.5g>%s%s×%s%s", line->speedup, leads ? "<b>" : "", ratio,
