@@ -33,6 +33,11 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
     return LB_OK;
 }
 
+void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
+{
+    pool->limits = *limits;
+}
+
 /* Starts this very program as a worker, in a process group of its own so that a Ctrl-C in the
  * terminal reaches the program alone, which then decides. */
 static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)

@@ -28,12 +28,24 @@ BAD = [
     (["--sweep", "--case-time", "0"], ["--case-time 0"]),
     (["--sweep", "--case-time", "nan"], ["--case-time nan"]),
     (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
-    (["--sweep", "--baseline", "nope"], ["--baseline nope", "--list"]),
+    (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
+    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "cudnn:persist_static?"]),
+    (["--sweep", "--baseline", "cpu_ref:fast"], ["--baseline", "cpu_ref:fast", "no variants"]),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
     (["--sweep", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
     (["--sweep", "--benchmark_format=yaml"], ["json"]),
+    (["--sweep", "--benchmark_min_time=1"], ["--benchmark_min_time=1", "--case-time"]),
+    (["--sweep", "--benchmark_min_warmup_time=1"], ["--benchmark_min_warmup_time=1", "warmed up"]),
+    (["--sweep", "--benchmark_list_tests=true"], ["--benchmark_list_tests=true", "--list"]),
+    (["--plan", *TINY, "--benchmark_filter=nothing"], ["--benchmark_filter: no case matches"]),
+    (["--plan", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
+    (["--sweep", "--out", ""], ["--out: it takes a folder", "nothing"]),
+    (["--sweep", "--out="], ["--out: it takes a folder", "nothing"]),
+    (["--sweep", "--impl="], ["--impl: it takes implementations", "nothing"]),
+    (["--resume", ""], ["--resume: it takes the folder of a run", "nothing"]),
+    (["--export", "csv", ""], ["--export: it takes a format and a run", "nothing"]),
     (["--sweep", "--plugin", "no-such.so"], ["no-such.so"]),
     (["--resume", "no-such-folder"], ["no-such-folder"]),
     (["--resume", "x", "-T", "3"], ["-T: --resume does not heed it", "--sweep"]),
@@ -125,7 +137,7 @@ class BadInput(ProgramTest):
                 self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
 
     def test_help_and_version_do_not_mind_other_flags(self):
-        for command in (["--help", "-T", "3"], ["--sweep", "--version"]):
+        for command in (["--help", "-T", "3"], ["--sweep", "--version"], ["--help", "--sweep"]):
             self.assertEqual(run(*command).returncode, 0)
 
     def test_what_lies_in_the_folder_is_not_taken_for_the_quick_grid(self):
