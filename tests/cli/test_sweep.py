@@ -191,14 +191,15 @@ class Sweep(ProgramTest):
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
     def test_explanations_fit_a_terminal(self):
-        case = "T25_B16_I512_H512/f16/train"
-        said = run("--explain", case).stdout
-        code, text = run_on_terminal(80, "--explain", case)
-        self.assertEqual(code, 0)
-        plain = text.replace("\r\n", "\n")
-        self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
-        self.assertEqual(plain.split(), said.split())
-        self.assertIn("\n  cpu_blas: unsupported: dtype f16: ", plain)
+        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_blas: unsupported: dtype f16: "),
+                                (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
+            said = run("--explain", *arguments).stdout
+            code, text = run_on_terminal(80, "--explain", *arguments)
+            self.assertEqual(code, 0)
+            plain = text.replace("\r\n", "\n")
+            self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
+            self.assertEqual(plain.split(), said.split())
+            self.assertIn("\n" + line, plain)
 
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
