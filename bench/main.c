@@ -170,9 +170,9 @@ static void print_help(void)
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    enum lb_status st = lb_settings_tune(options->tune, options->tuned, err);
-    if (st != LB_OK)
-        return st;
+    bool resumes = options->command == LB_CMD_RESUME; /* with the run's own settings as well */
+    if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
+        return LB_INVALID;
     switch (options->command) {
     case LB_CMD_HELP: print_help(); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;

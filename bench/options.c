@@ -17,8 +17,9 @@ static enum lb_status parse_seconds(const char *flag, const char *text, double *
 {
     char *end;
     *seconds = strtod(text, &end);
-    if (end == text || *end || !(*seconds > 0) || !isfinite(*seconds))
-        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0", flag, text);
+    if (end == text || *end || !(*seconds > 0 && *seconds <= 1e8))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
+                       flag, text);
     return LB_OK;
 }
 
@@ -29,10 +30,10 @@ static enum lb_status parse_size(const char *text, double *bytes, struct lb_erro
     double value = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
     bool whole = end != text && (!*end || (unit && !end[1]));
-    if (!whole || !(value > 0) || !isfinite(value))
+    *bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
+    if (!whole || !(*bytes >= 1 && *bytes <= 0x1p60))
         return lb_fail(err, LB_INVALID, "--memory %s: must be bytes, or a size such as 512M or 4G",
                        text);
-    *bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
     return LB_OK;
 }
 
@@ -131,6 +132,8 @@ static enum lb_status set_command(struct lb_options *options, const struct lb_fl
     else if (options->command != command && !looked)
         return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
                        flag->name);
+    else if (flag->action != LB_FLAG_COMMAND && !looked)
+        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", flag->name);
     return LB_OK;
 }
 

@@ -63,6 +63,9 @@ static bool is_utf8(const char *text)
 
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
 {
+    if (tuned && !tune && access(tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would make it", tuned,
+                       strerror(errno));
     if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
         (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
         return lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));

@@ -34,8 +34,8 @@ void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
 /* The command line as an array of strings, for a line of the record. */
 json_t *lb_settings_command(const struct lb_options *options);
 
-/* Tells this process and its workers, through the environment. tuned: NULL leaves the file as it
- * is. LB_OOM. */
+/* Tells this process and its workers, through the environment. tuned: NULL means the usual file;
+ * one that can't be read is LB_INVALID, unless tuning is to make it. LB_OOM. */
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err);
 
 /* A new object for lb_run_create: environment, command line, settings and the cases' texts. */

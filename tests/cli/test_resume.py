@@ -101,8 +101,8 @@ class Resume(ProgramTest):
 
     @unittest.skipUnless(jsonschema, "python3-jsonschema is not installed")
     def test_every_line_of_a_resumed_run_is_of_the_schema(self):
-        self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02", "--time-budget", "0.01",
-                   "--tuned", self.path("tuned.txt"))
+        self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
+                   "--tune", "--tuned", self.path("tuned.txt"))
         self.assertEqual(run("--resume", self.path("run"), "--call-limit", "60").returncode, 0)
         schema = os.path.join(os.path.dirname(__file__), "../../results/run.schema.json")
         with open(schema, encoding="utf-8") as file:

@@ -1,6 +1,7 @@
 """Bad input: one line that names the thing and what is allowed, exit code 2, nothing written."""
 
 import os
+import re
 import subprocess
 import unittest
 
@@ -27,7 +28,12 @@ BAD = [
     (["--sweep", "--cases", "no-such-file"], ["no-such-file"]),
     (["--sweep", "--case-time", "0"], ["--case-time 0"]),
     (["--sweep", "--case-time", "nan"], ["--case-time nan"]),
+    (["--sweep", "--case-time", "1e300"], ["--case-time 1e300", "up to 1e8"]),
     (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
+    (["--sweep", "--memory", "1e300T"], ["--memory 1e300T", "4G"]),
+    (["--sweep", "--tuned", "no-such-file"], ["--tuned no-such-file", "--tune"]),
+    (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
+    (["--compare", "a", "b", "--compare", "a", "c"], ["--compare", "twice"]),
     (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
     (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "cudnn:persist_static?"]),
     (["--sweep", "--baseline", "cpu_ref:fast"], ["--baseline", "cpu_ref:fast", "no variants"]),
@@ -139,6 +145,19 @@ class BadInput(ProgramTest):
     def test_help_and_version_do_not_mind_other_flags(self):
         for command in (["--help", "-T", "3"], ["--sweep", "--version"], ["--help", "--sweep"]):
             self.assertEqual(run(*command).returncode, 0)
+
+    def test_help_fits_80_columns_and_names_every_flag_and_case_set(self):
+        said = run("--help").stdout
+        self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
+        bench = os.path.join(os.path.dirname(__file__), "../../bench")
+        with open(bench + "/flags.c", encoding="utf-8") as file:
+            flags = re.findall(r'^ +\{"(-[-\w]+)", LB_FLAG', file.read(), re.M)
+        self.assertGreater(len(flags), 50)
+        words = set(re.findall(r"(?<![-\w])-[-\w]*\w", said))
+        self.assertEqual(set(flags) - words, {"-h"})
+        self.assertEqual(words - set(flags), {"--benchmark_", "--control"})
+        sets = re.search(r"--cases FILE.*?shipped one: ([\w\s]+)\n\n", said, re.S).group(1).split()
+        self.assertEqual(sorted(name + ".txt" for name in sets), sorted(os.listdir(bench + "/cases")))
 
     def test_what_lies_in_the_folder_is_not_taken_for_the_quick_grid(self):
         usual = run("--plan").stdout
