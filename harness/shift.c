@@ -289,3 +289,8 @@ double lb_shift_least_p(size_t n, size_t m)
         arrangements *= (double)(m + i) / (double)i;
     return 2 / arrangements;
 }
+
+double lb_shift_paired_least_p(size_t n)
+{
+    return n < LB_SHIFT_MIN_PAIRS ? 1 : ldexp(2, -(int)n);
+}

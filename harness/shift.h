@@ -46,9 +46,10 @@ enum lb_status lb_shift(const double *base, size_t n, const double *changed, siz
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err);
 
-/* The smallest p-value that n and m units can reach, which bounds what a correction over many
- * cases leaves; 1 for too few. */
+/* The smallest p-value that n and m units can reach, or n pairs, which bounds what a correction
+ * over many cases leaves; 1 for too few. */
 double lb_shift_least_p(size_t n, size_t m);
+double lb_shift_paired_least_p(size_t n);
 
 #ifdef __cplusplus
 }

@@ -199,6 +199,14 @@ static void too_few_units_and_broken_ones_are_refused(void **state)
     assert_true(shift.p == -1);
     assert_true(lb_shift_least_p(3, 4) == 1);
     NEAR(lb_shift_least_p(10, 10), 2.0 / 184756, 1e-15);
+    assert_true(lb_shift_paired_least_p(5) == 1);
+    for (size_t n = 6; n <= 16; n += 10) { /* all differences on one side reach it */
+        double differences[16];
+        for (size_t i = 0; i < n; i++)
+            differences[i] = (double)i + 1;
+        assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
+        NEAR(shift.p, lb_shift_paired_least_p(n), 1e-15);
+    }
 }
 
 static void sets_that_are_all_one_value_do_not_differ(void **state)
