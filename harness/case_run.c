@@ -132,6 +132,8 @@ static enum lb_status prepare(struct life *life, struct lb_error *err)
     LB_TRY(allocate_buffers(life, err));
     struct lb_inputs inputs = *lb_reference_inputs(life->reference);
     life->buffers.lengths = inputs.lengths;
+    if (inputs.lengths && life->impl->memory == LB_DEVICE)
+        lb_case_floor(life->row, inputs.lengths);
     LB_TRY(lb_loss_scale(&life->c->problem, life->options->loss_scale, &inputs, &scaled, err));
     LB_TRY(lb_tensors_upload(&life->tensors, &inputs, err));
 
@@ -452,7 +454,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         LB_TRY(LB_ABSENT);
     LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
     if (impl->memory == LB_DEVICE)
-        lb_case_floor(row);
+        lb_case_floor(row, NULL);
     LB_TRY(open_implementation(&life, &err));
     LB_TRY(prepare(&life, &err));
     LB_TRY(verify(&life, &err));

@@ -72,7 +72,7 @@ struct lb_row {
     double flops, bytes; /* of one call */
     double floor_ns;     /* the least that one call can take: floor.h; NaN where it is not known */
     double chain_steps;  /* that wait for one another, both passes; NaN likewise, as the next */
-    double chain_ns;     /* of floor_ns, what those steps take */
+    double chain_ns;     /* the least that those steps take */
     double floor_multiple; /* derived: median_ns / floor_ns */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
