@@ -82,7 +82,7 @@ static struct gradient gradient_at(const struct lb_problem *p, const struct lb_c
         return states[i];
     size_t entry = (i - 3) / LB_WEIGHT_COUNT;
     enum lb_weight which = (enum lb_weight)((i - 3) % LB_WEIGHT_COUNT);
-    if (entry >= (size_t)(p->layers * p->directions))
+    if (entry >= lb_entry_count(p))
         return (struct gradient){NULL, 0};
     return (struct gradient){weights[which][entry], lb_weight_elements(p, entry, which)};
 }

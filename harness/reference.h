@@ -71,6 +71,9 @@ enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_res
                                  struct lb_error *err);
 void lb_results_destroy(struct lb_results *results); /* accepts a zeroed one */
 
+/* Fills results that were created for the problem with that poison again. */
+void lb_results_poison(const struct lb_problem *problem, const struct lb_results *results);
+
 /* Fills bytes of host memory with that poison. */
 void lb_poison(void *memory, size_t bytes);
 

@@ -15,6 +15,7 @@ TWINS = {
     "wrong_middle_row": FORWARD,
     "zero_gate_gradient": BACKWARD,
     "dropped_row_in_dw": BACKWARD,
+    "dw_in_first_call": BACKWARD,
 }
 
 # One problem whose rows are all distinct, one whose batch is dealt from a few.
