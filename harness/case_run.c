@@ -216,7 +216,8 @@ static bool results_right(struct life *life)
     row->err_norm = check.err_norm;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
-        if (!lb_loss_overflow(&life->c->problem, life->options->loss_scale, &life->results,
+        if (!check.in_gradient ||
+            !lb_loss_overflow(&life->c->problem, life->options->loss_scale, &life->results,
                               row->reason, sizeof(row->reason)))
             snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
     }

@@ -9,6 +9,11 @@
 
 enum { PIECE = 4096 /* elements converted at a time */ };
 
+static bool scales(const struct lb_problem *problem, double scale)
+{
+    return scale != 0 && scale != 1 && lb_has_backward(problem);
+}
+
 /* to = from * factor, both [count] in dtype; to may be from. */
 static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count,
                         double factor)
@@ -44,7 +49,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     enum lb_dtype dtype = problem->dtype;
     size_t size = lb_dtype_size(dtype);
     *storage = NULL;
-    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
+    if (!scales(problem, scale))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     if (st != LB_OK)
@@ -91,7 +96,7 @@ enum lb_status lb_loss_unscale(const struct lb_problem *problem, double scale,
                                const struct lb_results *results, struct lb_error *err)
 {
     struct lb_counts n;
-    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
+    if (!scales(problem, scale))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     for (size_t i = 0; st == LB_OK; i++) {
@@ -108,7 +113,7 @@ bool lb_loss_overflow(const struct lb_problem *problem, double scale,
 {
     struct lb_counts n;
     size_t found = 0, all = 0;
-    if (!lb_has_backward(problem) || lb_problem_counts(problem, &n, NULL) != LB_OK)
+    if (!scales(problem, scale) || lb_problem_counts(problem, &n, NULL) != LB_OK)
         return false;
     for (size_t i = 0;; i++) {
         struct gradient g = gradient_at(problem, &n, results, i);

@@ -34,6 +34,7 @@ struct lb_results {
  * tensor's largest |oracle|. norm: |result - oracle| / |oracle|, Euclidean, over a whole tensor. */
 struct lb_check {
     bool right;
+    bool in_gradient; /* when wrong: all that is produced by forward is right */
     double err_max_abs, err_max_rel, err_norm;
     char reason[256]; /* when wrong: tensor, index, value, what it should be, what is allowed */
 };

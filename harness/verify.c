@@ -245,6 +245,7 @@ void lb_compare(const struct lb_comparison *comparison, struct lb_check *check)
         }
         if (check->right && !(error <= allowed.max_abs && norm <= allowed.norm)) {
             check->right = false;
+            check->in_gradient = piece.gradient;
             explain(comparison, &piece, &now, &allowed, check);
         }
     }
