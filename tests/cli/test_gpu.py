@@ -168,7 +168,7 @@ class Criteria(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
                           r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +a step: wait "
-                          r"([\d.]+) us, bytes of h ([\d.]+), weights ([\d.]+), product "
+                          r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
                           r"([\d.]+), cell ([\d.]+)\n", done.stdout)
         total, step, products, traffic, *parts = map(float, floor.groups())
         self.assertTrue(max(parts) <= step <= sum(parts) + 0.002, floor.group())
