@@ -22,6 +22,14 @@ static char *replaceable(const char *path, mode_t *mode)
     return lstat(path, &there) == 0 ? NULL : strdup(path);
 }
 
+/* Gives the open file that mode; what is none keeps its own. */
+static bool set_mode(FILE *out, mode_t mode)
+{
+    struct stat there;
+    return mode == 0 || (fstat(fileno(out), &there) == 0 &&
+                         (!S_ISREG(there.st_mode) || fchmod(fileno(out), mode) == 0));
+}
+
 /* Opens path, of which errors speak as name, and writes it. */
 static enum lb_status write_to(const char *path, const char *name, mode_t mode,
                                lb_file_writer *write, const void *user, struct lb_error *err)
@@ -29,7 +37,7 @@ static enum lb_status write_to(const char *path, const char *name, mode_t mode,
     FILE *out = fopen(path, "w");
     if (!out)
         return lb_fail(err, LB_IO, "%s: %s", name, strerror(errno));
-    bool failed = mode != 0 && fchmod(fileno(out), mode) != 0;
+    bool failed = !set_mode(out, mode);
     enum lb_status st = write(out, user, err);
     failed = ferror(out) || failed;
     failed = fclose(out) != 0 || failed;

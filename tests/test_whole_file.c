@@ -77,6 +77,20 @@ static void a_file_keeps_its_mode(void **state)
     assert_int_equal(mode_of("file") & 07777, 0600);
 }
 
+/* A draft's name may be taken too, by what is no file: it is written to, and its mode is not ours.
+ */
+static void the_mode_is_given_to_files_only(void **state)
+{
+    (void)state;
+    assert_int_equal(lb_write_whole_file("file", write_text, "old", NULL), LB_OK);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(symlink("pipe", "file.new"), 0);
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+    lb_write_whole_file("file", write_text, "new", NULL);
+    close(reader);
+    assert_int_equal(mode_of("pipe") & 07777, 0600);
+}
+
 static void a_link_stays_and_leads_to_the_new_file(void **state)
 {
     (void)state;
@@ -111,6 +125,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_leaves_what_was_there, enter_folder,
                                         leave_folder),
         cmocka_unit_test_setup_teardown(a_file_keeps_its_mode, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(the_mode_is_given_to_files_only, enter_folder,
+                                        leave_folder),
         cmocka_unit_test_setup_teardown(a_link_stays_and_leads_to_the_new_file, enter_folder,
                                         leave_folder),
         cmocka_unit_test_setup_teardown(what_is_no_file_is_written_and_stays, enter_folder,
