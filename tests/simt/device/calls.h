@@ -56,7 +56,9 @@ struct strong_order {
     scope reach;
 };
 void strong_begin(const void *address, size_t bytes, strong_order order, site at);
-void strong_end(const void *address, strong_order order);
+void strong_writes(const void *address, size_t bytes, strong_order order, site at);
+/* changed: false where what is there is what was there. Who spins on such changes nothing. */
+void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
 void fence_proxy_async();
 
