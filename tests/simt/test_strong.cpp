@@ -41,6 +41,27 @@ static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
           }).has(fault::race));
 }
 
+/* Blocks 0 and 1 set the flag or add to it; later block 2 adds to it, then sets it plainly. */
+static void an_atomic_does_not_observe_what_was_overwritten()
+{
+    auto three = [](auto change) {
+        return last_block_resets([=](cells *c) {
+            if (blockIdx.x == 2) {
+                wait_for(&c->data[0], 2);
+                atomicAdd(&c->flag[0], 1u);
+                return true;
+            }
+            change(&c->flag[0]);
+            atomicAdd(&c->data[0], 1u);
+            return false;
+        });
+    };
+    CHECK(clean(three([](uint32_t *flag) { atomicAdd(flag, 1u); })));
+    CHECK(three([](uint32_t *flag) {
+              lb_ptx::store_relaxed<scope::gpu>(flag, 1u);
+          }).has(fault::race));
+}
+
 /* Block 0 looks at the counter, or beside it, and the others count later. */
 static void an_atomic_does_not_hide_a_read_by_another()
 {
@@ -160,6 +181,8 @@ static void a_failing_swap_is_a_read()
 static const test tests[] = {
     {"an_atomic_stands_for_those_it_observes_and_a_store_does_not",
      an_atomic_stands_for_those_it_observes_and_a_store_does_not},
+    {"an_atomic_does_not_observe_what_was_overwritten",
+     an_atomic_does_not_observe_what_was_overwritten},
     {"an_atomic_does_not_hide_a_read_by_another", an_atomic_does_not_hide_a_read_by_another},
     {"an_atomic_does_not_hide_its_threads_plain_store",
      an_atomic_does_not_hide_its_threads_plain_store},
