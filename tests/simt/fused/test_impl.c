@@ -17,6 +17,8 @@
 
 #include "../../../impls/fused_impl.h"
 #include "../../fake_gpu/fake_device.h"
+#include "../../fake_gpu/lanes_host.h"
+#include "../../fake_gpu/queue.h"
 #include "impl_run.h"
 #include "predictions.h"
 
@@ -67,7 +69,7 @@ static void every_pass_agrees_with_the_oracle(void **state)
 }
 
 /* Layers go in a wavefront where the device has room for all; where it has not, one follows the
- * other, and nothing changes but the time. */
+ * other, and nothing changes but the time, whichever lane goes first. */
 static void a_wavefront_gives_the_same_bits(void **state)
 {
     static const char *const cases[] = {
@@ -78,17 +80,57 @@ static void a_wavefront_gives_the_same_bits(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row wave, plain;
-        run_case(cases[i], &wave);
         lb_host_sms = 1;
         run_case(cases[i], &plain);
         lb_host_sms = 132;
-        assert_non_null(strstr(wave.chosen, "wavefront"));
         assert_null(strstr(plain.chosen, "wavefront"));
-        assert_true(wave.hash == plain.hash);
-        lb_row_free(&wave);
+        for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+            fake_queue_order((enum fake_order)order);
+            run_case(cases[i], &wave);
+            assert_non_null(strstr(wave.chosen, "wavefront"));
+            assert_true(wave.hash == plain.hash);
+            lb_row_free(&wave);
+        }
         lb_row_free(&plain);
     }
     expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
+}
+
+/* Whether the loop is wrong in some order without one of its waits. */
+static bool is_found(const char *text, enum fake_wait which, enum fake_call call, int nth)
+{
+    bool found = false;
+    fake_lanes_leave_out(which, call, nth);
+    for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
+        struct lb_row row;
+        fake_queue_order((enum fake_order)order);
+        lb_test_run_case(text, cache, &row);
+        found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
+        lb_row_free(&row);
+    }
+    fake_lanes_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
+    return found;
+}
+
+static void a_wavefront_without_one_of_its_waits_is_found(void **state)
+{
+    static const struct {
+        const char *text;
+        enum fake_wait which;
+        enum fake_call call;
+        int count;
+    } cases[] = {
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_FORWARD, 4},
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_BACKWARD, 4},
+        {"fused:step/T60_B1_I1_H2_L3/f32/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_JOIN, FAKE_BACKWARD, 1},
+        {"fused:step/T60_B1_I1_H2_L3/f32/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int nth = 0; nth < cases[i].count; nth++)
+            if (!is_found(cases[i].text, cases[i].which, cases[i].call, nth))
+                fail_msg("%s is right without wait %d of case %zu", cases[i].text, nth, i);
 }
 
 /* Where tuned choices are kept during a test. */
@@ -318,6 +360,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
+        cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
         cmocka_unit_test(what_was_measured_is_known_to_later_runs),
         cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
