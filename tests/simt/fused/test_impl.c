@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -19,6 +18,7 @@
 #include "../../fake_gpu/fake_device.h"
 #include "../../fake_gpu/lanes_host.h"
 #include "../../fake_gpu/queue.h"
+#include "../../scratch.h"
 #include "impl_run.h"
 #include "predictions.h"
 
@@ -136,9 +136,8 @@ static void a_wavefront_without_one_of_its_waits_is_found(void **state)
 /* Where tuned choices are kept during a test. */
 static const char *tuned_file(void)
 {
-    static char path[64];
-    snprintf(path, sizeof(path), "/tmp/fused_tuned_%ld.txt", (long)getpid());
-    setenv("LB_TUNED", path, 1);
+    const char *path = scratch_path("tuned.txt");
+    scratch_setenv("LB_TUNED", path);
     return path;
 }
 
@@ -154,15 +153,43 @@ static void expect_chosen(const char *text, const char *begins, const char *has)
 static void what_was_measured_is_known_to_later_runs(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/train";
-    const char *path = tuned_file();
     (void)state;
+    tuned_file();
     expect_chosen(text, "step: ", "expected");
-    setenv("LB_TUNE", "1", 1);
+    scratch_setenv("LB_TUNE", "1");
     expect_chosen(text, "step: ", "tuned, ");
-    unsetenv("LB_TUNE");
+    scratch_setenv("LB_TUNE", NULL);
     expect_chosen(text, "step: ", "tuned, ");
     expect_chosen("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
-    remove(path);
+}
+
+/* A launch takes the fake device as long as any other: one for all steps beats one a step. */
+static void a_variant_is_tuned_apart_from_auto(void **state)
+{
+    static const char any[] = "fused/T4_B2_I3_H5/f16/infer";
+    static const char step[] = "fused:step/T4_B2_I3_H5/f16/infer";
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_chosen(any, "cluster: ", "tuned, ");
+    expect_chosen(step, "step: ", "tuned, ");
+    scratch_setenv("LB_TUNE", NULL);
+    expect_chosen(any, "cluster: ", "tuned, ");
+    expect_chosen(step, "step: ", "tuned, ");
+}
+
+/* What was measured over two steps, where launching weighs most, says nothing of long sequences. */
+static void few_steps_are_tuned_apart_from_many(void **state)
+{
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
+    expect_ok("fused:step/T64_B1_I2_H3/f64/infer");
+    scratch_setenv("LB_TUNE", NULL);
+    expect_chosen("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, ");
+    expect_chosen("fused:step/T3_B1_I2_H3/f64/infer", "step: ", "expected");
+    expect_chosen("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
 }
 
 /* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
@@ -190,9 +217,9 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
     (void)state;
-    setenv("LB_TUNE", "1", 1);
+    scratch_setenv("LB_TUNE", "1");
     expect_ok(text);
-    unsetenv("LB_TUNE");
+    scratch_setenv("LB_TUNE", NULL);
     assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
@@ -214,11 +241,10 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     assert_non_null(file);
     fputs("something else\n", file);
     fclose(file);
-    setenv("LB_TUNE", "1", 1); /* nor is it overwritten */
+    scratch_setenv("LB_TUNE", "1"); /* nor is it overwritten */
     expect_chosen(text, "step: ", "not a file of tuned choices");
     expect_chosen(text, "step: ", "expected");
-    unsetenv("LB_TUNE");
-    remove(path);
+    scratch_setenv("LB_TUNE", NULL);
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
@@ -357,12 +383,15 @@ static int close_cache(void **state)
 
 int main(int argc, char **argv)
 {
+#define TUNING(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
-        cmocka_unit_test(what_was_measured_is_known_to_later_runs),
-        cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
+        TUNING(what_was_measured_is_known_to_later_runs),
+        TUNING(a_variant_is_tuned_apart_from_auto),
+        TUNING(few_steps_are_tuned_apart_from_many),
+        TUNING(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
