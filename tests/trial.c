@@ -6,19 +6,38 @@
 #include <string.h>
 
 #include "case.h"
+#include "memory.h"
 
-/* What an implementation asked for, each in a block of just that size. */
-static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers)
+enum { BUFFERS = 4 };
+
+/* What an implementation asked for, each piece between guard bands. */
+static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers,
+                               struct lb_error *err)
 {
-    const size_t bytes[4] = {sizes->weights, sizes->gradients, sizes->reserve, sizes->workspace};
-    void **const slots[4] = {&buffers->weights, &buffers->gradients, &buffers->reserve,
-                             &buffers->workspace};
-    for (size_t i = 0; i < 4; i++) {
-        size_t rounded = (bytes[i] + 255) / 256 * 256;
-        *slots[i] = bytes[i] ? aligned_alloc(256, rounded) : NULL;
-        if (bytes[i] && !*slots[i])
-            return LB_OOM;
+    const size_t bytes[BUFFERS] = {sizes->weights, sizes->gradients, sizes->reserve,
+                                   sizes->workspace};
+    void **const slots[BUFFERS] = {&buffers->weights, &buffers->gradients, &buffers->reserve,
+                                   &buffers->workspace};
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < BUFFERS; i++) {
+        LB_TRY(lb_host_space.allocate(bytes[i], slots[i], err));
         lb_poison(*slots[i], bytes[i]);
+    }
+done:
+    return st;
+}
+
+static enum lb_status check_bands(const struct lb_impl *impl, const struct lb_buffers *buffers,
+                                  struct lb_error *err)
+{
+    static const char *const names[BUFFERS] = {"weights", "gradients", "reserve", "workspace"};
+    const void *const pieces[BUFFERS] = {buffers->weights, buffers->gradients, buffers->reserve,
+                                         buffers->workspace};
+    for (size_t i = 0; i < BUFFERS && lb_host_space.overrun; i++) {
+        const char *side = lb_host_space.overrun(pieces[i]);
+        if (side)
+            return lb_fail(err, LB_FAILED, "%s wrote beside its %s: %s", impl->name, names[i],
+                           side);
     }
     return LB_OK;
 }
@@ -79,23 +98,26 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     self = calloc(1, impl->state_size);
     LB_TRY(impl->create(self, problem, place, err));
     LB_TRY(impl->sizes(self, &sizes, err));
-    LB_TRY(allocate(&sizes, &buffers));
+    LB_TRY(allocate(&sizes, &buffers, err));
     LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
     poison_results(problem, results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
-    /* Once more, as the timed calls do: nothing of the first may be left in the way. */
+    /* Once more, as the timed calls do: nothing of the first may be left in the way, and the
+     * results are the second's own. */
     uint64_t hash = lb_results_hash(problem, results);
+    poison_results(problem, results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
+    LB_TRY(check_bands(impl, &buffers, err));
     if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
 done:
     if (self)
         impl->destroy(self);
     free(self);
-    free(buffers.workspace);
-    free(buffers.reserve);
-    free(buffers.gradients);
-    free(buffers.weights);
+    lb_host_space.release(buffers.workspace);
+    lb_host_space.release(buffers.reserve);
+    lb_host_space.release(buffers.gradients);
+    lb_host_space.release(buffers.weights);
     return st;
 }
 
