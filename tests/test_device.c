@@ -162,7 +162,7 @@ static void expect_spin(const struct lb_meter *meter, int calls)
     assert_true(ns < 2 * SPIN_NS);
 }
 
-static void so_it_is_on_the_host(void **state)
+static void a_sample_on_the_host_is_one_call_too(void **state)
 {
     struct lb_meter hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};
     (void)state;
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(a_device_survives_its_record),
         cmocka_unit_test(meters_capture_once_and_replay),
         cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
-        cmocka_unit_test(so_it_is_on_the_host),
+        cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
         cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
         cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
         SCRATCH(ceilings_survive_a_file_and_give_floors),

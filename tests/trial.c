@@ -1,4 +1,4 @@
-/* One checked call of an implementation through the contract, for tests. */
+/* One checked call of an implementation through the contract, and runs of whole cases. */
 #include "trial.h"
 
 #include <stdio.h>
@@ -134,13 +134,36 @@ const char *trial_name(const struct lb_problem *problem)
     return text;
 }
 
-struct lb_problem trial_problem(const char *text)
+struct lb_case trial_case(const char *text)
 {
     struct lb_case c;
     struct lb_error err;
     if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s: %s\n", text, err.text);
         abort();
     }
-    return c.problem;
+    return c;
+}
+
+struct lb_problem trial_problem(const char *text)
+{
+    return trial_case(text).problem;
+}
+
+static void ignore_phase(void *user, const char *phase)
+{
+    (void)user, (void)phase;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+void trial_case_run(const struct lb_impl *impl, const char *text,
+                    const struct lb_run_options *options, struct lb_row *row)
+{
+    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    struct lb_case c = trial_case(text);
+    lb_case_run(impl, &c, options, &observer, row);
 }
