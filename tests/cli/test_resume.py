@@ -14,7 +14,7 @@ try:
 except ImportError:
     jsonschema = None
 
-from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run
+from program import PROGRAM, ProgramTest, TINY, line_count, plugin, read_rows, run, wait_until
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.02",
          "--impl", "cpu_ref,cpu_blas"]
@@ -51,7 +51,10 @@ class Resume(ProgramTest):
         arguments = ["--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time", "0.02",
                      "--impl", "misbehave_none", "--plugin", path, "--seed", "7",
                      "--out", self.path("run")]
-        self.kill_after(arguments, 1.0)
+        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: line_count(self.path("run/run.jsonl")) >= 2)
+            process.kill()
         done = run("--resume", self.path("run"), cwd="/")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = read_rows(self.path("run"))
