@@ -404,11 +404,10 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
 }
 
 /* Opens the run and takes up its settings, with which the session goes on. Writes nothing. */
-static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, struct lb_run *run,
-                              struct lb_case **cases, struct lb_error *err)
+static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, const char *folder,
+                              struct lb_run *run, struct lb_case **cases, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const char *folder = session->options->subject;
     struct lb_settings *settings = &sweep->settings;
     LB_TRY(lb_run_open(folder, &sweep->file, run, err));
     if (json_object_get(run->header, "interleaved"))
@@ -429,9 +428,19 @@ done:
     return st;
 }
 
+/* The folder that is meant by it or by the run.jsonl in it: other commands read either. */
+static void name_of_folder(const char *word, char *folder, size_t size)
+{
+    const char *slash = strrchr(word, '/');
+    if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
+        snprintf(folder, size, "%s", word);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
+}
+
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
-    const char *folder = session->options->subject;
+    char folder[4096];
     enum lb_status st = LB_OK;
     struct lb_run run = {0};
     struct lb_case *cases = NULL;
@@ -442,7 +451,8 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
     LB_TRY(lb_derive_check(session->options, err));
-    LB_TRY(take_up(session, sweep, &run, &cases, err));
+    name_of_folder(session->options->subject, folder, sizeof(folder));
+    LB_TRY(take_up(session, sweep, folder, &run, &cases, err));
     details = json_pack("{s:o, s:o}", "environment", lb_environment(lb_libraries()), "command",
                         lb_settings_command(session->options));
     lb_gpu_annotate(session, json_object_get(details, "environment"));

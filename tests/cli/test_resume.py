@@ -172,10 +172,11 @@ class Resume(ProgramTest):
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
         before = read_rows(self.path("run"))
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("0 cases to go", done.stderr)
-        self.assertEqual(read_rows(self.path("run")), before)
+        for name in ("run", "run/run.jsonl"): # as all commands that read a run
+            done = run("--resume", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("0 cases to go", done.stderr)
+            self.assertEqual(read_rows(self.path("run")), before)
 
 
 if __name__ == "__main__":
