@@ -246,6 +246,7 @@ static enum lb_status take(struct reader *reader, struct lb_options *options,
                            const struct lb_flag *flag, const char *value, struct lb_error *err)
 {
     reader->given[reader->count++] = (struct given){flag->name, flag->commands};
+    _Static_assert(LB_FLAG_TUNED < 32, "given has a bit an action");
     options->given |= 1U << flag->action;
     if (flag->argument && !value[0])
         return fail_empty(flag, err);

@@ -415,8 +415,7 @@ static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, c
                        "--resume %s: it is one side of --ab, which was measured in turn with the "
                        "other: run --ab again",
                        folder));
-    LB_TRY(lb_settings_from_header(run->header, session->options, settings, cases, &sweep->count,
-                                   err));
+    LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
     LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
     lb_pool_limit(session->pool, &settings->limits);
     for (size_t i = 0; i < settings->plugin_count; i++)
@@ -453,8 +452,8 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
     LB_TRY(lb_derive_check(session->options, err));
     name_of_folder(session->options->subject, folder, sizeof(folder));
     LB_TRY(take_up(session, sweep, folder, &run, &cases, err));
-    details = json_pack("{s:o, s:o}", "environment", lb_environment(lb_libraries()), "command",
-                        lb_settings_command(session->options));
+    LB_TRY(
+        lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));

@@ -82,6 +82,7 @@ BAD = [
     (["--sweep", *TINY, "--benchmark_out=/no/such/file"], ["--benchmark_out=/no/such/file"]),
     (["--sweep", *TINY, "--benchmark_out=/"], ["--benchmark_out=/", "directory"]),
     (["--sweep", "--plugin", b"caf\xe9.so"], ["--plugin", "UTF-8"]),
+    (["--sweep", *TINY, "--tune", "--tuned", b"caf\xe9"], ["--tuned", "UTF-8"]),
     (["--sweep", "--cases", "no\x1b[31mred"], ["no [31mred"]),
     (["--export", "yaml", "x"], ["yaml", "csv"]),
     (["--export", "csv"], ["--export"]),
