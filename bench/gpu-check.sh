@@ -11,7 +11,7 @@
 #   sanitizer  small cases under compute-sanitizer: memcheck, racecheck, synccheck
 #   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
 #   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
-#   peers      cudnn beside PyTorch's nn.LSTM, where PyTorch is
+#   peers      cudnn beside PyTorch's nn.LSTM, each where it is
 #   sweep      the recurrent grid in at most --budget seconds (420), f16 first; --from goes on with
 #              the run.jsonl and naive.jsonl of an earlier OUT
 #   tune       where the program can: all ways that fused has, on the grid, into tuned.txt; after
@@ -132,7 +132,8 @@ note() {
 }
 
 # attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not
-# among CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
+# among CODES is remembered as a failure; the next step comes all the same. 5: nothing could run
+# (no cuDNN); 77: no PyTorch, no GPU; 124, 130: its time was over.
 attempt() {
   local fine=$1 what=() start=$SECONDS code=0
   shift
@@ -283,11 +284,11 @@ if wanted ceilings; then
   attempt "${dry:+1,}0" ceilings -- "$program" --ceilings
 fi
 if wanted peers; then
-  attempt 0 cudnn on the peers\' cases -- limited 180 "$scratch/cudnn" --cases gpu \
+  attempt 0,5,124,130 cudnn on the peers\' cases -- limited 180 "$scratch/cudnn" --cases gpu \
     --dtype f16,bf16,f32 --math ieee,tf32 --pass infer,train --impl "$peer" \
     ${dry:+--case T4_B2_H8}
   record "$scratch/cudnn" cudnn.jsonl
-  attempt "${dry:+77,}0" PyTorch -- timeout -s INT 180 python3 "$repository/bench/peers.py" \
+  attempt 0,77,124 PyTorch -- timeout -k 60 -s INT 180 python3 "$repository/bench/peers.py" \
     "$scratch/peers" --device cuda --cases gpu --dtype f16,bf16,f32,tf32 --case-time 0.3 \
     --against "$out/cudnn.jsonl"
   record "$scratch/peers" peers.jsonl

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 from program import BUILD, ProgramTest
@@ -10,6 +11,14 @@ from program import BUILD, ProgramTest
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
 LEFT = {"test.log", "environment.json", "cudnn.jsonl", "peers.jsonl", "run.jsonl", "naive.jsonl",
         "tuned.txt", "runs.tar.gz"}
+
+# A program that finds a GPU and has no cuDNN.
+NO_CUDNN = """#!/bin/sh
+case $1 in
+--list) echo "cuda_step/T1_B1_I1_H1/f32/infer ok" ;;
+--sweep) exit 5 ;;
+esac
+"""
 
 
 class Check(ProgramTest):
@@ -48,6 +57,24 @@ class Check(ProgramTest):
             begun = os.path.exists(self.path(os.path.join("first", name))) # in a second, if quick
             self.assertEqual("resume" in [line["kind"] for line in lines], begun)
             self.assertFalse(lines[-1]["interrupted"])
+
+    def write_program(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), 0o755)
+
+    def test_a_gpu_without_cudnn_and_pytorch_has_no_peers_and_no_failure(self):
+        self.write_program("build/bench-lstm", NO_CUDNN)
+        # No packages beside Python's own.
+        self.write_program("bin/python3", f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+        done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
+                               "--only", "peers"], capture_output=True, text=True, timeout=60,
+                              env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]},
+                              check=False)
+        self.assertIn("== cudnn on the peers' cases: done, exit code 5", done.stdout)
+        self.assertIn("== PyTorch: done, exit code 77", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_what_it_does_not_know_is_refused(self):
         for arguments in (["--budget"], ["--nonsense"], []):
