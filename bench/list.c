@@ -128,6 +128,13 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     printf("time      about %s, by flops and usual rates\n", text);
 }
 
+void lb_plan_say_empty(const struct lb_plan *plan)
+{
+    fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
+            plan->filtered + plan->left_out, plan->left_out > 0 ? "; " : "",
+            plan->left_out > 0 ? plan->because.text : "");
+}
+
 /* A line with a start of its own, which goes on below itself on a terminal: column is where. */
 static void print_said(const char *start, int column, const char *text)
 {
@@ -244,14 +251,17 @@ static void explain_floor(const struct lb_case *c)
     if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
         return;
     lb_floor_of(&machine, device, &c->problem, &run, &f);
-    snprintf(said, sizeof(said),
-             "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us",
-             f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
-             f.products_ns / 1e3, f.memory_ns / 1e3);
+    snprintf(
+        said, sizeof(said),
+        "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
+        f.products_ns / 1e3, f.memory_ns / 1e3,
+        c->problem.ragged ? "; were its rows as short as they can be" : "");
     print_said("  floor      ", 13, said);
-    printf("             a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g\n",
-           f.wait_ns / 1e3, f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3,
-           f.cell_ns / 1e3);
+    snprintf(said, sizeof(said),
+             "a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g", f.wait_ns / 1e3,
+             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+    print_said("             ", 13, said);
 }
 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)

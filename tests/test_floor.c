@@ -12,6 +12,7 @@
 #include "case.h"
 #include "case_floor.h"
 #include "floor.h"
+#include "scratch.h"
 
 /* row_steps: of ragged rows, the sum of their lengths; 0: not known. */
 static struct lb_floor floor_of_rows(const char *model, const char *text, double row_steps)
@@ -216,12 +217,10 @@ static void the_clock_is_the_highest_that_the_driver_allows(void **state)
 static void a_measurement_can_only_lower_the_floor(void **state)
 {
     static const char *const problem = "x/T100_B16_H512/f16/infer";
-    char folder[] = "/tmp/lb_floor_XXXXXX";
     struct lb_device_info device;
     struct lb_ceilings ceilings;
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     strcpy(device.uuid, "GPU-measured");
     lb_device_assume(&device, NULL);
@@ -275,7 +274,8 @@ int main(void)
         cmocka_unit_test(rows_hold_the_floor_of_their_device),
         cmocka_unit_test(lengths_and_cold_caches_are_the_rows_own),
         cmocka_unit_test(the_clock_is_the_highest_that_the_driver_allows),
-        cmocka_unit_test(a_measurement_can_only_lower_the_floor),
+        cmocka_unit_test_setup_teardown(a_measurement_can_only_lower_the_floor, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test(an_unknown_device_has_no_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,34 +9,17 @@
 #include <cblas.h>
 #include <cmocka.h>
 
-#include "case.h"
-#include "case_run.h"
-#include "registry.h"
+#include "trial.h"
 
 extern const struct lb_impl lb_impl_openblas;
-
-static void ignore_phase(void *user, const char *phase)
-{
-    (void)user;
-    (void)phase;
-}
-
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user;
-    (void)row;
-}
 
 /* Runs a case; the caller frees the row. */
 static struct lb_row run(const char *text)
 {
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
     struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
-    struct lb_case c;
     struct lb_row row;
     options.sampler.max_ns = 1e6;
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
-    lb_case_run(&lb_impl_openblas, &c, &options, &observer, &row);
+    trial_case_run(&lb_impl_openblas, text, &options, &row);
     return row;
 }
 
