@@ -33,7 +33,7 @@ class SelfTest(ProgramTest):
 
     def test_cases_that_cannot_run_are_said(self):
         done = run("--self-test", "--case", "cpu_ref/T2_B1_H4/f32/infer/tf32")
-        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.returncode, 5)
         self.assertIn("none of the 1 cases runs here", done.stderr)
 
 
