@@ -45,6 +45,7 @@ const char *const lb_help_text[] = {
     "  --time-budget S      start no case after so many seconds; the rest are rows 'skipped',\n"
     "                       which --resume runs\n"
     "  --call-limit S       most seconds of silence before a case counts as hung (120)\n"
+    "  --hang-limit N       skip an implementation's other cases once N have hung\n"
     "  --memory SIZE        most memory of a worker process, such as 4G\n"
     "  --baseline NAME      implementation that speed-ups refer to\n"
     "  --plugin FILE.so     an implementation from a shared object (impls/README.md)\n"
