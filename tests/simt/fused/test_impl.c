@@ -4,6 +4,7 @@
  *   test_simt_fused_impl_fast            the tests
  *   test_simt_fused_impl_fast predict    cuda/predictions.csv
  *   test_simt_fused_impl_fast table      the table of cuda/README.md */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -219,11 +220,49 @@ static void the_choice_follows_size_and_batch(void **state)
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H128/f16/infer").blocks, 4);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").blocks, 16);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H768/f16/infer").warps, 12);
-    /* 128 rows are 16 clusters of 8 rows, where 8 run at a time: 16 rows each are one wave. */
-    struct lb_fused_choice wide = chosen("h100", "fused:cluster/T9_B128_H512/f16/infer");
-    assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B128_H512/f16/infer").columns, 16);
+    /* 112 rows are 14 clusters of 8 rows, where 7 run at a time: 16 rows each are one wave. */
+    struct lb_fused_choice wide = chosen("h100", "fused:cluster/T9_B112_H512/f16/infer");
+    assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B112_H512/f16/infer").columns, 16);
     assert_true(wide.forward.needed <= wide.forward.resident);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").columns, 8);
+}
+
+/* 132 SMs are not eight clusters of 16: each lies in one of the GPCs. */
+static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
+{
+    static const char seven[] = "fused:cluster/T128_B56_H768/f16/train";
+    static const char eight[] = "fused:cluster/T128_B64_H768/f16/train";
+    (void)state;
+    struct lb_fused_plan one = chosen("h100", seven).backward;
+    struct lb_fused_plan two = chosen("h100", eight).backward;
+    assert_int_equal(one.needed, 7);
+    assert_int_equal(two.needed, 8);
+    assert_int_equal(two.resident, 7);
+    assert_true(two.step_ns == 2 * one.step_ns);
+}
+
+/* The expected us a step of a case that ran. */
+static double expected_us(const char *text)
+{
+    struct lb_row row;
+    double us = 0;
+    run_case(text, &row);
+    const char *says = strstr(row.chosen, "; expected ");
+    if (!says || sscanf(says, "; expected %lf us", &us) != 1)
+        fail_msg("%s: %s", text, row.chosen);
+    lb_row_free(&row);
+    return us;
+}
+
+static void a_device_with_less_room_than_expected_takes_more_waves(void **state)
+{
+    static const char text[] = "fused:cluster/T2_B9_I3_H5/f16/infer"; /* two clusters of 4 */
+    (void)state;
+    double roomy = expected_us(text);
+    lb_host_sms = 4;
+    double narrow = expected_us(text);
+    lb_host_sms = 132;
+    assert_true(fabs(narrow - 2 * roomy) < 0.02);
 }
 
 static void what_cannot_run_is_refused_with_its_limit(void **state)
@@ -321,6 +360,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_measured_is_known_to_later_runs),
         cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
+        cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
+        cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
