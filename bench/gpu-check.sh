@@ -7,18 +7,24 @@
 #
 # STEPS, in their order; one that fails does not stop those after it, and each ends by itself:
 #   build      the program, in --build (build/gpu-check)
-#   tests-own, tests-cudnn     GPU implementations, every variant, dtype and pass, by the oracle
+#   tests-own  the project's GPU implementations, every variant, dtype and pass, by the oracle
 #   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
 #   sweep      the recurrent grid in at most --budget seconds (420), what matters most first
+#   tests-cudnn                the same as tests-own of cudnn
 #   tests-modes                other maths, relu, graphs, cold caches, batched calls
 #   tune       all ways that fused has, on the grid, into tuned.txt
 #   peers      cudnn beside PyTorch's nn.LSTM, where PyTorch is
 #   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
 #   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-slow                 the algorithms of cudnn that are slow to set up
-# "tests" and "sanitizer" stand for all of theirs. Where a machine is lent for some minutes at a
-# time, --limit ends everything a little later than that: a step that no time is left for is not
-# begun, and says so. --from goes on with the records of an earlier OUT, which may be the same.
+# "tests" and "sanitizer" stand for all of theirs; a program that is not there is built whatever
+# STEPS says. Where a machine is lent for some minutes at a time, --limit ends everything a little
+# later than that: a step that no time is left for is not begun, and says so. --from goes on with
+# the records of an earlier OUT, which may be the same. Three times ten minutes:
+#
+#     bench/gpu-check.sh A --limit 540
+#     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
+#     bench/gpu-check.sh C --limit 540 --from B --only tune,peers,calibrate,sanitizer,tests-slow
 #
 # At most 8 files are left in OUT, and each grows there, so that nothing is lost when all is cut
 # off: test.log, which holds the ceilings too, sanitizer.log, conformance.jsonl, run.jsonl (the
@@ -91,7 +97,7 @@ CMAKE
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
-known=build,tests-own,tests-cudnn,ceilings,sweep,tests-modes,tune,peers,calibrate
+known=build,tests-own,ceilings,sweep,tests-cudnn,tests-modes,tune,peers,calibrate
 known=$known,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck,tests-slow
 steps=$known
 
@@ -314,7 +320,7 @@ note "machine"
   nvcc --version || true
 } >>"$log" 2>&1
 
-if begin build 3600; then
+if begin build 3600 || [ ! -x "$program" ]; then
   attempt 0 build -- build_program
 fi
 if [ ! -x "$program" ]; then
@@ -350,13 +356,13 @@ sanitize() {
   shift 2
   [ -n "$dry" ] ||
     command=(compute-sanitizer --target-processes all --error-exitcode 86 --tool "$tool")
-  attempt 0 "$tool" -- conformance small --call-limit $((4 * call_limit)) --codes "$codes" "$@" \
-    --log "$out/sanitizer.log" "${command[@]}"
+  attempt 0 "$tool" -- conformance small --call-limit $((4 * call_limit)) --rows /dev/null \
+    --codes "$codes" "$@" --log "$out/sanitizer.log" "${command[@]}"
 }
 
-for part in own cudnn; do
-  ! begin "tests-$part" 240 || attempt 0 "conformance, $part" -- conformance "$part"
-done
+if begin tests-own 180; then
+  attempt 0 conformance, own -- conformance own
+fi
 if begin ceilings 120; then
   attempt "${dry:+1,}0" ceilings -- timeout -k 20 "$allowed" "$program" --ceilings
 fi
@@ -364,12 +370,15 @@ if begin sweep "$budget"; then
   grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
   attempt 0,124,130 recurrent grid -- limited "$allowed" run --cases "$scratch/grid.txt"
 fi
-if begin tests-modes 240; then
+if begin tests-cudnn 180; then
+  attempt 0 conformance, cudnn -- conformance cudnn
+fi
+if begin tests-modes 180; then
   attempt 0 conformance, modes -- conformance modes
 fi
 if begin tune 180; then # a step's time does not depend on T
   mapfile -t short < <(sizes 128)
-  for type in f16 f32/tf32 bf16 f32; do
+  for type in f16 f16/graph f32/tf32 bf16 f32; do
     lines fused:auto "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
   done >"$scratch/tune.txt" && for_device "$scratch/tune.txt"
   tune=(--tune --tuned "$out/tuned.txt")

@@ -34,6 +34,7 @@ struct lb_place {
     void *stream;        /* cudaStream_t; NULL on the host */
     int threads;         /* host threads the implementation may use, at least 1 */
     const char *variant; /* one of variants; NULL when the implementation has none */
+    bool graph;          /* calls are captured once and replayed: launches cost the device alone */
 };
 
 /* What the harness allocates for the implementation, in bytes; 0 where nothing is needed. */

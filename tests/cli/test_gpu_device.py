@@ -22,12 +22,12 @@ PASSES = "infer,forward,backward,train"
 DTYPES = "f64,f32,f16,bf16"
 PARTS = ["own", "cudnn", "modes", "slow"] # and `small`, for sanitizers
 
-# T512_B4_H64_L3 is long enough for the layers of `fused` to go in a wavefront; H256 is the first
-# size at which warps of a cluster split the depth.
+# LONG is long enough for the layers of `fused` to go in a wavefront; H256 is the first size at which
+# warps of a cluster split the depth.
 SHAPES = ["T7_B3_I5_H6", "T9_B5_I4_H8/ragged", "T6_B5_I3_H5_D2/ragged", "T11_B3_I4_H5_L3",
           "T33_B4_H64_L4", "T5_B2_H192_L2_D2", "T16_B8_H128", "T20_B16_I128_H256", "T8_B16_H768",
-          "T6_B8_I128_H1100", "T1_B1_I1_H1", "T512_B4_H64_L3"]
-GRAPHS = ["T16_B8_H128", "T20_B16_I128_H256", "T512_B4_H64_L3"]
+          "T6_B8_I128_H1100", "T1_B1_I1_H1"]
+LONG = ["T512_B4_H64_L3"]
 SMALL = ["T7_B3_I5_H6", "T6_B5_I3_H8_L2_D2/ragged", "T4_B8_H128", "T4_B8_H256"]
 LOOPS = ["cuda_naive", "cuda_step"]
 SLOW = ["cudnn:auto", "cudnn:persist_dynamic"] # compile kernels or time all algorithms
@@ -42,13 +42,15 @@ def variants(name):
 def sweeps(part, stand_in):
     """What is run in a part: cases, and the axes to run them over. stand_in: an implementation for
     machines without a GPU, on few cases."""
-    own = [stand_in] if stand_in else variants("fused") + LOOPS
+    fused = [stand_in] if stand_in else variants("fused")
+    own = fused if stand_in else fused + LOOPS
     fast = [stand_in] if stand_in else [name for name in variants("cudnn") if name not in SLOW]
     both = [stand_in] if stand_in else fast + own
     shapes, dtypes = (SHAPES[:2], "f32,f16") if stand_in else (SHAPES, DTYPES)
-    graphs, few = (shapes, shapes) if stand_in else (GRAPHS, SHAPES[6:8])
+    few, long = (shapes, shapes[1:]) if stand_in else (SHAPES[6:8], LONG)
     if part == "own":
         yield shapes, own, ["--dtype", dtypes, "--pass", PASSES]
+        yield long, fused, ["--dtype", "f32,f16", "--pass", "infer,train"]
     elif part == "cudnn":
         yield shapes, fast, ["--dtype", dtypes, "--pass", PASSES]
     elif part == "slow": # to set up, so few
@@ -60,7 +62,8 @@ def sweeps(part, stand_in):
     else:
         yield SHAPES[:2], both, ["--dtype", "f32", "--math", "tf32,half", "--pass", "train"]
         yield SHAPES[:2], own, ["--dtype", dtypes, "--act", "relu", "--pass", "train"]
-        yield graphs, both, ["--dtype", "f16", "--launch", "stream,graph", "--pass", "infer,train"]
+        yield few, both, ["--dtype", "f16", "--launch", "graph", "--pass", PASSES]
+        yield long, fused, ["--dtype", "f16", "--launch", "graph", "--pass", "infer,train"]
         yield few[:1], both, ["--dtype", "f16", "--cache", "cold", "--pass", PASSES]
         yield few[:1], both, ["--dtype", "f16", "--timing", "batched", "--pass", "infer,train"]
 

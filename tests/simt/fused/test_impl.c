@@ -124,6 +124,26 @@ static void what_was_measured_is_known_to_later_runs(void **state)
     remove(path);
 }
 
+/* Launches one by one cost the host's time, so that another tile may be the fastest. */
+static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
+    static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
+    const char *path = tuned_file();
+    (void)state;
+    setenv("LB_TUNE", "1", 1);
+    expect_chosen(text, "step: ", "tuned, ");
+    assert_int_equal(fake_device_counts()->captures, 0);
+    unsetenv("LB_TUNE");
+    expect_chosen(replayed, "step: ", "expected");
+    assert_int_equal(fake_device_counts()->captures, 1);
+    setenv("LB_TUNE", "1", 1);
+    expect_chosen(replayed, "step: ", "tuned, ");
+    assert_true(fake_device_counts()->captures > 2); /* the case, and every tile */
+    unsetenv("LB_TUNE");
+    remove(path);
+}
+
 /* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
 static void write_tuned(const char *path, const char *value)
 {
@@ -358,6 +378,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(what_was_measured_is_known_to_later_runs),
+        cmocka_unit_test(what_was_measured_by_launches_is_not_taken_for_replays),
         cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
