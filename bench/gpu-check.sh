@@ -369,6 +369,7 @@ fi
 if begin sweep "$budget"; then
   grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
   attempt 0,124,130 recurrent grid -- limited "$allowed" run --cases "$scratch/grid.txt"
+  attempt 0 predictions -- python3 "$repository/cuda/predictions.py" "$out/run.jsonl"
 fi
 if begin tests-cudnn 180; then
   attempt 0 conformance, cudnn -- conformance cudnn

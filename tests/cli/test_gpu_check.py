@@ -1,9 +1,11 @@
 """bench/gpu-check.sh without a GPU: every step runs, records come out, an earlier run is gone on with."""
 
+import csv
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -11,6 +13,7 @@ from program import BUILD, ProgramTest, run
 from test_gpu_device import LONG
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
+CUDA = os.path.join(os.path.dirname(__file__), "..", "..", "cuda")
 LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.txt", "tuned.jsonl",
         "cudnn.jsonl", "peers"}
 
@@ -56,7 +59,7 @@ class Check(ProgramTest):
         for step in ("plan of the grid", "conformance, own", "conformance, cudnn",
                      "conformance, modes", "conformance, slow", "memcheck", "racecheck",
                      "synccheck", "ceilings", "cudnn on the peers' cases", "PyTorch",
-                     "recurrent grid", "tuning"):
+                     "recurrent grid", "predictions", "tuning"):
             self.assertIn(f"== {step}: done", said)
         self.assertLessEqual(len(LEFT), 8) # what a lent machine gives back
         self.assertLessEqual(LEFT - {"peers", "tuned.txt"}, set(os.listdir(self.path("out"))))
@@ -136,6 +139,28 @@ class Shapes(unittest.TestCase):
         for family in ("cluster", "grid", "step"):
             said = run("--explain", f"fused:{family}/{LONG[0]}/f16/infer", "--device-model", "h100")
             self.assertIn("layers in a wavefront", said.stdout, family)
+
+
+class Predictions(ProgramTest):
+    def test_replayed_calls_are_held_against_the_table_and_no_others(self):
+        with open(os.path.join(CUDA, "predictions.csv"), encoding="utf-8") as file:
+            cell = next(cell for cell in csv.DictReader(file)
+                        if (cell["hidden"], cell["batch"]) == ("1024", "1"))
+        case = f"fused:{cell['forward']}/T128_B1_I1024_H1024/f16/infer"
+        us = float(cell["infer_T128_us"])
+        rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
+                (case.replace("B1_", "B2_") + "/graph", "ok", 9 * us),
+                (case.replace("infer", "train") + "/graph", "wrong", None)]
+        with open(self.path("run.jsonl"), "w", encoding="utf-8") as file:
+            for name, verdict, median in rows:
+                print(json.dumps({"kind": "row", "case": name, "verdict": verdict,
+                                  "median_ns": median and 1e3 * median}), file=file)
+            print('{"kind":"row","case":', end="", file=file) # cut off
+        done = subprocess.run([sys.executable, os.path.join(CUDA, "predictions.py"),
+                               self.path("run.jsonl")], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"
+                                      rf"{2 * us:.1f}, +2\.00\n{cell['forward']} infer: .*"
+                                      r"of 1: median 2\.00, 2\.00 to 2\.00\n$")
 
 
 if __name__ == "__main__":
