@@ -113,7 +113,12 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
     /* Files first: a reader of stdout may go away before its end. */
     lb_pick_baseline(run, baseline, base);
     LB_TRY(export_all(run, folder, options, err));
-    if (draw(run, folder, base, NULL, &report, &why) != LB_OK)
+    enum lb_status drawn = draw(run, folder, base, NULL, &report, &why);
+    if (drawn == LB_ABSENT)
+        snprintf(report.notes, sizeof(report.notes),
+                 "no pictures: %.200s; once it is, bench-lstm --resume %s draws them", why.text,
+                 folder);
+    else if (drawn != LB_OK)
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
         LB_TRY(lb_export_gbench(run, stdout, err));

@@ -13,7 +13,7 @@
 #   tests-cudnn                the same as tests-own of cudnn
 #   tests-modes                other maths, relu, graphs, cold caches, batched calls
 #   tune       all ways that fused has, on the grid, into tuned.txt
-#   peers      cudnn beside PyTorch's nn.LSTM, where PyTorch is
+#   peers      cudnn beside PyTorch's nn.LSTM, each where it is
 #   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
 #   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-slow                 the algorithms of cudnn that are slow to set up
@@ -169,7 +169,8 @@ note() {
 }
 
 # attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not
-# among CODES (such as 0,5) is remembered as a failure; the next step comes all the same.
+# among CODES is remembered as a failure; the next step comes all the same. 5: nothing could run
+# (no cuDNN); 77: no PyTorch, no cuDNN, no GPU; 124, 130: its time was over.
 attempt() {
   local fine=$1 what=() start=$SECONDS code=0
   shift
@@ -372,7 +373,7 @@ if begin sweep "$budget"; then
   attempt 0 predictions -- python3 "$repository/cuda/predictions.py" "$out/run.jsonl"
 fi
 if begin tests-cudnn 180; then
-  attempt 0 conformance, cudnn -- conformance cudnn
+  attempt 0,77 conformance, cudnn -- conformance cudnn
 fi
 if begin tests-modes 180; then
   attempt 0 conformance, modes -- conformance modes
@@ -391,11 +392,11 @@ if begin peers 150; then # first the algorithms that PyTorch's rule takes
   for type in f16 f32/tf32 bf16 f32; do
     lines cudnn:standard,cudnn:persist_static "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
   done >"$scratch/peers.txt" && for_device "$scratch/peers.txt"
-  attempt 0,124,130 cudnn on the peers\' cases -- limited "$allowed" cudnn \
+  attempt 0,5,124,130 cudnn on the peers\' cases -- limited "$allowed" cudnn \
     --cases "$scratch/peers.txt"
 fi
 if begin peers 180 && [ ! -e "$out/peers" ]; then
-  attempt "${dry:+77,}0,1,124,130" PyTorch -- timeout -k 20 -s INT "$allowed" \
+  attempt 0,77,124 PyTorch -- timeout -k 20 -s INT "$allowed" \
     python3 "$repository/bench/peers.py" "$out/peers" --device cuda --cases gpu \
     --dtype f16,bf16,f32,tf32 --case-time 0.3 --against "$out/cudnn.jsonl"
 fi
@@ -414,7 +415,7 @@ else
   ! begin sanitizer-synccheck 120 || sanitize synccheck 0
 fi
 if begin tests-slow 180; then
-  attempt 0 conformance, slow -- conformance slow
+  attempt 0,77 conformance, slow -- conformance slow
 fi
 note "left in $out: $(cd "$out" && echo *)"
 exit $failed

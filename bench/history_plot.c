@@ -57,20 +57,6 @@ static void write_settings(FILE *script, const char *name,
     }
 }
 
-/* Appends the file at path to the script. */
-static enum lb_status append(FILE *script, const char *path, struct lb_error *err)
-{
-    char text[4096];
-    size_t length;
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    while ((length = fread(text, 1, sizeof(text), file)) > 0)
-        fwrite(text, 1, length, script);
-    fclose(file);
-    return LB_OK;
-}
-
 /* Writes one picture's NAME.dat and NAME.gp. */
 static enum lb_status write_page(const char *plots, const char *name, const char *shared,
                                  const struct lb_history_line *const *lines, size_t count,
@@ -87,8 +73,7 @@ static enum lb_status write_page(const char *plots, const char *name, const char
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
     write_data(data, lines, count);
     write_settings(script, name, lines, count);
-    snprintf(path, sizeof(path), "%s/history.gp", shared);
-    LB_TRY(append(script, path, err));
+    LB_TRY(lb_page_append(shared, "history.gp", script, err));
     bool failed = fclose(data) != 0;
     failed |= fclose(script) != 0;
     data = script = NULL;

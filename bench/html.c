@@ -2,7 +2,6 @@
 #include "html.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +32,6 @@ void lb_html_format(FILE *out, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     lb_html_text(out, text);
-}
-
-void lb_html_ratio(double ratio, char text[32])
-{
-    if (!isfinite(ratio))
-        snprintf(text, 32, "–");
-    else
-        snprintf(text, 32, "%.*f",
-                 ratio >= 99.95    ? 0
-                 : ratio >= 9.995  ? 1
-                 : ratio >= 0.0995 ? 2
-                                   : 3,
-                 ratio);
 }
 
 /* As on the terminal, but for the micro sign. */

@@ -13,9 +13,6 @@ void lb_html_text(FILE *out, const char *text);
 /* As printf, the result as lb_html_text writes it; cut at 4,000 bytes. */
 void lb_html_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "2.31": three digits, as many of them behind the point as tell something. */
-void lb_html_ratio(double ratio, char text[32]);
-
 /* "12.3 µs": three digits and a unit; "-" for NaN. */
 void lb_html_ns(FILE *out, double ns);
 

@@ -8,6 +8,7 @@
 #include "html_parts.h"
 #include "region.h"
 #include "stats.h"
+#include "terminal.h"
 
 static const char letters[LB_SIZE_COUNT] = {'T', 'B', 'I', 'H'};
 
@@ -137,9 +138,9 @@ static void write_place(FILE *out, const struct lb_contest *contests,
 static void write_spread(FILE *out, const struct spread *spread, const char *opponent)
 {
     char low[32], middle[32], high[32];
-    lb_html_ratio(spread->low, low);
-    lb_html_ratio(spread->middle, middle);
-    lb_html_ratio(spread->high, high);
+    lb_format_ratio(spread->low, low);
+    lb_format_ratio(spread->middle, middle);
+    lb_format_ratio(spread->high, high);
     bool one = spread->count == 1 || strcmp(low, high) == 0;
     if (one)
         fprintf(out, "<strong>%s</strong> times as fast as ", middle);
@@ -187,7 +188,7 @@ static void write_exceptions(FILE *out, const struct lb_html_view *view,
                 contest->sizes[LB_SIZE_T], contest->sizes[LB_SIZE_B], contest->sizes[LB_SIZE_H]);
         lb_html_text(out, winner->name);
         if (own && lb_row_is_timed(own)) {
-            lb_html_ratio(own->median_ns / contest->best->median_ns, ratio);
+            lb_format_ratio(own->median_ns / contest->best->median_ns, ratio);
             fprintf(out, ", by %s", ratio);
         } else {
             fprintf(out, "; it %s%s", own ? "is " : "has no row",

@@ -7,6 +7,7 @@
 #include "html.h"
 #include "html_parts.h"
 #include "memory.h"
+#include "terminal.h"
 
 /* One line of the table. */
 struct line {
@@ -122,7 +123,7 @@ static void write_times(FILE *out, const struct line *line)
         fprintf(out, " <small>±%.1f %%</small>",
                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     write_time(out, timed ? row->median_ns / (double)row->c.problem.seq_len : (double)NAN);
-    lb_html_ratio(line->speedup, ratio);
+    lb_format_ratio(line->speedup, ratio);
     bool leads = lb_contest_leads(line->contest, row);
     if (isfinite(line->speedup))
         fprintf(out, "<td class=n data-v=%.5g>%s%s×%s%s", line->speedup, leads ? "<b>" : "", ratio,
@@ -158,24 +159,32 @@ static void write_word(FILE *out, const char *text)
     fputs("&#39;", out);
 }
 
-/* The command that runs this case alone as the run did. */
-static void write_command(FILE *out, const struct lb_run *run, const struct lb_row *row)
+/* The command that runs this case alone as the run did, by the run's header. */
+static void write_command(FILE *out, const json_t *header, const struct lb_row *row)
 {
-    const json_t *header = run->header, *plugins = json_object_get(header, "plugins");
+    static const struct {
+        const char *key, *flag;
+    } counts[] = {{"repetitions", "--benchmark_repetitions="}, {"processes", "--processes "}};
+    const json_t *plugins = json_object_get(header, "plugins");
     const json_t *sampler = json_object_get(header, "sampler");
-    double max_ns = json_number_value(json_object_get(sampler, "max_ns"));
-    json_int_t seed = json_integer_value(json_object_get(header, "seed"));
-    json_int_t repetitions = json_integer_value(json_object_get(header, "repetitions"));
+    const json_t *seed = json_object_get(header, "seed");
+    const json_t *loss_scale = json_object_get(header, "loss_scale");
     char id[LB_CASE_ID_SIZE];
     lb_case_print(&row->c, id);
     fputs("<code>bench-lstm --sweep --case ", out);
     write_word(out, id);
-    if (seed != 1 && json_object_get(header, "seed"))
-        fprintf(out, " --seed %" JSON_INTEGER_FORMAT, seed);
-    if (max_ns > 0)
-        fprintf(out, " --case-time %g", max_ns / 1e9);
-    if (repetitions > 1)
-        fprintf(out, " --benchmark_repetitions=%" JSON_INTEGER_FORMAT, repetitions);
+    if (seed && json_integer_value(seed) != 1)
+        fprintf(out, " --seed %" JSON_INTEGER_FORMAT, json_integer_value(seed));
+    fprintf(out, " --case-time %g", json_number_value(json_object_get(sampler, "max_ns")) / 1e9);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        json_int_t count = json_integer_value(json_object_get(header, counts[i].key));
+        if (count > 1)
+            fprintf(out, " %s%" JSON_INTEGER_FORMAT, counts[i].flag, count);
+    }
+    if (loss_scale && json_number_value(loss_scale) != 1)
+        fprintf(out, " --loss-scale %.17g", json_number_value(loss_scale));
+    if (json_is_true(json_object_get(header, "kernels")))
+        fputs(" --kernels", out);
     for (size_t i = 0; i < json_array_size(plugins); i++) {
         const char *path = json_string_value(json_array_get(plugins, i));
         fputs(" --plugin ", out);
@@ -244,8 +253,10 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
     if (lb_row_is_timed(row) && row->flops > 0)
         write_fact(out, "GFLOP/s", row->flops / row->median_ns, "plain");
     write_fact(out, "peak memory", row->peak_bytes, "bytes");
-    fputs("<dt>again<dd>", out);
-    write_command(out, run, row);
+    if (json_object_get(run->header, "sampler")) { /* else another program made the run */
+        fputs("<dt>again<dd>", out);
+        write_command(out, run->header, row);
+    }
     fputs("</dl></details>\n", out);
 }
 

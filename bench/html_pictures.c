@@ -19,7 +19,7 @@ static const struct {
     {"speedup",
      "Speed-up",
      "Speed-up",
-     "A cell is one problem: how many times as fast as the baseline. A ~ says that the intervals "
+     "A cell is one problem: how many times as fast as the baseline. A = says that the intervals "
      "overlap, so which one is faster is open; × failed; grey did not run; – is not in this run.",
      {"speedup-b", "speedup-t"}},
     {"time", "Time a step", "Time a step", "", {"time-h", "time-b", "time-t"}},

@@ -83,11 +83,13 @@ def flops_of(T, B, I, H, L, D, train):
 
 
 def bytes_of(T, B, I, H, L, D, train, size):
-    """Every input read once, every output written once: as harness/problem.c counts them."""
+    """Every input read once, every output written once, forward and backward each: as
+    harness/problem.c counts them."""
     inputs = [I] + [D * H] * (L - 1)
     weights = sum(4 * H * (width + H + 2) * D for width in inputs)
-    tensors = T * B * (I + D * H) + 4 * L * D * B * H
-    return size * (weights + tensors) * (2 if train else 1)
+    sequences, states = T * B * (I + D * H), L * D * B * H
+    return size * (3 * (weights + sequences) + 10 * states if train
+                   else weights + sequences + 4 * states)
 
 
 def interval(ordered):

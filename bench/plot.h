@@ -9,13 +9,8 @@
 
 #include "run_file.h"
 
-struct lb_plot_kind {
-    const char *name;    /* as in --plot NAME; first part of its files' names */
-    const char *summary; /* one line for --help */
-};
-
-/* All kinds; the last has a NULL name. */
-extern const struct lb_plot_kind lb_plot_kinds[];
+/* All kinds, as in --plot KIND, and the first part of their files' names; the last is NULL. */
+extern const char *const lb_plot_kinds[];
 
 struct lb_plot_options {
     const char *folder;   /* where the files go; made when it is missing */

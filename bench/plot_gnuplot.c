@@ -92,9 +92,7 @@ static enum lb_status start(char **arguments, pid_t *child, int *output, struct 
         return LB_OK;
     close(ends[0]);
     if (reason == ENOENT)
-        return lb_fail(err, LB_ABSENT,
-                       "gnuplot is not installed, so there are no pictures; the records are whole: "
-                       "install gnuplot-nox, then --plot");
+        return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
 }
 

@@ -193,8 +193,7 @@ void lb_panel_title(const struct lb_point *point, const char *const *letters, ch
         snprintf(at, (size_t)(end - at), "%sI = %" PRId64, separator, point->input);
 }
 
-static enum lb_status append_file(const char *folder, const char *name, FILE *out,
-                                  struct lb_error *err)
+enum lb_status lb_page_append(const char *folder, const char *name, FILE *out, struct lb_error *err)
 {
     char part[4096];
     size_t n;
@@ -253,8 +252,8 @@ enum lb_status lb_page_finish(struct lb_plot_job *job, struct lb_page *page, con
                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(append_file(job->options->scripts, "style.gp", page->script, err));
-    LB_TRY(append_file(job->options->scripts, script, page->script, err));
+    LB_TRY(lb_page_append(job->options->scripts, "style.gp", page->script, err));
+    LB_TRY(lb_page_append(job->options->scripts, script, page->script, err));
     bool written = close_file(&page->data);
     written = close_file(&page->script) && written;
     if (written)

@@ -44,6 +44,10 @@ enum lb_status lb_page_finish(struct lb_plot_job *job, struct lb_page *page, con
 
 void lb_page_close(struct lb_page *page); /* accepts a zeroed or finished one */
 
+/* Writes an empty line and the folder's file of that name to out. LB_IO. */
+enum lb_status lb_page_append(const char *folder, const char *name, FILE *out,
+                              struct lb_error *err);
+
 /* Text as gnuplot reads it back, quoted: nothing in it is special. */
 void lb_page_quote(FILE *script, const char *text);
 

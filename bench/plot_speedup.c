@@ -7,6 +7,7 @@
 
 #include "contest.h"
 #include "plot_page.h"
+#include "terminal.h"
 
 #define MOST_PANELS 12
 #define MOST_CELLS  16 /* along one side of a panel */
@@ -37,7 +38,7 @@ enum cell_state { CELL_SPEEDUP, CELL_NOT_RUN, CELL_FAILED, CELL_NO_BASELINE, CEL
 struct cell {
     enum cell_state state;
     double speedup; /* NaN unless the state is CELL_SPEEDUP */
-    char text[24];
+    char text[40];
 };
 
 static const struct lb_point *find_point(const struct group *group, size_t series, int64_t x,
@@ -51,15 +52,14 @@ static const struct lb_point *find_point(const struct group *group, size_t serie
     return NULL;
 }
 
-/* The speed-up in few characters; a ~ says that the intervals of the medians overlap, so that which
+/* The speed-up in few characters; a = says that the intervals of the medians overlap, so that which
  * one is faster is open. */
 static void write_speedup(const struct lb_row *row, const struct lb_row *base, struct cell *cell)
 {
-    bool apart = lb_rows_apart(row, base);
+    char text[32];
     cell->speedup = base->median_ns / row->median_ns;
-    double value = cell->speedup;
-    int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.0995 ? 2 : 3;
-    snprintf(cell->text, sizeof(cell->text), "%s%.*f", apart ? "" : "~", digits, cell->speedup);
+    lb_format_ratio(cell->speedup, text);
+    snprintf(cell->text, sizeof(cell->text), "%s%s", lb_rows_apart(row, base) ? "" : "=", text);
 }
 
 static struct cell make_cell(const struct lb_point *point, const struct lb_point *base)
@@ -264,7 +264,7 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     lb_page_text(page, "slower", "slower");
     lb_page_text(page, "faster", "faster");
     lb_page_text(page, "signs",
-                 "~ intervals overlap     × failed     grey: not run     – not in this run");
+                 "= intervals overlap     × failed     grey: not run     – not in this run");
     lb_page_text(page, "y_label", view->y == LB_AXIS_B ? "batch B" : "length T");
     fprintf(page->script, "range = %.0f\nclipped = %d\n", fmin(view->range, 7),
             view->clipped || view->range > 7);

@@ -64,6 +64,15 @@ void lb_format_ns(double ns, char text[32])
     snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
 }
 
+void lb_format_ratio(double ratio, char text[32])
+{
+    int digits = ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : ratio >= 0.0995 ? 2 : 3;
+    if (isfinite(ratio))
+        snprintf(text, 32, "%.*f", digits, ratio);
+    else
+        snprintf(text, 32, "–");
+}
+
 void lb_format_duration(double seconds, char text[32])
 {
     long whole = (long)(seconds + 0.5);

@@ -15,11 +15,12 @@ static double next_random(uint64_t *state)
 json_t *synthetic_header(void)
 {
     return json_pack(
-        "{s:s, s:i, s:s, s:{s:s, s:s, s:i, s:i, s:n, s:s, s:s, s:s, s:s}, s:[ss], s:i}", "kind",
-        "header", "schema", LB_SCHEMA_VERSION, "started", "2026-01-31T12:00:00Z", "environment",
-        "host", "made-up", "cpu", "Made-up CPU & <no_such> 'thing'", "cores", 2, "threads", 2,
-        "governor", "system", "Linux", "version", "0.1.0", "commit", "0123456789ab", "build_type",
-        "Release", "command", "bench-lstm", "--sweep", "seed", 1);
+        "{s:s, s:i, s:s, s:{s:s, s:s, s:i, s:i, s:n, s:s, s:s, s:s, s:s}, s:[ss], s:i, s:{s:f}}",
+        "kind", "header", "schema", LB_SCHEMA_VERSION, "started", "2026-01-31T12:00:00Z",
+        "environment", "host", "made-up", "cpu", "Made-up CPU & <no_such> 'thing'", "cores", 2,
+        "threads", 2, "governor", "system", "Linux", "version", "0.1.0", "commit", "0123456789ab",
+        "build_type", "Release", "command", "bench-lstm", "--sweep", "seed", 1, "sampler", "max_ns",
+        1e10);
 }
 
 double synthetic_ns(const struct lb_case *c)

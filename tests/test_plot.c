@@ -166,6 +166,36 @@ static void cells_are_quotients_of_medians(void **state)
     lb_run_free(&run);
 }
 
+static void cells_whose_intervals_overlap_have_the_sign_of_a_tie(void **state)
+{
+    (void)state;
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    for (int i = 0; i < 8; i++) {
+        bool base = i & 1, wide = i & 2;
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "%s/T4_B%d_H%d/f32/infer", base ? "cpu_ref" : "cpu_blas",
+                 i & 4 ? 8 : 1, wide ? 128 : 64);
+        double ns = base ? 1e6 : wide ? 5e5 : 0.9999e6;
+        synthetic_add(&run, synthetic_row(id, LB_VERDICT_OK, ns, 1, 20));
+    }
+    struct lb_plot_report report;
+    assert_int_equal(draw(&run, "speedup-b", "cpu_ref", &report, NULL), LB_OK);
+    char line[1024], text[32];
+    size_t cells = 0;
+    FILE *file = open_data("speedup-b_f32_infer.dat");
+    while (fgets(line, sizeof(line), file)) {
+        int h;
+        /* NOLINTNEXTLINE(cert-err34-c): what does not read is no data line */
+        if (sscanf(line, "%d %*d %*d %*d %*f %*d \"%31[^\"]\"", &h, text) != 2)
+            continue;
+        cells++;
+        assert_int_equal(text[0] == '=', h == 64);
+    }
+    fclose(file);
+    assert_int_equal(cells, 4);
+    lb_run_free(&run);
+}
+
 /* The line of a page's script that sets the name. */
 static void setting_is(const char *script, const char *line)
 {
@@ -305,8 +335,8 @@ static void unknown_kind_is_refused(void **state)
     struct lb_error err = {""};
     assert_int_equal(draw(&run, "pie", "cpu_ref", &report, &err), LB_INVALID);
     assert_non_null(strstr(err.text, "--plot pie: the kinds are speedup-b"));
-    for (const struct lb_plot_kind *kind = lb_plot_kinds; kind->name; kind++)
-        assert_non_null(strstr(err.text, kind->name));
+    for (const char *const *kind = lb_plot_kinds; *kind; kind++)
+        assert_non_null(strstr(err.text, *kind));
     lb_run_free(&run);
 }
 
@@ -446,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(data_of_lines_are_the_records),
         TEST(cells_are_quotients_of_medians),
+        TEST(cells_whose_intervals_overlap_have_the_sign_of_a_tie),
         TEST(one_slow_series_does_not_stretch_the_colours),
         TEST(ratios_rates_and_memory_are_the_records),
         TEST(degenerate_runs_are_drawn_or_explained),

@@ -243,6 +243,12 @@ class History(ProgramTest):
         self.assertEqual(sum("slow/T" in line for line in done.stdout.splitlines()), 15)
         self.assertIn("history-2", done.stderr)
 
+    def test_a_script_that_cannot_be_read_is_named(self):
+        os.makedirs(self.path("share/plots/history.gp")) # opens, and does not read
+        done = run("--history", self.make_runs(6, 3, 1.05),
+                   env=os.environ | {"BENCH_LSTM_SHARE": self.path("share")})
+        self.assertRegex(done.stderr, "no picture: .*/history.gp: Is a directory")
+
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)
         path = os.path.join(runs, "0", "run.jsonl")

@@ -29,6 +29,14 @@ def session_of(process):
         if int(fields[3]) == process.pid and fields[0] != "Z":
             yield int(name)
 
+# A program that finds a GPU and has no cuDNN.
+NO_CUDNN = """#!/bin/sh
+case $1 in
+--list) echo "cuda_step/T1_B1_I1_H1/f32/infer ok" ;;
+--sweep) exit 5 ;;
+esac
+"""
+
 
 class Check(ProgramTest):
     def command(self, name, *arguments, dry="--dry-run"):
@@ -118,6 +126,24 @@ class Check(ProgramTest):
         for step in ("sweep", "tests-own"):
             self.assertIn(f"== {step}: not begun", said)
         self.assertEqual(os.listdir(self.path("out")), ["test.log"])
+
+    def write_program(self, name, text):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), 0o755)
+
+    def test_a_gpu_without_cudnn_and_pytorch_has_no_peers_and_no_failure(self):
+        self.write_program("build/bench-lstm", NO_CUDNN)
+        # No packages beside Python's own.
+        self.write_program("bin/python3", f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+        done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
+                               "--only", "peers"], capture_output=True, text=True, timeout=60,
+                              env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]},
+                              check=False)
+        self.assertIn("== cudnn on the peers' cases: done, exit code 5", done.stdout)
+        self.assertIn("== PyTorch: done, exit code 77", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_what_it_does_not_know_is_refused(self):
         for arguments in (["--budget"], ["--nonsense"], []):

@@ -2,9 +2,11 @@
 
 import html.parser
 import itertools
+import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import time
 import unittest
 
 import browser
-from program import BUILD, ProgramTest, run
+from program import BUILD, TINY, ProgramTest, run
 
 WRITE_RUN = os.path.join(BUILD, "tests", "write_run")
 VOID = {"meta", "link", "br", "input", "path", "rect", "circle", "use", "polygon", "polyline"}
@@ -54,6 +56,12 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] not in ("script", "style"):
             self.texts.append(data)
+
+
+def read_header(folder):
+    """The header of a run."""
+    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
+        return json.loads(file.readline())
 
 
 def cpu_seconds():
@@ -200,6 +208,36 @@ class Report(ProgramTest):
                     self.assertRegex(done.stderr, r"[1-9]\d* pictures")
                 print(f"{kind}: {taken[-1]:.2f} s")
                 self.assertLess(taken[-1], 2, kind)
+
+    def test_the_command_of_a_row_runs_it_as_the_run_did(self):
+        self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "train", "--seed", "7", "--processes", "2",
+                   "--benchmark_repetitions=3", "--loss-scale", "0.1", "--kernels")
+        done = run("--report", self.path("run"), "-o", self.path("run.html"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run.html"), encoding="utf-8") as file:
+            words = shlex.split(re.search(r"<dt>again<dd><code>bench-lstm (.*)</code>",
+                                          file.read()).group(1))
+        done = run(*words, "--out", self.path("again"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        was, now = read_header(self.path("run")), read_header(self.path("again"))
+        for key in ("cases", "seed", "sampler", "repetitions", "processes", "loss_scale", "kernels"):
+            self.assertEqual(was[key], now[key], key)
+
+    def test_a_run_that_another_program_made_names_no_command(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        path = self.path("run/run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+        header = json.loads(lines[0])
+        del header["sampler"] # what bench/peers.py writes has none
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines([json.dumps(header) + "\n", *lines[1:]])
+        done = run("--report", self.path("run"), "-o", self.path("run.html"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn("<dt>ran<dd>", page)
+        self.assertFalse("bench-lstm --sweep --case" in page, "the page names a command")
 
     def test_two_runs_stand_side_by_side(self):
         for name, kind in (("base", "single"), ("now", "whole")):

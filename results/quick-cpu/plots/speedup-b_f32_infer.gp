@@ -11,7 +11,7 @@ reading = 'Higher is better, blue. Median time of cpu_ref over that of the other
 reading_more = ''
 slower = 'slower'
 faster = 'faster'
-signs = '~ intervals overlap     × failed     grey: not run     – not in this run'
+signs = '= intervals overlap     × failed     grey: not run     – not in this run'
 y_label = 'batch B'
 range = 3
 clipped = 0
