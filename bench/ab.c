@@ -23,7 +23,7 @@ struct ab {
     const struct lb_session *session;
     struct lb_registry others; /* where the second plug-in is known: both may have one name */
     struct lb_side sides[2];
-    struct lb_settings settings;
+    int pairs; /* of blocks, a case */
     struct lb_plan plan;
     char folders[2][4200];
     struct lb_run_file files[2];
@@ -39,32 +39,18 @@ static bool is_plugin(const char *word)
 static enum lb_status find_side(struct ab *ab, const char *word, struct lb_registry *registry,
                                 struct lb_side *side, struct lb_error *err)
 {
-    char name[2 * LB_NAME_SIZE];
     enum lb_status st = LB_OK;
     struct lb_pick pick = {NULL, ""};
-    struct lb_plan_entry *entries = NULL;
     if (is_plugin(word)) {
         LB_TRY(lb_pool_add_plugin(ab->session->pool, word, registry, err));
         side->entry = &registry->entries[registry->count - 1];
     } else {
-        snprintf(name, sizeof(name), "%s", word);
-        char *colon = strchr(name, ':');
-        if (colon)
-            *colon = '\0';
-        entries = calloc(registry->count + 1, sizeof(*entries));
-        if (!entries)
-            return lb_fail(err, LB_OOM, "out of memory");
-        for (size_t i = 0; i < registry->count; i++)
-            entries[i] = (struct lb_plan_entry){registry->entries[i].name,
-                                                (const char *const *)registry->entries[i].variants};
-        LB_TRY(lb_pick_find(entries, registry->count, "--ab", name, colon ? colon + 1 : "", &pick,
-                            err));
+        LB_TRY(lb_pick_word(registry, "--ab", word, &pick, err));
         side->entry = lb_registry_find(registry, pick.name);
     }
     side->variant = pick.variant;
     snprintf(side->label, sizeof(side->label), "%s", word);
 done:
-    free(entries);
     return st;
 }
 
@@ -73,12 +59,34 @@ static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
 {
     static const struct lb_plan_entry both = {"both", NULL};
     const struct lb_selection *selection = &ab->session->options->selection;
-    if (selection->impl_count > 0)
-        return lb_fail(err, LB_INVALID, "--impl: --ab names the implementations itself");
     enum lb_status st = lb_plan_build(selection, &both, 1, &ab->plan, err);
     if (st == LB_OK && ab->plan.count == 0)
         st = lb_fail(err, LB_INVALID, "no case is left%s%s", ab->plan.left_out > 0 ? ": " : "",
                      ab->plan.left_out > 0 ? ab->plan.because.text : "");
+    return st;
+}
+
+/* What a side runs with, for its header. The other's plug-in is not among it: both may have one
+ * name. */
+static enum lb_status settle(const struct ab *ab, int side, struct lb_settings *settings,
+                             struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_options options = *ab->session->options;
+    const char *word = side == 0 ? options.subject : options.run;
+    const char **plugins = calloc(options.plugin_count + 1, sizeof(*plugins));
+    if (!plugins)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < options.plugin_count; i++)
+        plugins[i] = options.plugins[i];
+    if (is_plugin(word))
+        plugins[options.plugin_count++] = word;
+    options.plugins = plugins;
+    LB_TRY(lb_settings_from_options(&options, settings, err));
+    settings->sampler = lb_block_sampler();
+    settings->repetitions = ab->pairs;
+done:
+    free(plugins);
     return st;
 }
 
@@ -88,8 +96,8 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     enum lb_status st = LB_OK;
     char folder[4096], together[64];
     json_t *header = NULL;
+    struct lb_settings settings = {0};
     snprintf(together, sizeof(together), "%lld-%ld", (long long)time(NULL), (long)getpid());
-    LB_TRY(lb_settings_from_options(ab->session->options, &ab->settings, err));
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_INVALID, "--out %s: %s", folder, strerror(errno)));
@@ -99,8 +107,10 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
             snprintf(cases[i].impl, sizeof(cases[i].impl), "%s", ab->sides[s].entry->name);
             snprintf(cases[i].variant, sizeof(cases[i].variant), "%s", ab->sides[s].variant);
         }
-        LB_TRY(lb_settings_to_header(&ab->settings, cases, ab->plan.count, lb_libraries(), &header,
-                                     err));
+        lb_settings_free(&settings);
+        LB_TRY(settle(ab, s, &settings, err));
+        LB_TRY(
+            lb_settings_to_header(&settings, cases, ab->plan.count, lb_libraries(), &header, err));
         lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
         json_object_set_new(header, "interleaved", json_string(together));
         json_object_set_new(header, "side", json_string(ab->sides[s].label));
@@ -110,6 +120,7 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
         header = NULL;
     }
 done:
+    lb_settings_free(&settings);
     json_decref(header);
     return st;
 }
@@ -121,14 +132,14 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
     struct lb_progress progress;
     struct lb_row rows[2];
     uint64_t random = session->options->seed ^ (uint64_t)time(NULL);
-    int pairs = session->options->repetitions > 1 ? session->options->repetitions : PAIRS;
     memset(rows, 0, sizeof(rows));
     lb_progress_start(&progress, ab->plan.count);
     for (size_t i = 0; i < ab->plan.count; i++) {
         char id[LB_CASE_ID_SIZE];
         lb_case_print_problem(&ab->plan.cases[i], id);
         lb_progress_case(&progress, id);
-        LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, pairs, &random, rows, err));
+        LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random, rows,
+                                err));
         bool failed =
             lb_verdict_is_failure(rows[0].verdict) || lb_verdict_is_failure(rows[1].verdict);
         for (int s = 0; s < 2; s++) {
@@ -172,6 +183,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     if (!ab)
         return lb_fail(err, LB_OOM, "out of memory");
     ab->session = session;
+    ab->pairs = options->repetitions > 1 ? options->repetitions : PAIRS;
     LB_TRY(lb_registry_create(lb_impl_table, &ab->others, err));
     LB_TRY(find_side(ab, options->subject, session->registry, &ab->sides[0], err));
     bool second_plugin = is_plugin(options->run);
@@ -186,7 +198,6 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
 done:
     for (int s = 0; s < 2; s++)
         lb_run_close(&ab->files[s]);
-    lb_settings_free(&ab->settings);
     lb_plan_free(&ab->plan);
     lb_registry_destroy(&ab->others);
     free(ab);

@@ -240,16 +240,17 @@ static void explain_floor(const struct lb_problem *p)
     struct lb_machine machine;
     struct lb_ceilings ceilings;
     struct lb_floor f;
+    char said[256];
     if (!device || lb_machine_of(device, &machine, NULL) != LB_OK)
         return;
     if (!device->modelled && lb_ceilings_load(device->uuid, &ceilings))
         lb_machine_measured(&machine, device, &ceilings);
     lb_floor_of(&machine, device, p, &f);
-    printf(
-        "  floor      %.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic "
-        "%.3g us\n",
-        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
-        f.input_ns / 1e3, f.memory_ns / 1e3);
+    snprintf(said, sizeof(said),
+             "%.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic %.3g us",
+             f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
+             f.input_ns / 1e3, f.memory_ns / 1e3);
+    print_said("  floor      ", 13, said);
     printf("             a step: exchange %.3g us, weights %.3g, product %.3g, cell %.3g\n",
            f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
 }

@@ -18,6 +18,7 @@
 #include "plot.h"
 #include "profile.h"
 #include "self_test.h"
+#include "settings.h"
 #include "sweep.h"
 #include "text.h"
 
@@ -44,14 +45,11 @@ static enum lb_status build_plan(const struct lb_session *session, struct lb_pla
                                  struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    struct lb_plan_entry *entries = calloc(registry->count + 1, sizeof(*entries));
-    if (!entries)
-        return lb_fail(err, LB_OOM, "out of memory");
-    for (size_t i = 0; i < registry->count; i++)
-        entries[i] = (struct lb_plan_entry){registry->entries[i].name,
-                                            (const char *const *)registry->entries[i].variants};
-    enum lb_status st =
-        lb_plan_build(&session->options->selection, entries, registry->count, plan, err);
+    struct lb_plan_entry *entries;
+    enum lb_status st = lb_plan_entries(registry, &entries, err);
+    if (st != LB_OK)
+        return st;
+    st = lb_plan_build(&session->options->selection, entries, registry->count, plan, err);
     free(entries);
     return st;
 }
@@ -69,15 +67,29 @@ done:
     return st;
 }
 
-/* --resume: with the device that an implementation may need. */
-static enum lb_status run_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
+/* --baseline must name an implementation, and a variant, that there is. */
+static enum lb_status check_baseline(const struct lb_options *options,
+                                     const struct lb_registry *registry, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    if (lb_gpu_wanted(session, NULL))
-        LB_TRY(lb_gpu_find(session, err));
-    LB_TRY(lb_sweep_resume(session, exit_code, err));
-done:
-    return st;
+    struct lb_pick pick;
+    return options->baseline ? lb_pick_word(registry, "--baseline", options->baseline, &pick, err)
+                             : LB_OK;
+}
+
+/* Before a long sweep, not in the table after it. */
+static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
+{
+    const char *baseline = session->options->baseline;
+    struct lb_pick pick;
+    if (!baseline || plan->count == 0 ||
+        lb_pick_word(session->registry, "--baseline", baseline, &pick, NULL) != LB_OK)
+        return;
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->cases[i].impl, pick.name) == 0 &&
+            strcmp(plan->cases[i].variant, pick.variant) == 0)
+            return;
+    fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
+            baseline);
 }
 
 /* --list, --plan and --sweep: the commands that work on a plan. */
@@ -86,6 +98,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
     LB_TRY(build_plan(session, &plan, err));
+    LB_TRY(lb_sweep_filter(session->options, &plan, err));
+    warn_of_baseline(session, &plan);
     for (size_t i = 0; i < plan.count; i++) {
         if (lb_gpu_wanted(session, plan.cases[i].impl)) {
             LB_TRY(lb_gpu_find(session, err));
@@ -113,22 +127,6 @@ done:
     return st;
 }
 
-/* --baseline must name an implementation that there is. */
-static enum lb_status check_baseline(const struct lb_options *options,
-                                     const struct lb_registry *registry, struct lb_error *err)
-{
-    char name[LB_NAME_SIZE];
-    if (!options->baseline)
-        return LB_OK;
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(options->baseline, ":"), options->baseline);
-    return lb_registry_find(registry, name)
-               ? LB_OK
-               : lb_fail(err, LB_INVALID,
-                         "--baseline %s: there is no such implementation; see "
-                         "--list",
-                         options->baseline);
-}
-
 /* The commands that run or ask implementations. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
@@ -147,7 +145,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
-        LB_TRY(run_resume(&session, exit_code, err));
+        LB_TRY(lb_sweep_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_AB)
         LB_TRY(lb_ab(&session, exit_code, err));
     else if (options->command == LB_CMD_EXPLAIN)
@@ -172,6 +170,9 @@ static void print_help(void)
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
+    bool resumes = options->command == LB_CMD_RESUME; /* with the run's own settings as well */
+    if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
+        return LB_INVALID;
     switch (options->command) {
     case LB_CMD_HELP: print_help(); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;

@@ -1,7 +1,6 @@
 /* Reading the command line. */
 #include "options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +11,15 @@
 #include "compare_cmd.h"
 #include "flags.h"
 #include "share.h"
-#include "tuned.h"
 
 static enum lb_status parse_seconds(const char *flag, const char *text, double *seconds,
                                     struct lb_error *err)
 {
     char *end;
     *seconds = strtod(text, &end);
-    if (end == text || *end || !(*seconds > 0) || !isfinite(*seconds))
-        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0", flag, text);
+    if (end == text || *end || !(*seconds > 0 && *seconds <= 1e8))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
+                       flag, text);
     return LB_OK;
 }
 
@@ -31,10 +30,10 @@ static enum lb_status parse_size(const char *text, double *bytes, struct lb_erro
     double value = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
     bool whole = end != text && (!*end || (unit && !end[1]));
-    if (!whole || !(value > 0) || !isfinite(value))
+    *bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
+    if (!whole || !(*bytes >= 1 && *bytes <= 0x1p60))
         return lb_fail(err, LB_INVALID, "--memory %s: must be bytes, or a size such as 512M or 4G",
                        text);
-    *bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
     return LB_OK;
 }
 
@@ -128,20 +127,42 @@ static enum lb_status set_command(struct lb_options *options, const struct lb_fl
 {
     enum lb_command command = (enum lb_command)flag->value;
     bool looks = command == LB_CMD_HELP || command == LB_CMD_VERSION;
+    bool looked = options->command == LB_CMD_HELP || options->command == LB_CMD_VERSION;
     if (options->command == LB_CMD_NONE || looks)
         options->command = command;
-    else if (options->command != command)
+    else if (options->command != command && !looked)
         return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
                        flag->name);
+    else if (flag->action != LB_FLAG_COMMAND && !looked)
+        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", flag->name);
     return LB_OK;
 }
 
-/* --benchmark_* go to Google Benchmark, but for the three whose meaning is about output: that
- * is the program's own. */
+/* What Google Benchmark would do with these is the program's own: it takes the samples, and warms
+ * up before them. To Google Benchmark a case is one iteration. */
+static enum lb_status refuse_benchmark(const char *text, struct lb_error *err)
+{
+    static const struct {
+        const char *name, *instead;
+    } refused[] = {
+        {"--benchmark_list_tests", "use --list"},
+        {"--benchmark_min_time", "use --case-time, the most seconds of a case"},
+        {"--benchmark_min_warmup_time", "each case is warmed up until its calls get no faster"},
+    };
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        size_t length = strlen(refused[i].name);
+        if (strncmp(text, refused[i].name, length) == 0 && (!text[length] || text[length] == '='))
+            return lb_fail(err, LB_INVALID, "%s: %s", text, refused[i].instead);
+    }
+    return LB_OK;
+}
+
+/* --benchmark_* go to Google Benchmark, but for those about output, which is the program's own, and
+ * those that are refused. */
 static enum lb_status take_benchmark(struct lb_options *options, char *text, struct lb_error *err)
 {
     static const char out[] = "--benchmark_out=", format[] = "--benchmark_format=",
-                      out_format[] = "--benchmark_out_format=", list[] = "--benchmark_list_tests",
+                      out_format[] = "--benchmark_out_format=",
                       repetitions[] = "--benchmark_repetitions=", filter[] = "--benchmark_filter=";
     int64_t n;
     struct lb_error why;
@@ -160,8 +181,8 @@ static enum lb_status take_benchmark(struct lb_options *options, char *text, str
             options->benchmark_json = json;
         return LB_OK;
     }
-    if (strncmp(text, list, strlen(list)) == 0)
-        return lb_fail(err, LB_INVALID, "%s: use --list", text);
+    if (refuse_benchmark(text, err) != LB_OK)
+        return LB_INVALID;
     if (strncmp(text, repetitions, strlen(repetitions)) == 0) {
         const char *value = text + strlen(repetitions);
         if (lb_parse_int(value, strlen(value), 1, &n, &why) != LB_OK || n > 10000)
@@ -188,14 +209,6 @@ static enum lb_status take_plugin(struct lb_options *options, const char *path,
         return lb_fail(err, LB_OOM, "out of memory");
     options->plugins = grown;
     options->plugins[options->plugin_count++] = path;
-    return LB_OK;
-}
-
-/* For this process and its workers. */
-static enum lb_status set_variable(const char *name, const char *value, struct lb_error *err)
-{
-    if (setenv(name, value, 1) != 0)
-        return lb_fail(err, LB_OOM, "%s: %s", name, strerror(errno));
     return LB_OK;
 }
 
@@ -232,8 +245,8 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
     case LB_FLAG_STRICT: options->strict = true; return LB_OK;
     case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;
-    case LB_FLAG_TUNE: return set_variable(LB_TUNE_VARIABLE, "1", err);
-    case LB_FLAG_TUNED: return set_variable(LB_TUNED_VARIABLE, value, err);
+    case LB_FLAG_TUNE: options->tune = true; return LB_OK;
+    case LB_FLAG_TUNED: options->tuned = value; return LB_OK;
     case LB_FLAG_FORMAT: options->format = value; return lb_compare_format_check(value, err);
     }
     return LB_OK;
@@ -250,10 +263,19 @@ struct reader {
     size_t count;
 };
 
+static enum lb_status fail_empty(const struct lb_flag *flag, struct lb_error *err)
+{
+    return lb_fail(err, LB_INVALID, "%s: it takes %s, and was given nothing", flag->name,
+                   flag->argument);
+}
+
 static enum lb_status take(struct reader *reader, struct lb_options *options,
                            const struct lb_flag *flag, const char *value, struct lb_error *err)
 {
     reader->given[reader->count++] = (struct given){flag->name, flag->commands};
+    options->given |= 1U << flag->action;
+    if (flag->argument && !value[0])
+        return fail_empty(flag, err);
     return apply(options, flag, value, err);
 }
 
@@ -290,7 +312,7 @@ static enum lb_status take_flag(struct reader *reader, struct lb_options *option
     if (*i + 1 >= argc)
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     options->run = argv[++*i];
-    return LB_OK;
+    return options->run[0] ? LB_OK : fail_empty(flag, err);
 }
 
 /* Reads all words into the options and the list of what was given. */

@@ -63,9 +63,12 @@ struct lb_options {
                                  0: all */
     double memory_bytes;      /* 0: no limit but the host's */
     double loss_scale;        /* of incoming gradients; 1: as they are */
+    bool tune;                /* measure what is not tuned yet */
+    const char *tuned;        /* file of tuned choices; NULL: the usual one */
     int device;               /* ordinal of the GPU */
     const char *device_model; /* answer for a GPU of that name, without one; NULL: the real one */
     uint64_t seed;
+    unsigned given; /* which flags were: a bit 1 << enum lb_flag_action each */
 };
 
 /* Reads argv. Where nothing gives sizes, a sweep, list or plan is that of the quick grid.

@@ -84,6 +84,35 @@ enum lb_status lb_pick_find(const struct lb_plan_entry *entries, size_t entry_co
     return fail_no_variant(entry, origin, variant, err);
 }
 
+enum lb_status lb_plan_entries(const struct lb_registry *registry, struct lb_plan_entry **entries,
+                               struct lb_error *err)
+{
+    *entries = calloc(registry->count + 1, sizeof(**entries));
+    if (!*entries)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < registry->count; i++)
+        (*entries)[i] = (struct lb_plan_entry){registry->entries[i].name,
+                                               (const char *const *)registry->entries[i].variants};
+    return LB_OK;
+}
+
+enum lb_status lb_pick_word(const struct lb_registry *registry, const char *origin,
+                            const char *word, struct lb_pick *pick, struct lb_error *err)
+{
+    char name[512];
+    struct lb_plan_entry *entries;
+    enum lb_status st = lb_plan_entries(registry, &entries, err);
+    if (st != LB_OK)
+        return st;
+    snprintf(name, sizeof(name), "%s", word);
+    char *colon = strchr(name, ':');
+    if (colon)
+        *colon = '\0';
+    st = lb_pick_find(entries, registry->count, origin, name, colon ? colon + 1 : "", pick, err);
+    free(entries);
+    return st;
+}
+
 void lb_picks_free(struct lb_picks *picks)
 {
     free(picks->items);

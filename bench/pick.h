@@ -2,6 +2,7 @@
 #ifndef LB_PICK_H
 #define LB_PICK_H
 
+#include "registry.h"
 #include "selection.h"
 
 /* What a plan needs to know of an implementation. */
@@ -9,6 +10,10 @@ struct lb_plan_entry {
     const char *name;
     const char *const *variants; /* NULL-terminated, the default first; NULL: none */
 };
+
+/* The entries of the registry: *entries [registry->count] is the caller's to free. LB_OOM. */
+enum lb_status lb_plan_entries(const struct lb_registry *registry, struct lb_plan_entry **entries,
+                               struct lb_error *err);
 
 /* An implementation that cases run on; both strings are the entry's own or static. */
 struct lb_pick {
@@ -27,6 +32,10 @@ struct lb_picks {
 enum lb_status lb_pick_find(const struct lb_plan_entry *entries, size_t entry_count,
                             const char *origin, const char *name, const char *variant,
                             struct lb_pick *pick, struct lb_error *err);
+
+/* The same of "name" or "name:variant" and a registry. */
+enum lb_status lb_pick_word(const struct lb_registry *registry, const char *origin,
+                            const char *word, struct lb_pick *pick, struct lb_error *err);
 
 /* What --impl chose: of each choice the variant it names, or all of them; every variant of every
  * entry where nothing was chosen. On failure (LB_INVALID, LB_OOM) picks is empty. */

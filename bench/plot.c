@@ -18,9 +18,11 @@ static const struct {
                            struct lb_error *err);
     enum lb_plot_axis axis;
 } drawings[] = {
-    {lb_plot_speedup, LB_AXIS_B}, {lb_plot_speedup, LB_AXIS_T}, {lb_plot_lines, LB_AXIS_H},
-    {lb_plot_lines, LB_AXIS_B},   {lb_plot_lines, LB_AXIS_T},   {lb_plot_roofline, LB_AXIS_H},
-    {lb_plot_lines, LB_AXIS_H},   {lb_plot_lines, LB_AXIS_H},   {lb_plot_lines, LB_AXIS_H},
+    {lb_plot_speedup, LB_PLOT_AXIS_B}, {lb_plot_speedup, LB_PLOT_AXIS_T},
+    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_B},
+    {lb_plot_lines, LB_PLOT_AXIS_T},   {lb_plot_roofline, LB_PLOT_AXIS_H},
+    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_H},
+    {lb_plot_lines, LB_PLOT_AXIS_H},
 };
 
 static enum lb_status check_kind(const char *kind, struct lb_error *err)

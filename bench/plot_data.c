@@ -104,19 +104,19 @@ size_t lb_series_baseline(const struct lb_series_list *list, const char *baselin
 
 /* Axes and pages */
 
-int64_t lb_axis_value(const struct lb_problem *problem, enum lb_plot_axis axis)
+int64_t lb_plot_axis_value(const struct lb_problem *problem, enum lb_plot_axis axis)
 {
     const int64_t values[] = {problem->seq_len, problem->batch, problem->hidden};
     return values[axis];
 }
 
-const char *lb_axis_letter(enum lb_plot_axis axis)
+const char *lb_plot_axis_letter(enum lb_plot_axis axis)
 {
     static const char *const letters[] = {"T", "B", "H"};
     return letters[axis];
 }
 
-const char *lb_axis_words(enum lb_plot_axis axis)
+const char *lb_plot_axis_words(enum lb_plot_axis axis)
 {
     static const char *const words[] = {"sequence length T", "batch size B", "hidden size H"};
     return words[axis];

@@ -4,7 +4,7 @@
 
 #include "run_file.h"
 
-enum lb_plot_axis { LB_AXIS_T, LB_AXIS_B, LB_AXIS_H };
+enum lb_plot_axis { LB_PLOT_AXIS_T, LB_PLOT_AXIS_B, LB_PLOT_AXIS_H };
 
 /* A line in the pictures: an implementation's variant at one launch form and thread count. Colour,
  * mark and dash are numbers from 1 into the arrays of plots/style.gp. */
@@ -52,9 +52,9 @@ struct lb_point {
     int64_t x, y; /* y is 0 in line pictures */
 };
 
-int64_t lb_axis_value(const struct lb_problem *problem, enum lb_plot_axis axis);
-const char *lb_axis_letter(enum lb_plot_axis axis); /* "T", "B", "H" */
-const char *lb_axis_words(enum lb_plot_axis axis);  /* "sequence length T", ... */
+int64_t lb_plot_axis_value(const struct lb_problem *problem, enum lb_plot_axis axis);
+const char *lb_plot_axis_letter(enum lb_plot_axis axis); /* "T", "B", "H" */
+const char *lb_plot_axis_words(enum lb_plot_axis axis);  /* "sequence length T", ... */
 
 /* The part of a page's name that follows from what its rows share. */
 void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE]);

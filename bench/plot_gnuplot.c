@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,7 @@
 
 #include "plot.h"
 #include "sampler.h"
-
-extern char **environ;
+#include "subprocess.h"
 
 enum { WATCH_MS = 50 /* how often the time and the stop are looked at */ };
 
@@ -53,28 +51,15 @@ static char **make_arguments(const char *folder, char *const *scripts, size_t co
     return arguments;
 }
 
-/* gnuplot in a process group of its own, so that a Ctrl-C in the terminal reaches the program
- * alone, which then decides. */
 static int spawn(char **arguments, const int ends[2], pid_t *child)
 {
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    int reason = posix_spawnp(child, arguments[0], &actions, &attributes, arguments, environ);
-    posix_spawnattr_destroy(&attributes);
+    int reason = lb_spawn(arguments[0], &actions, arguments, child);
     posix_spawn_file_actions_destroy(&actions);
     return reason;
 }

@@ -28,9 +28,9 @@ struct page_view {
 static const struct {
     enum lb_plot_axis outer, inner;
 } others[] = {
-    [LB_AXIS_T] = {LB_AXIS_B, LB_AXIS_H},
-    [LB_AXIS_B] = {LB_AXIS_T, LB_AXIS_H},
-    [LB_AXIS_H] = {LB_AXIS_T, LB_AXIS_B},
+    [LB_PLOT_AXIS_T] = {LB_PLOT_AXIS_B, LB_PLOT_AXIS_H},
+    [LB_PLOT_AXIS_B] = {LB_PLOT_AXIS_T, LB_PLOT_AXIS_H},
+    [LB_PLOT_AXIS_H] = {LB_PLOT_AXIS_T, LB_PLOT_AXIS_B},
 };
 
 static size_t count_shown(const struct lb_point *points, size_t first, size_t end)
@@ -143,10 +143,10 @@ static void write_line(FILE *data, const struct lb_point *points, size_t count)
 static void write_panels(struct lb_page *page, const struct lb_series_list *series,
                          const struct page_view *view)
 {
-    const char *letters[] = {lb_axis_letter(view->outer), lb_axis_letter(view->inner)};
+    const char *letters[] = {lb_plot_axis_letter(view->outer), lb_plot_axis_letter(view->inner)};
     size_t set = 0, n = view->panel_count;
     fprintf(page->data, "# %s %s. nan: unknown.\n# %s %s\n", view->measure->heading,
-            lb_axis_words(view->measure->x), lb_axis_letter(view->measure->x),
+            lb_plot_axis_words(view->measure->x), lb_plot_axis_letter(view->measure->x),
             view->measure->columns);
     fprintf(page->script,
             "array panel_title[%zu]\narray panel_first[%zu]\narray panel_series[%zu]\n", n, n, n);
@@ -272,14 +272,14 @@ static void write_words(struct lb_page *page, const struct page_view *view)
     lb_page_heading(&view->points[0].row->c, heading, sizeof(heading));
     size_t used = strlen(heading);
     snprintf(heading + used, sizeof(heading) - used, ": %s %s", measure->heading,
-             lb_axis_words(measure->x));
+             lb_plot_axis_words(measure->x));
     snprintf(reading, sizeof(reading), "%s", measure->reading);
     used = strlen(reading);
     if (view->found > view->panel_count)
         snprintf(reading + used, sizeof(reading) - used, " %zu of %zu panels are shown.",
                  view->panel_count, view->found);
     lb_page_words(page, heading, reading);
-    lb_page_text(page, "x_label", lb_axis_words(measure->x));
+    lb_page_text(page, "x_label", lb_plot_axis_words(measure->x));
 }
 
 static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view, size_t count,
@@ -330,10 +330,10 @@ static enum lb_status collect_points(const struct lb_plot_job *job,
             .row = row,
             .shown = shown,
             .input = p->input == p->hidden ? 0 : p->input,
-            .panel = {lb_axis_value(p, others[measure->x].outer),
-                      lb_axis_value(p, others[measure->x].inner)},
+            .panel = {lb_plot_axis_value(p, others[measure->x].outer),
+                      lb_plot_axis_value(p, others[measure->x].inner)},
             .series = lb_series_of(&job->series, row),
-            .x = lb_axis_value(p, measure->x),
+            .x = lb_plot_axis_value(p, measure->x),
         };
         lb_page_name(&row->c, point->page);
         ++*count;
@@ -362,7 +362,7 @@ enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_
     }
     if (job->script_count == before)
         lb_plot_note(job, "%s: not drawn: %s at two values of %s", kind, measure->missing,
-                     lb_axis_letter(axis));
+                     lb_plot_axis_letter(axis));
 done:
     free(points);
     return st;

@@ -71,23 +71,23 @@ static bool take_memory(const struct lb_row_index *index, const struct lb_row *r
 #define TIME_COLUMNS "median_ns median_lo_ns median_hi_ns case steps floor_ns"
 
 static const struct lb_measure measures[] = {
-    {"time-t", LB_AXIS_T, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-t", LB_PLOT_AXIS_T, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"time-b", LB_AXIS_B, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-b", LB_PLOT_AXIS_B, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"time-h", LB_AXIS_H, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-h", LB_PLOT_AXIS_H, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"training", LB_AXIS_H, "time over that of inference, over",
+    {"training", LB_PLOT_AXIS_H, "time over that of inference, over",
      "Lower is better. Median of a training call over that of inference, of the same "
      "implementation; bars are the widest that both intervals allow.",
      "ratio ratio_lo ratio_hi case 1 nan", "training / inference",
      "no implementation has times of both passes", LB_PLOT_RATIO, take_training},
-    {"precision", LB_AXIS_H, "speed-up over f32, over",
+    {"precision", LB_PLOT_AXIS_H, "speed-up over f32, over",
      "Higher is better. Median in f32 over that in this precision, of the same implementation; "
      "bars are the widest that both intervals allow.",
      "ratio ratio_lo ratio_hi case 1 nan", "f32 / this precision",
      "no implementation has times in f32 and another precision", LB_PLOT_RATIO, take_precision},
-    {"memory", LB_AXIS_H, "peak memory over",
+    {"memory", LB_PLOT_AXIS_H, "peak memory over",
      "Lower is better. Most memory in use by the case: tensors, packed weights, reserve, "
      "workspace.",
      "peak_bytes nan nan case 1 nan", "peak memory", "no implementation has its memory recorded",

@@ -208,13 +208,13 @@ static void write_sizes(FILE *script, const char *name, size_t panel, const int6
 static void write_panels(struct lb_page *page, const struct lb_series_list *series,
                          const struct page_view *view)
 {
-    const char *letters[] = {lb_axis_letter(view->held), NULL};
+    const char *letters[] = {lb_plot_axis_letter(view->held), NULL};
     size_t panel = 0, count = view->group_count * view->shown_count, most_x = 0, most_y = 0;
     fprintf(page->data,
             "# Speed-up over %s: its median time over that of the panel's implementation.\n"
             "# H %s column row speedup state text baseline_ns median_ns\n"
             "# state: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row\n",
-            series->items[view->baseline].name, lb_axis_letter(view->y));
+            series->items[view->baseline].name, lb_plot_axis_letter(view->y));
     fprintf(page->script,
             "array panel_title[%zu]\narray panel_columns[%zu]\narray panel_rows[%zu]\n"
             "array panel_x[%zu]\narray panel_y[%zu]\n",
@@ -252,20 +252,20 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     lb_page_heading(&view->groups[0].points[0].row->c, text, sizeof(text));
     size_t used = strlen(text);
     snprintf(text + used, sizeof(text) - used, ": speed-up over %s by %s and H", baseline,
-             lb_axis_letter(view->y));
+             lb_plot_axis_letter(view->y));
     char reading[512];
     snprintf(reading, sizeof(reading),
              "Higher is better, blue. Median time of %s over that of the other.", baseline);
     used = strlen(reading);
     if (view->found > view->group_count)
         snprintf(reading + used, sizeof(reading) - used, " %zu of %zu values of %s are shown.",
-                 view->group_count, view->found, lb_axis_letter(view->held));
+                 view->group_count, view->found, lb_plot_axis_letter(view->held));
     lb_page_words(page, text, reading);
     lb_page_text(page, "slower", "slower");
     lb_page_text(page, "faster", "faster");
     lb_page_text(page, "signs",
                  "= intervals overlap     × failed     grey: not run     – not in this run");
-    lb_page_text(page, "y_label", view->y == LB_AXIS_B ? "batch B" : "length T");
+    lb_page_text(page, "y_label", view->y == LB_PLOT_AXIS_B ? "batch B" : "length T");
     fprintf(page->script, "range = %.0f\nclipped = %d\n", fmin(view->range, 7),
             view->clipped || view->range > 7);
 }
@@ -296,7 +296,7 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
 {
     enum lb_status st = LB_OK;
     const struct lb_run *run = job->run;
-    enum lb_plot_axis held = y == LB_AXIS_B ? LB_AXIS_T : LB_AXIS_B;
+    enum lb_plot_axis held = y == LB_PLOT_AXIS_B ? LB_PLOT_AXIS_T : LB_PLOT_AXIS_B;
     size_t before = job->script_count, baseline;
     struct lb_point *points = NULL;
     baseline = lb_series_baseline(&job->series, job->options->baseline);
@@ -313,10 +313,10 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
         points[i] = (struct lb_point){
             .row = &run->rows[i],
             .input = p->input == p->hidden ? 0 : p->input,
-            .panel = {lb_axis_value(p, held)},
+            .panel = {lb_plot_axis_value(p, held)},
             .series = lb_series_of(&job->series, &run->rows[i]),
             .x = p->hidden,
-            .y = lb_axis_value(p, y),
+            .y = lb_plot_axis_value(p, y),
         };
         lb_page_name(&run->rows[i].c, points[i].page);
     }
@@ -330,7 +330,7 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
         lb_plot_note(job,
                      "%s: not drawn: it needs times of %s and another implementation at two values "
                      "of H and of %s",
-                     kind, job->options->baseline, lb_axis_letter(y));
+                     kind, job->options->baseline, lb_plot_axis_letter(y));
 done:
     free(points);
     return st;

@@ -1,10 +1,14 @@
 /* What a sweep runs with, kept in its header. */
 #include "settings.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "flags.h"
 #include "text.h"
+#include "tuned.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -31,7 +35,41 @@ void lb_settings_free(struct lb_settings *settings)
     free_strings(settings->plugins);
     free_strings(settings->benchmark);
     free(settings->baseline);
+    free(settings->tuned);
     *settings = (struct lb_settings){0};
+}
+
+/* A resumed run may start elsewhere: the path from the root, also of a file that is yet to be
+ * written. The caller's to free; NULL when memory runs out. */
+static char *absolute_path(const char *path)
+{
+    char here[4096];
+    char *real = realpath(path, NULL);
+    if (real || path[0] == '/' || !getcwd(here, sizeof(here)))
+        return real ? real : strdup(path);
+    size_t size = strlen(here) + strlen(path) + 2;
+    char *joined = malloc(size);
+    if (joined)
+        snprintf(joined, size, "%s/%s", here, path);
+    return joined;
+}
+
+static bool is_utf8(const char *text)
+{
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
+
+enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
+{
+    if (tuned && !tune && access(tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would make it", tuned,
+                       strerror(errno));
+    if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
+        (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
+        return lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
+    return LB_OK;
 }
 
 enum lb_status lb_settings_from_options(const struct lb_options *options,
@@ -46,22 +84,27 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .loss_scale = options->loss_scale,
         .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
+        .limits = {options->call_limit_s, options->memory_bytes, options->device},
+        .tune = options->tune,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
     };
-    if (options->baseline && !(settings->baseline = strdup(options->baseline)))
-        return lb_fail(err, LB_OOM, "out of memory");
+    if ((options->baseline && !(settings->baseline = strdup(options->baseline))) ||
+        (options->tuned && !(settings->tuned = absolute_path(options->tuned))))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    if (settings->tuned && !is_utf8(settings->tuned)) /* it could not be kept in the record */
+        LB_TRY(lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", options->tuned));
     LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
                         &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
     LB_TRY(copy_strings((const char *const *)options->benchmark, options->benchmark_count,
                         &settings->benchmark, err));
     for (size_t i = 0; i < settings->plugin_count; i++) {
-        char *absolute = realpath(settings->plugins[i], NULL); /* a resume may start elsewhere */
-        if (absolute) {
-            free(settings->plugins[i]);
-            settings->plugins[i] = absolute;
-        }
+        char *absolute = absolute_path(settings->plugins[i]);
+        if (!absolute)
+            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+        free(settings->plugins[i]);
+        settings->plugins[i] = absolute;
     }
 done:
     if (st != LB_OK)
@@ -82,6 +125,20 @@ static json_t *string_array(char *const *strings, size_t count)
     return array;
 }
 
+json_t *lb_settings_command(const struct lb_options *options)
+{
+    return string_array(options->argv, (size_t)options->argc);
+}
+
+/* What workers run under. */
+static json_t *limits_json(const struct lb_settings *settings)
+{
+    const struct lb_worker_limits *limits = &settings->limits;
+    return json_pack("{s:f, s:f, s:i, s:b, s:s?}", "call_limit_s", limits->call_s, "memory_bytes",
+                     limits->memory_bytes, "device", limits->device, "tune", settings->tune,
+                     "tuned", settings->tuned);
+}
+
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count,
                                      const struct lb_library *libraries, json_t **header,
@@ -94,20 +151,28 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         lb_case_print(&cases[i], id);
         json_array_append_new(texts, json_string(id));
     }
-    json_t *baseline = settings->baseline ? json_string(settings->baseline) : json_null();
     *header = json_pack(
-        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:o, s:o, s:o, s:o}", "environment",
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o, s:o}", "environment",
         lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
         (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
         "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
         settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
-        "baseline", baseline, "plugins", string_array(settings->plugins, settings->plugin_count),
-        "benchmark", string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+        "baseline", settings->baseline, "plugins",
+        string_array(settings->plugins, settings->plugin_count), "benchmark",
+        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    json_t *limits = limits_json(settings);
+    if (!*header || !limits || json_object_update(*header, limits) != 0) {
+        json_decref(limits);
+        json_decref(*header);
+        *header = NULL;
+        return lb_fail(err, LB_OOM, "out of memory for the header");
+    }
+    json_decref(limits);
     json_object_set_new(*header, "command",
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
-    return *header ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
+    return LB_OK;
 }
 
 static enum lb_status read_strings(const json_t *header, const char *key, char ***strings,
@@ -151,15 +216,46 @@ done:
     return st;
 }
 
-enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings *settings,
-                                       struct lb_case **cases, size_t *count, struct lb_error *err)
+static bool was_given(const struct lb_options *options, enum lb_flag_action flag)
 {
-    enum lb_status st = LB_OK;
+    return (options->given & 1U << flag) != 0;
+}
+
+/* What workers run under: the flag's value where it was given, the header's where it has one. */
+static enum lb_status read_limits(const json_t *header, const struct lb_options *options,
+                                  struct lb_settings *settings, struct lb_error *err)
+{
+    const json_t *call_limit = json_object_get(header, "call_limit_s"),
+                 *memory = json_object_get(header, "memory_bytes"),
+                 *device = json_object_get(header, "device");
+    const char *tuned = options->tuned;
+    struct lb_worker_limits *limits = &settings->limits;
+    *limits =
+        (struct lb_worker_limits){options->call_limit_s, options->memory_bytes, options->device};
+    if (call_limit && !was_given(options, LB_FLAG_CALL_LIMIT))
+        limits->call_s = json_number_value(call_limit);
+    if (memory && !was_given(options, LB_FLAG_MEMORY))
+        limits->memory_bytes = json_number_value(memory);
+    if (device && !was_given(options, LB_FLAG_DEVICE))
+        limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
+    if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
+        return lb_fail(err, LB_INVALID,
+                       "header: call_limit_s must be above 0, memory_bytes 0 or more, device 0 to "
+                       "1023");
+    settings->tune = options->tune || json_is_true(json_object_get(header, "tune"));
+    if (!tuned)
+        tuned = json_string_value(json_object_get(header, "tuned"));
+    if (tuned && !(settings->tuned = strdup(tuned)))
+        return lb_fail(err, LB_OOM, "out of memory");
+    return LB_OK;
+}
+
+static enum lb_status read_sampler(const json_t *header, struct lb_settings *settings,
+                                   struct lb_error *err)
+{
     json_int_t seed, min_samples, max_samples;
     json_error_t why;
     struct lb_sampler_options *sampler = &settings->sampler;
-    *settings = (struct lb_settings){.processes = 1};
-    *cases = NULL;
     if (json_unpack_ex((json_t *)header, &why, 0, "{s:I, s:{s:I, s:I, s:F, s:F}, s:i, s?i}", "seed",
                        &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
                        "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
@@ -174,12 +270,24 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_settings 
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
+    return LB_OK;
+}
+
+enum lb_status lb_settings_from_header(const json_t *header, const struct lb_options *options,
+                                       struct lb_settings *settings, struct lb_case **cases,
+                                       size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *settings = (struct lb_settings){.processes = 1};
+    *cases = NULL;
+    LB_TRY(read_sampler(header, settings, err));
+    LB_TRY(read_limits(header, options, settings, err));
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
-        return lb_fail(err, LB_OOM, "out of memory");
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     LB_TRY(read_strings(header, "plugins", &settings->plugins, &settings->plugin_count, err));
     LB_TRY(
         read_strings(header, "benchmark", &settings->benchmark, &settings->benchmark_count, err));

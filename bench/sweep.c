@@ -17,6 +17,7 @@
 #include "progress.h"
 #include "settings.h"
 #include "strikes.h"
+#include "terminal.h"
 
 enum {
     CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
@@ -51,6 +52,12 @@ static bool has_struck_out(const struct sweep *sweep, const struct lb_case *c)
     return limit > 0 && lb_strikes_of(&sweep->strikes, c) >= limit;
 }
 
+static bool out_of_time(const struct sweep *sweep)
+{
+    double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
+    return elapsed_s > sweep->session->options->time_budget_s;
+}
+
 /* One block of one case: in a worker, or at once where it is known not to run. */
 static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                 struct lb_row *block, struct lb_error *err)
@@ -64,7 +71,6 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         .kernels = sweep->settings.kernels && first,
         .loss_scale = sweep->settings.loss_scale,
     };
-    double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
     enum lb_status st = LB_OK;
     *block = lb_row_make(c);
     if (!entry) {
@@ -73,7 +79,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
     } else if (entry->absent) {
         block->verdict = LB_VERDICT_ABSENT;
         snprintf(block->reason, sizeof(block->reason), "%s", entry->absent);
-    } else if (elapsed_s > session->options->time_budget_s) {
+    } else if (first && out_of_time(sweep)) {
         block->verdict = LB_VERDICT_SKIPPED;
         snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
                  session->options->time_budget_s);
@@ -91,13 +97,28 @@ done:
     return st;
 }
 
-/* Writes the row of a case that has all its blocks. */
+/* Says in the row of a case with a time how much of it the time budget cut off. */
+static void warn_of_budget(const struct lb_settings *settings, struct lb_row *row)
+{
+    size_t used = strlen(row->warning), room = sizeof(row->warning) - used;
+    size_t wanted = (size_t)settings->processes * (size_t)settings->repetitions;
+    const char *separator = used > 0 ? "; " : "";
+    if (row->verdict != LB_VERDICT_OK || row->block_count >= wanted)
+        return;
+    if (settings->processes > 1)
+        snprintf(row->warning + used, room, "%sthe time budget left it %zu of %d processes",
+                 separator, row->process_count, settings->processes);
+    else
+        snprintf(row->warning + used, room, "%sthe time budget left it %zu of %d blocks", separator,
+                 row->block_count, settings->repetitions);
+}
+
+/* Writes the row of a case that has all its blocks, or those that there was time for. */
 static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     struct lb_row *row = &sweep->rows[slot];
+    warn_of_budget(&sweep->settings, row);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
-    lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
-                     row->verdict == LB_VERDICT_SKIPPED);
     lb_row_free(row);
     *row = (struct lb_row){0};
     return st;
@@ -110,20 +131,20 @@ static int rounds_of(const struct lb_settings *settings)
 }
 
 /* One round of a case: a block, or all blocks of a fresh process. What did not run, or failed, is
- * not tried again. */
+ * not tried again; what has a block keeps it when time runs out. */
 static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     const struct lb_settings *settings = &sweep->settings;
     struct lb_row *row = &sweep->rows[slot];
     bool fresh = settings->processes > 1;
     enum lb_status st = LB_OK;
-    if (fresh)
-        lb_pool_renew(sweep->session->pool);
     for (int i = 0; i < (fresh ? settings->repetitions : 1); i++) {
         struct lb_row block = {0};
         bool first = sweep->rounds[slot] == 0 && i == 0;
-        if (!first && row->verdict != LB_VERDICT_OK)
+        if (!first && (row->verdict != LB_VERDICT_OK || out_of_time(sweep)))
             break;
+        if (fresh && i == 0)
+            lb_pool_renew(sweep->session->pool);
         st = run_block(sweep, &sweep->cases[sweep->first + slot], first, &block, err);
         if (st == LB_OK)
             st = lb_row_merge(row, &block, first, fresh && i == 0, err);
@@ -139,6 +160,7 @@ static double run_repetition(void *user, size_t slot)
 {
     struct sweep *sweep = user;
     enum lb_status st = LB_OK;
+    enum lb_verdict verdict;
     char id[LB_CASE_ID_SIZE];
     double seconds = -1;
 
@@ -149,8 +171,12 @@ static double run_repetition(void *user, size_t slot)
     LB_TRY(run_round(sweep, slot, &sweep->err));
     if (sweep->rows[slot].verdict == LB_VERDICT_OK)
         seconds = sweep->rows[slot].median_ns / 1e9;
-    if (++sweep->rounds[slot] == rounds_of(&sweep->settings))
+    verdict = sweep->rows[slot].verdict;
+    bool last = ++sweep->rounds[slot] == rounds_of(&sweep->settings);
+    if (last)
         LB_TRY(finish_case(sweep, slot, &sweep->err));
+    lb_progress_done(&sweep->progress, last && lb_verdict_is_failure(verdict),
+                     last && verdict == LB_VERDICT_SKIPPED);
 done:
     if (st == LB_INTERRUPTED)
         sweep->err.text[0] = '\0'; /* not a failure: the signal says it all */
@@ -178,7 +204,7 @@ static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     sweep->start_ns = lb_now_ns();
-    lb_progress_start(&sweep->progress, sweep->count);
+    lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(&sweep->settings));
     size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
     for (sweep->first = 0; sweep->first < sweep->count; sweep->first += chunk) {
         size_t left = sweep->count - sweep->first;
@@ -210,6 +236,7 @@ static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit
                               struct lb_error *err)
 {
     struct lb_run run = {0};
+    char word[4 * 4096 + 3];
     enum lb_status st = run_all(sweep, err);
     /* Even a failed sweep leaves what it has, in good order; its own failure is what is reported.
      */
@@ -223,41 +250,13 @@ static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit
     LB_TRY(lb_derive(&run, folder, sweep->session->options, sweep->settings.baseline, err));
     bool stopped = interrupted(sweep); /* perhaps only while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
-    if (stopped)
-        fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", folder);
+    if (stopped) {
+        lb_shell_word(folder, word, sizeof(word));
+        fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", word);
+    }
 done:
     lb_run_free(&run);
     return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
-}
-
-/* Google Benchmark's filter applied to the plan's cases, in place. */
-static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    size_t kept = 0;
-    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
-    const char **names = calloc(*count + 1, sizeof(*names));
-    bool *keep = calloc(*count + 1, sizeof(*keep));
-    if (!ids || !names || !keep) {
-        st = lb_fail(err, LB_OOM, "out of memory");
-        goto done;
-    }
-    for (size_t i = 0; i < *count; i++) {
-        lb_case_print(&cases[i], ids[i]);
-        names[i] = ids[i];
-    }
-    LB_TRY(lb_gbench_filter(names, *count, keep, err));
-    for (size_t i = 0; i < *count; i++)
-        if (keep[i])
-            cases[kept++] = cases[i];
-    *count = kept;
-    if (kept == 0)
-        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
-done:
-    free(keep);
-    free(names);
-    free(ids);
-    return st;
 }
 
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
@@ -306,6 +305,50 @@ static enum lb_status configure_gbench(const struct lb_settings *settings, struc
     return st;
 }
 
+/* The plan's cases that Google Benchmark's filter lets pass, in place. */
+static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t kept = 0;
+    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
+    const char **names = calloc(*count + 1, sizeof(*names));
+    bool *keep = calloc(*count + 1, sizeof(*keep));
+    if (!ids || !names || !keep) {
+        st = lb_fail(err, LB_OOM, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        lb_case_print(&cases[i], ids[i]);
+        names[i] = ids[i];
+    }
+    LB_TRY(lb_gbench_filter(names, *count, keep, err));
+    for (size_t i = 0; i < *count; i++)
+        if (keep[i])
+            cases[kept++] = cases[i];
+    *count = kept;
+    if (kept == 0)
+        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
+done:
+    free(keep);
+    free(names);
+    free(ids);
+    return st;
+}
+
+enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_settings settings = {0};
+    LB_TRY(lb_settings_from_options(options, &settings, err));
+    LB_TRY(configure_gbench(&settings, err));
+    if (options->benchmark_filter && plan->count > 0)
+        LB_TRY(filter_cases(plan->cases, &plan->count, err));
+done:
+    lb_settings_free(&settings);
+    return st;
+}
+
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err)
 {
@@ -321,9 +364,6 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
     LB_TRY(lb_derive_check(session->options, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
-    if (session->options->benchmark_filter)
-        LB_TRY(filter_cases(plan->cases, &sweep->count, err));
-
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
                                  &header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
@@ -381,8 +421,33 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
                 what);
 }
 
-enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
-                               struct lb_error *err)
+/* Opens the run and takes up its settings, with which the session goes on. Writes nothing. */
+static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, struct lb_run *run,
+                              struct lb_case **cases, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const char *folder = session->options->subject;
+    struct lb_settings *settings = &sweep->settings;
+    LB_TRY(lb_run_open(folder, &sweep->file, run, err));
+    if (json_object_get(run->header, "interleaved"))
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--resume %s: it is one side of --ab, which was measured in turn with the "
+                       "other: run --ab again",
+                       folder));
+    LB_TRY(lb_settings_from_header(run->header, session->options, settings, cases, &sweep->count,
+                                   err));
+    LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
+    lb_pool_limit(session->pool, &settings->limits);
+    for (size_t i = 0; i < settings->plugin_count; i++)
+        LB_TRY(lb_pool_add_plugin(session->pool, settings->plugins[i], session->registry, err));
+    LB_TRY(configure_gbench(settings, err));
+    if (lb_gpu_wanted(session, NULL))
+        LB_TRY(lb_gpu_find(session, err));
+done:
+    return st;
+}
+
+enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     const char *folder = session->options->subject;
     enum lb_status st = LB_OK;
@@ -395,16 +460,13 @@ enum lb_status lb_sweep_resume(const struct lb_session *session, int *exit_code,
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
     LB_TRY(lb_derive_check(session->options, err));
-    details = json_pack("{s:o}", "environment", lb_environment(lb_libraries()));
+    LB_TRY(take_up(session, sweep, &run, &cases, err));
+    details = json_pack("{s:o, s:o}", "environment", lb_environment(lb_libraries()), "command",
+                        lb_settings_command(session->options));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
-    LB_TRY(lb_run_resume(folder, details, &sweep->file, &run, err));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
-    LB_TRY(lb_settings_from_header(run.header, &sweep->settings, &cases, &sweep->count, err));
-    for (size_t i = 0; i < sweep->settings.plugin_count; i++)
-        LB_TRY(
-            lb_pool_add_plugin(session->pool, sweep->settings.plugins[i], session->registry, err));
-    LB_TRY(configure_gbench(&sweep->settings, err));
     LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));
+    LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
     fprintf(stderr, "%s: %zu cases are done, %zu cases to go\n", folder, done_count, sweep->count);
     sweep->cases = cases;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -91,4 +92,18 @@ void lb_format_clock(double seconds, char text[32])
         snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
     else
         snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+void lb_shell_word(const char *text, char *word, size_t size)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%";
+    bool quoted = !text[0] || text[strspn(text, plain)] != '\0';
+    size_t used = (size_t)snprintf(word, size, "%s", quoted ? "'" : "");
+    for (const char *c = text; *c && used < size; c++) {
+        const char one[2] = {*c, '\0'};
+        used += (size_t)snprintf(word + used, size - used, "%s", *c == '\'' ? "'\\''" : one);
+    }
+    if (quoted && used < size)
+        snprintf(word + used, size - used, "'");
 }

@@ -29,4 +29,8 @@ void lb_format_duration(double seconds, char text[32]);
 /* "1:05" or "2:03:00" from seconds. */
 void lb_format_clock(double seconds, char text[32]);
 
+/* The text as one word of a shell's command line: in single quotes where it needs them. Four times
+ * the text's length and three bytes are always enough. */
+void lb_shell_word(const char *text, char *word, size_t size);
+
 #endif

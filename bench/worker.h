@@ -26,6 +26,9 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
                               struct lb_error *err);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
+/* Other limits, for workers that are started from now on. */
+void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
+
 /* Ends all workers, so that whatever runs next runs in a fresh process. */
 void lb_pool_renew(struct lb_pool *pool);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,7 @@
 #include <unistd.h>
 
 #include "memory.h"
-
-extern char **environ;
+#include "subprocess.h"
 
 enum {
     WORKER_FD = 3,     /* the worker's end of the channel */
@@ -33,8 +31,12 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
     return LB_OK;
 }
 
-/* Starts this very program as a worker, in a process group of its own so that a Ctrl-C in the
- * terminal reaches the program alone, which then decides. */
+void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
+{
+    pool->limits = *limits;
+}
+
+/* Starts this very program as a worker. */
 static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
 {
     char parent[32], ordinal[16];
@@ -42,23 +44,11 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
     snprintf(ordinal, sizeof(ordinal), "%d", device);
     char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
     posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-
-    sigemptyset(&none);
-    sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
     /* Whatever an implementation prints must not end up among the program's data. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    int failed = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
+    int failed = lb_spawn("/proc/self/exe", &actions, argv, pid);
     posix_spawn_file_actions_destroy(&actions);
     return failed ? lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed))
                   : LB_OK;

@@ -174,27 +174,31 @@ done:
     return st;
 }
 
-enum lb_status lb_run_resume(const char *folder, const json_t *details, struct lb_run_file *file,
-                             struct lb_run *run, struct lb_error *err)
+enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct lb_run *run,
+                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     *run = (struct lb_run){0};
     LB_TRY(open_locked(folder, 0, file, err));
     LB_TRY(lb_run_read(file->path, run, err));
     file->size = run->whole_bytes;
+    file->torn = run->torn;
     file->rows = run->count;
-    if (run->torn && ftruncate(file->fd, file->size) != 0) {
-        st = lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-        goto done;
-    }
-    json_t *first = json_pack("{s:o}", "started", now_json());
-    LB_TRY(append_line(file, make_line("resume", first, details), err));
 done:
     if (st != LB_OK) {
         lb_run_close(file);
         lb_run_free(run);
     }
     return st;
+}
+
+enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err)
+{
+    if (file->torn && ftruncate(file->fd, file->size) != 0)
+        return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
+    file->torn = false;
+    json_t *first = json_pack("{s:o}", "started", now_json());
+    return append_line(file, make_line("resume", first, details), err);
 }
 
 void lb_run_close(struct lb_run_file *file)

@@ -46,6 +46,7 @@ struct lb_run_file {
     char *path; /* of run.jsonl */
     int fd;     /* open while path is set; holds the lock; not inherited by other programs */
     off_t size; /* up to the end of the last whole line */
+    bool torn;  /* half a line lies behind that, which lb_run_resume cuts off */
     size_t rows;
 };
 
@@ -57,10 +58,15 @@ struct lb_run_file {
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err);
 
-/* Locks the run in the folder, reads it, cuts off a torn tail and appends a resume line with the
- * details. The caller owns both results. Errors as those of lb_run_read and lb_run_create. */
-enum lb_status lb_run_resume(const char *folder, const json_t *details, struct lb_run_file *file,
-                             struct lb_run *run, struct lb_error *err);
+/* Locks the run in the folder and reads it. The file stays as it is, so that a caller may still
+ * find that it can't go on. The caller owns both results. Errors as those of lb_run_read and
+ * lb_run_create. */
+enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct lb_run *run,
+                           struct lb_error *err);
+
+/* Goes on with a run that was opened: cuts off a torn tail and appends a resume line with the
+ * details, an object that is borrowed (environment, command). LB_IO. */
+enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
 /* Appends one row. On LB_IO (disk full, file too large) the file again ends with its last whole
  * line, and a later append may succeed. The process should ignore SIGXFSZ. */

@@ -136,8 +136,9 @@ static void torn_tail_is_cut_at_every_offset(void **state)
         assert_false(run.finished);
         lb_run_free(&run);
 
-        assert_int_equal(lb_run_resume(folder, details, &file, &run, NULL), LB_OK);
+        assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
         assert_int_equal(run.count, 1);
+        assert_int_equal(lb_run_resume(&file, details, NULL), LB_OK);
         lb_run_free(&run);
         append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
         assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
@@ -179,7 +180,8 @@ static void footer_in_the_middle_ends_a_sitting_only(void **state)
     struct lb_run_file file = {0};
     struct lb_run run;
     write_run(true);
-    assert_int_equal(lb_run_resume(folder, details, &file, &run, NULL), LB_OK);
+    assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
+    assert_int_equal(lb_run_resume(&file, details, NULL), LB_OK);
     assert_true(run.finished && run.interrupted);
     assert_int_equal(file.rows, 2);
     lb_run_free(&run);
@@ -189,6 +191,32 @@ static void footer_in_the_middle_ends_a_sitting_only(void **state)
     assert_int_equal(run.count, 3);
     assert_false(run.finished || run.interrupted);
     lb_run_free(&run);
+}
+
+/* Whoever opens a run may still find that it can't go on. */
+static void a_run_that_is_only_opened_stays_as_it_is(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"", "{\"kind\":\"ro"};
+    for (int i = 0; i < 2; i++) {
+        struct lb_run_file file = {0};
+        struct lb_run run;
+        size_t size, before, after;
+        char joined[1 << 16];
+        write_run(true);
+        char *text = slurp(&size);
+        before = (size_t)snprintf(joined, sizeof(joined), "%s%s", text, tails[i]);
+        spill(joined, before);
+        assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
+        lb_run_free(&run);
+        lb_run_close(&file);
+        char *is = slurp(&after);
+        assert_int_equal(before, after);
+        assert_memory_equal(joined, is, before);
+        free(text);
+        free(is);
+        unlink(path);
+    }
 }
 
 static void later_row_of_a_case_holds(void **state)
@@ -216,11 +244,11 @@ static void two_writers_cannot_share_a_folder(void **state)
     struct lb_run run;
     struct lb_error err = {""};
     assert_int_equal(lb_run_create(folder, details, &first, NULL), LB_OK);
-    assert_int_equal(lb_run_resume(folder, details, &second, &run, &err), LB_INVALID);
+    assert_int_equal(lb_run_open(folder, &second, &run, &err), LB_INVALID);
     assert_non_null(strstr(err.text, "another process"));
     assert_int_equal(lb_run_create(folder, details, &second, &err), LB_INVALID);
     lb_run_close(&first);
-    assert_int_equal(lb_run_resume(folder, details, &second, &run, &err), LB_OK);
+    assert_int_equal(lb_run_open(folder, &second, &run, &err), LB_OK);
     lb_run_free(&run);
     lb_run_close(&second);
 }
@@ -302,7 +330,7 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
         assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
         if (!strstr(err.text, files[i].words) || !strstr(err.text, path) || strchr(err.text, '\n'))
             fail_msg("'%s' should say '%s'", err.text, files[i].words);
-        assert_int_equal(lb_run_resume(folder, details, &file, &run, &err), LB_INVALID);
+        assert_int_equal(lb_run_open(folder, &file, &run, &err), LB_INVALID);
     }
     struct lb_run run;
     assert_int_equal(lb_run_read("/nonexistent/run.jsonl", &run, NULL), LB_IO);
@@ -317,6 +345,7 @@ int main(void)
         TEST(torn_tail_is_cut_at_every_offset),
         TEST(torn_header_is_no_run),
         TEST(footer_in_the_middle_ends_a_sitting_only),
+        TEST(a_run_that_is_only_opened_stays_as_it_is),
         TEST(later_row_of_a_case_holds),
         TEST(two_writers_cannot_share_a_folder),
         TEST(full_disk_leaves_whole_lines),

@@ -39,7 +39,8 @@ static enum lb_status write_run(const struct lb_run *run, const char *folder, st
         if (i == run->count / 2) { /* a second sitting */
             LB_TRY(lb_run_finish(&file, true, err));
             lb_run_close(&file);
-            LB_TRY(lb_run_resume(folder, details, &file, &before, err));
+            LB_TRY(lb_run_open(folder, &file, &before, err));
+            LB_TRY(lb_run_resume(&file, details, err));
         }
         LB_TRY(lb_run_append(&file, &run->rows[i], err));
     }

@@ -173,6 +173,22 @@ class Compare(ProgramTest):
             rows = read_rows(self.path("ab/" + side))
             self.assertEqual([len(row["blocks"]) for row in rows.values()], [30])
 
+    def test_headers_of_both_sides_say_how_they_were_measured(self):
+        done = run("--ab", "plugins/slow_0.so", "cpu_ref", "--case", "T4_B1_H8", "--out",
+                   self.path("ab"), cwd=os.path.dirname(os.path.dirname(plugin("slow_0"))))
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        for side, plugins in (("a", [plugin("slow_0")]), ("b", [])):
+            with open(self.path(f"ab/{side}/run.jsonl"), encoding="utf-8") as lines:
+                header, row = (json.loads(line) for line in list(lines)[:2])
+            sampler = header["sampler"]
+            self.assertEqual((header["plugins"], header["repetitions"]), (plugins, len(row["blocks"])))
+            self.assertEqual((sampler["min_samples"], sampler["max_samples"], sampler["max_ns"]),
+                             (6, 25, 1e7))
+            self.assertLessEqual(max(row["blocks"]), sampler["max_samples"])
+            refused = run("--resume", self.path("ab/" + side))
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("run --ab again", refused.stderr)
+
     def test_a_side_that_fails_is_named(self):
         done = run("--ab", plugin("slow_0"), plugin("misbehave_crash"), "--case", "T8_B1_H64", "--out",
                    self.path("ab"), "--benchmark_repetitions=8")

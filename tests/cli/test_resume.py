@@ -3,12 +3,18 @@
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ProgramTest, plugin, read_rows, run
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.02",
          "--impl", "cpu_ref,cpu_blas"]
@@ -81,6 +87,87 @@ class Resume(ProgramTest):
         self.assertEqual(len(exported.splitlines()), 1 + 40)
         self.assertNotIn("skipped", exported)
         self.assertIn("0 cases to go", run("--resume", self.path("run")).stderr)
+
+    def entries(self, name="run"):
+        with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def change_header(self, **changes):
+        """Rewrites the run's header; a value of None takes the key away."""
+        header, *rest = self.entries()
+        header = {key: value for key, value in {**header, **changes}.items() if value is not None}
+        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rest))
+
+    @unittest.skipUnless(jsonschema, "python3-jsonschema is not installed")
+    def test_every_line_of_a_resumed_run_is_of_the_schema(self):
+        self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
+                   "--tune", "--tuned", self.path("tuned.txt"))
+        self.assertEqual(run("--resume", self.path("run"), "--call-limit", "60").returncode, 0)
+        schema = os.path.join(os.path.dirname(__file__), "../../results/run.schema.json")
+        with open(schema, encoding="utf-8") as file:
+            validator = jsonschema.Draft7Validator(json.load(file))
+        entries = self.entries()
+        for entry in entries:
+            validator.validate(entry)
+        resume = next(entry for entry in entries if entry["kind"] == "resume")
+        self.assertEqual(resume["command"][1:],
+                         ["--resume", self.path("run"), "--call-limit", "60"])
+
+    def test_a_resume_that_is_refused_leaves_the_run_as_it_was(self):
+        self.sweep(*TINY, "--impl", "misbehave_none", "--plugin", plugin("misbehave_none"))
+        whole = self.entries()[0]
+        broken = [({"plugins": ["/no/such.so"]}, "/no/such.so"),
+                  ({"benchmark": ["--benchmark_nonsense=1"]}, "--benchmark_nonsense"),
+                  ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
+                  ({"device": -1}, "device"), ({"call_limit_s": 0}, "call_limit_s"),
+                  ({"interleaved": "with another"}, "run --ab again")]
+        for changes, words in broken:
+            with self.subTest(changes=changes):
+                self.change_header(**changes)
+                before = self.entries()
+                done = run("--resume", self.path("run"))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words, done.stderr)
+                self.assertEqual(self.entries(), before)
+                self.change_header(**{**dict.fromkeys(changes), **whole})
+
+    def test_limits_of_workers_are_kept_unless_they_are_given_anew(self):
+        name = "misbehave_hang"
+        self.sweep(*TINY, "--impl", name, "--plugin", plugin(name), "--call-limit", "0.5",
+                   "--memory", "3G", "--device", "2", "--tune", "--tuned", "choices.txt",
+                   exit_code=1, cwd=self.scratch)
+        header, row, footer = self.entries()
+        self.assertEqual({key: header[key] for key in
+                          ("call_limit_s", "memory_bytes", "device", "tune", "tuned")},
+                         {"call_limit_s": 0.5, "memory_bytes": 3 << 30, "device": 2, "tune": True,
+                          "tuned": self.path("choices.txt")})
+        for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7")):
+            with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(entry) + "\n" for entry in (header, footer))
+            self.assertEqual(run("--resume", self.path("run"), *arguments).returncode, 1)
+            latest = next(entry for entry in self.entries() if entry["kind"] == "row")
+            self.assertEqual(latest["case"], row["case"])
+            self.assertIn(f"did not return within {limit} s", latest["reason"])
+
+    def test_a_run_of_an_older_header_is_resumed(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        self.change_header(**dict.fromkeys(("call_limit_s", "memory_bytes", "device", "tune", "tuned",
+                                            "processes", "loss_scale")))
+        done = run("--resume", self.path("run"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_hint_of_an_interrupted_sweep_is_a_command(self):
+        out = self.path("a run of mine's")
+        with subprocess.Popen([PROGRAM, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64",
+                               "--impl", "cpu_ref", "--out", out], stderr=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL, text=True) as process:
+            while not os.path.exists(out + "/run.jsonl"):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        hint = next(line for line in err.splitlines() if "go on with: " in line)
+        self.assertEqual(shlex.split(hint.split("go on with: ")[1]), ["bench-lstm", "--resume", out])
 
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")

@@ -50,6 +50,12 @@ class Sweep(ProgramTest):
         self.assertRegex(rows["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"]["reason"],
                          r"needs .*iB, has .*iB")
 
+    def test_a_baseline_that_does_not_run_is_said_before(self):
+        said = "warning: --baseline cpu_blas: no case runs it"
+        for baseline, warned in (("cpu_blas", True), ("cpu_ref:auto", False)):
+            _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--baseline", baseline, name=baseline)
+            self.assertEqual(said in done.stderr, warned, done.stderr)
+
     def test_nothing_that_runs_is_exit_code_5(self):
         self.sweep("--case", "cpu_blas/T3_B2_H4/f16/infer", exit_code=5)
 
@@ -60,6 +66,18 @@ class Sweep(ProgramTest):
         self.assertEqual(len(verdicts), 59)
         self.assertIn("ok", verdicts)
         self.assertEqual(verdicts[-1], "skipped")
+
+    def test_what_a_time_budget_cuts_short_keeps_what_was_measured(self):
+        # More processes, and more blocks, than can be started in the time.
+        for repeats, unit in ((["--processes", "1000"], "processes"),
+                              (["--benchmark_repetitions=10000"], "blocks")):
+            rows, _ = self.sweep(*TINY, "--impl", "cpu_ref", "--time-budget", "0.5", *repeats, name=unit)
+            row = rows["cpu_ref/T3_B2_I4_H4/f32/infer"]
+            self.assertEqual((row["verdict"], row["reason"]), ("ok", ""))
+            done, wanted = len(row[unit]), int(repeats[-1].split("=")[-1])
+            self.assertLess(done, wanted)
+            self.assertEqual(sum(row["blocks"]), len(row["samples_ns"]))
+            self.assertEqual(row["warning"], f"the time budget left it {done} of {wanted} {unit}")
 
     def test_axes_of_running_are_kept_in_the_row(self):
         rows, _ = self.sweep(*TINY, "--impl", "cpu_blas", "--cache", "hot,cold",
@@ -136,6 +154,15 @@ class Sweep(ProgramTest):
             self.assertIn("cpu_blas unsupported: dtype bf16: it has products in f32 and f64", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
 
+    def test_progress_counts_the_rounds_of_each_case(self):
+        code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
+                                     "cpu_ref", "--processes", "3", "--case-time", "0.02", "--out",
+                                     self.path("run"))
+        self.assertEqual(code, 0, text)
+        shown = re.findall(r"\[(\d)/6, (\?|\d+:\d\d) left\] cpu_ref", text)
+        self.assertEqual([number for number, _ in shown], list("123456"))
+        self.assertEqual([eta == "?" for _, eta in shown], [True] + 5 * [False])
+
     def test_progress_counts_what_failed_and_what_was_skipped(self):
         name = "misbehave_fail"
         code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
@@ -157,18 +184,22 @@ class Sweep(ProgramTest):
             return 3600 * int(words[0]) + 60 * int(words[1]) + int(words[2])
         ten = run(*plan, "--processes", "10").stdout
         self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
+        chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_blas",
+                     "--benchmark_filter=cpu_ref/T4_").stdout
+        self.assertRegex(chosen, r"^cases     1\n +1  cpu_ref\n")
         large = ["--plan", "--cases", "cpu", "--impl", "cpu_blas"]
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
     def test_explanations_fit_a_terminal(self):
-        case = "T25_B16_I512_H512/f16/train"
-        said = run("--explain", case).stdout
-        code, text = run_on_terminal(80, "--explain", case)
-        self.assertEqual(code, 0)
-        plain = text.replace("\r\n", "\n")
-        self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
-        self.assertEqual(plain.split(), said.split())
-        self.assertIn("\n  cpu_blas: unsupported: dtype f16: ", plain)
+        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_blas: unsupported: dtype f16: "),
+                                (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
+            said = run("--explain", *arguments).stdout
+            code, text = run_on_terminal(80, "--explain", *arguments)
+            self.assertEqual(code, 0)
+            plain = text.replace("\r\n", "\n")
+            self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
+            self.assertEqual(plain.split(), said.split())
+            self.assertIn("\n" + line, plain)
 
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",

@@ -1,6 +1,7 @@
 """Bad input: one line that names the thing and what is allowed, exit code 2, nothing written."""
 
 import os
+import re
 import subprocess
 import unittest
 
@@ -27,13 +28,30 @@ BAD = [
     (["--sweep", "--cases", "no-such-file"], ["no-such-file"]),
     (["--sweep", "--case-time", "0"], ["--case-time 0"]),
     (["--sweep", "--case-time", "nan"], ["--case-time nan"]),
+    (["--sweep", "--case-time", "1e300"], ["--case-time 1e300", "up to 1e8"]),
     (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
-    (["--sweep", "--baseline", "nope"], ["--baseline nope", "--list"]),
+    (["--sweep", "--memory", "1e300T"], ["--memory 1e300T", "4G"]),
+    (["--sweep", "--tuned", "no-such-file"], ["--tuned no-such-file", "--tune"]),
+    (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
+    (["--compare", "a", "b", "--compare", "a", "c"], ["--compare", "twice"]),
+    (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
+    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "cudnn:persist_static?"]),
+    (["--sweep", "--baseline", "cpu_ref:fast"], ["--baseline", "cpu_ref:fast", "no variants"]),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
     (["--sweep", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
     (["--sweep", "--benchmark_format=yaml"], ["json"]),
+    (["--sweep", "--benchmark_min_time=1"], ["--benchmark_min_time=1", "--case-time"]),
+    (["--sweep", "--benchmark_min_warmup_time=1"], ["--benchmark_min_warmup_time=1", "warmed up"]),
+    (["--sweep", "--benchmark_list_tests=true"], ["--benchmark_list_tests=true", "--list"]),
+    (["--plan", *TINY, "--benchmark_filter=nothing"], ["--benchmark_filter: no case matches"]),
+    (["--plan", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
+    (["--sweep", "--out", ""], ["--out: it takes a folder", "nothing"]),
+    (["--sweep", "--out="], ["--out: it takes a folder", "nothing"]),
+    (["--sweep", "--impl="], ["--impl: it takes implementations", "nothing"]),
+    (["--resume", ""], ["--resume: it takes the folder of a run", "nothing"]),
+    (["--export", "csv", ""], ["--export: it takes a format and a run", "nothing"]),
     (["--sweep", "--plugin", "no-such.so"], ["no-such.so"]),
     (["--resume", "no-such-folder"], ["no-such-folder"]),
     (["--resume", "x", "-T", "3"], ["-T: --resume does not heed it", "--sweep"]),
@@ -125,8 +143,21 @@ class BadInput(ProgramTest):
                 self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
 
     def test_help_and_version_do_not_mind_other_flags(self):
-        for command in (["--help", "-T", "3"], ["--sweep", "--version"]):
+        for command in (["--help", "-T", "3"], ["--sweep", "--version"], ["--help", "--sweep"]):
             self.assertEqual(run(*command).returncode, 0)
+
+    def test_help_fits_80_columns_and_names_every_flag_and_case_set(self):
+        said = run("--help").stdout
+        self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
+        bench = os.path.join(os.path.dirname(__file__), "../../bench")
+        with open(bench + "/flags.c", encoding="utf-8") as file:
+            flags = re.findall(r'^ +\{"(-[-\w]+)", LB_FLAG', file.read(), re.M)
+        self.assertGreater(len(flags), 50)
+        words = set(re.findall(r"(?<![-\w])-[-\w]*\w", said))
+        self.assertEqual(set(flags) - words, {"-h"})
+        self.assertEqual(words - set(flags), {"--benchmark_", "--control"})
+        sets = re.search(r"--cases FILE.*?shipped one: ([\w\s]+)\n\n", said, re.S).group(1).split()
+        self.assertEqual(sorted(name + ".txt" for name in sets), sorted(os.listdir(bench + "/cases")))
 
     def test_what_lies_in_the_folder_is_not_taken_for_the_quick_grid(self):
         usual = run("--plan").stdout
