@@ -3,14 +3,7 @@
 
 #include <string.h>
 
-uint64_t lb_next_random(uint64_t *state)
-{
-    /* Steele, Lea & Flood, OOPSLA 2014. */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
+#include "random.h"
 
 struct lb_sampler_options lb_block_sampler(void)
 {
@@ -60,7 +53,7 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
         }
     }
     for (int i = 0; i < pairs; i++) {
-        int first = (int)(lb_next_random(random) & 1);
+        int first = (int)(lb_random_next(random) & 1);
         for (int j = 0; j < 2; j++) {
             int s = j == 0 ? first : 1 - first;
             if (rows[0].verdict == LB_VERDICT_OK && rows[1].verdict == LB_VERDICT_OK)

@@ -21,6 +21,4 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
                                 const struct lb_side sides[2], int pairs, uint64_t *random,
                                 struct lb_row rows[2], struct lb_error *err);
 
-uint64_t lb_next_random(uint64_t *state); /* SplitMix64 */
-
 #endif

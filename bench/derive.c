@@ -13,6 +13,7 @@
 #include "plot.h"
 #include "share.h"
 #include "table.h"
+#include "terminal.h"
 
 enum { GNUPLOT_LIMIT_S = 60 };
 
@@ -106,7 +107,7 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
                          struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char base[2 * LB_NAME_SIZE], machine[1024];
+    char base[2 * LB_NAME_SIZE], machine[1024], word[1024];
     struct lb_plot_report report = {0};
     struct lb_error why;
 
@@ -114,10 +115,11 @@ enum lb_status lb_derive(const struct lb_run *run, const char *folder,
     lb_pick_baseline(run, baseline, base);
     LB_TRY(export_all(run, folder, options, err));
     enum lb_status drawn = draw(run, folder, base, NULL, &report, &why);
+    lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
         snprintf(report.notes, sizeof(report.notes),
                  "no pictures: %.200s; once it is, bench-lstm --resume %s draws them", why.text,
-                 folder);
+                 word);
     else if (drawn != LB_OK)
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {

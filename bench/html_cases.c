@@ -139,52 +139,56 @@ static void write_times(FILE *out, const struct line *line)
     }
 }
 
-/* 'text' for a shell, when it needs quotes. */
+/* The text as one word of a command line. */
 static void write_word(FILE *out, const char *text)
 {
-    bool plain = text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                   "_-+=./:,")] == '\0';
-    if (plain) {
-        lb_html_text(out, text);
+    size_t size = 4 * strlen(text) + 3;
+    char *word = malloc(size);
+    if (!word)
         return;
-    }
-    fputs("&#39;", out);
-    for (; *text; text++) {
-        const char one[2] = {*text, '\0'};
-        if (*text == '\'')
-            fputs("&#39;\\&#39;&#39;", out);
-        else
-            lb_html_text(out, one);
-    }
-    fputs("&#39;", out);
+    lb_shell_word(text, word, size);
+    lb_html_text(out, word);
+    free(word);
 }
+
+/* A key of a run's header, the flag that sets it, and the value that needs no flag. */
+static const struct setting {
+    const char *key, *flag;
+    double usual;
+} settings[] = {
+    {"seed", " --seed ", 1},
+    {"repetitions", " --benchmark_repetitions=", 1},
+    {"processes", " --processes ", 1},
+    {"loss_scale", " --loss-scale ", 1},
+    {"call_limit_s", " --call-limit ", 120},
+    {"memory_bytes", " --memory ", 0},
+    {"device", " --device ", 0},
+};
 
 /* The command that runs this case alone as the run did, by the run's header. */
 static void write_command(FILE *out, const json_t *header, const struct lb_row *row)
 {
-    static const struct {
-        const char *key, *flag;
-    } counts[] = {{"repetitions", "--benchmark_repetitions="}, {"processes", "--processes "}};
     const json_t *plugins = json_object_get(header, "plugins");
     const json_t *sampler = json_object_get(header, "sampler");
-    const json_t *seed = json_object_get(header, "seed");
-    const json_t *loss_scale = json_object_get(header, "loss_scale");
+    const char *tuned = json_string_value(json_object_get(header, "tuned"));
     char id[LB_CASE_ID_SIZE];
     lb_case_print(&row->c, id);
     fputs("<code>bench-lstm --sweep --case ", out);
     write_word(out, id);
-    if (seed && json_integer_value(seed) != 1)
-        fprintf(out, " --seed %" JSON_INTEGER_FORMAT, json_integer_value(seed));
     fprintf(out, " --case-time %g", json_number_value(json_object_get(sampler, "max_ns")) / 1e9);
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        json_int_t count = json_integer_value(json_object_get(header, counts[i].key));
-        if (count > 1)
-            fprintf(out, " %s%" JSON_INTEGER_FORMAT, counts[i].flag, count);
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        const json_t *value = json_object_get(header, settings[i].key);
+        if (value && json_number_value(value) != settings[i].usual)
+            fprintf(out, "%s%.17g", settings[i].flag, json_number_value(value));
     }
-    if (loss_scale && json_number_value(loss_scale) != 1)
-        fprintf(out, " --loss-scale %.17g", json_number_value(loss_scale));
     if (json_is_true(json_object_get(header, "kernels")))
         fputs(" --kernels", out);
+    if (json_is_true(json_object_get(header, "tune")))
+        fputs(" --tune", out);
+    if (tuned) {
+        fputs(" --tuned ", out);
+        write_word(out, tuned);
+    }
     for (size_t i = 0; i < json_array_size(plugins); i++) {
         const char *path = json_string_value(json_array_get(plugins, i));
         fputs(" --plugin ", out);
@@ -253,7 +257,8 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
     if (lb_row_is_timed(row) && row->flops > 0)
         write_fact(out, "GFLOP/s", row->flops / row->median_ns, "plain");
     write_fact(out, "peak memory", row->peak_bytes, "bytes");
-    if (json_object_get(run->header, "sampler")) { /* else another program made the run */
+    /* Not where another program made the run, or --ab measured it beside something else. */
+    if (json_object_get(run->header, "sampler") && !json_object_get(run->header, "interleaved")) {
         fputs("<dt>again<dd>", out);
         write_command(out, run->header, row);
     }

@@ -10,6 +10,7 @@
 #include "compare.h"
 #include "planted.h"
 #include "progress.h"
+#include "random.h"
 #include "resolution.h"
 #include "self_test_report.h"
 #include "stats.h"
@@ -106,7 +107,7 @@ static void deal(struct self_test *test, bool second[ROUNDS])
     for (size_t i = 0; i < ROUNDS; i++)
         second[i] = i >= SIDE;
     for (size_t i = ROUNDS; i > 1; i--) {
-        size_t j = (size_t)(lb_next_random(&test->random) % i);
+        size_t j = (size_t)(lb_random_next(&test->random) % i);
         bool was = second[i - 1];
         second[i - 1] = second[j];
         second[j] = was;

@@ -1,13 +1,12 @@
 /* What a device can do at best: kept from run to run, and what follows for a problem. */
 #include "ceilings.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+
+#include "cache_path.h"
+#include "whole_file.h"
 
 #ifndef LB_HAVE_CUDA
 
@@ -85,31 +84,26 @@ void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
                 rate_key(d, m, key) ? number_of(object, key) : (double)NAN;
 }
 
-/* The device's file; makes its folders when they are to be written to. */
 static void file_path(const char *uuid, bool make, char path[4096])
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char folder[3900];
-    if (cache && cache[0])
-        snprintf(folder, sizeof(folder), "%.3800s", cache);
-    else
-        snprintf(folder, sizeof(folder), "%.3800s/.cache", home ? home : ".");
-    if (make)
-        mkdir(folder, 0777);
-    snprintf(path, 4096, "%s/bench-lstm", folder);
-    if (make)
-        mkdir(path, 0777);
-    snprintf(path, 4096, "%s/bench-lstm/ceilings-%.47s.json", folder, uuid);
+    char name[64];
+    snprintf(name, sizeof(name), "ceilings-%.47s.json", uuid);
+    lb_cache_path(name, make, path);
+}
+
+static enum lb_status write_json(FILE *out, const void *user, struct lb_error *err)
+{
+    json_t *object = lb_ceilings_to_json(user);
+    int failed = object ? json_dumpf(object, out, JSON_INDENT(2)) : -1;
+    json_decref(object);
+    return failed && !ferror(out) ? lb_fail(err, LB_OOM, "out of memory") : LB_OK;
 }
 
 enum lb_status lb_ceilings_save(const struct lb_ceilings *ceilings, struct lb_error *err)
 {
     char path[4096];
-    json_t *object = lb_ceilings_to_json(ceilings);
     file_path(ceilings->uuid, true, path);
-    int failed = json_dump_file(object, path, JSON_INDENT(2));
-    json_decref(object);
-    return failed ? lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno)) : LB_OK;
+    return lb_write_whole_file(path, write_json, ceilings, err);
 }
 
 bool lb_ceilings_load(const char *uuid, struct lb_ceilings *ceilings)

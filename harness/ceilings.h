@@ -21,15 +21,18 @@ struct lb_ceilings {
     double peer_ns, l2_ns;
 };
 
-/* Measures on the device that is open; takes a few seconds and 2 GiB where there are so many. */
+/* Measures on the device that is open; takes a few seconds and 2 GiB where there are so many. What
+ * the device lacks, such as clusters, or has no room for, such as a block on each SM beside others'
+ * work, is NaN. LB_ABSENT: no device is open, or the program was built without CUDA. LB_OOM and
+ * LB_FAILED as the device has it; ceilings then holds what was measured before. */
 enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error *err);
 
 /* A new object; rates that are unknown are null. From: what is missing is NaN. */
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
 
-/* Kept from run to run under $XDG_CACHE_HOME/bench-lstm (or ~/.cache), one file a device. load is
- * false when there is none. */
+/* Kept from run to run under $XDG_CACHE_HOME/bench-lstm (or ~/.cache), one file a device, replaced
+ * as a whole. save: LB_IO, LB_OOM. load is false when there is none. */
 enum lb_status lb_ceilings_save(const struct lb_ceilings *ceilings, struct lb_error *err);
 bool lb_ceilings_load(const char *uuid, struct lb_ceilings *ceilings);
 

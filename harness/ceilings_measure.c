@@ -10,6 +10,10 @@
 #include "meter.h"
 
 enum { WARM_CALLS = 3, TIMED_CALLS = 10, SMALL_CALLS = 1000 };
+enum { LARGEST = 8192, SMALLEST = 256 /* products */ };
+
+/* Room for the smallest product's three matrices in the widest dtype. */
+static const size_t least_bytes = 3 * sizeof(double) * SMALLEST * SMALLEST;
 
 /* The best of three times of one of `calls` calls, after some to warm up. */
 static enum lb_status best_of(const struct lb_meter *meter, lb_call *call, void *user, int calls,
@@ -68,7 +72,7 @@ static enum lb_status enqueue_nothing(void *user, struct lb_error *err)
     return LB_OK;
 }
 
-/* Square products of 8192, or as large as three of them fit. The operands are pseudo-random: a
+/* Square products of LARGEST, or as large as three of them fit. The operands are pseudo-random: a
  * product of zeros draws less power and so runs faster than any real one. */
 static enum lb_status measure_products(struct bench *b, const struct lb_meter *meter,
                                        struct lb_ceilings *ceilings, struct lb_error *err)
@@ -76,12 +80,12 @@ static enum lb_status measure_products(struct bench *b, const struct lb_meter *m
     enum lb_status st = LB_OK;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         for (int m = 0; m < LB_MATH_COUNT; m++) {
-            int64_t n = 8192;
+            int64_t n = LARGEST;
             size_t size = lb_dtype_size((enum lb_dtype)d);
             double ns;
             if (m != LB_IEEE && d != LB_F32)
                 continue;
-            while (3 * (size_t)(n * n) * size > b->bytes && n > 256)
+            while (3 * (size_t)(n * n) * size > b->bytes)
                 n /= 2;
             char *memory = b->memory;
             b->gemm = (struct lb_gemm){.in = (enum lb_dtype)d,
@@ -166,7 +170,7 @@ enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error
     if (!device)
         return LB_ABSENT;
     snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", device->uuid);
-    while ((double)b.bytes > lb_device_space.available() / 2)
+    while (b.bytes / 2 >= least_bytes && (double)b.bytes > lb_device_space.available() / 2)
         b.bytes /= 2;
     LB_TRY(lb_meter_create(LB_DEVICE, false, &meter, err));
     LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));

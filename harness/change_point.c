@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random.h"
 #include "stats.h"
 
 struct lb_change_options lb_change_defaults(void)
@@ -45,19 +46,10 @@ double lb_energy_split(const double *values, size_t n, size_t *split)
     return best;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    /* SplitMix64: Steele, Lea & Flood, OOPSLA 2014. */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static void shuffle(double *values, size_t n, uint64_t *state)
 {
     for (size_t i = n; i > 1; i--) {
-        size_t j = (size_t)(next_random(state) % i);
+        size_t j = (size_t)(lb_random_next(state) % i);
         double was = values[i - 1];
         values[i - 1] = values[j];
         values[j] = was;

@@ -57,29 +57,48 @@ static size_t units_beside(const struct lb_row *row, const struct lb_row *other)
     return other->process_count >= 2 && row->process_count < 2 ? 1 : lb_row_units(row);
 }
 
+/* Says why so many units can't be compared; false where they can. */
+static bool note_units(struct lb_pair *pair, bool interleaved)
+{
+    size_t n = pair->base_units, m = pair->now_units;
+    bool processes = pair->base->process_count >= 2 || pair->now->process_count >= 2;
+    pair->note[0] = '\0';
+    if (interleaved && n != m)
+        snprintf(pair->note, sizeof(pair->note),
+                 "%zu blocks against %zu, which were measured in turn: they are no pairs", n, m);
+    else if (interleaved && n < LB_SHIFT_MIN_PAIRS)
+        snprintf(pair->note, sizeof(pair->note),
+                 "too few to tell: %zu pairs of blocks, %d are the least, "
+                 "--benchmark_repetitions=60 gives enough",
+                 n, LB_SHIFT_MIN_PAIRS);
+    else if (!interleaved && (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS))
+        snprintf(pair->note, sizeof(pair->note),
+                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 15 gives "
+                 "enough",
+                 n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
+    return pair->note[0] != '\0';
+}
+
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
 {
     struct lb_error why = {"out of memory"};
     size_t n = pair->base_units = units_beside(pair->base, pair->now);
     size_t m = pair->now_units = units_beside(pair->now, pair->base);
-    bool processes = pair->base->process_count >= 2 || pair->now->process_count >= 2;
-    double *base = log_units(pair->base), *now = log_units(pair->now);
     enum lb_status st = LB_OK;
+    pair->compared = false;
+    if (note_units(pair, interleaved))
+        return false;
+    double *base = log_units(pair->base), *now = log_units(pair->now);
     if (!base || !now) {
         st = LB_OOM;
-    } else if (interleaved && n == m && n >= LB_SHIFT_MIN_PAIRS) {
+    } else if (interleaved) {
         for (size_t i = 0; i < n; i++)
             now[i] -= base[i];
         st = lb_shift_paired(now, n, &pair->shift, &why);
     } else {
         st = lb_shift(base, n, now, m, &pair->shift, &why);
     }
-    if (st == LB_INVALID)
-        snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 15 gives "
-                 "enough",
-                 n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
-    else if (st != LB_OK)
+    if (st != LB_OK)
         snprintf(pair->note, sizeof(pair->note), "%.200s", why.text);
     free(base);
     free(now);
@@ -241,10 +260,17 @@ static void note_file(struct lb_run_comparison *comparison, const char *which,
     }
 }
 
+/* The smallest p-value that so many units a side can reach, or so many pairs. */
+static double least_p(size_t units, bool interleaved)
+{
+    return interleaved ? lb_shift_paired_least_p(units) : lb_shift_least_p(units, units);
+}
+
 /* Says when the correction leaves no room for a single slowdown. */
 static void note_power(struct lb_run_comparison *comparison)
 {
-    size_t units = SIZE_MAX, needed = LB_SHIFT_MIN_UNITS;
+    bool paired = comparison->interleaved;
+    size_t units = SIZE_MAX, needed = 1;
     char note[256];
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
@@ -253,17 +279,18 @@ static void note_power(struct lb_run_comparison *comparison)
         units = pair->base_units < units ? pair->base_units : units;
         units = pair->now_units < units ? pair->now_units : units;
     }
-    if (comparison->compared == 0 || comparison->interleaved)
+    if (comparison->compared == 0)
         return;
     double cases = (double)comparison->compared, level = comparison->level;
-    if (lb_shift_least_p(units, units) * cases <= level)
+    if (least_p(units, paired) * cases <= level)
         return;
-    while (lb_shift_least_p(needed, needed) * cases > level)
+    while (least_p(needed, paired) * cases > level)
         needed++;
     snprintf(note, sizeof(note),
-             "With %zu units a side, one slowdown alone among %zu cases can't pass the correction "
-             "for so many: --processes %zu would do.",
-             units, comparison->compared, needed);
+             "With %zu %s, one slowdown alone among %zu cases can't pass the correction for so "
+             "many: %s%zu would do.",
+             units, paired ? "pairs" : "units a side", comparison->compared,
+             paired ? "--benchmark_repetitions=" : "--processes ", needed);
     add_note(comparison, note);
 }
 

@@ -61,8 +61,8 @@ struct lb_run_comparison {
 
 /* Compares by case id. Runs that --ab interleaved (equal "interleaved" in both headers) are matched
  * without the implementation, and block by block. Units are processes, or blocks where each side
- * has one process; one process beside several is one unit. Too few of them is inconclusive: at
- * least LB_SHIFT_MIN_UNITS.
+ * has one process; one process beside several is one unit. Too few of them is inconclusive: less
+ * than LB_SHIFT_MIN_UNITS on a side or LB_SHIFT_MIN_PAIRS; so are blocks that are no pairs.
  * The runs must outlive the comparison. LB_INVALID for a margin or level out of range; LB_OOM. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,

@@ -84,8 +84,12 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
 /* Device memory of the table in use, as a memory space. */
 extern const struct lb_space lb_device_space;
 
-/* The built table of CUDA; only where LB_HAVE_CUDA is defined. */
+/* The built table of CUDA; only where LB_HAVE_CUDA is defined, as the next. */
 extern const struct lb_device_api lb_device_cuda;
+
+/* A runtime call's answer, a cudaError_t, as a status: LB_OOM or LB_FAILED, "what: its words". All
+ * of the layer asks here, so that lost() knows of each fault. */
+enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err);
 
 #ifdef __cplusplus
 }

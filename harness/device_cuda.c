@@ -36,10 +36,10 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
-/* The runtime's answer as a status. The runtime's memory of it is cleared, so that it is not taken
- * for a later call's. */
-static enum lb_status check(cudaError_t error, const char *what, struct lb_error *err)
+/* The runtime's memory of the error is cleared, so that it is not taken for a later call's. */
+enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
 {
+    cudaError_t error = (cudaError_t)answer;
     if (error == cudaSuccess)
         return LB_OK;
     (void)cudaGetLastError();
@@ -78,7 +78,7 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     struct cudaDeviceProp properties;
     enum lb_status st = LB_OK;
     memset(&properties, 0, sizeof(properties));
-    LB_TRY(check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
+    LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
     snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
     format_uuid(&properties.uuid, info->uuid);
     info->ordinal = ordinal;
@@ -88,8 +88,9 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     info->memory_bytes = (double)properties.totalGlobalMem;
     info->l2_bytes = (double)properties.l2CacheSize;
     info->shared_bytes = (double)properties.sharedMemPerBlockOptin;
-    LB_TRY(check(cudaDriverGetVersion(&info->driver), "reading the driver's version", err));
-    LB_TRY(check(cudaRuntimeGetVersion(&info->runtime), "reading the runtime's version", err));
+    LB_TRY(lb_cuda_check(cudaDriverGetVersion(&info->driver), "reading the driver's version", err));
+    LB_TRY(
+        lb_cuda_check(cudaRuntimeGetVersion(&info->runtime), "reading the runtime's version", err));
 done:
     return st;
 }
@@ -113,10 +114,10 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error != cudaSuccess)
         return absent(error, err);
     LB_TRY(describe(ordinal, info, err));
-    LB_TRY(check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
-                 "creating a stream", err));
-    LB_TRY(check(cudaEventCreate(&device.from), "creating an event", err));
-    LB_TRY(check(cudaEventCreate(&device.to), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
+                         "creating a stream", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&device.to), "creating an event", err));
 done:
     return st == LB_OK ? LB_OK : LB_ABSENT;
 }
@@ -132,18 +133,18 @@ static enum lb_status cuda_allocate(size_t bytes, void **out, struct lb_error *e
     lb_format_bytes((double)bytes, size);
     snprintf(what, sizeof(what), "allocating %s of device memory", size);
     *out = NULL;
-    return check(cudaMalloc(out, bytes), what, err);
+    return lb_cuda_check(cudaMalloc(out, bytes), what, err);
 }
 
 static void cuda_release(void *memory)
 {
-    check(cudaFree(memory), "releasing device memory", NULL);
+    lb_cuda_check(cudaFree(memory), "releasing device memory", NULL);
 }
 
 static enum lb_status cuda_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
 {
     size_t left = 0, all = 0;
-    enum lb_status st = check(cudaMemGetInfo(&left, &all), "reading the free memory", err);
+    enum lb_status st = lb_cuda_check(cudaMemGetInfo(&left, &all), "reading the free memory", err);
     *free_bytes = (double)left;
     *total_bytes = (double)all;
     return st;
@@ -151,14 +152,14 @@ static enum lb_status cuda_memory(double *free_bytes, double *total_bytes, struc
 
 static enum lb_status cuda_synchronize(struct lb_error *err)
 {
-    return check(cudaStreamSynchronize(device.stream), "waiting for the device", err);
+    return lb_cuda_check(cudaStreamSynchronize(device.stream), "waiting for the device", err);
 }
 
 static enum lb_status copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
+    LB_TRY(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
     LB_TRY(cuda_synchronize(err));
 done:
     return st;
@@ -177,21 +178,23 @@ static enum lb_status cuda_download(void *host, const void *from, size_t bytes,
 
 static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_error *err)
 {
-    return check(cudaMemsetAsync(to, byte, bytes, device.stream), "filling device memory", err);
+    return lb_cuda_check(cudaMemsetAsync(to, byte, bytes, device.stream), "filling device memory",
+                         err);
 }
 
 static enum lb_status cuda_start(struct lb_error *err)
 {
-    return check(cudaEventRecord(device.from, device.stream), "recording an event", err);
+    return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
 }
 
 static enum lb_status cuda_stop(double *ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     float ms = 0;
-    LB_TRY(check(cudaEventRecord(device.to, device.stream), "recording an event", err));
-    LB_TRY(check(cudaEventSynchronize(device.to), "waiting for the device", err));
-    LB_TRY(check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(device.to, device.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
+    LB_TRY(
+        lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
     *ns = (double)ms * 1e6;
 done:
     return st;
@@ -201,8 +204,8 @@ static enum lb_status cuda_capture_begin(struct lb_error *err)
 {
     /* Relaxed: libraries may query and load while they enqueue. What they enqueue elsewhere than on
      * the stream would be missing from the replay, and found by the check of its results. */
-    return check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
-                 "beginning a graph capture", err);
+    return lb_cuda_check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
+                         "beginning a graph capture", err);
 }
 
 static enum lb_status cuda_capture_end(void **graph, struct lb_error *err)
@@ -211,9 +214,9 @@ static enum lb_status cuda_capture_end(void **graph, struct lb_error *err)
     cudaGraph_t captured = NULL;
     cudaGraphExec_t ready = NULL;
     *graph = NULL;
-    LB_TRY(check(cudaStreamEndCapture(device.stream, &captured), "capturing a graph", err));
-    LB_TRY(check(cudaGraphInstantiate(&ready, captured, 0), "instantiating a graph", err));
-    LB_TRY(check(cudaGraphUpload(ready, device.stream), "uploading a graph", err));
+    LB_TRY(lb_cuda_check(cudaStreamEndCapture(device.stream, &captured), "capturing a graph", err));
+    LB_TRY(lb_cuda_check(cudaGraphInstantiate(&ready, captured, 0), "instantiating a graph", err));
+    LB_TRY(lb_cuda_check(cudaGraphUpload(ready, device.stream), "uploading a graph", err));
     LB_TRY(cuda_synchronize(err));
     *graph = ready;
     ready = NULL;
@@ -227,13 +230,13 @@ done:
 
 static enum lb_status cuda_replay(void *graph, struct lb_error *err)
 {
-    return check(cudaGraphLaunch(graph, device.stream), "launching a graph", err);
+    return lb_cuda_check(cudaGraphLaunch(graph, device.stream), "launching a graph", err);
 }
 
 static void cuda_graph_release(void *graph)
 {
     if (graph)
-        check(cudaGraphExecDestroy(graph), "releasing a graph", NULL);
+        lb_cuda_check(cudaGraphExecDestroy(graph), "releasing a graph", NULL);
 }
 
 static bool cuda_lost(void)

@@ -42,7 +42,7 @@ static void cpuinfo(const char *key, char *value, size_t size)
         fclose(file);
 }
 
-/* The widest vector units that matter here, from the CPU's flags, in rising order. */
+/* The vector units that matter here, from the CPU's flags, in the system's order. */
 static void simd_names(char *names, size_t size)
 {
     static const struct {

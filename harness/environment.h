@@ -13,9 +13,8 @@ struct lb_library {
 
 /* A new object with the keys host, cpu, cores, threads, simd, governor, cache_bytes, memory_bytes,
  * system, version, commit, dirty, compiler, flags, build_type, libraries {name: version}.
- * Who knows a GPU adds the
- * keys gpu and ceilings. What the system does not say is null. libraries ends with a NULL name.
- * NULL: out of memory. */
+ * Who knows a GPU adds the keys gpu and ceilings. What the system does not say is null. libraries
+ * ends with a NULL name. NULL: out of memory. */
 json_t *lb_environment(const struct lb_library *libraries);
 
 /* One line for people: "AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */

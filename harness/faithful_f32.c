@@ -46,8 +46,8 @@ static float operand(enum lb_math math, float v)
 
 /* How near the kink of relu a value may come, in parts of the terms it is the sum of, before right
  * implementations disagree on its side: a few roundings of them. There the slope taken is a half,
- * off by as much on either side. Where roundings are as coarse as
- * bf16's the limit is lower: wider, and real errors of gradients would pass. */
+ * off by as much on either side. Where roundings are as coarse as bf16's the limit is lower: wider,
+ * and real errors of gradients would pass. */
 static float kink(const struct lb_problem *p)
 {
     float roundoff = (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);

@@ -3,7 +3,9 @@
  * Life of a case: supports -> create -> sizes -> prepare -> (forward | backward)* -> gradients ->
  * destroy, all on one thread. The same struct is the plug-in interface: a shared object exports
  *     const struct lb_impl *lb_plugin(uint32_t abi);
- * and returns NULL when it was built for another abi. */
+ * and returns NULL when it was built for another abi. The program asks for its own number first,
+ * then for each lower one: a plug-in that was built before a slot was appended goes on working, and
+ * the slots that its number does not have count as NULL. */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H
 
@@ -13,7 +15,10 @@
 extern "C" {
 #endif
 
-#define LB_IMPL_ABI 1u /* slots are appended, never reordered; raised when a meaning changes */
+/* Slots are appended, never reordered, and each is optional and raises the number: 2 has remark, 3
+ * check. So does a change of a meaning, or of a struct that is handed over, after which lower
+ * numbers are refused (registry.c). */
+#define LB_IMPL_ABI 3u
 
 enum lb_memory {
     LB_HOST,  /* tensors live in host memory, calls return when the work is done */

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "device.h"
 #include "lanes.h"
 
 struct lb_lanes {
@@ -13,15 +14,6 @@ struct lb_lanes {
 
 /* Kept for the process: making one takes long, and allocates. */
 static cublasHandle_t handles[LB_LANES_MAX];
-
-static enum lb_status check_cuda(cudaError_t error, const char *what, struct lb_error *err)
-{
-    if (error == cudaSuccess)
-        return LB_OK;
-    (void)cudaGetLastError();
-    return lb_fail(err, error == cudaErrorMemoryAllocation ? LB_OOM : LB_FAILED, "%s: %s (%s, %d)",
-                   what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
-}
 
 static enum lb_status check_blas(cublasStatus_t status, const char *what, struct lb_error *err)
 {
@@ -61,11 +53,12 @@ enum lb_status lb_lanes_create(int count, void *stream, struct lb_lanes **out, s
     lanes->streams[0] = stream;
     for (int i = 0; i < count && i < LB_LANES_MAX; i++) {
         if (i > 0)
-            LB_TRY(check_cuda(cudaStreamCreateWithFlags(&lanes->streams[i], cudaStreamNonBlocking),
+            LB_TRY(
+                lb_cuda_check(cudaStreamCreateWithFlags(&lanes->streams[i], cudaStreamNonBlocking),
                               "creating a stream", err));
         lanes->count = i + 1;
-        LB_TRY(check_cuda(cudaEventCreateWithFlags(&lanes->marks[i], cudaEventDisableTiming),
-                          "creating an event", err));
+        LB_TRY(lb_cuda_check(cudaEventCreateWithFlags(&lanes->marks[i], cudaEventDisableTiming),
+                             "creating an event", err));
         LB_TRY(bind_handle(lanes, i, err));
     }
 done:
@@ -124,10 +117,10 @@ enum lb_status lb_lane_wait(struct lb_lanes *lanes, int waiter, int awaited, str
     enum lb_status st = LB_OK;
     if (waiter == awaited)
         return LB_OK;
-    LB_TRY(check_cuda(cudaEventRecord(lanes->marks[awaited], lanes->streams[awaited]),
-                      "recording an event", err));
-    LB_TRY(check_cuda(cudaStreamWaitEvent(lanes->streams[waiter], lanes->marks[awaited], 0),
-                      "waiting for an event", err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(lanes->marks[awaited], lanes->streams[awaited]),
+                         "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaStreamWaitEvent(lanes->streams[waiter], lanes->marks[awaited], 0),
+                         "waiting for an event", err));
 done:
     return st;
 }
@@ -154,17 +147,17 @@ enum lb_status lb_lane_zero(struct lb_lanes *lanes, int lane, void *to, size_t b
                             struct lb_error *err)
 {
     return bytes == 0 ? LB_OK
-                      : check_cuda(cudaMemsetAsync(to, 0, bytes, lanes->streams[lane]),
-                                   "zeroing device memory", err);
+                      : lb_cuda_check(cudaMemsetAsync(to, 0, bytes, lanes->streams[lane]),
+                                      "zeroing device memory", err);
 }
 
 enum lb_status lb_lane_copy(struct lb_lanes *lanes, int lane, void *to, const void *from,
                             size_t bytes, struct lb_error *err)
 {
     return bytes == 0 ? LB_OK
-                      : check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
-                                                   lanes->streams[lane]),
-                                   "copying device memory", err);
+                      : lb_cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                                      lanes->streams[lane]),
+                                      "copying device memory", err);
 }
 
 static cublasComputeType_t compute_type(enum lb_dtype in, enum lb_math math)

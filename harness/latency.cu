@@ -7,6 +7,8 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 
+#include "device.h"
+
 namespace lb_latency
 {
 
@@ -94,15 +96,6 @@ struct bench {
     unsigned *words;
 };
 
-static enum lb_status check(cudaError_t error, const char *what, struct lb_error *err)
-{
-    if (error == cudaSuccess)
-        return LB_OK;
-    (void)cudaGetLastError();
-    return lb_fail(err, LB_FAILED, "%s: %s (%s, %d)", what, cudaGetErrorString(error),
-                   cudaGetErrorName(error), static_cast<int>(error));
-}
-
 /* One run of so many rounds on blocks of 32 threads: cluster 0 is a cooperative launch. */
 static enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster,
                           int rounds, float *ms, struct lb_error *err)
@@ -122,14 +115,17 @@ static enum lb_status run(const bench &b, kernel_function kernel, int blocks, in
     config.stream = b.stream;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    LB_TRY(check(cudaMemsetAsync(b.words, 0, 128 * sizeof(*b.words), b.stream), "zeroing", err));
-    LB_TRY(check(cudaEventRecord(b.from, b.stream), "recording an event", err));
-    LB_TRY(check(cudaLaunchKernelEx(&config, kernel, rounds, b.done, b.words), "launching", err));
-    LB_TRY(check(cudaEventRecord(b.to, b.stream), "recording an event", err));
-    LB_TRY(check(cudaMemcpyAsync(&done, b.done, sizeof(done), cudaMemcpyDeviceToHost, b.stream),
-                 "reading a count", err));
-    LB_TRY(check(cudaStreamSynchronize(b.stream), "waiting for the device", err));
-    LB_TRY(check(cudaEventElapsedTime(ms, b.from, b.to), "reading the time", err));
+    LB_TRY(lb_cuda_check(cudaMemsetAsync(b.words, 0, 128 * sizeof(*b.words), b.stream), "zeroing",
+                         err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(b.from, b.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaLaunchKernelEx(&config, kernel, rounds, b.done, b.words), "launching",
+                         err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(b.to, b.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(
+        cudaMemcpyAsync(&done, b.done, sizeof(done), cudaMemcpyDeviceToHost, b.stream),
+        "reading a count", err));
+    LB_TRY(lb_cuda_check(cudaStreamSynchronize(b.stream), "waiting for the device", err));
+    LB_TRY(lb_cuda_check(cudaEventElapsedTime(ms, b.from, b.to), "reading the time", err));
     if (done != rounds)
         st = lb_fail(err, LB_FAILED, "an SM waited in vain for another");
 done:
@@ -168,10 +164,10 @@ static enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *
 static enum lb_status has_clusters(bool *has, struct lb_error *err)
 {
     int device = 0, launches = 0;
-    enum lb_status st = check(cudaGetDevice(&device), "asking for the device", err);
+    enum lb_status st = lb_cuda_check(cudaGetDevice(&device), "asking for the device", err);
     if (st == LB_OK)
-        st = check(cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device),
-                   "asking for clusters", err);
+        st = lb_cuda_check(cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device),
+                           "asking for clusters", err);
     *has = launches != 0;
     return st;
 }
@@ -188,10 +184,10 @@ enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencie
     double trip = NAN;
     *latencies = {NAN, NAN, NAN, NAN};
     b.stream = static_cast<cudaStream_t>(stream);
-    LB_TRY(check(cudaMalloc(&b.done, sizeof(*b.done)), "allocating", err));
-    LB_TRY(check(cudaMalloc(&b.words, 128 * sizeof(*b.words)), "allocating", err));
-    LB_TRY(check(cudaEventCreate(&b.from), "creating an event", err));
-    LB_TRY(check(cudaEventCreate(&b.to), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaMalloc(&b.done, sizeof(*b.done)), "allocating", err));
+    LB_TRY(lb_cuda_check(cudaMalloc(&b.words, 128 * sizeof(*b.words)), "allocating", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&b.from), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&b.to), "creating an event", err));
     LB_TRY(time_round(b, grid_barrier_kernel, sm_count, 0, &latencies->grid_barrier_ns, err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
     latencies->l2_ns = trip / 2; /* a round is there and back */

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "reference.h"
 
-enum { ALIGNMENT = 256 };
+enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 #ifdef __SANITIZE_ADDRESS__
 
@@ -62,6 +64,22 @@ static const char *host_overrun(const void *memory)
 
 #endif
 
+/* Where the pages of the weights happen to lie is not to decide how fast a case is, nor are walks
+ * of the page tables to be part of its time: an LSTM of one row that reads 16 MiB of weights a step
+ * was 3 to 9 % faster on huge pages. whole is at a multiple of HUGE_PAGE. Where the system has no
+ * such pages, or none left, nothing changes. */
+static void ask_for_huge_pages(void *whole, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    size_t pages = bytes - bytes % (size_t)sysconf(_SC_PAGESIZE);
+    /* What the heap had in use before is in small pages still: they are given back first. */
+    (void)madvise(whole, pages, MADV_DONTNEED);
+    (void)madvise(whole, pages, MADV_HUGEPAGE);
+#else
+    (void)whole, (void)bytes;
+#endif
+}
+
 static enum lb_status host_allocate(size_t bytes, void **out, struct lb_error *err)
 {
     void *whole;
@@ -69,11 +87,14 @@ static enum lb_status host_allocate(size_t bytes, void **out, struct lb_error *e
     if (bytes == 0)
         return LB_OK;
     if (bytes > SIZE_MAX - BEFORE - BEHIND ||
-        posix_memalign(&whole, ALIGNMENT, BEFORE + bytes + BEHIND) != 0) {
+        posix_memalign(&whole, bytes < LARGE ? ALIGNMENT : HUGE_PAGE, BEFORE + bytes + BEHIND) !=
+            0) {
         char size[32];
         lb_format_bytes((double)bytes, size);
         return lb_fail(err, LB_OOM, "allocating %s of host memory failed", size);
     }
+    if (bytes >= LARGE)
+        ask_for_huge_pages(whole, BEFORE + bytes + BEHIND);
     *out = (char *)whole + BEFORE;
     write_guards(*out, bytes);
     return LB_OK;
@@ -128,15 +149,6 @@ static void read_line(const char *path, char *line, int size)
         fclose(file);
 }
 
-/* The number in a one-line file such as those of a control group; -1 when it holds none ("max"). */
-static double read_number(const char *path)
-{
-    char line[128], *end;
-    read_line(path, line, sizeof(line));
-    double value = strtod(line, &end);
-    return end == line ? -1 : value;
-}
-
 /* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
 static double meminfo(const char *name)
 {
@@ -170,11 +182,7 @@ void lb_host_limit(double bytes)
 
 double lb_host_available(void)
 {
-    double available = meminfo("MemAvailable");
-    double limit = read_number("/sys/fs/cgroup/memory.max");
-    double used = read_number("/sys/fs/cgroup/memory.current");
-    if (limit >= 0 && used >= 0 && limit - used < available)
-        available = limit > used ? limit - used : 0;
+    double available = fmin(meminfo("MemAvailable"), lb_cgroup_room(""));
     if (limit_bytes > 0)
         available = fmin(available, fmax(limit_bytes - lb_resident_bytes(getpid()), 0));
     return available;

@@ -25,11 +25,11 @@ struct lb_space {
 
 /* Each piece stands between guard bands of a known pattern, 256 bytes before it and 4096 behind,
  * which overrun looks at; under the address sanitizer, whose own red zones see more, there are none
- * and overrun is NULL. */
+ * and overrun is NULL. Pieces of 4 MiB and more are in huge pages where the system has any. */
 extern const struct lb_space lb_host_space;
 
-/* Bytes the host can still give to this process: free and reclaimable memory, under the limit of
- * its control group where there is one. 0 when the system does not say. */
+/* Bytes the host can still give to this process: free and reclaimable memory, under the limits of
+ * its control groups where there are any. 0 when the system does not say. */
 double lb_host_available(void);
 
 /* From now on lb_host_available() counts as if this process had at most bytes in all; 0: no limit.

@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #if LB_HAVE_CALLGRIND
@@ -70,12 +73,31 @@ static enum lb_status call_driver(const char *name, bool *there, struct lb_error
     return result == 0 ? LB_OK : lb_fail(err, LB_FAILED, "%s failed (%d)", name, result);
 }
 
+/* write() to a pipe whose reader may be gone: that is an error here, not the process's death. What
+ * the process does about SIGPIPE elsewhere stays its own. */
+static ssize_t write_pipe(int pipe, const char *text, size_t length)
+{
+    const struct timespec now = {0};
+    sigset_t broken, before, pending;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    ssize_t written = write(pipe, text, length);
+    int reason = errno;
+    if (written < 0 && reason == EPIPE && !sigismember(&pending, SIGPIPE))
+        sigtimedwait(&broken, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = reason;
+    return written;
+}
+
 /* Sends a command to perf and waits until it says that it has been carried out. */
 static enum lb_status tell_perf(const struct perf *perf, const char *command, struct lb_error *err)
 {
     char answer[16];
     size_t length = strlen(command);
-    if (write(perf->control, command, length) != (ssize_t)length)
+    if (write_pipe(perf->control, command, length) != (ssize_t)length)
         return lb_fail(err, LB_IO, "perf's control pipe: %s", strerror(errno));
     if (perf->acknowledge < 0)
         return LB_OK;

@@ -18,7 +18,8 @@ struct lb_profile {
 
 /* In lb_sample's place: three calls to warm up, then profile->calls samples without a look at any
  * of them. hooks->warm and hooks->done lie within the collection, so that its range is whole.
- * LB_IO when perf does not answer, LB_FAILED when CUDA refuses. On failure samples is empty. */
+ * LB_IO when perf does not answer or is gone (no SIGPIPE comes of it), LB_FAILED when CUDA refuses,
+ * LB_OOM. On failure samples is empty. */
 enum lb_status lb_profile(lb_measure *measure, void *user, const struct lb_sampler_options *hooks,
                           struct lb_profile *profile, struct lb_samples *samples,
                           struct lb_error *err);

@@ -20,6 +20,11 @@ uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index)
     return mix(start + (index + 1) * golden);
 }
 
+uint64_t lb_random_next(uint64_t *state)
+{
+    return mix(*state += golden);
+}
+
 float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index)
 {
     int32_t top = (int32_t)(lb_random_bits(seed, stream, index) >> 40); /* 24 bits */

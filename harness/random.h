@@ -13,6 +13,9 @@ extern "C" {
  * splittable pseudorandom number generators", OOPSLA 2014), whose state is a counter anyway. */
 uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 
+/* The next 64 bits of SplitMix64 itself, for what is drawn in one order; any state is a seed. */
+uint64_t lb_random_next(uint64_t *state);
+
 /* Uniform in [-1, 1), a multiple of 2^-23: exact in f32. */
 float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index);
 

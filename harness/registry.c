@@ -2,6 +2,7 @@
 #include "registry.h"
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,41 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
                    best ? "; did you mean " : "; see --list", best ? best : "", best ? "?" : "");
 }
 
+#define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
+
+/* Bytes of the struct by its number; 0: no longer taken. */
+static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(remark), END_OF(check)};
+
+_Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
+                   END_OF(check) == sizeof(struct lb_impl),
+               "a slot was appended: raise LB_IMPL_ABI, and say here where its struct ends");
+
+/* A plug-in's struct with all slots of this program. */
+struct adopted {
+    struct lb_impl impl;
+    struct adopted *next;
+};
+
+/* Copies what a plug-in's struct has, and checks it. */
+static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl **ours,
+                            struct lb_error *err)
+{
+    static struct adopted *all;
+    size_t bytes = theirs->abi <= LB_IMPL_ABI ? impl_bytes[theirs->abi] : 0;
+    if (bytes == 0)
+        return lb_fail(err, LB_INVALID, "built for interface %u, this program has %u", theirs->abi,
+                       LB_IMPL_ABI);
+    struct adopted *adopted = calloc(1, sizeof(*adopted));
+    if (!adopted)
+        return lb_fail(err, LB_OOM, "out of memory");
+    memcpy(&adopted->impl, theirs, bytes);
+    adopted->impl.abi = LB_IMPL_ABI;
+    adopted->next = all;
+    all = adopted;
+    *ours = &adopted->impl;
+    return lb_impl_check(*ours, err);
+}
+
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
 {
     typedef const struct lb_impl *plugin_function(uint32_t abi);
@@ -176,14 +212,15 @@ enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, str
     *(void **)&plugin = dlsym(library, "lb_plugin"); /* the form POSIX gives for functions */
     if (!plugin)
         return lb_fail(err, LB_INVALID, "--plugin %s: it has no function lb_plugin", path);
-    *impl = plugin(LB_IMPL_ABI);
-    if (!*impl)
+    const struct lb_impl *theirs = NULL;
+    for (uint32_t abi = LB_IMPL_ABI; !theirs && impl_bytes[abi] > 0; abi--)
+        theirs = plugin(abi);
+    if (!theirs)
         return lb_fail(err, LB_INVALID, "--plugin %s: it does not offer interface %u", path,
                        LB_IMPL_ABI);
     struct lb_error why;
-    if (lb_impl_check(*impl, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--plugin %s: %.300s", path, why.text);
-    return LB_OK;
+    enum lb_status st = adopt(theirs, impl, &why);
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 }
 
 enum lb_status lb_pick_variant(const char *const *variants, const char *name, const char **variant,

@@ -50,11 +50,12 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
                                    const struct lb_entry **entry, struct lb_error *err);
 
 /* Loads a plug-in into this process and checks it against the contract: symbol lb_plugin, abi,
- * name, slots. The library is never unloaded: what it registered at exit must stay callable.
- * LB_INVALID names the file and what is wrong. */
+ * name, slots. *impl is a copy with this program's number and slots, NULL where the plug-in's
+ * number has none; like the library, which may have registered something at exit, it stays for
+ * good. LB_INVALID names the file and what is wrong; LB_OOM. */
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err);
 
-/* LB_INVALID when the struct breaks the contract. */
+/* LB_INVALID when the struct, which has all slots of LB_IMPL_ABI, breaks the contract. */
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err);
 
 /* The place's variant: the named one of variants, the first where name is empty, NULL where there

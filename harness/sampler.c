@@ -2,6 +2,7 @@
 #include "sampler.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,9 +13,14 @@ enum { INTERVAL_MIN = 6 }; /* the fewest samples with a 95 % interval of the med
 
 double lb_now_ns(void)
 {
+    /* A double holds each nanosecond of 104 days: machines are up for longer, processes are not. */
+    static _Atomic time_t first_second; /* and 1; 0: this is the first call */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+    time_t second = now.tv_sec + 1, first = atomic_load(&first_second);
+    if (first == 0 && atomic_compare_exchange_strong(&first_second, &first, second))
+        first = second;
+    return (double)(second - first) * 1e9 + (double)now.tv_nsec;
 }
 
 struct lb_sampler_options lb_sampler_defaults(void)

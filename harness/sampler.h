@@ -40,7 +40,7 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
 
 void lb_samples_free(struct lb_samples *samples); /* accepts a zeroed one */
 
-/* Monotonic host clock in ns. */
+/* Monotonic host clock in ns, to the nanosecond, from the second of this process's first call. */
 double lb_now_ns(void);
 
 #endif

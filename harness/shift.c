@@ -95,9 +95,9 @@ static double select_rank(double *values, size_t n, size_t k)
                 break;
             swap(&values[i++], &values[j--]);
         }
-        size_t split = i == j ? j : i - 1; /* [first, split] <= pivot <= (split, last] */
-        if (split == last)
-            split--;
+        /* [first, split] <= pivot <= (split, last], and neither is empty: i stops at the middle at
+         * the latest, which lies before last, and after a swap j is below last for good. */
+        size_t split = i == j ? j : i - 1;
         if (k <= split)
             last = split;
         else
@@ -211,31 +211,53 @@ done:
     return st;
 }
 
-/* The law of signed ranks for these differences; absolute [n] is scratch. */
-static enum lb_status signed_rank_law(const double *differences, size_t n, double *absolute,
-                                      struct law *law, double *zeros, struct lb_error *err)
+/* 1 + 2 + ... + n. */
+static double rank_sum(size_t n)
+{
+    return (double)n * (double)(n + 1) / 2;
+}
+
+/* The laws of signed ranks for these differences: that of all, where those of 0 have the lowest
+ * ranks and no sign, and that of the others alone. absolute [n] is scratch. */
+static enum lb_status signed_rank_laws(const double *differences, size_t n, double *absolute,
+                                       struct law *all, struct law *nonzero, struct lb_error *err)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         if (differences[i] != 0)
             absolute[count++] = fabs(differences[i]);
     lb_sort(absolute, count);
-    double size = (double)count, ties = tie_sum(absolute, count);
-    *zeros = (double)(n - count);
-    law->steps = (double)n * (double)(n + 1) / 2;
-    law->sigma = sqrt(size * (size + 1) * (2 * size + 1) / 24 - ties / 48);
-    if (count < n || ties > 0 || n > PAIRS_EXACT)
+    double ties = tie_sum(absolute, count), zeros = (double)(n - count);
+    *nonzero = (struct law){.steps = rank_sum(count)};
+    nonzero->sigma = sqrt(nonzero->steps * (2 * (double)count + 1) / 12 - ties / 48);
+    *all = (struct law){.steps = rank_sum(n)};
+    all->sigma =
+        sqrt((all->steps * (2 * (double)n + 1) - rank_sum(n - count) * (2 * zeros + 1)) / 12 -
+             ties / 48);
+    if (zeros > 0 || ties > 0 || n > PAIRS_EXACT)
         return LB_OK;
-    law->at_most = signed_ranks(n);
-    return law->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+    all->at_most = signed_ranks(n);
+    return all->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+}
+
+/* The statistic of the differences that are not 0. */
+static double nonzero_above(const double *differences, size_t n)
+{
+    double above = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            if (differences[i] != 0 && differences[j] != 0)
+                above += differences[i] + differences[j] > 0    ? 1
+                         : differences[i] + differences[j] == 0 ? 0.5
+                                                                : 0;
+    return above;
 }
 
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct law law = {0};
-    double zeros;
+    struct law all = {0}, nonzero = {0};
     size_t count = n * (n + 1) / 2;
     if (n < LB_SHIFT_MIN_PAIRS)
         return lb_fail(err, LB_INVALID, "%zu pairs: at least %d are needed", n, LB_SHIFT_MIN_PAIRS);
@@ -244,26 +266,16 @@ enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_sh
     double *averages = malloc(count * sizeof(*averages));
     if (!averages)
         return lb_fail(err, LB_OOM, "out of memory for %zu averages", count);
-    LB_TRY(signed_rank_law(differences, n, averages, &law, &zeros, err));
+    LB_TRY(signed_rank_laws(differences, n, averages, &all, &nonzero, err));
     double *next = averages;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             *next++ = differences[i] / 2 + differences[j] / 2;
-    LB_TRY(conclude(&law, averages, count, shift, err));
-    if (zeros > 0) {
-        /* The averages of zeros count for neither side: so does their part in the middle. */
-        double above = 0, left = (double)n - zeros;
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = i; j < n; j++)
-                if (differences[i] != 0 && differences[j] != 0)
-                    above += differences[i] + differences[j] > 0    ? 1
-                             : differences[i] + differences[j] == 0 ? 0.5
-                                                                    : 0;
-        law.steps = left * (left + 1) / 2;
-        shift->p = p_value(&law, above);
-    }
+    LB_TRY(conclude(&all, averages, count, shift, err));
+    if (nonzero.steps < all.steps)
+        shift->p = p_value(&nonzero, nonzero_above(differences, n));
 done:
-    free(law.at_most);
+    free(all.at_most);
     free(averages);
     return st;
 }
@@ -276,4 +288,9 @@ double lb_shift_least_p(size_t n, size_t m)
     for (size_t i = 1; i <= n; i++)
         arrangements *= (double)(m + i) / (double)i;
     return 2 / arrangements;
+}
+
+double lb_shift_paired_least_p(size_t n)
+{
+    return n < LB_SHIFT_MIN_PAIRS ? 1 : ldexp(2, -(int)n);
 }

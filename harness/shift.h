@@ -21,7 +21,7 @@ extern "C" {
 
 struct lb_shift {
     double estimate;   /* of the location of changed minus that of base */
-    double lo95, hi95; /* 95 % interval; leaves out 0 exactly when p <= 0.05 */
+    double lo95, hi95; /* 95 %; where nothing ties or is 0, it leaves out 0 just when p <= 0.05 */
     double lo90, hi90; /* 90 % interval: inside +-margin where two one-sided 5 % tests say "same" */
     double p;          /* two-sided, of no shift */
     bool exact;        /* from the exact distribution; false: the tie-corrected normal form */
@@ -40,14 +40,16 @@ enum lb_status lb_shift(const double *base, size_t n, const double *changed, siz
 /* Pairs: differences [n], changed minus base of each pair, finite, n >= LB_SHIFT_MIN_PAIRS.
  * Wilcoxon's signed ranks; the estimate is the median of the averages of all two differences, each
  * with itself too. Exact where no absolute difference is tied or 0 and n is up to 50; else normal,
- * where the p-value leaves differences of 0 out, as Wilcoxon did.
- * Source: Hollander & Wolfe, 3.1-3.3. */
+ * where the p-value leaves differences of 0 out, as Wilcoxon did, and the intervals rank them, as
+ * Pratt did: they are part of what the intervals' bounds are taken from.
+ * Source: Hollander & Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err);
 
-/* The smallest p-value that n and m units can reach, which bounds what a correction over many
- * cases leaves; 1 for too few. */
+/* The smallest p-value that n and m units can reach, or n pairs, which bounds what a correction
+ * over many cases leaves; 1 for too few. */
 double lb_shift_least_p(size_t n, size_t m);
+double lb_shift_paired_least_p(size_t n);
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "cache_path.h"
+#include "whole_file.h"
 
 static const char first_line[] = "bench-lstm tuned choices 1\n";
 
@@ -20,22 +21,10 @@ bool lb_tuning(void)
 static void file_path(bool make, char path[4096])
 {
     const char *given = getenv(LB_TUNED_VARIABLE);
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char folder[3900];
-    if (given && given[0]) {
+    if (given && given[0])
         snprintf(path, 4096, "%.4000s", given);
-        return;
-    }
-    if (cache && cache[0])
-        snprintf(folder, sizeof(folder), "%.3800s", cache);
     else
-        snprintf(folder, sizeof(folder), "%.3800s/.cache", home ? home : ".");
-    if (make)
-        mkdir(folder, 0777);
-    snprintf(path, 4096, "%s/bench-lstm", folder);
-    if (make)
-        mkdir(path, 0777);
-    snprintf(path, 4096, "%s/bench-lstm/tuned.txt", folder);
+        lb_cache_path("tuned.txt", make, path);
 }
 
 /* What is done with each line that was read: the key and its value. */
@@ -92,6 +81,10 @@ enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct l
     return st;
 }
 
+struct change {
+    const char *path, *key, *value;
+};
+
 struct copy {
     FILE *to;
     const char *key; /* left out */
@@ -104,23 +97,20 @@ static void take_copy(void *user, const char *key, const char *value)
         fprintf(c->to, "%s\t%s\n", key, value);
 }
 
+static enum lb_status write_changed(FILE *out, const void *user, struct lb_error *err)
+{
+    const struct change *change = user;
+    struct copy c = {out, change->key};
+    fputs(first_line, out);
+    enum lb_status st = read_lines(change->path, take_copy, &c, err);
+    fprintf(out, "%s\t%s\n", change->key, change->value);
+    return st;
+}
+
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err)
 {
-    char path[4096], draft[4200];
-    enum lb_status st = LB_OK;
+    char path[4096];
+    const struct change change = {path, key, value};
     file_path(true, path);
-    snprintf(draft, sizeof(draft), "%s.%ld", path, (long)getpid());
-    struct copy c = {fopen(draft, "w"), key};
-    if (!c.to)
-        return lb_fail(err, LB_IO, "%.400s: %s", draft, strerror(errno));
-    fputs(first_line, c.to);
-    st = read_lines(path, take_copy, &c, err);
-    fprintf(c.to, "%s\t%s\n", key, value);
-    bool failed = ferror(c.to) != 0;
-    failed |= fclose(c.to) != 0;
-    if (st == LB_OK && (failed || rename(draft, path) != 0))
-        st = lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno));
-    if (st != LB_OK)
-        remove(draft);
-    return st;
+    return lb_write_whole_file(path, write_changed, &change, err);
 }

@@ -19,13 +19,13 @@ extern "C" {
 /* Whether what is not known yet is to be measured. */
 bool lb_tuning(void);
 
-/* The key's value. LB_ABSENT: the file does not know it. LB_INVALID: it is not such a file, or line
- * so-and-so is damaged. */
+/* The key's value. LB_ABSENT: the file does not know it, or there is none. LB_INVALID: it is not
+ * such a file, or line so-and-so is damaged. LB_IO: it can't be read. */
 enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct lb_error *why);
 
 /* Keeps the key's value in the place of an older one. The file is replaced as a whole, so readers
  * never see half of it. Neither key nor value may hold a tab or a line's end. LB_INVALID as above:
- * a file that is not one of these stays as it is. */
+ * a file that is not one of these stays as it is. LB_IO: it can't be read or written; LB_OOM. */
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err);
 
 #ifdef __cplusplus

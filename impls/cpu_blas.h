@@ -13,8 +13,8 @@ struct lb_cpu_sizes {
     size_t rows;    /* T*B */
     size_t wide;    /* D*H */
     size_t panels;  /* of `lanes` hidden units each, the last filled up */
-    size_t quads;   /* groups of four panels: what backward works on */
     size_t gates;   /* 4 * lanes * panels: gates of a row */
+    size_t width;   /* 4 * lanes: of a panel's gates, and of a group of columns to the way back */
 };
 
 struct lb_cpu_blas {
@@ -24,34 +24,59 @@ struct lb_cpu_blas {
     const struct lb_cpu_kernels *kernels;
     struct lb_team *team; /* NULL: the caller alone */
     size_t threads, elem; /* elem: bytes of an element */
+    bool by_rows;         /* threads share the batch's rows in a step, not the hidden units */
     size_t chunk;         /* steps whose input products are made at a time */
+    size_t gate_rows;     /* rows of a panel in `gates` */
 
     /* In the harness's buffers; NULL where the pass needs none. */
-    char *gates;   /* [L*D, T, B, gates], later gradients of a; to infer [chunk, B, gates] */
+    char *gates;   /* [L*D, panels, T, B, width], later gradients of a; to infer [panels, chunk, B,
+                    * width] */
     char *cells;   /* [L*D, T, B, H]; NULL to infer */
     char *lower;   /* [L-1, T, B, D*H] outputs of all layers but the last; to infer two */
     char *between; /* [T, B, D*H] gradient of a lower layer's output */
-    char *first;   /* [B, gates] gradients of a at each row's first step */
-    const void **pointers; /* [threads, 3, B] */
+    char *first;   /* [panels, B, width] gradients of a at each row's first step */
+    char *sums;    /* [threads, B, width] of a step on the way back */
+    char *packed;  /* [threads, packed_bytes] rows of inputs for products over all steps */
+    size_t packed_bytes;
+    const void **pointers; /* [threads, 2, B] */
     char chosen[256];
 };
 
 /* One entry's packed weights, as cpu_kernels.h has them. */
 struct lb_cpu_weights {
     char *w_ih, *w_hh, *bias; /* [panels, I_l, 4, lanes], [panels, H, 4, lanes], [gates] */
-    char *back_hh, *back_ih;  /* [quads, gates, 4*lanes], [gates, I_l]; with backward only */
+    char *back_hh, *back_ih;  /* of H and of I_l columns, [groups of width, gates, columns];
+                               * with backward only */
 };
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_blas *blas, size_t entry);
 
-/* One entry's weight gradients: dw_ih [gates, I_l], dw_hh [gates, H], db [gates]. */
+/* One entry's weight gradients: dw_ih [panels, I_l, width], dw_hh [panels, H, width], db [gates].
+ */
 struct lb_cpu_gradients {
     char *dw_ih, *dw_hh, *db;
 };
 
 struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_blas *blas, size_t entry);
 
+/* Elements of the packed weights and of the weight gradients of all entries. */
+size_t lb_cpu_weight_count(const struct lb_cpu_blas *blas);
+size_t lb_cpu_gradient_count(const struct lb_cpu_blas *blas);
+
+/* An entry's canonical weights into the packed ones, and its gradients into the canonical ones. */
+void lb_cpu_pack(const struct lb_cpu_blas *blas, size_t entry, const struct lb_weights *weights);
+void lb_cpu_unpack(const struct lb_cpu_blas *blas, size_t entry,
+                   const struct lb_gradients *gradients);
+
 size_t lb_cpu_input(const struct lb_cpu_blas *blas, size_t entry); /* I_l */
+
+/* Bytes that one thread needs to pack inputs for products over all steps. */
+size_t lb_cpu_packed_bytes(const struct lb_cpu_blas *blas);
+
+/* Rows of a product with all of an entry's input weights that are made at a time: few, so that what
+ * they read and write stays near, but where the weights themselves come from afar, many for each
+ * pass over them. */
+size_t lb_cpu_rows_at_a_time(const struct lb_cpu_blas *blas, size_t input);
 
 /* Work of one thread of the team; arg is a struct lb_cpu_call. */
 struct lb_cpu_call {
@@ -114,6 +139,34 @@ static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_blas *blas, s
                                                size_t thread)
 {
     return (struct lb_cpu_range){n * thread / blas->threads, n * (thread + 1) / blas->threads};
+}
+
+/* What of a step's n panels, or groups of columns, is a thread's, and which of the batch's rows. */
+static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_blas *blas, size_t n,
+                                                 size_t thread)
+{
+    return blas->by_rows ? (struct lb_cpu_range){0, n} : lb_cpu_share(blas, n, thread);
+}
+
+static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_blas *blas, size_t thread)
+{
+    return blas->by_rows ? lb_cpu_share(blas, blas->s.B, thread)
+                         : (struct lb_cpu_range){0, blas->s.B};
+}
+
+/* How many times step covers n. */
+static inline size_t lb_cpu_cover(size_t n, size_t step)
+{
+    return (n + step - 1) / step;
+}
+
+/* A panel's gates of an entry, from a row on; to infer, entry is 0 and rows are those of the chunk.
+ */
+static inline char *lb_cpu_gates(const struct lb_cpu_blas *blas, size_t entry, size_t panel,
+                                 size_t row)
+{
+    size_t before = (entry * blas->s.panels + panel) * blas->gate_rows + row;
+    return lb_cpu_at(blas, blas->gates, before * blas->s.width);
 }
 
 #endif

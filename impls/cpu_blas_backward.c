@@ -1,5 +1,4 @@
 /* cpu_blas, backward: the steps, four panels at a time, then gradients over all steps at once. */
-#include <cblas.h>
 #include <string.h>
 
 #include "cpu_blas.h"
@@ -10,14 +9,14 @@ struct entry {
     const struct lb_backward_io *io;
     size_t index, l, d, input;
     struct lb_cpu_weights w;
-    struct lb_cpu_range quads;   /* this thread's */
-    struct lb_cpu_range columns; /* of gates, in those quads */
-    char *gates;                 /* [T, B, gates] */
-    const char *cells;           /* [T, B, H] */
-    const char *dy;              /* [T, B, D*H], at this direction's first unit */
-    const char *c0, *dhn, *dcn;  /* [B, H] */
+    char *sums;                 /* this thread's scratch */
+    struct lb_cpu_range quads;  /* of panels: this thread's in a step */
+    struct lb_cpu_range rows;   /* likewise */
+    const char *cells;          /* [T, B, H] */
+    const char *dy;             /* [T, B, D*H], at this direction's first unit */
+    const char *c0, *dhn, *dcn; /* [B, H] */
     char *dh0, *dc0;
-    const void **c_before, **dhn_of, **first; /* [B] this thread's */
+    const void **c_before, **dhn_of; /* [B] this thread's */
 };
 
 static struct entry open_entry(const struct lb_cpu_call *call, size_t index, size_t thread)
@@ -26,10 +25,8 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
     const struct lb_backward_io *io = call->backward;
     const struct lb_cpu_sizes *s = &blas->s;
     size_t state = index * s->B * s->H, l = index / s->D, d = index % s->D;
-    size_t width = 16 * s->lanes;
-    const void **pointers = blas->pointers + thread * 3 * s->B;
-    struct lb_cpu_range quads = lb_cpu_share(blas, s->quads, thread);
-    struct entry e = {
+    const void **pointers = blas->pointers + thread * 2 * s->B;
+    return (struct entry){
         .blas = blas,
         .io = io,
         .index = index,
@@ -37,9 +34,9 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
         .d = d,
         .input = lb_cpu_input(blas, index),
         .w = lb_cpu_weights_of(blas, index),
-        .quads = quads,
-        .columns = {quads.from * width, quads.to * width},
-        .gates = lb_cpu_at(blas, blas->gates, index * s->rows * s->gates),
+        .sums = lb_cpu_at(blas, blas->sums, thread * s->B * s->width),
+        .quads = lb_cpu_columns(blas, lb_cpu_cover(s->panels, 4), thread),
+        .rows = lb_cpu_rows(blas, thread),
         .cells = lb_cpu_at(blas, blas->cells, index * s->rows * s->H),
         .dy = lb_cpu_at(blas, l == s->L - 1 ? io->dy : blas->between, d * s->H),
         .c0 = lb_cpu_at(blas, io->c0, state),
@@ -49,32 +46,43 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
         .dc0 = lb_cpu_at(blas, io->dc0, state),
         .c_before = pointers,
         .dhn_of = pointers + s->B,
-        .first = pointers + 2 * s->B,
     };
-    if (e.columns.to > s->gates)
-        e.columns.to = s->gates;
-    return e;
 }
 
-static struct lb_cpu_backward quad_of(const struct entry *e, size_t quad)
+/* Gradients of a, of all panels: `rows` rows a panel, from one of them on. */
+static struct lb_cpu_rows gradients_of(const struct lb_cpu_blas *blas, const void *from,
+                                       size_t rows)
+{
+    size_t width = blas->s.width;
+    return (struct lb_cpu_rows){
+        .base = from, .stride = width, .piece = width, .jump = rows * width};
+}
+
+/* What all calls of a quad of panels, on this thread's rows up to `to`, have in common. */
+static struct lb_cpu_backward quad_of(const struct entry *e, size_t quad, size_t to)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t width = 4 * s->lanes, first = quad * width;
+    size_t first = quad * s->width;
     return (struct lb_cpu_backward){
-        .product = {.w = lb_cpu_at(blas, e->w.back_hh, quad * s->gates * width)},
-        .units = s->H - first < width ? s->H - first : width,
+        .product = {.rows = to - e->rows.from,
+                    .k = s->gates,
+                    .columns = s->H - first < s->width ? s->H - first : s->width,
+                    .w = lb_cpu_at(blas, e->w.back_hh, quad * s->gates * s->width),
+                    .sums = e->sums,
+                    .stride = s->width},
         .first = first,
         .c_stride = s->H,
     };
 }
 
-/* Where the rows' cell states before step t are, and which gradients enter at their last step. */
-static void find_states(const struct entry *e, size_t t, size_t rows)
+/* Where this thread's rows up to `to` have their cell states before step t, and which gradients
+ * enter at their last step. */
+static void find_states(const struct entry *e, size_t t, size_t to)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    for (size_t b = 0; b < rows; b++) {
+    for (size_t b = e->rows.from; b < to; b++) {
         size_t before = (e->d == 0 ? t - 1 : t + 1) * s->B + b;
         e->c_before[b] = t == lb_cpu_first_step(blas, e->d, b)
                              ? lb_cpu_at(blas, e->c0, b * s->H)
@@ -84,37 +92,50 @@ static void find_states(const struct entry *e, size_t t, size_t rows)
     }
 }
 
-/* This thread's quads of step t; later: whether a step after it was done. */
+/* A quad's gradients of a at step t: zero in rows from `to` on, which have no such step, and kept
+ * apart in rows whose first step it is. */
+static void close_step(const struct entry *e, size_t quad, size_t t, size_t to)
+{
+    const struct lb_cpu_blas *blas = e->blas;
+    const struct lb_cpu_sizes *s = &blas->s;
+    size_t bytes = s->width * blas->elem;
+    for (size_t p = 4 * quad; p < 4 * quad + 4 && p < s->panels; p++)
+        for (size_t b = e->rows.from; b < e->rows.to; b++) {
+            char *row = lb_cpu_gates(blas, e->index, p, t * s->B + b);
+            if (b >= to)
+                memset(row, 0, bytes);
+            else if (t == lb_cpu_first_step(blas, e->d, b))
+                memcpy(lb_cpu_at(blas, blas->first, (p * s->B + b) * s->width), row, bytes);
+        }
+}
+
+/* This thread's part of step t; later: whether a step after it was done. */
 static void step(const struct entry *e, size_t t, bool later)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t rows = lb_cpu_active(blas, t), after = (e->d == 0 ? t + 1 : t - 1) * s->B;
-    char *gates = lb_cpu_at(blas, e->gates, t * s->B * s->gates);
-    size_t column_bytes = (e->columns.to - e->columns.from) * blas->elem;
-    find_states(e, t, rows);
+    size_t active = lb_cpu_active(blas, t), from = e->rows.from, row = t * s->B + from;
+    size_t to = active < from ? from : active < e->rows.to ? active : e->rows.to;
+    find_states(e, t, to);
     for (size_t quad = e->quads.from; quad < e->quads.to; quad++) {
-        struct lb_cpu_backward f = quad_of(e, quad);
-        f.product.rows = rows;
-        f.product.k = later ? s->gates : 0;
-        f.product.a = (struct lb_cpu_rows){
-            .base = later ? lb_cpu_at(blas, e->gates, after * s->gates) : NULL, .stride = s->gates};
-        f.dhn = e->dhn_of;
-        f.dy = lb_cpu_at(blas, e->dy, t * s->B * s->wide + f.first);
+        struct lb_cpu_backward f = quad_of(e, quad, to);
+        if (later)
+            f.product.a = gradients_of(
+                blas, lb_cpu_gates(blas, e->index, 0, e->d == 0 ? row + s->B : row - s->B),
+                blas->gate_rows);
+        else
+            f.product.k = 0;
+        f.dhn = e->dhn_of + from;
+        f.dy = lb_cpu_at(blas, e->dy, row * s->wide + f.first);
         f.dy_stride = s->wide;
-        f.gates = lb_cpu_at(blas, gates, 4 * f.first);
-        f.gates_stride = s->gates;
-        f.c = lb_cpu_at(blas, e->cells, t * s->B * s->H);
-        f.c_before = e->c_before;
-        f.dc = e->dc0;
-        blas->kernels->backward(&f);
-    }
-    for (size_t b = 0; b < s->B && column_bytes > 0; b++) {
-        char *row = lb_cpu_at(blas, gates, b * s->gates + e->columns.from);
-        if (b >= rows)
-            memset(row, 0, column_bytes);
-        else if (t == lb_cpu_first_step(blas, e->d, b))
-            memcpy(lb_cpu_at(blas, blas->first, b * s->gates + e->columns.from), row, column_bytes);
+        f.gates = lb_cpu_gates(blas, e->index, 4 * quad, row);
+        f.gates_jump = blas->gate_rows * s->width;
+        f.c = lb_cpu_at(blas, e->cells, row * s->H);
+        f.c_before = e->c_before + from;
+        f.dc = lb_cpu_at(blas, e->dc0, from * s->H);
+        if (to > from)
+            blas->kernels->backward(&f);
+        close_step(e, quad, t, to);
     }
 }
 
@@ -123,106 +144,145 @@ static void steps(const struct entry *e)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t units = 4 * s->lanes, from = e->quads.from * units, to = e->quads.to * units;
+    size_t from = e->quads.from * s->width, to = e->quads.to * s->width;
     to = to > s->H ? s->H : to;
-    for (size_t b = 0; b < s->B && from < to; b++)
+    for (size_t b = e->rows.from; b < e->rows.to && from < to; b++)
         memcpy(lb_cpu_at(blas, e->dc0, b * s->H + from), lb_cpu_at(blas, e->dcn, b * s->H + from),
                (to - from) * blas->elem);
     for (size_t i = 0; i < s->T; i++) {
         step(e, e->d == 0 ? s->T - 1 - i : i, i > 0);
-        lb_team_meet(blas->team);
+        if (!blas->by_rows)
+            lb_team_meet(blas->team);
     }
     for (size_t quad = e->quads.from; quad < e->quads.to; quad++) {
-        struct lb_cpu_backward f = quad_of(e, quad);
-        f.product.rows = s->B;
-        f.product.k = s->gates;
-        f.product.a = (struct lb_cpu_rows){.base = blas->first, .stride = s->gates};
-        f.dh0 = e->dh0;
-        blas->kernels->backward(&f);
+        struct lb_cpu_backward f = quad_of(e, quad, e->rows.to);
+        f.product.a =
+            gradients_of(blas, lb_cpu_at(blas, blas->first, e->rows.from * s->width), s->B);
+        f.dh0 = lb_cpu_at(blas, e->dh0, e->rows.from * s->H);
+        if (f.product.rows > 0)
+            blas->kernels->backward(&f);
     }
 }
 
-/* A matrix with rows of `stride` elements. */
-struct matrix {
-    const void *at;
-    size_t stride;
+/* Rows of a product over steps that are summed at a time, and bytes of them from which on they are
+ * packed. */
+enum { DEPTH = 512, FAR_BYTES = 768 << 10 };
+
+size_t lb_cpu_packed_bytes(const struct lb_cpu_blas *blas)
+{
+    const struct lb_cpu_sizes *s = &blas->s;
+    size_t input = (size_t)blas->problem.input, rows = s->rows < DEPTH ? s->rows : DEPTH;
+    size_t widest = s->L > 1 && s->wide > input ? s->wide : input;
+    widest = widest > s->H ? widest : s->H;
+    widest = lb_cpu_cover(widest, blas->kernels->group) * blas->kernels->group;
+    size_t stride = s->wide > widest ? s->wide : widest;
+    return rows * stride * blas->elem > FAR_BYTES ? rows * widest * blas->elem : 0;
+}
+
+/* A product over steps: dw [panels, columns, width] (+)= in [rows, columns] transposed, times da.
+ */
+struct outer {
+    size_t rows;
+    const char *in;
+    size_t columns, stride; /* of in */
+    const char *da;         /* its first row of the first panel */
+    size_t da_rows;         /* from a panel to the next */
+    char *dw, *db;          /* db may be NULL */
+    bool add;
 };
 
-/* c [m, n] = op(a) b + beta c; inner is the summed dimension, op(a) is a^T where transposed. */
-static void gemm(const struct lb_cpu_blas *blas, bool transposed, size_t m, size_t n, size_t inner,
-                 struct matrix a, struct matrix b, double beta, void *c, size_t ldc)
+/* This thread's panels of a product, some hundred rows at a time. Where those of `in` are more than
+ * the L2 cache holds, they are brought into the order in which each panel reads them. */
+static void multiply(const struct lb_cpu_blas *blas, size_t thread, const struct outer *o)
 {
-    enum CBLAS_TRANSPOSE op = transposed ? CblasTrans : CblasNoTrans;
-    if (m == 0 || n == 0)
-        return;
-    if (blas->problem.dtype == LB_F32)
-        cblas_sgemm(CblasRowMajor, op, CblasNoTrans, (blasint)m, (blasint)n, (blasint)inner, 1,
-                    a.at, (blasint)a.stride, b.at, (blasint)b.stride, (float)beta, c, (blasint)ldc);
-    else
-        cblas_dgemm(CblasRowMajor, op, CblasNoTrans, (blasint)m, (blasint)n, (blasint)inner, 1,
-                    a.at, (blasint)a.stride, b.at, (blasint)b.stride, beta, c, (blasint)ldc);
-}
-
-/* db = sums of this thread's columns of da [T, B, gates]. */
-static void bias_gradients(const struct entry *e, char *db)
-{
-    const struct lb_cpu_sizes *s = &e->blas->s;
-    size_t from = e->columns.from, to = e->columns.to;
-    if (from >= to)
-        return;
-    memset(lb_cpu_at(e->blas, db, from), 0, (to - from) * e->blas->elem);
-    if (e->blas->problem.dtype == LB_F32) {
-        float *sum = (float *)(void *)db;
-        const float *row = (const float *)(const void *)e->gates;
-        for (size_t i = 0; i < s->rows; i++, row += s->gates)
-            for (size_t j = from; j < to; j++)
-                sum[j] += row[j];
-    } else {
-        double *sum = (double *)(void *)db;
-        const double *row = (const double *)(const void *)e->gates;
-        for (size_t i = 0; i < s->rows; i++, row += s->gates)
-            for (size_t j = from; j < to; j++)
-                sum[j] += row[j];
+    const struct lb_cpu_sizes *s = &blas->s;
+    struct lb_cpu_range panels = lb_cpu_share(blas, s->panels, thread);
+    void *packed = blas->packed + thread * blas->packed_bytes;
+    for (size_t from = 0; from < o->rows; from += DEPTH) {
+        struct lb_cpu_outer part = {
+            .rows = o->rows - from < DEPTH ? o->rows - from : DEPTH,
+            .columns = o->columns,
+            .in = lb_cpu_at(blas, o->in, from * o->stride),
+            .stride = o->stride,
+            .add = o->add || from > 0,
+        };
+        if (part.rows * o->stride * blas->elem > FAR_BYTES) {
+            blas->kernels->pack(&part, packed);
+            part.in = packed;
+            part.packed = true;
+        }
+        for (size_t p = panels.from; p < panels.to; p++) {
+            part.da = lb_cpu_at(blas, o->da, (p * o->da_rows + from) * s->width);
+            part.dw = lb_cpu_at(blas, o->dw, p * o->columns * s->width);
+            part.db = o->db ? lb_cpu_at(blas, o->db, p * s->width) : NULL;
+            blas->kernels->outer(&part);
+        }
     }
 }
 
-/* This thread's rows of an entry's weight gradients. Gradients of a are zero where a row has no
+/* This thread's panels of an entry's weight gradients. Gradients of a are zero where a row has no
  * step, and so is y: a step's h before it is y one step earlier, in one product, or h0 at a row's
  * first step. */
-static void weight_gradients(const struct entry *e)
+static void weight_gradients(const struct entry *e, size_t thread)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
     struct lb_cpu_gradients g = lb_cpu_gradients_of(blas, e->index);
-    size_t from = e->columns.from, m = e->columns.to - from, later = s->rows - s->B;
-    size_t step_gates = s->B * s->gates, step_y = s->B * s->wide;
     const char *in = e->l == 0 ? e->io->x : lb_cpu_output(blas, e->io->y, e->l - 1);
     const char *y = lb_cpu_at(blas, lb_cpu_output(blas, e->io->y, e->l), e->d * s->H);
-    const char *da = lb_cpu_at(blas, e->gates, from);
-    const char *h0 = lb_cpu_at(blas, e->io->h0, e->index * s->B * s->H);
-    char *dw_hh = lb_cpu_at(blas, g.dw_hh, from * s->H);
-    gemm(blas, true, m, e->input, s->rows, (struct matrix){da, s->gates},
-         (struct matrix){in, e->input}, 0, lb_cpu_at(blas, g.dw_ih, from * e->input), e->input);
-    gemm(blas, true, m, s->H, s->B, (struct matrix){lb_cpu_at(blas, blas->first, from), s->gates},
-         (struct matrix){h0, s->H}, 0, dw_hh, s->H);
-    if (later > 0)
-        gemm(blas, true, m, s->H, later,
-             (struct matrix){lb_cpu_at(blas, da, e->d == 0 ? step_gates : 0), s->gates},
-             (struct matrix){lb_cpu_at(blas, y, e->d == 0 ? 0 : step_y), s->wide}, 1, dw_hh, s->H);
-    bias_gradients(e, g.db);
+    multiply(blas, thread,
+             &(struct outer){.rows = s->rows,
+                             .in = in,
+                             .columns = e->input,
+                             .stride = e->input,
+                             .da = lb_cpu_gates(blas, e->index, 0, 0),
+                             .da_rows = blas->gate_rows,
+                             .dw = g.dw_ih,
+                             .db = g.db});
+    multiply(blas, thread,
+             &(struct outer){.rows = s->B,
+                             .in = lb_cpu_at(blas, e->io->h0, e->index * s->B * s->H),
+                             .columns = s->H,
+                             .stride = s->H,
+                             .da = blas->first,
+                             .da_rows = s->B,
+                             .dw = g.dw_hh});
+    multiply(blas, thread,
+             &(struct outer){.rows = s->rows - s->B,
+                             .in = lb_cpu_at(blas, y, e->d == 0 ? 0 : s->B * s->wide),
+                             .columns = s->H,
+                             .stride = s->wide,
+                             .da = lb_cpu_gates(blas, e->index, 0, e->d == 0 ? s->B : 0),
+                             .da_rows = blas->gate_rows,
+                             .dw = g.dw_hh,
+                             .add = true});
 }
 
-/* This thread's rows of the gradient of a layer's input [T, B, I_l]. */
+/* This thread's rows of the gradient of a layer's input [T, B, I_l], a chunk of them at a time:
+ * their gradients of a stay near while all columns are made. */
 static void input_gradients(const struct lb_cpu_blas *blas, size_t l, size_t thread, char *dinput)
 {
+    static const double zeros[64];
     const struct lb_cpu_sizes *s = &blas->s;
     struct lb_cpu_range rows = lb_cpu_share(blas, s->rows, thread);
-    for (size_t d = 0; d < s->D; d++) {
-        size_t e = l * s->D + d, input = lb_cpu_input(blas, e);
-        const char *da = lb_cpu_at(blas, blas->gates, (e * s->rows + rows.from) * s->gates);
-        gemm(blas, false, rows.to - rows.from, input, s->gates, (struct matrix){da, s->gates},
-             (struct matrix){lb_cpu_weights_of(blas, e).back_ih, input}, d > 0,
-             lb_cpu_at(blas, dinput, rows.from * input), input);
+    size_t input = lb_cpu_input(blas, l * s->D), count;
+    size_t most = 2 * lb_cpu_rows_at_a_time(blas, input);
+    for (size_t row = rows.from; row < rows.to; row += count) {
+        count = rows.to - row < most ? rows.to - row : most;
+        for (size_t d = 0; d < s->D; d++)
+            for (size_t first = 0; first < input; first += s->width) {
+                size_t e = l * s->D + d;
+                blas->kernels->accumulate(&(struct lb_cpu_product){
+                    .rows = count,
+                    .k = s->gates,
+                    .columns = input - first < s->width ? input - first : s->width,
+                    .a = gradients_of(blas, lb_cpu_gates(blas, e, 0, row), blas->gate_rows),
+                    .w = lb_cpu_at(blas, lb_cpu_weights_of(blas, e).back_ih, first * s->gates),
+                    .bias = d == 0 ? zeros : NULL,
+                    .sums = lb_cpu_at(blas, dinput, row * input + first),
+                    .stride = input,
+                });
+            }
     }
 }
 
@@ -235,8 +295,9 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         for (size_t d = 0; d < s->D; d++) {
             struct entry e = open_entry(call, l * s->D + d, thread);
             steps(&e);
-            weight_gradients(&e);
-            lb_team_meet(blas->team); /* all have read `first`, and written gradients of a */
+            lb_team_meet(blas->team); /* gradients of a are whole */
+            weight_gradients(&e, thread);
+            lb_team_meet(blas->team); /* all have read `first` */
         }
         input_gradients(blas, l, thread, l == 0 ? call->backward->dx : blas->between);
         lb_team_meet(blas->team);

@@ -9,10 +9,10 @@ struct entry {
     const struct lb_forward_io *io;
     size_t index, l, d, input;
     struct lb_cpu_weights w;
-    struct lb_cpu_range panels; /* this thread's */
-    const char *in;             /* [T, B, I_l] */
-    char *y;                    /* [T, B, D*H], at this direction's first unit */
-    const char *h0, *c0;        /* [B, H] */
+    struct lb_cpu_range panels, rows; /* this thread's */
+    const char *in;                   /* [T, B, I_l] */
+    char *y;                          /* [T, B, D*H], at this direction's first unit */
+    const char *h0, *c0;              /* [B, H] */
     char *hn, *cn;
     const void **h_before, **c_before; /* [B] this thread's, set anew for each step */
 };
@@ -23,7 +23,7 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
     const struct lb_forward_io *io = call->forward;
     const struct lb_cpu_sizes *s = &blas->s;
     size_t state = index * s->B * s->H, l = index / s->D, d = index % s->D;
-    const void **pointers = blas->pointers + thread * 3 * s->B;
+    const void **pointers = blas->pointers + thread * 2 * s->B;
     return (struct entry){
         .blas = blas,
         .io = io,
@@ -32,7 +32,8 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
         .d = d,
         .input = lb_cpu_input(blas, index),
         .w = lb_cpu_weights_of(blas, index),
-        .panels = lb_cpu_share(blas, s->panels, thread),
+        .panels = lb_cpu_columns(blas, s->panels, thread),
+        .rows = lb_cpu_rows(blas, thread),
         .in = l == 0 ? io->x : lb_cpu_output(blas, io->y, l - 1),
         .y = lb_cpu_at(blas, lb_cpu_output(blas, io->y, l), d * s->H),
         .h0 = lb_cpu_at(blas, io->h0, state),
@@ -44,30 +45,42 @@ static struct entry open_entry(const struct lb_cpu_call *call, size_t index, siz
     };
 }
 
-/* Bias and input products of `steps` steps from t on -> gates [steps, B, gates]. */
-static void input_products(const struct entry *e, size_t t, size_t steps, char *gates)
+/* A panel's gates from row b of step t on; the first step of the chunk is `from`. */
+static char *gates_of(const struct entry *e, size_t panel, size_t t, size_t from, size_t b)
 {
     const struct lb_cpu_blas *blas = e->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t width = 4 * s->lanes;
-    for (size_t p = e->panels.from; p < e->panels.to; p++)
-        blas->kernels->accumulate(&(struct lb_cpu_product){
-            .rows = steps * s->B,
-            .k = e->input,
-            .a = {.base = lb_cpu_at(blas, e->in, t * s->B * e->input), .stride = e->input},
-            .w = lb_cpu_at(blas, e->w.w_ih, p * e->input * width),
-            .bias = lb_cpu_at(blas, e->w.bias, p * width),
-            .sums = lb_cpu_at(blas, gates, p * width),
-            .stride = s->gates,
-        });
+    bool kept = blas->cells != NULL;
+    return lb_cpu_gates(blas, kept ? e->index : 0, panel, (kept ? t : t - from) * blas->s.B + b);
 }
 
-/* Where each active row's states before step t are. */
-static void find_states(const struct entry *e, size_t t, size_t rows)
+/* Bias and input products of `steps` steps from t on. */
+static void input_products(const struct entry *e, size_t t, size_t steps)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    for (size_t b = 0; b < rows; b++) {
+    size_t parts = blas->by_rows ? steps : 1, rows = e->rows.to - e->rows.from;
+    for (size_t p = e->panels.from; p < e->panels.to; p++)
+        for (size_t i = 0; i < parts && rows > 0; i++) {
+            size_t first = (t + i) * s->B + e->rows.from;
+            blas->kernels->accumulate(&(struct lb_cpu_product){
+                .rows = blas->by_rows ? rows : steps * s->B,
+                .k = e->input,
+                .columns = s->width,
+                .a = {.base = lb_cpu_at(blas, e->in, first * e->input), .stride = e->input},
+                .w = lb_cpu_at(blas, e->w.w_ih, p * e->input * s->width),
+                .bias = lb_cpu_at(blas, e->w.bias, p * s->width),
+                .sums = gates_of(e, p, t + i, t, e->rows.from),
+                .stride = s->width,
+            });
+        }
+}
+
+/* Where this thread's rows up to `to` have their states before step t. */
+static void find_states(const struct entry *e, size_t t, size_t to)
+{
+    const struct lb_cpu_blas *blas = e->blas;
+    const struct lb_cpu_sizes *s = &blas->s;
+    for (size_t b = e->rows.from; b < to; b++) {
         size_t before = (e->d == 0 ? t - 1 : t + 1) * s->B + b;
         if (t == lb_cpu_first_step(blas, e->d, b)) {
             e->h_before[b] = lb_cpu_at(blas, e->h0, b * s->H);
@@ -81,35 +94,38 @@ static void find_states(const struct entry *e, size_t t, size_t rows)
     }
 }
 
-/* This thread's panels of step t; gates [B, gates] hold the input products. */
-static void step(const struct entry *e, size_t t, char *gates)
+/* This thread's part of step t of a chunk that begins at step `from`. */
+static void step(const struct entry *e, size_t t, size_t from)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t rows = lb_cpu_active(blas, t), width = 4 * s->lanes;
+    size_t active = lb_cpu_active(blas, t), first_row = e->rows.from;
+    size_t to = active < first_row ? first_row : active < e->rows.to ? active : e->rows.to;
     char *cells =
         blas->cells ? lb_cpu_at(blas, blas->cells, (e->index * s->rows + t * s->B) * s->H) : e->cn;
-    find_states(e, t, rows);
+    find_states(e, t, to);
     for (size_t p = e->panels.from; p < e->panels.to; p++) {
         size_t first = p * s->lanes, units = s->H - first < s->lanes ? s->H - first : s->lanes;
         char *h = lb_cpu_at(blas, e->y, t * s->B * s->wide + first);
-        blas->kernels->forward(&(struct lb_cpu_forward){
-            .product = {.rows = rows,
-                        .k = s->H,
-                        .a = {.at = e->h_before},
-                        .w = lb_cpu_at(blas, e->w.w_hh, p * s->H * width),
-                        .sums = lb_cpu_at(blas, gates, p * width),
-                        .stride = s->gates},
-            .units = units,
-            .first = first,
-            .c_before = e->c_before,
-            .c = cells,
-            .h = h,
-            .c_stride = s->H,
-            .h_stride = s->wide,
-            .keep = blas->cells != NULL,
-        });
-        for (size_t b = rows; b < s->B; b++) /* rows that are over */
+        if (to > first_row)
+            blas->kernels->forward(&(struct lb_cpu_forward){
+                .product = {.rows = to - first_row,
+                            .k = s->H,
+                            .columns = s->width,
+                            .a = {.at = e->h_before + first_row},
+                            .w = lb_cpu_at(blas, e->w.w_hh, p * s->H * s->width),
+                            .sums = gates_of(e, p, t, from, first_row),
+                            .stride = s->width},
+                .units = units,
+                .first = first,
+                .c_before = e->c_before + first_row,
+                .c = lb_cpu_at(blas, cells, first_row * s->H),
+                .h = lb_cpu_at(blas, h, first_row * s->wide),
+                .c_stride = s->H,
+                .h_stride = s->wide,
+                .keep = blas->cells != NULL,
+            });
+        for (size_t b = to; b < e->rows.to; b++) /* rows that are over */
             memset(lb_cpu_at(blas, h, b * s->wide), 0, units * blas->elem);
     }
 }
@@ -139,13 +155,11 @@ void lb_cpu_forward_work(void *arg, size_t thread)
         for (size_t done = 0, steps; done < s->T; done += steps) {
             steps = s->T - done < blas->chunk ? s->T - done : blas->chunk;
             size_t from = e.d == 0 ? done : s->T - done - steps;
-            size_t before = blas->cells ? index * s->rows + from * s->B : 0;
-            char *gates = lb_cpu_at(blas, blas->gates, before * s->gates);
-            input_products(&e, from, steps, gates);
+            input_products(&e, from, steps);
             for (size_t i = 0; i < steps; i++) {
-                size_t now = e.d == 0 ? i : steps - 1 - i;
-                step(&e, from + now, lb_cpu_at(blas, gates, now * s->B * s->gates));
-                lb_team_meet(blas->team);
+                step(&e, e.d == 0 ? from + i : from + steps - 1 - i, from);
+                if (!blas->by_rows)
+                    lb_team_meet(blas->team);
             }
         }
         write_states(&e, lb_cpu_share(blas, s->B, thread));

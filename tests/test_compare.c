@@ -313,6 +313,74 @@ static void interleaved_runs_are_compared_pair_by_pair(void **state)
     lb_run_free(&base);
 }
 
+/* Two interleaved runs of one implementation, now 10 % slower in each pair: so many cases of so
+ * many blocks, of which the new side has some more. */
+static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
+                                                struct lb_run *base, struct lb_run *now)
+{
+    *base = synthetic_empty(), *now = synthetic_empty();
+    json_object_set_new(base->header, "interleaved", json_string("x"));
+    json_object_set_new(now->header, "interleaved", json_string("x"));
+    for (int i = 1; i <= cases; i++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i);
+        for (int s = 0; s < 2; s++) {
+            struct lb_row row = synthetic_row(id, LB_VERDICT_OK, 0, 0, 0);
+            for (int b = 0; b < blocks + s * more; b++) {
+                const double ns[] = {(1000 + 10 * b) * (1 + s * (0.1 + 1e-3 * b))};
+                assert_int_equal(lb_row_add_block(&row, ns, 1, NULL), LB_OK);
+            }
+            assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+            synthetic_add(s == 0 ? base : now, row);
+        }
+    }
+    return compare(base, now);
+}
+
+/* n pairs reach p = 2^(1-n) at best: 7 do not reach 1 %, 8 do, for three cases 10. */
+static void too_few_pairs_are_said_to_be_too_few(void **state)
+{
+    (void)state;
+    static const struct {
+        int cases, blocks;
+        enum lb_change change;
+        const char *word, *advice; /* in the pair's note and in the comparison's */
+    } known[] = {
+        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, 6 are", ""},
+        {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, one slowdown alone among 1 cases"},
+        {1, 7, LB_CHANGE_INCONCLUSIVE, "chance", "--benchmark_repetitions=8 would do"},
+        {1, 8, LB_CHANGE_SLOWER, "", ""},
+        {3, 9, LB_CHANGE_SLOWER, "", "--benchmark_repetitions=10 would do"},
+        {3, 10, LB_CHANGE_SLOWER, "", ""},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct lb_run base, now;
+        struct lb_run_comparison comparison =
+            compare_in_turn(known[i].cases, known[i].blocks, 0, &base, &now);
+        assert_int_equal(comparison.pairs[0].change, known[i].change);
+        assert_non_null(strstr(comparison.pairs[0].note, known[i].word));
+        assert_non_null(strstr(comparison.notes, known[i].advice));
+        assert_int_equal(comparison.notes[0] == '\0', known[i].advice[0] == '\0');
+        lb_run_comparison_free(&comparison);
+        lb_run_free(&now);
+        lb_run_free(&base);
+    }
+}
+
+/* Four units a side are enough for two sets, but blocks taken in turn are no sets. */
+static void unequal_blocks_in_turn_are_not_compared(void **state)
+{
+    (void)state;
+    struct lb_run base, now;
+    struct lb_run_comparison comparison = compare_in_turn(1, 20, 1, &base, &now);
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
+    assert_false(comparison.pairs[0].compared);
+    assert_non_null(strstr(comparison.pairs[0].note, "20 blocks against 21"));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
 static void margin_and_level_have_ranges(void **state)
 {
     (void)state;
@@ -337,6 +405,8 @@ int main(void)
         cmocka_unit_test(what_a_reader_must_know_is_said),
         cmocka_unit_test(doubts_about_the_units_are_said),
         cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
+        cmocka_unit_test(too_few_pairs_are_said_to_be_too_few),
+        cmocka_unit_test(unequal_blocks_in_turn_are_not_compared),
         cmocka_unit_test(margin_and_level_have_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

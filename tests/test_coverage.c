@@ -181,6 +181,35 @@ static void paired_interval_covers_as_the_ranks_say(void **state)
     assert_true(fabs((double)held / DRAWS - 0.95751953125) < 4 * 0.0015);
 }
 
+/* Times that a coarse clock rounds: from one in twenty to three in four of the differences are 0.
+ */
+static void paired_interval_covers_where_differences_are_0(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000 };
+    static const size_t sizes[] = {6, 10, 20};
+    static const double steps[] = {0.2, 1, 2, 3};
+    for (size_t s = 0; s < 3; s++)
+        for (size_t q = 0; q < 4; q++) {
+            uint64_t random = 10 * s + q + 1;
+            int held = 0, held_90 = 0, significant = 0;
+            for (int i = 0; i < ROUNDS; i++) {
+                double differences[20];
+                struct lb_shift shift;
+                for (size_t j = 0; j < sizes[s]; j++)
+                    differences[j] = round(draw_normal(&random) / steps[q]) -
+                                     round(draw_normal(&random) / steps[q]);
+                assert_int_equal(lb_shift_paired(differences, sizes[s], &shift, NULL), LB_OK);
+                held += shift.lo95 <= 0 && 0 <= shift.hi95;
+                held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
+                significant += shift.p <= 0.05;
+            }
+            assert_true((double)held / ROUNDS > 0.95 - 4 * 0.004);
+            assert_true((double)held_90 / ROUNDS > 0.90 - 4 * 0.0055);
+            assert_true((double)significant / ROUNDS < 0.05 + 4 * 0.004);
+        }
+}
+
 /* The broken twin: blocks that share a level, pooled sample by sample. The interval is far too
  * narrow, which is why units are blocks. */
 static void pooled_samples_of_blocks_cover_nothing(void **state)
@@ -217,6 +246,7 @@ int main(void)
         cmocka_unit_test(shift_interval_covers_in_its_normal_form),
         cmocka_unit_test(paired_interval_covers_as_the_ranks_say),
         cmocka_unit_test(paired_interval_covers_for_many_pairs),
+        cmocka_unit_test(paired_interval_covers_where_differences_are_0),
         cmocka_unit_test(pooled_samples_of_blocks_cover_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

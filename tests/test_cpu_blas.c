@@ -126,6 +126,19 @@ static void training_is_right_on_two_threads(void **state)
     hash_of("cpu_blas/T5_B40_I3_H17_L3/f32/train/th2"); /* too short to share: one thread */
 }
 
+/* Inputs so many that they are packed for the weights' gradients, in more than one block of rows;
+ * gates so many that the way back goes through them in blocks. */
+static void training_is_right_beyond_the_caches(void **state)
+{
+    (void)state;
+    hash_of("cpu_blas/T40_B14_I420_H40_D2/f32/train");
+    hash_of("cpu_blas/T3_B7_I9_H500/f32/train/ragged");
+    if (cpus() < 2)
+        return;
+    hash_of("cpu_blas/T40_B14_I420_H40_D2/f32/train/th2");
+    hash_of("cpu_blas/T3_B7_I9_H500/f32/train/ragged/th2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +146,7 @@ int main(void)
         cmocka_unit_test(more_threads_than_cpus_are_refused),
         cmocka_unit_test(results_do_not_depend_on_threads_where_rows_stay_whole),
         cmocka_unit_test(training_is_right_on_two_threads),
+        cmocka_unit_test(training_is_right_beyond_the_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

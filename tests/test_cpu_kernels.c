@@ -91,6 +91,25 @@ static void sigmoid_and_tanh_keep_their_bounds(void **state)
     }
 }
 
+/* 1 - tanh^2 is a factor of every gradient: it must not change sign. */
+static void tanh_is_never_beyond_one(void **state)
+{
+    const struct lb_cpu_kernels *list[3];
+    size_t count = lb_cpu_kernels_all(LB_F32, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        for (float start = 7; start < 12; start += 1e-3f) {
+            float v[BATCH], out[BATCH];
+            for (size_t j = 0; j < BATCH; j++)
+                v[j] = (j % 2 ? 1 : -1) * (start + (float)j * 1e-6f);
+            list[i]->tanh(v, out, BATCH);
+            for (size_t j = 0; j < BATCH; j++) {
+                assert_true(fabsf(out[j]) <= 1);
+                assert_true(fabsf(v[j]) < 9.02f || fabsf(out[j]) == 1);
+            }
+        }
+}
+
 /* A problem for one panel, in double, and in the kernels' type. */
 enum { ROWS = 14, DEPTH = 700, WIDEST = 64 };
 
@@ -122,13 +141,14 @@ static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *se
     return array;
 }
 
-/* start + a w of one element, in double. */
+/* start + a w of one element, in double; width: of w. */
 static double right_sum(enum lb_dtype dtype, const struct lb_cpu_product *p, size_t width,
                         double start, size_t row, size_t column)
 {
     double sum = start;
     for (size_t i = 0; i < p->k; i++) {
-        size_t at = row * p->a.stride + i;
+        size_t piece = p->a.piece ? i / p->a.piece : 0;
+        size_t at = row * p->a.stride + i + piece * (p->a.jump - p->a.piece);
         sum += get(dtype, p->a.base, at) * get(dtype, p->w, i * width + column);
     }
     return sum;
@@ -139,31 +159,44 @@ static double allowed(enum lb_dtype dtype)
     return dtype == LB_F32 ? 2e-5 : 1e-13;
 }
 
-static void try_accumulate(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype, size_t rows,
-                           size_t k, bool bias)
+/* A product's shape, and how a and the sums begin. */
+struct shape {
+    size_t rows, k, columns;
+    bool bias, pieces;
+};
+
+static void try_accumulate(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype,
+                           const struct shape *s)
 {
-    unsigned seed = (unsigned)(rows * 1000 + k);
-    size_t width = 4 * kernels->lanes, stride = width + 8;
-    void *a = drawn(dtype, rows * (k + 3), 1, &seed), *w = drawn(dtype, k * width, 1, &seed);
-    void *start = drawn(dtype, width, 1, &seed), *sums = drawn(dtype, rows * stride, 1, &seed);
+    unsigned seed = (unsigned)(s->rows * 1000 + s->k);
+    size_t lanes = kernels->lanes, rows = s->rows, k = s->k, stride = 4 * lanes + 8;
+    size_t width = (s->columns + lanes - 1) / lanes * lanes, pieces = k / (4 * lanes) + 1;
+    size_t jump = rows * 4 * lanes + 24;
+    void *a = drawn(dtype, rows * (k + 3) + pieces * jump, 1, &seed);
+    void *w = drawn(dtype, k * width, 1, &seed), *start = drawn(dtype, width, 1, &seed);
+    void *sums = drawn(dtype, rows * stride, 1, &seed);
     void *before = drawn(dtype, rows * stride, 0, &seed);
     memcpy(before, sums, rows * stride * lb_dtype_size(dtype));
     struct lb_cpu_product p = {.rows = rows,
                                .k = k,
+                               .columns = s->columns,
                                .a = {.base = a, .stride = k + 3},
                                .w = w,
-                               .bias = bias ? start : NULL,
+                               .bias = s->bias ? start : NULL,
                                .sums = sums,
                                .stride = stride};
+    if (s->pieces)
+        p.a =
+            (struct lb_cpu_rows){.base = a, .stride = 4 * lanes, .piece = 4 * lanes, .jump = jump};
     kernels->accumulate(&p);
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < stride; j++) {
             double old = get(dtype, before, r * stride + j), now = get(dtype, sums, r * stride + j);
-            if (j >= width)
-                assert_true(now == old); /* nothing beside the panel is touched */
+            if (j >= s->columns)
+                assert_true(now == old); /* nothing beside the columns is touched */
             else
                 assert_true(fabs(now - right_sum(dtype, &p, width,
-                                                 bias ? get(dtype, start, j) : old, r, j)) <=
+                                                 s->bias ? get(dtype, start, j) : old, r, j)) <=
                             allowed(dtype));
         }
     free(before);
@@ -177,6 +210,7 @@ static void products_are_those_of_plain_loops(void **state)
 {
     static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
                         depths[] = {1, 2, 3, 17, DEPTH};
+    bool both[] = {false, true};
     static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     (void)state;
     for (size_t d = 0; d < 2; d++) {
@@ -185,19 +219,115 @@ static void products_are_those_of_plain_loops(void **state)
         for (size_t i = 0; i < count; i++)
             for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
                 for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
-                    for (int bias = 0; bias < 2; bias++)
-                        try_accumulate(list[i], dtypes[d], rows[r], depths[k], bias);
+                    for (size_t b = 0; b < 2; b++)
+                        for (size_t q = 0; q < 2; q++)
+                            try_accumulate(list[i], dtypes[d],
+                                           &(struct shape){.rows = rows[r],
+                                                           .k = depths[k],
+                                                           .columns = 4 * list[i]->lanes,
+                                                           .bias = both[b],
+                                                           .pieces = both[q]});
     }
 }
 
-/* k so large that a panel is worked on in several blocks. */
+/* Every number of columns, of which the last vector holds a part. */
+static void only_the_columns_that_are_there_are_written(void **state)
+{
+    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        const struct lb_cpu_kernels *list[3];
+        size_t count = lb_cpu_kernels_all(dtypes[d], list);
+        for (size_t i = 0; i < count; i++)
+            for (size_t columns = 1; columns <= 4 * list[i]->lanes; columns++)
+                try_accumulate(
+                    list[i], dtypes[d],
+                    &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
+    }
+}
+
+/* k so large that a panel is worked on in several blocks, of a that lies in pieces too. */
 static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
 {
     const struct lb_cpu_kernels *list[3];
     size_t count = lb_cpu_kernels_all(LB_F64, list);
     (void)state;
     for (size_t i = 0; i < count; i++)
-        try_accumulate(list[i], LB_F64, 7, 13000 / list[i]->lanes * 2, true);
+        for (int pieces = 0; pieces < 2; pieces++)
+            try_accumulate(list[i], LB_F64,
+                           &(struct shape){.rows = 7,
+                                           .k = 13000 / list[i]->lanes * 2,
+                                           .columns = 4 * list[i]->lanes,
+                                           .bias = true,
+                                           .pieces = pieces});
+}
+
+/* dw of one element, in double. */
+static double right_outer(enum lb_dtype dtype, const struct lb_cpu_outer *o, const void *in,
+                          size_t width, size_t column, size_t j)
+{
+    double sum = 0;
+    for (size_t r = 0; r < o->rows; r++)
+        sum += get(dtype, in, r * o->stride + column) * get(dtype, o->da, r * width + j);
+    return sum;
+}
+
+static void try_outer(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype, size_t columns,
+                      bool packed, bool add)
+{
+    unsigned seed = (unsigned)columns;
+    size_t width = 4 * kernels->lanes, rows = 37, stride = columns + 2, group = kernels->group;
+    void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
+    void *dw = drawn(dtype, (columns + 1) * width, 1, &seed), *db = drawn(dtype, width, 1, &seed);
+    void *old = drawn(dtype, (columns + 1) * width, 0, &seed);
+    void *old_db = drawn(dtype, width, 0, &seed);
+    void *order = drawn(dtype, (columns + group) * rows, 0, &seed);
+    memcpy(old, dw, (columns + 1) * width * lb_dtype_size(dtype));
+    memcpy(old_db, db, width * lb_dtype_size(dtype));
+    struct lb_cpu_outer o = {.rows = rows,
+                             .columns = columns,
+                             .in = in,
+                             .stride = stride,
+                             .da = da,
+                             .dw = dw,
+                             .db = db,
+                             .add = add};
+    if (packed) {
+        kernels->pack(&o, order);
+        o.in = order;
+        o.packed = true;
+    }
+    kernels->outer(&o);
+    for (size_t j = 0; j < width; j++) {
+        double sum = add ? get(dtype, old_db, j) : 0;
+        for (size_t r = 0; r < rows; r++)
+            sum += get(dtype, da, r * width + j);
+        assert_true(fabs(get(dtype, db, j) - sum) <= allowed(dtype));
+        for (size_t c = 0; c < columns; c++) {
+            double right = right_outer(dtype, &o, in, width, c, j);
+            right += add ? get(dtype, old, c * width + j) : 0;
+            assert_true(fabs(get(dtype, dw, c * width + j) - right) <= allowed(dtype));
+        }
+        assert_true(get(dtype, dw, columns * width + j) == get(dtype, old, columns * width + j));
+    }
+    void *const arrays[] = {in, da, dw, db, old, old_db, order};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+}
+
+static void weight_gradients_are_those_of_plain_loops(void **state)
+{
+    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
+    (void)state;
+    for (size_t d = 0; d < 2; d++) {
+        const struct lb_cpu_kernels *list[3];
+        size_t count = lb_cpu_kernels_all(dtypes[d], list);
+        for (size_t i = 0; i < count; i++)
+            for (size_t columns = 1; columns <= 2 * list[i]->group + 1; columns++)
+                for (int packed = 0; packed < 2; packed++)
+                    for (int add = 0; add < 2; add++)
+                        try_outer(list[i], dtypes[d], columns, packed, add);
+    }
 }
 
 /* A chain of 8192 terms, one after the other, rounds about 2e-6 of the sums' norm away. */
@@ -213,7 +343,14 @@ static void long_sums_keep_their_digits(void **state)
         double error = 0, size = 0;
         void *a = drawn(LB_F32, TERMS, 1, &seed), *w = drawn(LB_F32, TERMS * width, 1, &seed);
         void *start = drawn(LB_F32, width, 0, &seed), *sums = drawn(LB_F32, width, 0, &seed);
-        struct lb_cpu_product p = {1, TERMS, {NULL, a, TERMS}, w, start, sums, width};
+        struct lb_cpu_product p = {.rows = 1,
+                                   .k = TERMS,
+                                   .columns = width,
+                                   .a = {.base = a, .stride = TERMS},
+                                   .w = w,
+                                   .bias = start,
+                                   .sums = sums,
+                                   .stride = width};
         list[i]->accumulate(&p);
         for (size_t j = 0; j < width; j++) {
             double right = right_sum(LB_F32, &p, width, 0, 0, j);
@@ -244,7 +381,13 @@ static void try_forward(const struct lb_cpu_kernels *kernels, enum lb_dtype dtyp
     for (size_t b = 0; b < rows; b++)
         c_before[b] = (const char *)c + b * H * lb_dtype_size(dtype);
     struct lb_cpu_forward f = {
-        .product = {rows, k, {NULL, a, k}, w, NULL, sums, width},
+        .product = {.rows = rows,
+                    .k = k,
+                    .columns = width,
+                    .a = {.base = a, .stride = k},
+                    .w = w,
+                    .sums = sums,
+                    .stride = width},
         .units = units,
         .first = 1,
         .c_before = c_before,
@@ -296,7 +439,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sigmoid_and_tanh_keep_their_bounds),
+        cmocka_unit_test(tanh_is_never_beyond_one),
         cmocka_unit_test(products_are_those_of_plain_loops),
+        cmocka_unit_test(only_the_columns_that_are_there_are_written),
+        cmocka_unit_test(weight_gradients_are_those_of_plain_loops),
         cmocka_unit_test(long_sums_keep_their_digits),
         cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
         cmocka_unit_test(a_step_is_that_of_plain_loops_and_stays_in_its_units),

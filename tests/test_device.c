@@ -1,11 +1,13 @@
 /* The device layer and what rests on it: what is known of a device, packing, records, loss scale.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -164,6 +166,35 @@ static void ceilings_survive_a_file_and_give_floors(void **state)
     assert_false(floor > 0);
 }
 
+/* No room on the disk, here a limit on the size of files, costs the new figures, not the old. */
+static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
+{
+    struct lb_ceilings kept, back;
+    struct lb_error err = {""};
+    char folder[] = "/tmp/lb_ceilings_XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    lb_ceilings_from_json(NULL, &kept);
+    strcpy(kept.uuid, "GPU-test");
+    kept.copy_bytes_s = 1e12;
+    assert_int_equal(lb_ceilings_save(&kept, NULL), LB_OK);
+
+    struct rlimit before, small = {.rlim_cur = 100};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    kept.copy_bytes_s = 2e12;
+    enum lb_status st = lb_ceilings_save(&kept, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(st, LB_IO);
+    assert_non_null(strstr(err.text, "ceilings-GPU-test.json"));
+    assert_true(lb_ceilings_load("GPU-test", &back));
+    assert_true(back.copy_bytes_s == 1e12);
+}
+
 static void throttling_is_put_into_words(void **state)
 {
     char text[96];
@@ -184,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
         cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
         cmocka_unit_test(ceilings_survive_a_file_and_give_floors),
+        cmocka_unit_test(ceilings_that_can_not_be_saved_leave_the_old_ones),
         cmocka_unit_test(throttling_is_put_into_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

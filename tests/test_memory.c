@@ -1,13 +1,22 @@
 /* The host's memory: what its guard bands find, and what counts before anything is allocated. */
+#define _XOPEN_SOURCE 700 /* nftw */
+#include <ftw.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "case_probe.h"
+#include "cgroup.h"
 #include "memory.h"
 #include "meter.h"
 #include "reference.h"
@@ -64,6 +73,48 @@ static void a_byte_beside_a_piece_is_found(void **state)
     lb_host_space.release(memory);
 }
 
+/* Whether the system took the advice that the address be in huge pages. */
+static bool is_advised_huge(const void *address)
+{
+    char line[4096];
+    bool within = false, advised = false;
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    while (smaps && fgets(line, sizeof(line), smaps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            within = from <= (uintptr_t)address && (uintptr_t)address < to;
+        else if (within && strncmp(line, "VmFlags:", 8) == 0)
+            advised = strstr(line, " hg") != NULL;
+    }
+    if (smaps)
+        fclose(smaps);
+    return advised;
+}
+
+static void large_pieces_lie_in_huge_pages(void **state)
+{
+    (void)state;
+    const size_t huge = 2 << 20, before = lb_host_space.overrun ? 256 : 0;
+    bool offered = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+    for (size_t bytes = 2 * huge - 1; bytes <= 16 * huge; bytes = 2 * bytes + 1) {
+        char *memory;
+        assert_int_equal(lb_host_space.allocate(bytes, (void **)&memory, NULL), LB_OK);
+        assert_int_equal((uintptr_t)memory % 256, 0);
+        if (bytes >= 2 * huge) {
+            assert_int_equal((uintptr_t)(memory - before) % huge, 0);
+            assert_int_equal(is_advised_huge(memory), offered);
+            assert_int_equal(is_advised_huge(memory + bytes - 4096), offered);
+        }
+        memset(memory, 1, bytes);
+        if (lb_host_space.overrun) {
+            assert_null(lb_host_space.overrun(memory));
+            memory[bytes] ^= 1;
+            assert_string_equal(lb_host_space.overrun(memory), "past its end");
+        }
+        lb_host_space.release(memory);
+    }
+}
+
 static void weight_gradients_have_guard_bands(void **state)
 {
     (void)state;
@@ -97,13 +148,94 @@ static void cold_caches_need_more_memory(void **state)
     }
 }
 
+/* A file below the root, with its folders. */
+static void plant(const char *root, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0777);
+        *at = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
+/* Groups of both versions in a made-up system: the limit may sit in the process's own group or
+ * above it, page cache that lies unused is free, and what is not there or "max" does not count. */
+static void control_groups_limit_what_is_available(void **state)
+{
+    (void)state;
+    enum { FILES = 9 };
+    static const struct {
+        const char *files[FILES][2];
+        double room;
+    } systems[] = {
+        {{{"proc/self/cgroup", "0::/a/b\n"}}, INFINITY},
+        {{{"proc/self/cgroup", "0::/\n"},
+          {"sys/fs/cgroup/memory.max", "1000\n"},
+          {"sys/fs/cgroup/memory.current", "700\n"}},
+         300},
+        {{{"proc/self/cgroup", "0::/system.slice/run-1.scope\n"},
+          {"sys/fs/cgroup/system.slice/memory.max", "max\n"},
+          {"sys/fs/cgroup/system.slice/memory.current", "5000\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.max", "1000\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.current", "900\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.stat",
+           "anon 100\ninactive_file_x 1\ninactive_file 450\nactive_file 350\n"}},
+         550},
+        {{{"proc/self/cgroup", "0::/job/step\n"},
+          {"sys/fs/cgroup/job/memory.max", "600\n"},
+          {"sys/fs/cgroup/job/memory.current", "500\n"},
+          {"sys/fs/cgroup/job/step/memory.max", "1000\n"},
+          {"sys/fs/cgroup/job/step/memory.current", "400\n"},
+          {"sys/fs/cgroup/other/memory.max", "1\n"},
+          {"sys/fs/cgroup/other/memory.current", "1\n"}},
+         100},
+        {{{"proc/self/cgroup", "0::/as/the/host/sees/it\n"},
+          {"sys/fs/cgroup/memory.max", "1000\n"},
+          {"sys/fs/cgroup/memory.current", "1100\n"}},
+         0},
+        {{{"proc/self/cgroup", "4:cpu,memory:/slurm/job\n3:memory_x:/no\n0::/\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "1000\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "900\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.stat",
+           "inactive_file 1\ntotal_inactive_file 200\n"},
+          {"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
+          {"sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n"},
+          {"sys/fs/cgroup/memory/no/memory.limit_in_bytes", "1\n"},
+          {"sys/fs/cgroup/memory/no/memory.usage_in_bytes", "1\n"}},
+         300},
+    };
+    for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
+        char root[] = "/tmp/lb_groups_XXXXXX";
+        assert_non_null(mkdtemp(root));
+        for (size_t k = 0; k < FILES && systems[i].files[k][0]; k++)
+            plant(root, systems[i].files[k][0], systems[i].files[k][1]);
+        double room = lb_cgroup_room(root);
+        nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        assert_true(room == systems[i].room);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_aligned_and_untouched),
         cmocka_unit_test(too_large_a_piece_is_refused),
         cmocka_unit_test(a_byte_beside_a_piece_is_found),
+        cmocka_unit_test(large_pieces_lie_in_huge_pages),
         cmocka_unit_test(weight_gradients_have_guard_bands),
+        cmocka_unit_test(control_groups_limit_what_is_available),
         cmocka_unit_test(cold_caches_need_more_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

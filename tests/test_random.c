@@ -42,6 +42,18 @@ static double worst_chi_squared(bits_function *bits)
     return worst;
 }
 
+/* The first numbers of seed 1234567, as published with implementations in many languages. */
+static void the_sequence_is_that_of_splitmix64(void **state)
+{
+    (void)state;
+    static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u,
+                                     9817491932198370423u, 4593380528125082431u,
+                                     16408922859458223821u};
+    uint64_t random = 1234567;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        assert_true(lb_random_next(&random) == known[i]);
+}
+
 static uint64_t unmixed(uint64_t seed, uint64_t stream, uint64_t index)
 {
     return seed * 0x9e3779b97f4a7c15u + stream * 0xbf58476d1ce4e5b9u + index;
@@ -176,6 +188,7 @@ static void small_problems_have_distinct_rows_and_big_ones_a_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sequence_is_that_of_splitmix64),
         cmocka_unit_test(bytes_are_uniform_along_seed_stream_and_index),
         cmocka_unit_test(floats_are_in_range_with_the_moments_of_a_uniform),
         cmocka_unit_test(below_covers_its_range_and_no_more),

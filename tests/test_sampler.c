@@ -4,11 +4,48 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "sampler.h"
+
+enum { DAY_S = 86400 };
+
+static struct timespec held; /* what the clock says while it is held; tv_sec 0: it runs */
+
+/* In the place of the system's: the machine has been up for 200 days longer. */
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    if (held.tv_sec > 0) {
+        *now = held;
+        return 0;
+    }
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    now->tv_sec += 200 * DAY_S;
+    return result;
+}
+
+static void nanoseconds_are_told_apart_however_long_the_machine_is_up(void **state)
+{
+    (void)state;
+    double start = lb_now_ns(), last;
+    clock_gettime(CLOCK_MONOTONIC, &held);
+    held.tv_nsec = 123456789;
+    last = lb_now_ns();
+    for (int i = 0; i < 100; i++, held.tv_nsec++) {
+        double now = lb_now_ns();
+        assert_true(now - last == (i > 0));
+        last = now;
+    }
+    held.tv_sec++;
+    held.tv_nsec = 0;
+    assert_true(lb_now_ns() > last);
+    held.tv_sec = 0;
+    assert_true(start >= 0 && lb_now_ns() - start < 60e9);
+}
 
 /* A source of sample times: base plus a spread that alternates, from a small generator. */
 struct source {
@@ -129,6 +166,7 @@ static void a_failure_leaves_no_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nanoseconds_are_told_apart_however_long_the_machine_is_up),
         cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
         cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
         cmocka_unit_test(drifting_times_end_on_a_plateau),

@@ -11,6 +11,7 @@
 
 #include "adjust.h"
 #include "shift.h"
+#include "stats.h"
 
 #define COUNT(array)      (sizeof(array) / sizeof((array)[0]))
 #define NEAR(a, b, limit) assert_true(fabs((a) - (b)) < (limit))
@@ -132,6 +133,27 @@ static void tied_pairs_are_as_in_scipy(void **state)
     NEAR(shift.p, 0.6352893188352069, 1e-12);
 }
 
+/* Five of ten pairs are equal, the others go one way: p is that of the five, and the interval,
+ * whose bounds the ten give, does not leave out 0. By hand: sigma^2 = (10 11 21 - 5 6 11) / 24
+ * = 82.5, so the bounds are the 10th of 55 averages from either end; those of 5 % are the 13th. */
+static void pairs_without_a_difference_widen_the_interval(void **state)
+{
+    (void)state;
+    const double differences[] = {0, 1, 0, 2, 0, 3, 0, 4, 0, 5};
+    double averages[55];
+    size_t count = 0;
+    struct lb_shift shift;
+    for (size_t i = 0; i < 10; i++)
+        for (size_t j = i; j < 10; j++)
+            averages[count++] = (differences[i] + differences[j]) / 2;
+    lb_sort(averages, count);
+    assert_int_equal(lb_shift_paired(differences, 10, &shift, NULL), LB_OK);
+    NEAR(shift.p, 0.05905822909053671, 1e-12); /* SciPy: wilcoxon(1 to 5, asymptotic, corrected) */
+    assert_true(shift.lo95 == averages[9] && shift.hi95 == averages[45]);
+    assert_true(shift.lo90 == averages[12] && shift.hi90 == averages[42]);
+    assert_true(shift.lo95 == 0);
+}
+
 /* All differences by brute force, in order: what the interval's bounds are taken from. */
 static void bounds_are_order_statistics_of_all_differences(void **state)
 {
@@ -177,6 +199,14 @@ static void too_few_units_and_broken_ones_are_refused(void **state)
     assert_true(shift.p == -1);
     assert_true(lb_shift_least_p(3, 4) == 1);
     NEAR(lb_shift_least_p(10, 10), 2.0 / 184756, 1e-15);
+    assert_true(lb_shift_paired_least_p(5) == 1);
+    for (size_t n = 6; n <= 16; n += 10) { /* all differences on one side reach it */
+        double differences[16];
+        for (size_t i = 0; i < n; i++)
+            differences[i] = (double)i + 1;
+        assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
+        NEAR(shift.p, lb_shift_paired_least_p(n), 1e-15);
+    }
 }
 
 static void sets_that_are_all_one_value_do_not_differ(void **state)
@@ -221,6 +251,7 @@ int main(void)
         cmocka_unit_test(ozone_is_as_in_the_manual_of_r),
         cmocka_unit_test(depression_is_as_in_the_book),
         cmocka_unit_test(tied_pairs_are_as_in_scipy),
+        cmocka_unit_test(pairs_without_a_difference_widen_the_interval),
         cmocka_unit_test(bounds_are_order_statistics_of_all_differences),
         cmocka_unit_test(too_few_units_and_broken_ones_are_refused),
         cmocka_unit_test(sets_that_are_all_one_value_do_not_differ),

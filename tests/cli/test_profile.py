@@ -79,8 +79,9 @@ class Callgrind(ProgramTest):
 class Perf(ProgramTest):
     """A stand-in for perf at the other end of its control pipes."""
 
-    def perf(self, answer, *arguments):
-        """Runs with the pipes; returns what perf was told, and the finished process."""
+    def perf(self, answer, *arguments, commands_read=2):
+        """Runs with the pipes; returns what perf was told, and the finished process. It is gone after
+        so many commands."""
         control, acknowledge = self.path("control"), self.path("acknowledge")
         os.mkfifo(control)
         os.mkfifo(acknowledge)
@@ -90,11 +91,13 @@ class Perf(ProgramTest):
         told = []
 
         def listen():
-            while len(told) < 2:
+            while len(told) < commands_read:
                 command = os.read(commands, 64)
                 if not command:
                     continue  # nobody has opened the pipe yet
                 told.append(command.decode())
+                if len(told) == commands_read:
+                    os.close(commands)
                 os.write(answers, answer)
 
         listener = threading.Thread(target=listen, daemon=True)
@@ -109,6 +112,12 @@ class Perf(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(told, ["enable\n", "disable\n"])
         self.assertIn("told     perf", done.stdout)
+
+    def test_perf_that_leaves_early_is_a_failure_and_not_the_end(self):
+        told, done = self.perf(b"ack\n\0", commands_read=1)
+        self.assertEqual(told, ["enable\n"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("error: perf's control pipe: Broken pipe", done.stdout)
 
     def test_an_answer_that_is_none_is_a_failure(self):
         _, done = self.perf(b"what?\n")

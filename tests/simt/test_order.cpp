@@ -1,48 +1,12 @@
 /* test_order.cpp: the race detector against the memory model, in litmus tests. Each has a twin
  * that is wrong, which must be found: a detector that says nothing would pass only the others.
  * Check mode. */
-#include "check.h"
-
-#include <cooperative_groups.h>
-
-#include "ptx.cuh"
+#include "litmus.h"
 
 using namespace simt_test;
 namespace cg = cooperative_groups;
 using lb_ptx::scope;
 using simt::fault;
-
-/* Data and flags of one litmus test; all zero. */
-struct cells {
-    uint32_t data[4], flag[4];
-};
-
-static cells *fresh()
-{
-    return simt::device_copy(std::vector<cells>(1), "cells");
-}
-
-/* Runs producer in block 0 and consumer in block 1, or in warps 0 and 1 of one block, under some
- * seeds. One thread each. */
-template <class Producer, class Consumer>
-static simt::outcome pair_of(bool one_block, Producer producer, Consumer consumer)
-{
-    simt::outcome all;
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        cells *c = fresh();
-        simt::outcome o = simt::launch(grid_of(one_block ? 1 : 2, one_block ? 64 : 32, seed), [=] {
-            unsigned side = one_block ? threadIdx.x / 32 : blockIdx.x;
-            if (threadIdx.x % 32 != 0)
-                return;
-            if (side == 0)
-                producer(c);
-            else
-                consumer(c);
-        });
-        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
-    }
-    return all;
-}
 
 template <class Load> static void spin_then_read(cells *c, Load load)
 {

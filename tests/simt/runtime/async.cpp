@@ -75,10 +75,10 @@ void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
     c.read = agent_epoch(t, reads);
     c.write = writes == reads ? c.read : agent_epoch(t, writes);
     if (c.from)
-        shadow_access(c.from, c.bytes, false, {c.read.agent, c.read.time, t, true, async_proxy, -1},
-                      place);
+        shadow_access(c.from, c.bytes, false,
+                      {c.read.agent, c.read.time, t, true, async_proxy, -1, false}, place);
     shadow_access(c.to, c.bytes + c.zero_bytes, true,
-                  {c.write.agent, c.write.time, t, true, async_proxy, -1}, place);
+                  {c.write.agent, c.write.time, t, true, async_proxy, -1, false}, place);
 }
 
 /* What completion tells through an mbarrier: that this copy is done. All else that the issuer

@@ -179,6 +179,7 @@ struct actor {
     bool asynchronous; /* an agent's access */
     bool async_proxy;  /* bulk copies */
     int strong;        /* -1: weak, else the scope */
+    bool update;       /* a write of what it has read, as one access */
 };
 void shadow_begin();
 void shadow_access(const unsigned char *canonical, size_t bytes, bool write, const actor &by,

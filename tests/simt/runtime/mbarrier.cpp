@@ -46,7 +46,8 @@ void check_ordered(unsigned char *at_byte, site at)
     if (!state.check)
         return;
     thread *t = current();
-    actor by = {t->id, t->now.seen[t->id], t, false, false, static_cast<int>(scope::cluster)};
+    actor by = {t->id, t->now.seen[t->id], t, false, false, static_cast<int>(scope::cluster),
+                false};
     shadow_access(at_byte, sizeof(uint64_t), false, by, place_of(at));
 }
 

@@ -39,9 +39,9 @@ agents fences_of(const thread *t, const block *by)
     return {t->home->first, t->home->first + state.block_threads};
 }
 
-actor plain_actor(thread *t, int strong)
+actor plain_actor(thread *t, int strong, bool update = false)
 {
-    return {t->id, t->now.seen[t->id], t, false, false, strong};
+    return {t->id, t->now.seen[t->id], t, false, false, strong, update};
 }
 
 } // namespace
@@ -147,12 +147,10 @@ void strong_begin(const void *address, size_t bytes, strong_order order, site at
     thread *t = current();
     bool writes = order.kind != strong::load;
     unsigned char *place = canonical(address);
-    actor by = plain_actor(t, static_cast<int>(order.reach));
+    actor by = plain_actor(t, static_cast<int>(order.reach), order.kind == strong::update);
     /* Acquire first: a release-acquire chain on a location orders its own accesses. */
     if (order.kind != strong::store)
         acquire_at(t, locations[place], order.reach, order.acquire);
-    if (order.kind == strong::update)
-        shadow_access(place, bytes, false, by, place_of(at));
     shadow_access(place, bytes, writes, by, place_of(at));
 }
 

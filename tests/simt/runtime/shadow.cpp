@@ -2,7 +2,9 @@
  *
  * After FastTrack (Flanagan and Freund, PLDI 2009): the last write as one epoch, the reads since
  * as one epoch while they are ordered. Reads that are not are kept as the set of those that no
- * later read is ordered after. Four bytes share a cell until an access takes only some of them. */
+ * later read is ordered after. A strong access does not stand for all before it: what is
+ * unordered with it may be morally strong with it and race with those. So strong writes leave a
+ * set of marks too. Four bytes share a cell until an access takes only some of them. */
 #include "internal.h"
 
 #include <cstdio>
@@ -16,11 +18,18 @@ namespace
 {
 
 struct mark {
-    uint32_t time = 0; /* 0: none */
-    uint16_t agent = 0;
-    int8_t strong = -1;
-    bool asynchronous = false;
-    uint32_t place = 0;
+    uint32_t time; /* 0: none */
+    uint16_t agent;
+    signed strong : 3; /* -1: weak, else the scope */
+    bool asynchronous : 1;
+    unsigned offset : 4; /* of the whole access, from a multiple of 16 bytes */
+    unsigned width : 5;  /* in bytes; of strong accesses, which take up to 16 */
+    uint32_t place;
+};
+static_assert(sizeof(mark) == 12, "one lies in every cell twice");
+
+struct more_marks {
+    std::vector<mark> writes, reads;
 };
 
 struct cell {
@@ -28,7 +37,7 @@ struct cell {
     bool initialised;
     mark write;
     mark read;
-    std::vector<mark> *more_reads;
+    more_marks *more; /* nullptr: none */
 };
 
 struct word {
@@ -46,12 +55,13 @@ struct visit {
     bool write;
     uint32_t place;
     const unsigned char *address;
+    mark left; /* what it leaves in each */
 };
 
 std::string access_name(const visit &v)
 {
     std::string name = v.by.strong >= 0 ? "strong " : "";
-    name += v.write ? "write" : "read";
+    name += v.by.update ? "update" : v.write ? "write" : "read";
     return name + (v.by.asynchronous ? " (asynchronous copy)" : "");
 }
 
@@ -82,9 +92,15 @@ void report_one(fault kind, const char *what, const visit &v)
            v.place, 0);
 }
 
+bool same_bytes(const mark &a, const mark &b)
+{
+    return a.offset == b.offset && a.width == b.width;
+}
+
+/* PTX ISA, "Morally strong operations": each in the other's scope, and of the very same bytes. */
 bool both_strong(const mark &m, const visit &v)
 {
-    if (m.strong < 0 || v.by.strong < 0)
+    if (m.strong < 0 || v.by.strong < 0 || !same_bytes(m, v.left))
         return false;
     const block *a = thread_of(m.agent)->home, *b = v.by.who->home;
     return scope_includes(static_cast<scope>(m.strong), a, b) &&
@@ -97,87 +113,141 @@ bool ordered(const mark &m, const visit &v, const times &known)
            both_strong(m, v);
 }
 
-void check_against_write(const mark &m, const visit &v)
+/* False where it races. */
+bool check_against_write(const mark &m, const visit &v)
 {
     const clock &now = v.by.who->now;
     /* Overwriting what an asynchronous copy brought needs to know only that it is over. */
     const times &known = v.write && m.asynchronous ? now.over() : now.seen;
     if (!ordered(m, v, known)) {
         report_pair(fault::race, "unordered with a write", v, m);
-        return;
+        return false;
     }
     if (v.by.async_proxy && !m.asynchronous && m.time > time_of(now.fenced, m.agent))
         report_pair(fault::proxy, "no fence.proxy.async after the write", v, m);
+    return true;
 }
 
-void check_against_reads(cell &c, const visit &v)
+void check_against_writes(const cell &c, const visit &v)
+{
+    if (c.write.time && !check_against_write(c.write, v))
+        return;
+    for (size_t i = 0; c.more && i < c.more->writes.size(); i++)
+        if (!check_against_write(c.more->writes[i], v))
+            return;
+}
+
+void check_against_reads(const cell &c, const visit &v)
 {
     const times &known = v.by.who->now.over();
     if (c.read.time && !ordered(c.read, v, known))
         report_pair(fault::race, "unordered with a read", v, c.read);
-    if (!c.more_reads)
+    if (!c.more)
         return;
-    for (const mark &m : *c.more_reads) {
+    for (const mark &m : c.more->reads) {
         if (!ordered(m, v, known)) {
             report_pair(fault::race, "unordered with a read", v, m);
-            break;
+            return;
         }
     }
-    delete c.more_reads;
-    c.more_reads = nullptr;
 }
 
-/* Adds a read and drops those it is ordered after: whoever is ordered after it is after them. */
-void add_read(cell &c, const visit &v, const mark &m)
+bool precedes(const mark &old, const visit &v)
 {
-    const times &known = v.by.who->now.seen;
-    auto covered = [&](const mark &old) {
-        return old.time == 0 || (old.agent == m.agent) ||
-               (!m.asynchronous && old.time <= time_of(known, old.agent));
-    };
-    if (c.more_reads) {
-        std::vector<mark> &reads = *c.more_reads;
-        size_t kept = 0;
-        for (const mark &old : reads)
-            if (!covered(old))
-                reads[kept++] = old;
-        reads.resize(kept);
+    return old.agent == v.by.agent ||
+           (!v.by.asynchronous && old.time <= time_of(v.by.who->now.seen, old.agent));
+}
+
+/* An atomic observes the writes before it, so they precede what it precedes: PTX ISA, "Observation
+ * Order" and "Causality Order". */
+bool observed(const mark &old, const visit &v)
+{
+    return v.by.update && both_strong(old, v);
+}
+
+/* Whether what is morally strong with the new access is so with the old one. Then, if the old one
+ * precedes it too, all that will race with the old one will race with the new one. (Where the two
+ * are of different blocks, scopes between them make exceptions.) */
+bool as_strong(const mark &old, const visit &v)
+{
+    return v.by.strong < 0 || (old.strong >= v.by.strong && same_bytes(old, v.left));
+}
+
+/* Drops from one and more what is not kept. */
+template <class Keep> void sift(mark &one, std::vector<mark> *more, Keep keep)
+{
+    if (one.time && !keep(one))
+        one.time = 0;
+    if (!more || more->empty())
+        return;
+    size_t kept = 0;
+    for (const mark &m : *more)
+        if (keep(m))
+            (*more)[kept++] = m;
+    more->resize(kept);
+}
+
+void add(cell &c, mark &one, std::vector<mark> more_marks::*more, const mark &m)
+{
+    if (one.time) {
+        if (!c.more)
+            c.more = new more_marks;
+        (c.more->*more).push_back(one);
     }
-    if (covered(c.read)) {
-        c.read = m;
+    one = m;
+}
+
+void forget(cell &c)
+{
+    c.write.time = c.read.time = 0;
+    delete c.more;
+    c.more = nullptr;
+}
+
+void drop_reads(cell &c, const visit &v)
+{
+    sift(c.read, c.more ? &c.more->reads : nullptr,
+         [&](const mark &old) { return !precedes(old, v) || !as_strong(old, v); });
+}
+
+void add_read(cell &c, const visit &v)
+{
+    drop_reads(c, v);
+    add(c, c.read, &more_marks::reads, v.left);
+}
+
+/* A weak write races with whatever is unordered with it, so nothing before it matters any more.
+ * What a copy brought and is known only to be over is gone with any write. */
+void add_write(cell &c, const visit &v)
+{
+    if (v.by.strong < 0) {
+        forget(c);
     } else {
-        if (!c.more_reads)
-            c.more_reads = new std::vector<mark>;
-        c.more_reads->push_back(m);
+        drop_reads(c, v);
+        sift(c.write, c.more ? &c.more->writes : nullptr, [&](const mark &old) {
+            bool before = precedes(old, v) || observed(old, v);
+            return old.asynchronous ? precedes(old, v) : !before || !as_strong(old, v);
+        });
     }
+    add(c, c.write, &more_marks::writes, v.left);
+    c.initialised = true;
 }
 
 void visit_cell(cell &c, const visit &v)
 {
     if (c.launch != state.number) {
         c.launch = state.number;
-        c.write = c.read = mark();
-        delete c.more_reads;
-        c.more_reads = nullptr;
+        forget(c);
     }
-    mark m;
-    m.time = v.by.time;
-    m.agent = static_cast<uint16_t>(v.by.agent);
-    m.strong = static_cast<int8_t>(v.by.strong);
-    m.asynchronous = v.by.asynchronous;
-    m.place = v.place;
-    if (c.write.time)
-        check_against_write(c.write, v);
-    if (!v.write) {
-        if (!c.initialised)
-            report_one(fault::uninitialised, "nothing was written there", v);
-        add_read(c, v, m);
-        return;
+    check_against_writes(c, v);
+    if ((!v.write || v.by.update) && !c.initialised)
+        report_one(fault::uninitialised, "nothing was written there", v);
+    if (v.write) {
+        check_against_reads(c, v);
+        add_write(c, v);
+    } else {
+        add_read(c, v);
     }
-    check_against_reads(c, v);
-    c.write = m;
-    c.read = mark();
-    c.initialised = true;
 }
 
 void split(word &w)
@@ -185,11 +255,24 @@ void split(word &w)
     w.bytes = new cell[word_bytes];
     for (size_t i = 0; i < word_bytes; i++) {
         w.bytes[i] = w.whole;
-        if (w.whole.more_reads)
-            w.bytes[i].more_reads = new std::vector<mark>(*w.whole.more_reads);
+        if (w.whole.more)
+            w.bytes[i].more = new more_marks(*w.whole.more);
     }
-    delete w.whole.more_reads;
-    w.whole.more_reads = nullptr;
+    delete w.whole.more;
+    w.whole.more = nullptr;
+}
+
+mark mark_of(const unsigned char *address, size_t bytes, const actor &by, uint32_t place)
+{
+    mark m;
+    m.time = by.time;
+    m.agent = static_cast<uint16_t>(by.agent);
+    m.strong = by.strong;
+    m.asynchronous = by.asynchronous;
+    m.offset = reinterpret_cast<uintptr_t>(address) % 16;
+    m.width = bytes % 32;
+    m.place = place;
+    return m;
 }
 
 void check_remote(const block *owner, const visit &v)
@@ -204,10 +287,10 @@ void check_remote(const block *owner, const visit &v)
 
 void reset_word(word &w, bool initialised, uint32_t allocation)
 {
-    delete w.whole.more_reads;
+    delete w.whole.more;
     if (w.bytes)
         for (size_t i = 0; i < word_bytes; i++)
-            delete w.bytes[i].more_reads;
+            delete w.bytes[i].more;
     delete[] w.bytes;
     w = word();
     w.whole.initialised = initialised;
@@ -253,7 +336,7 @@ void shadow_access(const unsigned char *address, size_t bytes, bool write, const
     if (!in_arena(address))
         return; /* the thread's own stack, or the test's host memory: arguments */
     state.result.accesses++;
-    visit v = {by, write, place, address};
+    visit v = {by, write, place, address, mark_of(address, bytes, by, place)};
     size_t first = static_cast<size_t>(address - arena), end = first + bytes;
     const allocation &in = allocations[shadow[first / word_bytes].allocation];
     if (in.bytes == 0 || address + bytes > in.begin + in.bytes) {
@@ -291,8 +374,10 @@ void shadow_block_exit(block *b)
         if (c.launch != state.number)
             return;
         const mark *m = late(c.write) ? &c.write : late(c.read) ? &c.read : nullptr;
-        for (size_t i = 0; c.more_reads && !m && i < c.more_reads->size(); i++)
-            m = late((*c.more_reads)[i]) ? &(*c.more_reads)[i] : nullptr;
+        if (c.more)
+            for (const auto *marks : {&c.more->writes, &c.more->reads})
+                for (size_t i = 0; !m && i < marks->size(); i++)
+                    m = late((*marks)[i]) ? &(*marks)[i] : nullptr;
         if (m)
             report(fault::remote_exit,
                    format("block %u exits, and an access of ", b->id) + address_name(address) +

@@ -1,0 +1,144 @@
+/* test_strong.cpp: the race detector where strong accesses meet others of the same place, in
+ * litmus tests, each with a twin. What is said of a pair must not depend on who came in between.
+ * Check mode. */
+#include "litmus.h"
+
+using namespace simt_test;
+using lb_ptx::scope;
+using simt::fault;
+
+static void wait_for(const uint32_t *flag, uint32_t value)
+{
+    while (lb_ptx::load_relaxed<scope::gpu>(flag) != value) {
+    }
+}
+
+/* All blocks come to flag[0], each by `arrive`, which says whether it is the last; and that one
+ * sets the flag back by a plain store. */
+template <class Arrive> static simt::outcome last_block_resets(Arrive arrive)
+{
+    simt::outcome all;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        cells *c = fresh();
+        simt::outcome o = simt::launch(grid_of(3, 1, seed), [=] {
+            if (arrive(c))
+                c->flag[0] = 0;
+        });
+        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
+    }
+    return all;
+}
+
+/* The last atomic observes the others, which therefore precede what comes after it. Stores do not
+ * observe one another. */
+static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
+{
+    CHECK(clean(
+        last_block_resets([](cells *c) { return atomicAdd(&c->flag[0], 1u) == gridDim.x - 1; })));
+    CHECK(last_block_resets([](cells *c) {
+              lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
+              return atomicAdd(&c->data[0], 1u) == gridDim.x - 1;
+          }).has(fault::race));
+}
+
+/* Block 0 looks at the counter, or beside it, and the others count later. */
+static void an_atomic_does_not_hide_a_read_by_another()
+{
+    auto look_at = [](int word) {
+        return last_block_resets([=](cells *c) {
+            if (blockIdx.x == 0) {
+                lb_ptx::load_relaxed<scope::gpu>(&c->flag[word]);
+                lb_ptx::store_relaxed<scope::gpu>(&c->flag[2], 1u);
+                return false;
+            }
+            wait_for(&c->flag[2], 1);
+            return atomicAdd(&c->flag[0], 1u) == gridDim.x - 2;
+        });
+    };
+    CHECK(clean(look_at(1)));
+    CHECK(look_at(0).has(fault::race));
+}
+
+/* The producer sets the cell plainly or not, and adds to it; the consumer adds later. */
+static void an_atomic_does_not_hide_its_threads_plain_store()
+{
+    auto produce = [](bool plain) {
+        return [=](cells *c) {
+            if (plain)
+                c->data[0] = 5;
+            atomicAdd(&c->data[0], 1u);
+            lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
+        };
+    };
+    auto consume = [](cells *c) {
+        wait_for(&c->flag[0], 1);
+        atomicAdd(&c->data[0], 1u);
+    };
+    CHECK(clean(pair_of(false, produce(false), consume)));
+    CHECK(pair_of(false, produce(true), consume).has(fault::race));
+}
+
+static void a_strong_read_does_not_hide_its_threads_plain_read()
+{
+    auto produce = [](bool plain) {
+        return [=](cells *c) {
+            if (plain)
+                CHECK(c->data[0] == 0);
+            lb_ptx::load_relaxed<scope::gpu>(&c->data[0]);
+            lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
+        };
+    };
+    auto consume = [](cells *c) {
+        wait_for(&c->flag[0], 1);
+        lb_ptx::store_relaxed<scope::gpu>(&c->data[0], 1u);
+    };
+    CHECK(clean(pair_of(false, produce(false), consume)));
+    CHECK(pair_of(false, produce(true), consume).has(fault::race));
+}
+
+/* A block-wide atomic, then one of the whole device by the same thread: the first still races. */
+static void an_atomic_does_not_hide_one_of_less_scope()
+{
+    auto produce = [](bool narrow) {
+        return [=](cells *c) {
+            if (narrow)
+                atomicAdd_block(&c->data[0], 1u);
+            atomicAdd(&c->data[0], 1u);
+            lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
+        };
+    };
+    auto consume = [](cells *c) {
+        wait_for(&c->flag[0], 1);
+        atomicAdd(&c->data[0], 1u);
+    };
+    CHECK(clean(pair_of(false, produce(false), consume)));
+    CHECK(pair_of(false, produce(true), consume).has(fault::race));
+}
+
+static void strong_accesses_of_other_bytes_are_not_morally_strong()
+{
+    auto wide = [](cells *c) { atomicAdd(reinterpret_cast<unsigned long long *>(c->data), 1ull); };
+    auto narrow = [](cells *c) { lb_ptx::store_relaxed<scope::gpu>(&c->data[0], 1u); };
+    auto beside = [](cells *c) { lb_ptx::store_relaxed<scope::gpu>(&c->data[2], 1u); };
+    CHECK(clean(pair_of(false, wide, wide)));
+    CHECK(clean(pair_of(false, wide, beside)));
+    CHECK(pair_of(false, wide, narrow).has(fault::race));
+}
+
+static const test tests[] = {
+    {"an_atomic_stands_for_those_it_observes_and_a_store_does_not",
+     an_atomic_stands_for_those_it_observes_and_a_store_does_not},
+    {"an_atomic_does_not_hide_a_read_by_another", an_atomic_does_not_hide_a_read_by_another},
+    {"an_atomic_does_not_hide_its_threads_plain_store",
+     an_atomic_does_not_hide_its_threads_plain_store},
+    {"a_strong_read_does_not_hide_its_threads_plain_read",
+     a_strong_read_does_not_hide_its_threads_plain_read},
+    {"an_atomic_does_not_hide_one_of_less_scope", an_atomic_does_not_hide_one_of_less_scope},
+    {"strong_accesses_of_other_bytes_are_not_morally_strong",
+     strong_accesses_of_other_bytes_are_not_morally_strong},
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(tests, argc, argv);
+}
