@@ -10,18 +10,26 @@
 
 enum { SAMPLES = 5, STEPS = 64 /* of a run that is timed, at most */ };
 
-/* All that the time of a step depends on: neither T nor the layers above and below. Launched one by
- * one, a step's kernels also wait for the host. */
-static void make_key(const struct lb_fused_view *v, bool backward, char *key, size_t size)
+static int64_t timed_steps(const struct lb_problem *p)
+{
+    return p->seq_len < STEPS ? p->seq_len : STEPS;
+}
+
+/* All that the choice depends on: the variant's plans are those that take part, and in few steps
+ * what a launch costs weighs more; so it does where the host makes each, and no graph is replayed.
+ * Neither longer T nor the layers above and below matter. */
+static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
+                     size_t size)
 {
     const struct lb_problem *p = v->problem;
-    snprintf(key, size, "fused %s, %s, %d SMs, B%lld_H%lld_D%lld/%s/%s/%s%s",
+    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld/%s/%s/%s%s",
              backward       ? "backward"
              : lb_trains(p) ? "forward in training"
                             : "forward",
-             v->device->name, v->device->sm_count, (long long)p->batch, (long long)p->hidden,
-             (long long)p->directions, lb_dtype_name(p->dtype), lb_math_name(p->math),
-             lb_act_name(p->act), v->graph ? "/graph" : "");
+             variant, v->device->name, v->device->sm_count, (long long)timed_steps(p),
+             (long long)p->batch, (long long)p->hidden, (long long)p->directions,
+             lb_dtype_name(p->dtype), lb_math_name(p->math), lb_act_name(p->act),
+             v->graph ? "/graph" : "");
 }
 
 /* "FAMILY TILE BYTES NS": the bytes of its weights say whether it is still the tile that it was. */
@@ -150,7 +158,7 @@ static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_
     void *memory = NULL;
     t.problem.layers = 1;
     t.problem.ragged = false;
-    t.problem.seq_len = problem->seq_len < STEPS ? problem->seq_len : STEPS;
+    t.problem.seq_len = timed_steps(problem);
     size_t bytes = lay_out(&t, NULL);
     LB_TRY(plan->family->ready(&t.problem, &t.plan, err));
     LB_TRY(lb_device()->allocate(bytes, &memory, err));
@@ -193,7 +201,7 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char key[256], value[128];
     int count = lb_fused_plans(view, variant, backward, plans);
-    make_key(view, backward, key, sizeof(key));
+    make_key(view, variant, backward, key, sizeof(key));
     enum lb_status st = lb_tuned_find(key, value, sizeof(value), err);
     if (st == LB_OK && take_value(view->problem, value, plans, count, plan))
         return LB_OK;

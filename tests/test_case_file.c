@@ -11,20 +11,16 @@
 #include <cmocka.h>
 
 #include "case_file.h"
+#include "scratch.h"
 
-static char path[] = "/tmp/test_case_file.XXXXXX";
+static const char *path;
 
 static int make_path(void **state)
 {
-    (void)state;
-    int file = mkstemp(path);
-    return file < 0 ? -1 : close(file);
-}
-
-static int remove_path(void **state)
-{
-    (void)state;
-    return unlink(path);
+    if (scratch_setup(state) != 0)
+        return -1;
+    path = scratch_path("cases.txt");
+    return 0;
 }
 
 static void write_bytes(const char *bytes, size_t length)
@@ -213,5 +209,5 @@ int main(void)
         cmocka_unit_test(a_byte_order_mark_is_tolerated_at_the_start),
         cmocka_unit_test(every_shipped_file_reads_and_repeats_nothing),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, make_path, scratch_teardown);
 }

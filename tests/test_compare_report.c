@@ -13,6 +13,7 @@
 
 #include "compare.h"
 #include "report.h"
+#include "scratch.h"
 #include "synthetic.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -150,13 +151,11 @@ static void ten_thousand_rows_compare_in_five_seconds(void **state)
 {
     (void)state;
     struct lb_run runs[2], read[2];
-    char folders[2][64];
+    const char *const folders[2] = {scratch_path("base"), scratch_path("new")};
     make_large(10000, 50, &runs[0], &runs[1]);
     for (int s = 0; s < 2; s++) {
         struct lb_run_file file = {0};
         json_t *details = json_pack("{s:{}, s:[s], s:i}", "environment", "command", "x", "seed", 1);
-        snprintf(folders[s], sizeof(folders[s]), "/tmp/lb_compare_XXXXXX");
-        assert_non_null(mkdtemp(folders[s]));
         assert_int_equal(lb_run_create(folders[s], details, &file, NULL), LB_OK);
         for (size_t i = 0; i < runs[s].count; i++)
             assert_int_equal(lb_run_append(&file, &runs[s].rows[i], NULL), LB_OK);
@@ -174,13 +173,8 @@ static void ten_thousand_rows_compare_in_five_seconds(void **state)
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 200);
     assert_true(seconds < LIMIT_S);
     lb_run_comparison_free(&comparison);
-    for (int s = 0; s < 2; s++) {
-        char path[256];
-        snprintf(path, sizeof(path), "%s/%s", folders[s], LB_RUN_FILE_NAME);
-        remove(path);
-        remove(folders[s]);
+    for (int s = 0; s < 2; s++)
         lb_run_free(&read[s]);
-    }
 }
 
 int main(void)
@@ -189,7 +183,8 @@ int main(void)
         cmocka_unit_test(markdown_stays_under_its_limit_and_keeps_the_worst),
         cmocka_unit_test(markdown_of_regressions_alone_stays_whole),
         cmocka_unit_test(junit_counts_its_own_elements),
-        cmocka_unit_test(ten_thousand_rows_compare_in_five_seconds),
+        cmocka_unit_test_setup_teardown(ten_thousand_rows_compare_in_five_seconds, scratch_setup,
+                                        scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

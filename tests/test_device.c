@@ -16,9 +16,12 @@
 #include "ceilings.h"
 #include "device_record.h"
 #include "fake_gpu/fake_device.h"
+#include "fake_gpu/queue.h"
 #include "meter.h"
 #include "nvml.h"
 #include "packing.h"
+#include "sampler.h"
+#include "scratch.h"
 
 static void nothing_is_known_before_it_is_asked_for(void **state)
 {
@@ -77,6 +80,30 @@ static enum lb_status work(void *user, struct lb_error *err)
     return LB_OK;
 }
 
+static enum lb_status nothing(const void *arguments, struct lb_error *err)
+{
+    (void)arguments, (void)err;
+    return LB_OK;
+}
+
+static enum lb_status enqueue_two(void *user, struct lb_error *err)
+{
+    (void)user;
+    enum lb_status st = fake_enqueue(NULL, nothing, "", 1, err);
+    return st == LB_OK ? fake_enqueue(NULL, nothing, "", 1, err) : st;
+}
+
+enum { SPIN_NS = 2000000 };
+
+static enum lb_status spin(void *user, struct lb_error *err)
+{
+    double start = lb_now_ns();
+    (void)user, (void)err;
+    while (lb_now_ns() - start < SPIN_NS)
+        continue;
+    return LB_OK;
+}
+
 static enum lb_status refuse(void *user, struct lb_error *err)
 {
     (void)user;
@@ -103,6 +130,47 @@ static void meters_capture_once_and_replay(void **state)
     assert_int_equal(fake_device_counts()->replays, 5);
     lb_meter_destroy(&meter);
     assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+/* Neither the fill that empties the caches nor what was enqueued before is part of a sample. */
+static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
+{
+    struct lb_meter meter;
+    double ns;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_meter_create(LB_DEVICE, true, &meter, NULL), LB_OK);
+    assert_int_equal(enqueue_two(NULL, NULL), LB_OK);
+    assert_int_equal(lb_meter_time(&meter, enqueue_two, NULL, 4, &ns, NULL), LB_OK);
+    assert_true(ns == (4 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 4.0);
+    assert_int_equal(lb_meter_capture(&meter, enqueue_two, NULL, NULL), LB_OK);
+    assert_int_equal(lb_meter_time(&meter, enqueue_two, NULL, 5, &ns, NULL), LB_OK);
+    assert_true(ns == (5 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 5.0);
+    assert_int_equal(fake_device_counts()->fills, 2);
+    lb_meter_destroy(&meter);
+}
+
+/* A moment without interruption comes, on the busiest machine. */
+static void expect_spin(const struct lb_meter *meter, int calls)
+{
+    double ns = 0;
+    for (int i = 0; i < 50 && (i == 0 || ns >= 2 * SPIN_NS); i++) {
+        assert_int_equal(lb_meter_time(meter, spin, NULL, calls, &ns, NULL), LB_OK);
+        assert_true(ns >= SPIN_NS);
+    }
+    assert_true(ns < 2 * SPIN_NS);
+}
+
+static void so_it_is_on_the_host(void **state)
+{
+    struct lb_meter hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};
+    (void)state;
+    expect_spin(&hot, 5);
+    cold.flush_bytes = 128 << 20; /* far longer than the call */
+    assert_int_equal(lb_host_space.allocate(cold.flush_bytes, &cold.flush, NULL), LB_OK);
+    expect_spin(&cold, 1);
+    lb_meter_destroy(&cold);
 }
 
 static void a_failed_capture_is_ended_and_tells_why(void **state)
@@ -144,10 +212,8 @@ static void ceilings_survive_a_file_and_give_floors(void **state)
 {
     struct lb_ceilings kept, back;
     struct lb_case c;
-    char folder[] = "/tmp/lb_ceilings_XXXXXX";
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
     assert_false(lb_ceilings_load("GPU-none", &back));
     lb_ceilings_from_json(NULL, &kept);
     strcpy(kept.uuid, "GPU-test");
@@ -171,10 +237,8 @@ static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
 {
     struct lb_ceilings kept, back;
     struct lb_error err = {""};
-    char folder[] = "/tmp/lb_ceilings_XXXXXX";
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
     lb_ceilings_from_json(NULL, &kept);
     strcpy(kept.uuid, "GPU-test");
     kept.copy_bytes_s = 1e12;
@@ -207,15 +271,18 @@ static void throttling_is_put_into_words(void **state)
 
 int main(void)
 {
+#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
         cmocka_unit_test(an_absent_device_keeps_its_reason),
         cmocka_unit_test(a_device_survives_its_record),
         cmocka_unit_test(meters_capture_once_and_replay),
+        cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
+        cmocka_unit_test(so_it_is_on_the_host),
         cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
         cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
-        cmocka_unit_test(ceilings_survive_a_file_and_give_floors),
-        cmocka_unit_test(ceilings_that_can_not_be_saved_leave_the_old_ones),
+        SCRATCH(ceilings_survive_a_file_and_give_floors),
+        SCRATCH(ceilings_that_can_not_be_saved_leave_the_old_ones),
         cmocka_unit_test(throttling_is_put_into_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "export.h"
+#include "scratch.h"
 #include "synthetic.h"
 
 /* A timed row in two blocks, one that did not run, and one that failed with an odd reason. */
@@ -122,19 +123,14 @@ static void failed_export_leaves_the_earlier_file(void **state)
     assert_int_equal(lb_export_to_folder(csv, &run, "/nonexistent", &err), LB_IO);
     assert_non_null(strstr(err.text, "/nonexistent/run.csv"));
 
-    char folder[] = "/tmp/lb_export_XXXXXX", path[64], draft[80];
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/run.csv", folder);
-    snprintf(draft, sizeof(draft), "%s.new", path);
+    const char *folder = scratch_folder(), *draft = scratch_path("run.csv.new");
     assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_OK);
     assert_int_equal(symlink("/dev/full", draft), 0);
     assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_IO);
-    char *text = slurp(path);
+    char *text = slurp(scratch_path("run.csv"));
     assert_memory_equal(text, "case,", 5);
     free(text);
     assert_int_equal(access(draft, F_OK), -1);
-    unlink(path);
-    assert_int_equal(rmdir(folder), 0);
     lb_run_free(&run);
 }
 
@@ -144,7 +140,8 @@ int main(void)
         cmocka_unit_test(every_format_is_as_its_golden_file),
         cmocka_unit_test(formats_are_found_by_name),
         cmocka_unit_test(run_without_rows_is_a_whole_document),
-        cmocka_unit_test(failed_export_leaves_the_earlier_file),
+        cmocka_unit_test_setup_teardown(failed_export_leaves_the_earlier_file, scratch_setup,
+                                        scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

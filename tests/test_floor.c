@@ -12,6 +12,7 @@
 #include "case.h"
 #include "case_floor.h"
 #include "floor.h"
+#include "scratch.h"
 
 static struct lb_floor floor_on(const char *model, const char *text)
 {
@@ -123,12 +124,10 @@ static void rows_hold_the_floor_of_their_device(void **state)
 static void a_measurement_can_only_lower_the_floor(void **state)
 {
     static const char *const problem = "x/T100_B16_H512/f16/infer";
-    char folder[] = "/tmp/lb_floor_XXXXXX";
     struct lb_device_info device;
     struct lb_ceilings ceilings;
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     strcpy(device.uuid, "GPU-measured");
     lb_device_assume(&device, NULL);
@@ -172,7 +171,8 @@ int main(void)
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(short_wide_problems_are_bound_by_bandwidth),
         cmocka_unit_test(rows_hold_the_floor_of_their_device),
-        cmocka_unit_test(a_measurement_can_only_lower_the_floor),
+        cmocka_unit_test_setup_teardown(a_measurement_can_only_lower_the_floor, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test(an_unknown_device_has_no_floor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
 /* Pictures: their data are the records', and what can't be drawn is said in a sentence. */
-#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +15,10 @@
 
 #include "palette.h"
 #include "plot.h"
+#include "scratch.h"
 #include "synthetic.h"
 
-static char folder[64], usual_path[4096];
+static const char *folder;
 
 static const char *const two_impls[] = {"cpu_ref", "cpu_blas", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
@@ -27,26 +27,8 @@ static const int t_values[] = {32, 128, 0}, b_values[] = {1, 8, 0}, h_values[] =
 
 static int begin(void **state)
 {
-    (void)state;
-    strcpy(folder, "/tmp/lb_plot_XXXXXX");
-    snprintf(usual_path, sizeof(usual_path), "%s", getenv("PATH"));
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    setenv("PATH", usual_path, 1);
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    return rmdir(folder);
+    folder = scratch_folder();
+    return scratch_setup(state);
 }
 
 static enum lb_status draw(const struct lb_run *run, const char *kind, const char *baseline,
@@ -62,18 +44,14 @@ static enum lb_status draw(const struct lb_run *run, const char *kind, const cha
 
 static bool exists(const char *name)
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return access(path, F_OK) == 0;
+    return access(scratch_path(name), F_OK) == 0;
 }
 
 static FILE *open_data(const char *name)
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(scratch_path(name), "r");
     if (!file)
-        fail_msg("%s is missing", path);
+        fail_msg("%s is missing", name);
     return file;
 }
 
@@ -343,11 +321,10 @@ static void unknown_kind_is_refused(void **state)
 /* Puts a program of that text in gnuplot's place; NULL: none. */
 static void replace_gnuplot(const char *text)
 {
-    char path[512];
-    setenv("PATH", folder, 1);
+    const char *path = scratch_path("gnuplot");
+    scratch_setenv("PATH", folder);
     if (!text)
         return;
-    snprintf(path, sizeof(path), "%s/gnuplot", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -406,10 +383,8 @@ static void only_whole_pictures_are_left(void **state)
     static const volatile sig_atomic_t stop = 1;
     char script[] = "a.gp", *scripts[] = {script};
     for (int i = 0; i < 4; i++) { /* the last: stopped */
-        char path[512];
         struct lb_error err = {""};
-        snprintf(path, sizeof(path), "%s/a.svg", folder);
-        FILE *half = fopen(path, "w");
+        FILE *half = fopen(scratch_path("a.svg"), "w");
         assert_non_null(half);
         fputs("<svg", half);
         fclose(half);
@@ -427,22 +402,18 @@ static void folder_of_any_name_is_drawn_into(void **state)
 {
     (void)state;
     struct lb_error err = {""};
-    char odd[200], path[300], script[] = "a.gp", *scripts[] = {script};
-    snprintf(odd, sizeof(odd), "%s/it's \"a\" $HOME `x` \\n", folder);
+    char path[600], script[] = "a.gp", *scripts[] = {script};
+    const char *odd = scratch_path("it's \"a\" $HOME `x` \\n");
     snprintf(path, sizeof(path), "%s/a.gp", odd);
     assert_int_equal(mkdir(odd, 0777), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("set print 'said'\nprint 1\n", file);
     fclose(file);
-    enum lb_status st = lb_gnuplot_run(odd, scripts, 1, 10, &err);
-    unlink(path);
-    snprintf(path, sizeof(path), "%s/said", odd);
-    int said = unlink(path);
-    rmdir(odd);
-    if (st != LB_OK)
+    if (lb_gnuplot_run(odd, scripts, 1, 10, &err) != LB_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(said, 0);
+    snprintf(path, sizeof(path), "%s/said", odd);
+    assert_int_equal(access(path, F_OK), 0);
 }
 
 /* Timelines and pictures give an implementation the same colour. */
@@ -472,7 +443,7 @@ static void palette_is_that_of_the_scripts(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, scratch_teardown)
     const struct CMUnitTest tests[] = {
         TEST(data_of_lines_are_the_records),
         TEST(cells_are_quotients_of_medians),

@@ -15,17 +15,17 @@
 #include <cmocka.h>
 
 #include "run_file.h"
+#include "scratch.h"
 #include "synthetic.h"
 
-static char folder[64], path[80];
+static char folder[512], path[528];
 static json_t *details;
 
 static int begin(void **state)
 {
-    (void)state;
-    strcpy(folder, "/tmp/lb_run_XXXXXX");
-    if (!mkdtemp(folder) || rmdir(folder) != 0)
+    if (scratch_setup(state) != 0)
         return -1;
+    snprintf(folder, sizeof(folder), "%s", scratch_path("run"));
     snprintf(path, sizeof(path), "%s/run.jsonl", folder);
     details = json_pack("{s:{s:s}, s:[s], s:i}", "environment", "host", "made-up", "command",
                         "bench-lstm", "seed", 1);
@@ -34,11 +34,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
-    unlink(path);
-    rmdir(folder);
     json_decref(details);
-    return 0;
+    return scratch_teardown(state);
 }
 
 static void append(struct lb_run_file *file, const char *text, double median_ns)

@@ -4,15 +4,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "scratch.h"
 #include "tuned.h"
 
-static char path[64];
+static char path[512];
 
 static void write_file(const char *text)
 {
@@ -75,45 +75,34 @@ static void a_folder_that_does_not_exist_is_an_error_of_its_own(void **state)
 {
     struct lb_error err;
     (void)state;
-    setenv(LB_TUNED_VARIABLE, "/nowhere/tuned.txt", 1);
+    scratch_setenv(LB_TUNED_VARIABLE, "/nowhere/tuned.txt");
     assert_int_equal(lb_tuned_store("a", "1", &err), LB_IO);
     assert_non_null(strstr(err.text, "/nowhere/tuned.txt"));
 }
 
 static void the_cache_folder_is_made_where_no_file_is_named(void **state)
 {
-    char folder[64], file[128], value[8];
+    const char *folder = scratch_path("cache");
+    char value[8];
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/tuned_cache_%ld", (long)getpid());
-    snprintf(file, sizeof(file), "%s/bench-lstm/tuned.txt", folder);
-    unsetenv(LB_TUNED_VARIABLE);
-    setenv("XDG_CACHE_HOME", folder, 1);
+    scratch_setenv(LB_TUNED_VARIABLE, NULL);
+    scratch_setenv("XDG_CACHE_HOME", folder);
     assert_int_equal(lb_tuned_find("a", value, sizeof(value), NULL), LB_ABSENT);
     assert_int_equal(access(folder, F_OK), -1); /* asking makes nothing */
     assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
-    assert_int_equal(access(file, F_OK), 0);
-    remove(file);
-    *strrchr(file, '/') = '\0';
-    rmdir(file);
-    rmdir(folder);
+    assert_int_equal(access(scratch_path("cache/bench-lstm/tuned.txt"), F_OK), 0);
 }
 
 static int name_file(void **state)
 {
-    (void)state;
-    snprintf(path, sizeof(path), "/tmp/tuned_%ld.txt", (long)getpid());
-    remove(path);
-    return setenv(LB_TUNED_VARIABLE, path, 1);
-}
-
-static int remove_file(void **state)
-{
-    (void)state;
-    remove(path);
+    if (scratch_setup(state) != 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s", scratch_path("tuned.txt"));
+    scratch_setenv(LB_TUNED_VARIABLE, path);
     return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, name_file, remove_file)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, name_file, scratch_teardown)
 
 int main(void)
 {

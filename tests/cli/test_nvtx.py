@@ -79,6 +79,13 @@ class TimedRegions(NvtxTest):
         timed = [region for phase, region in regions if phase == "timed"]
         self.assertEqual(len(timed), sum(len(row["samples_ns"]) for row in rows))
 
+    def test_backward_is_timed_apart_from_the_forward_before_it(self):
+        rows, processes = self.record(*TINY, "--plugin", plugin("noted"), "--impl", "noted",
+                                      "--pass", "backward", preload=True)
+        calls = [sum(event["event"] == "call" for event in region)
+                 for phase, region in nvtx_events.timed_regions(processes[0]) if phase == "timed"]
+        self.assertEqual(calls, [1] * 2 * len(rows[0]["samples_ns"]))
+
     def test_a_mark_within_is_found(self):
         _, processes = self.record(*self.ARGUMENTS, program="tests/nvtx/bench-lstm-nvtx-inside",
                                    preload=True)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler.h"
+#include "queue.h"
 
 static struct {
     enum fake_fault fault;
@@ -38,12 +38,15 @@ static void *fake_stream(void)
     return NULL;
 }
 
-/* What must not happen between the begin and the end of a capture. */
+/* What must not happen between the begin and the end of a capture; else all work that is enqueued
+ * before it is done. */
 static enum lb_status outside_capture(const char *what, struct lb_error *err)
 {
     if (fake.lost)
         return lb_fail(err, LB_FAILED, "%s: an illegal memory access was encountered", what);
-    return fake.capturing ? lb_fail(err, LB_FAILED, "%s in a graph capture", what) : LB_OK;
+    if (fake.capturing)
+        return lb_fail(err, LB_FAILED, "%s in a graph capture", what);
+    return fake_queue_run(err);
 }
 
 static enum lb_status fake_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
@@ -78,6 +81,7 @@ static void fake_release(void *memory)
     if (!memory)
         return;
     char *block = (char *)memory - HEADER;
+    fake_queue_flush();
     memcpy(&bytes, block, sizeof(bytes));
     fake.counts.allocations--;
     fake.counts.bytes -= (double)bytes;
@@ -94,10 +98,12 @@ static enum lb_status fake_copy(void *to, const void *from, size_t bytes, struct
 
 static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_error *err)
 {
-    (void)err;
-    memset(to, byte, bytes);
+    enum lb_status st = outside_capture("filling", err);
+    if (st == LB_OK)
+        memset(to, byte, bytes);
+    fake_clock_add(FAKE_FILL_NS);
     fake.counts.fills++;
-    return LB_OK;
+    return st;
 }
 
 static enum lb_status fake_synchronize(struct lb_error *err)
@@ -112,48 +118,44 @@ static enum lb_status fake_synchronize(struct lb_error *err)
 
 static enum lb_status fake_start(struct lb_error *err)
 {
-    (void)err;
+    enum lb_status st = outside_capture("starting the clock", err);
     fake.counts.events++;
-    fake.started_ns = lb_now_ns();
-    return LB_OK;
+    fake.started_ns = fake_clock_ns();
+    return st;
 }
 
 static enum lb_status fake_stop(double *ns, struct lb_error *err)
 {
+    enum lb_status st = fake_synchronize(err);
     fake.counts.events++;
-    *ns = lb_now_ns() - fake.started_ns;
-    return fake_synchronize(err);
+    *ns = fake_clock_ns() - fake.started_ns + FAKE_EVENTS_NS;
+    return st;
 }
 
 static enum lb_status fake_capture_begin(struct lb_error *err)
 {
-    (void)err;
-    fake.capturing = true;
-    return LB_OK;
+    enum lb_status st = fake_capture_open(err);
+    fake.capturing = st == LB_OK;
+    return st;
 }
 
 static enum lb_status fake_capture_end(void **graph, struct lb_error *err)
 {
+    enum lb_status st = fake_capture_close(graph, err);
     fake.capturing = false;
-    *graph = NULL;
-    if (fake.fault == FAKE_NO_CAPTURE)
-        return lb_fail(err, LB_FAILED, "capturing a graph: operation not permitted");
-    fake.counts.captures++;
-    *graph = &fake;
-    return LB_OK;
+    if (st == LB_OK && fake.fault == FAKE_NO_CAPTURE) {
+        fake_graph_free(*graph);
+        *graph = NULL;
+        st = lb_fail(err, LB_FAILED, "capturing a graph: operation not permitted");
+    }
+    fake.counts.captures += st == LB_OK;
+    return st;
 }
 
-/* What was captured ran then and there: a fake graph has nothing to do. */
 static enum lb_status fake_replay(void *graph, struct lb_error *err)
 {
-    (void)graph, (void)err;
     fake.counts.replays++;
-    return LB_OK;
-}
-
-static void fake_graph_release(void *graph)
-{
-    (void)graph;
+    return fake_enqueue_graph(graph, err);
 }
 
 static bool fake_lost(void)
@@ -176,7 +178,7 @@ const struct lb_device_api fake_device = {
     .capture_begin = fake_capture_begin,
     .capture_end = fake_capture_end,
     .replay = fake_replay,
-    .graph_release = fake_graph_release,
+    .graph_release = fake_graph_free,
     .lost = fake_lost,
 };
 
@@ -184,6 +186,7 @@ void fake_device_install(enum fake_fault fault)
 {
     memset(&fake, 0, sizeof(fake));
     fake.fault = fault;
+    fake_queue_reset();
     lb_device_use(&fake_device);
 }
 

@@ -1,4 +1,5 @@
-/* A device that is host memory, for tests: counts what is asked of it, and can be told to fail. */
+/* A device that is host memory, for tests: counts what is asked of it, and can be told to fail.
+ * What is enqueued on it waits in queues (queue.h), and its clock runs only while it works. */
 #ifndef LB_FAKE_DEVICE_H
 #define LB_FAKE_DEVICE_H
 
@@ -13,6 +14,9 @@ enum fake_fault {
     FAKE_NO_CAPTURE,      /* what is captured does not become a graph */
     FAKE_HANG             /* waiting never ends */
 };
+
+/* On the device's clock: a fill; two events with nothing between them. */
+enum { FAKE_FILL_NS = 1000000, FAKE_EVENTS_NS = 500 };
 
 struct fake_counts {
     int allocations; /* living */

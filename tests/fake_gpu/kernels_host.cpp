@@ -1,5 +1,6 @@
-/* The pointwise kernels on the host: their own source, a grid run as a loop. Threads share nothing,
- * so the order does not matter; which thread touches what is tests/simt's to check. */
+/* The pointwise kernels on the host: their own source, a grid run as a loop when its turn comes in
+ * its lane. Threads share nothing, so their order does not matter; which thread touches what is
+ * tests/simt's to check. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -13,19 +14,23 @@ static struct {
 } blockIdx, blockDim, threadIdx;
 
 #include "../../cuda/launch.cuh"
+#include "queue.h"
 
 namespace lb_cell
 {
 
 template <class... Parameters, class... Arguments>
-enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count, void *,
-                      struct lb_error *, Arguments... arguments)
+enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count, void *stream,
+                      struct lb_error *err, Arguments... arguments)
 {
-    blockDim.x = (unsigned)block_threads;
-    for (blockIdx.x = 0; blockIdx.x * block_threads < count; blockIdx.x++)
-        for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
-            kernel(arguments...);
-    return LB_OK;
+    auto grid = [=](struct lb_error *) {
+        blockDim.x = (unsigned)block_threads;
+        for (blockIdx.x = 0; blockIdx.x * block_threads < count; blockIdx.x++)
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
+                kernel(arguments...);
+        return LB_OK;
+    };
+    return fake_enqueue_call(stream, grid, err);
 }
 
 } // namespace lb_cell

@@ -1,13 +1,39 @@
-/* Lanes on the host: what is enqueued happens at once, in plain loops. Products follow lanes.h to
- * the letter, with sums in double. */
+/* Lanes on the host: what is enqueued waits in the fake device's queues, and runs in plain loops.
+ * Products follow lanes.h to the letter, with sums in double. */
+#include "lanes_host.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "lanes.h"
+#include "queue.h"
 
 struct lb_lanes {
     int count;
 };
+
+static struct {
+    enum fake_wait which;
+    enum fake_call call;
+    int nth;
+} left_out;
+
+static int forks; /* since the lanes were made */
+static int waits; /* since the last fork */
+
+void fake_lanes_leave_out(enum fake_wait which, enum fake_call call, int nth)
+{
+    left_out.which = which;
+    left_out.call = call;
+    left_out.nth = nth;
+}
+
+/* Whether what comes now is left out; a fork opens each call. */
+static bool leaves_out(enum fake_wait which)
+{
+    return left_out.which == which && (forks - 1) % FAKE_CALL_COUNT == (int)left_out.call &&
+           (which != FAKE_WAIT || waits == left_out.nth);
+}
 
 enum lb_status lb_lanes_create(int count, void *stream, struct lb_lanes **out, struct lb_error *err)
 {
@@ -16,6 +42,7 @@ enum lb_status lb_lanes_create(int count, void *stream, struct lb_lanes **out, s
     if (!*out)
         return lb_fail(err, LB_OOM, "out of memory");
     (*out)->count = count;
+    forks = 0;
     return LB_OK;
 }
 
@@ -36,8 +63,8 @@ int lb_lanes_count(const struct lb_lanes *lanes)
 
 void *lb_lane_stream(const struct lb_lanes *lanes, int lane)
 {
-    (void)lanes, (void)lane;
-    return NULL;
+    (void)lanes;
+    return fake_queue_stream(lane);
 }
 
 enum lb_status lb_lanes_workspace(struct lb_lanes *lanes, void *memory, struct lb_error *err)
@@ -54,32 +81,79 @@ static enum lb_status check_lane(const struct lb_lanes *lanes, int lane, struct 
 
 enum lb_status lb_lane_wait(struct lb_lanes *lanes, int waiter, int awaited, struct lb_error *err)
 {
-    enum lb_status st = check_lane(lanes, waiter, err);
-    return st == LB_OK ? check_lane(lanes, awaited, err) : st;
+    enum lb_status st = LB_OK;
+    LB_TRY(check_lane(lanes, waiter, err));
+    LB_TRY(check_lane(lanes, awaited, err));
+    if (waiter == awaited)
+        return LB_OK;
+    if (!leaves_out(FAKE_WAIT))
+        LB_TRY(fake_enqueue_wait(waiter, awaited, err));
+    waits++;
+done:
+    return st;
 }
 
 enum lb_status lb_lanes_fork(struct lb_lanes *lanes, struct lb_error *err)
 {
-    return check_lane(lanes, 0, err);
+    enum lb_status st = LB_OK;
+    waits = 0;
+    forks++;
+    for (int i = 1; i < lanes->count && !leaves_out(FAKE_FORK); i++)
+        LB_TRY(fake_enqueue_wait(i, 0, err));
+done:
+    return st;
 }
 
 enum lb_status lb_lanes_join(struct lb_lanes *lanes, struct lb_error *err)
 {
-    return check_lane(lanes, 0, err);
+    enum lb_status st = LB_OK;
+    for (int i = 1; i < lanes->count && !leaves_out(FAKE_JOIN); i++)
+        LB_TRY(fake_enqueue_wait(0, i, err));
+done:
+    return st;
+}
+
+struct zero {
+    void *to;
+    size_t bytes;
+};
+
+static enum lb_status run_zero(const void *arguments, struct lb_error *err)
+{
+    const struct zero *z = arguments;
+    (void)err;
+    memset(z->to, 0, z->bytes);
+    return LB_OK;
 }
 
 enum lb_status lb_lane_zero(struct lb_lanes *lanes, int lane, void *to, size_t bytes,
                             struct lb_error *err)
 {
-    memset(to, 0, bytes);
-    return check_lane(lanes, lane, err);
+    const struct zero z = {to, bytes};
+    enum lb_status st = check_lane(lanes, lane, err);
+    return st == LB_OK ? fake_enqueue(fake_queue_stream(lane), run_zero, &z, sizeof(z), err) : st;
+}
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static enum lb_status run_copy(const void *arguments, struct lb_error *err)
+{
+    const struct copy *c = arguments;
+    (void)err;
+    memcpy(c->to, c->from, c->bytes);
+    return LB_OK;
 }
 
 enum lb_status lb_lane_copy(struct lb_lanes *lanes, int lane, void *to, const void *from,
                             size_t bytes, struct lb_error *err)
 {
-    memcpy(to, from, bytes);
-    return check_lane(lanes, lane, err);
+    const struct copy c = {to, from, bytes};
+    enum lb_status st = check_lane(lanes, lane, err);
+    return st == LB_OK ? fake_enqueue(fake_queue_stream(lane), run_copy, &c, sizeof(c), err) : st;
 }
 
 static double element(enum lb_dtype dtype, const void *base, int64_t index)
@@ -87,6 +161,23 @@ static double element(enum lb_dtype dtype, const void *base, int64_t index)
     double value;
     lb_load(dtype, (const char *)base + (size_t)index * lb_dtype_size(dtype), &value, 1);
     return value;
+}
+
+static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
+{
+    const struct lb_gemm *g = arguments;
+    (void)err;
+    for (int64_t i = 0; g->k > 0 && i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            char *c = (char *)g->c + (size_t)(i * g->ldc + j) * lb_dtype_size(g->out);
+            double sum = g->accumulate ? element(g->out, c, 0) : 0;
+            for (int64_t k = 0; k < g->k; k++)
+                sum += element(g->in, g->a, g->transpose_a ? k * g->lda + i : i * g->lda + k) *
+                       element(g->in, g->b, g->transpose_b ? j * g->ldb + k : k * g->ldb + j);
+            lb_store(g->out, c, &sum, 1);
+        }
+    }
+    return LB_OK;
 }
 
 enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_gemm *g,
@@ -99,15 +190,6 @@ enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_ge
     int64_t a_width = g->transpose_a ? g->m : g->k, b_width = g->transpose_b ? g->k : g->n;
     if (g->lda < a_width || g->ldb < b_width || g->ldc < g->n)
         return lb_fail(err, LB_FAILED, "a row of a product is longer than its stride");
-    for (int64_t i = 0; g->k > 0 && i < g->m; i++) {
-        for (int64_t j = 0; j < g->n; j++) {
-            char *c = (char *)g->c + (size_t)(i * g->ldc + j) * lb_dtype_size(g->out);
-            double sum = g->accumulate ? element(g->out, c, 0) : 0;
-            for (int64_t k = 0; k < g->k; k++)
-                sum += element(g->in, g->a, g->transpose_a ? k * g->lda + i : i * g->lda + k) *
-                       element(g->in, g->b, g->transpose_b ? j * g->ldb + k : k * g->ldb + j);
-            lb_store(g->out, c, &sum, 1);
-        }
-    }
-    return check_lane(lanes, lane, err);
+    enum lb_status st = check_lane(lanes, lane, err);
+    return st == LB_OK ? fake_enqueue(fake_queue_stream(lane), run_gemm, g, sizeof(*g), err) : st;
 }

@@ -1,5 +1,5 @@
 /* fused_host.cpp: the launchers of the fused kernels, with the emulator for a device. */
-#include "simt.h"
+#include "enqueue.h"
 
 #include "fused_launch.cuh"
 
@@ -22,7 +22,7 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_kerne
 
 template <class Args, size_t count>
 enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kernel &k,
-                      size_t shared, const Args &args, void *, struct lb_error *err)
+                      size_t shared, const Args &args, void *stream, struct lb_error *err)
 {
     simt::launch_config config = {"fused"};
     int clusters = (args.batch + k.tile.columns - 1) / k.tile.columns;
@@ -33,8 +33,8 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kern
     config.shared_bytes = shared;
     config.seed = static_cast<uint64_t>(launches++);
     auto kernel = find(rows, k)->kernel;
-    simt::outcome outcome = simt::launch(config, [=] { kernel(args); });
-    return outcome.ok() ? LB_OK : lb_fail(err, LB_FAILED, "%.400s", outcome.text().c_str());
+    return enqueue_launch(
+        stream, config, [=] { kernel(args); }, err);
 }
 
 } // namespace lb_fused

@@ -1,5 +1,5 @@
 /* grid_host.cpp: the launchers of the grid kernels, with the emulator for a device. */
-#include "simt.h"
+#include "enqueue.h"
 
 #include "fused_grid_launch.cuh"
 
@@ -21,15 +21,18 @@ enum lb_status ask_resident(void (*)(Args), const grid_shape &, int *resident, s
     return LB_OK;
 }
 
-enum lb_status clear_exchange(void *exchange, size_t bytes, void *, struct lb_error *)
+enum lb_status clear_exchange(void *exchange, size_t bytes, void *stream, struct lb_error *err)
 {
-    memset(exchange, 0, bytes);
-    return LB_OK;
+    auto clear = [=](struct lb_error *) {
+        memset(exchange, 0, bytes);
+        return LB_OK;
+    };
+    return fake_enqueue_call(stream, clear, err);
 }
 
 template <class Args>
-enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args &args, void *,
-                       struct lb_error *err)
+enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args &args,
+                       void *stream, struct lb_error *err)
 {
     simt::launch_config config = {"grid"};
     config.grid = {shape.blocks, shape.groups, shape.directions};
@@ -41,7 +44,7 @@ enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args
     if (missing >= 0)
         hasty.patience = 1000;
     uint32_t *elsewhere = &launches;
-    simt::outcome outcome = simt::launch(config, [=] {
+    auto body = [=] {
         using simt::scope;
         if (static_cast<int>(simt::linear_block()) != missing)
             return kernel(hasty);
@@ -51,8 +54,8 @@ enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args
             if (lb_ptx::load_relaxed<scope::gpu>(&hasty.layer.fault->raised))
                 break;
         }
-    });
-    return outcome.ok() ? LB_OK : lb_fail(err, LB_FAILED, "%.400s", outcome.text().c_str());
+    };
+    return enqueue_launch(stream, config, body, err);
 }
 
 } // namespace lb_grid

@@ -1,5 +1,5 @@
 /* step_host.cpp: the launchers of the fused step kernels, with the emulator for a device. */
-#include "simt.h"
+#include "enqueue.h"
 
 #include "fused_step_launch.cuh"
 
@@ -20,7 +20,7 @@ enum lb_status ready(const kernel_row<Args> (&rows)[count], const lb_fused_step_
 
 template <class Args, size_t count>
 enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_step_kernel &k,
-                      const Args &args, int step, void *, struct lb_error *err)
+                      const Args &args, int step, void *stream, struct lb_error *err)
 {
     simt::launch_config config = {"fused step"};
     config.grid.x = static_cast<unsigned>(block_count(k, args));
@@ -30,8 +30,8 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_step
     config.seed = static_cast<uint64_t>(launches++);
     auto kernel = find(rows, k)->kernel;
     bool relu = k.act == LB_ACT_RELU;
-    simt::outcome outcome = simt::launch(config, [=] { kernel(args, step, relu); });
-    return outcome.ok() ? LB_OK : lb_fail(err, LB_FAILED, "%.400s", outcome.text().c_str());
+    return enqueue_launch(
+        stream, config, [=] { kernel(args, step, relu); }, err);
 }
 
 } // namespace lb_fused_step

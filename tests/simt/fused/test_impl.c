@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../../../impls/fused_impl.h"
 #include "../../fake_gpu/fake_device.h"
+#include "../../fake_gpu/lanes_host.h"
+#include "../../fake_gpu/queue.h"
+#include "../../scratch.h"
 #include "impl_run.h"
 #include "predictions.h"
 
@@ -68,7 +70,7 @@ static void every_pass_agrees_with_the_oracle(void **state)
 }
 
 /* Layers go in a wavefront where the device has room for all; where it has not, one follows the
- * other, and nothing changes but the time. */
+ * other, and nothing changes but the time, whichever lane goes first. */
 static void a_wavefront_gives_the_same_bits(void **state)
 {
     static const char *const cases[] = {
@@ -79,25 +81,64 @@ static void a_wavefront_gives_the_same_bits(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row wave, plain;
-        run_case(cases[i], &wave);
         lb_host_sms = 1;
         run_case(cases[i], &plain);
         lb_host_sms = 132;
-        assert_non_null(strstr(wave.chosen, "wavefront"));
         assert_null(strstr(plain.chosen, "wavefront"));
-        assert_true(wave.hash == plain.hash);
-        lb_row_free(&wave);
+        for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+            fake_queue_order((enum fake_order)order);
+            run_case(cases[i], &wave);
+            assert_non_null(strstr(wave.chosen, "wavefront"));
+            assert_true(wave.hash == plain.hash);
+            lb_row_free(&wave);
+        }
         lb_row_free(&plain);
     }
     expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
 }
 
+/* Whether the loop is wrong in some order without one of its waits. */
+static bool is_found(const char *text, enum fake_wait which, enum fake_call call, int nth)
+{
+    bool found = false;
+    fake_lanes_leave_out(which, call, nth);
+    for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
+        struct lb_row row;
+        fake_queue_order((enum fake_order)order);
+        lb_test_run_case(text, cache, &row);
+        found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
+        lb_row_free(&row);
+    }
+    fake_lanes_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
+    return found;
+}
+
+static void a_wavefront_without_one_of_its_waits_is_found(void **state)
+{
+    static const struct {
+        const char *text;
+        enum fake_wait which;
+        enum fake_call call;
+        int count;
+    } cases[] = {
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_FORWARD, 4},
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_BACKWARD, 4},
+        {"fused:step/T60_B1_I1_H2_L3/f32/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_JOIN, FAKE_BACKWARD, 1},
+        {"fused:step/T60_B1_I1_H2_L3/f32/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int nth = 0; nth < cases[i].count; nth++)
+            if (!is_found(cases[i].text, cases[i].which, cases[i].call, nth))
+                fail_msg("%s is right without wait %d of case %zu", cases[i].text, nth, i);
+}
+
 /* Where tuned choices are kept during a test. */
 static const char *tuned_file(void)
 {
-    static char path[64];
-    snprintf(path, sizeof(path), "/tmp/fused_tuned_%ld.txt", (long)getpid());
-    setenv("LB_TUNED", path, 1);
+    const char *path = scratch_path("tuned.txt");
+    scratch_setenv("LB_TUNED", path);
     return path;
 }
 
@@ -113,15 +154,43 @@ static void expect_chosen(const char *text, const char *begins, const char *has)
 static void what_was_measured_is_known_to_later_runs(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/train";
-    const char *path = tuned_file();
     (void)state;
+    tuned_file();
     expect_chosen(text, "step: ", "expected");
-    setenv("LB_TUNE", "1", 1);
+    scratch_setenv("LB_TUNE", "1");
     expect_chosen(text, "step: ", "tuned, ");
-    unsetenv("LB_TUNE");
+    scratch_setenv("LB_TUNE", NULL);
     expect_chosen(text, "step: ", "tuned, ");
     expect_chosen("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
-    remove(path);
+}
+
+/* A launch takes the fake device as long as any other: one for all steps beats one a step. */
+static void a_variant_is_tuned_apart_from_auto(void **state)
+{
+    static const char any[] = "fused/T4_B2_I3_H5/f16/infer";
+    static const char step[] = "fused:step/T4_B2_I3_H5/f16/infer";
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_chosen(any, "cluster: ", "tuned, ");
+    expect_chosen(step, "step: ", "tuned, ");
+    scratch_setenv("LB_TUNE", NULL);
+    expect_chosen(any, "cluster: ", "tuned, ");
+    expect_chosen(step, "step: ", "tuned, ");
+}
+
+/* What was measured over two steps, where launching weighs most, says nothing of long sequences. */
+static void few_steps_are_tuned_apart_from_many(void **state)
+{
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
+    expect_ok("fused:step/T64_B1_I2_H3/f64/infer");
+    scratch_setenv("LB_TUNE", NULL);
+    expect_chosen("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, ");
+    expect_chosen("fused:step/T3_B1_I2_H3/f64/infer", "step: ", "expected");
+    expect_chosen("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
 }
 
 /* Launches one by one cost the host's time, so that another tile may be the fastest. */
@@ -129,19 +198,17 @@ static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
-    const char *path = tuned_file();
     (void)state;
-    setenv("LB_TUNE", "1", 1);
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
     expect_chosen(text, "step: ", "tuned, ");
     assert_int_equal(fake_device_counts()->captures, 0);
-    unsetenv("LB_TUNE");
+    scratch_setenv("LB_TUNE", NULL);
     expect_chosen(replayed, "step: ", "expected");
     assert_int_equal(fake_device_counts()->captures, 1);
-    setenv("LB_TUNE", "1", 1);
+    scratch_setenv("LB_TUNE", "1");
     expect_chosen(replayed, "step: ", "tuned, ");
     assert_true(fake_device_counts()->captures > 2); /* the case, and every tile */
-    unsetenv("LB_TUNE");
-    remove(path);
 }
 
 /* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
@@ -169,9 +236,9 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
     (void)state;
-    setenv("LB_TUNE", "1", 1);
+    scratch_setenv("LB_TUNE", "1");
     expect_ok(text);
-    unsetenv("LB_TUNE");
+    scratch_setenv("LB_TUNE", NULL);
     assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
@@ -193,11 +260,10 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     assert_non_null(file);
     fputs("something else\n", file);
     fclose(file);
-    setenv("LB_TUNE", "1", 1); /* nor is it overwritten */
+    scratch_setenv("LB_TUNE", "1"); /* nor is it overwritten */
     expect_chosen(text, "step: ", "not a file of tuned choices");
     expect_chosen(text, "step: ", "expected");
-    unsetenv("LB_TUNE");
-    remove(path);
+    scratch_setenv("LB_TUNE", NULL);
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
@@ -374,12 +440,16 @@ static int close_cache(void **state)
 
 int main(int argc, char **argv)
 {
+#define TUNING(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
-        cmocka_unit_test(what_was_measured_is_known_to_later_runs),
-        cmocka_unit_test(what_was_measured_by_launches_is_not_taken_for_replays),
-        cmocka_unit_test(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
+        cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
+        TUNING(what_was_measured_is_known_to_later_runs),
+        TUNING(a_variant_is_tuned_apart_from_auto),
+        TUNING(few_steps_are_tuned_apart_from_many),
+        TUNING(what_was_measured_by_launches_is_not_taken_for_replays),
+        TUNING(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
         cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),

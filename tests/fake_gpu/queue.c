@@ -1,0 +1,237 @@
+/* Lanes of the fake device: queues of work and of waits, and the orders in which they run. */
+#include "queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lanes.h"
+#include "random.h"
+
+/* Work, or, without one, a wait until so many items of another lane are done. */
+struct item {
+    fake_work *work;
+    void *arguments;
+    int awaited;
+    size_t until;
+};
+
+struct queue {
+    struct {
+        struct item *items;
+        size_t count, room, done;
+    } lanes[LB_LANES_MAX];
+};
+
+static struct queue live;
+static enum fake_order live_order;
+static uint64_t draws;
+static double clock_ns;
+
+static char streams[LB_LANES_MAX]; /* their addresses */
+
+void *fake_queue_stream(int lane)
+{
+    return lane == 0 ? NULL : &streams[lane];
+}
+
+static int lane_of(const void *stream)
+{
+    return stream ? (int)((const char *)stream - streams) : 0;
+}
+
+static void empty(struct queue *q)
+{
+    for (int i = 0; i < LB_LANES_MAX; i++) {
+        for (size_t k = 0; k < q->lanes[i].count; k++)
+            free(q->lanes[i].items[k].arguments);
+        free(q->lanes[i].items);
+    }
+    memset(q, 0, sizeof(*q));
+}
+
+void fake_queue_reset(void)
+{
+    empty(&live);
+    clock_ns = 0;
+    draws = 0;
+}
+
+void fake_queue_order(enum fake_order order)
+{
+    live_order = order;
+}
+
+double fake_clock_ns(void)
+{
+    return clock_ns;
+}
+
+void fake_clock_add(double ns)
+{
+    clock_ns += ns;
+}
+
+static enum lb_status append(int lane, const struct item *item, struct lb_error *err)
+{
+    if (live.lanes[lane].count == live.lanes[lane].room) {
+        size_t room = 2 * live.lanes[lane].room + 16;
+        struct item *items = realloc(live.lanes[lane].items, room * sizeof(*items));
+        if (!items)
+            return lb_fail(err, LB_OOM, "out of host memory for a fake queue");
+        live.lanes[lane].items = items;
+        live.lanes[lane].room = room;
+    }
+    live.lanes[lane].items[live.lanes[lane].count++] = *item;
+    return LB_OK;
+}
+
+enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments, size_t bytes,
+                            struct lb_error *err)
+{
+    struct item item = {.work = work, .arguments = malloc(bytes)};
+    if (!item.arguments)
+        return lb_fail(err, LB_OOM, "out of host memory for fake work");
+    memcpy(item.arguments, arguments, bytes);
+    enum lb_status st = append(lane_of(stream), &item, err);
+    if (st != LB_OK)
+        free(item.arguments);
+    return st;
+}
+
+enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err)
+{
+    const struct item item = {.awaited = awaited, .until = live.lanes[awaited].count};
+    return waiter == awaited ? LB_OK : append(waiter, &item, err);
+}
+
+static enum lb_status run_graph(const void *arguments, struct lb_error *err);
+
+/* ---- Running ------------------------------------------------------------------------------ */
+
+static bool has_more(const struct queue *q, int lane)
+{
+    return q->lanes[lane].done < q->lanes[lane].count;
+}
+
+/* The lane that the next item of this one waits for; -1: it can run. */
+static int held_by(const struct queue *q, int lane)
+{
+    const struct item *item = &q->lanes[lane].items[q->lanes[lane].done];
+    return !item->work && q->lanes[item->awaited].done < item->until ? item->awaited : -1;
+}
+
+/* A lane whose next item can run, while lane 0 has more: there always is one, as waits are for
+ * what was enqueued before them. */
+static int next_lane(const struct queue *q, enum fake_order order)
+{
+    int able[LB_LANES_MAX], count = 0, lane = 0;
+    if (order == FAKE_LAZY) {
+        for (int holder = held_by(q, 0); holder >= 0; holder = held_by(q, lane))
+            lane = holder;
+        return lane;
+    }
+    for (int i = 0; i < LB_LANES_MAX; i++)
+        if (has_more(q, i) && held_by(q, i) < 0)
+            able[count++] = i;
+    return able[order == FAKE_EAGER ? count - 1
+                                    : (int)lb_random_below(5, 1, draws++, (uint64_t)count)];
+}
+
+static enum lb_status run_item(const struct item *item, struct lb_error *err)
+{
+    if (!item->work)
+        return LB_OK;
+    fake_clock_add(item->work == run_graph ? 0 : FAKE_WORK_NS);
+    return item->work(item->arguments, err);
+}
+
+/* Lane 0 to its end; dry: only counts what would be done. */
+static enum lb_status run_queue(struct queue *q, enum fake_order order, bool dry,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    while (st == LB_OK && has_more(q, 0)) {
+        int lane = next_lane(q, order);
+        const struct item *item = &q->lanes[lane].items[q->lanes[lane].done++];
+        if (!dry)
+            st = run_item(item, err);
+    }
+    return st;
+}
+
+static bool all_done(const struct queue *q)
+{
+    for (int i = 0; i < LB_LANES_MAX; i++)
+        if (has_more(q, i))
+            return false;
+    return true;
+}
+
+enum lb_status fake_queue_run(struct lb_error *err)
+{
+    enum lb_status st = run_queue(&live, live_order, false, err);
+    if (st != LB_OK || all_done(&live))
+        empty(&live);
+    return st;
+}
+
+void fake_queue_flush(void)
+{
+    struct lb_error ignored;
+    enum lb_status st = LB_OK;
+    for (int i = 1; i < LB_LANES_MAX && st == LB_OK; i++)
+        st = fake_enqueue_wait(0, i, &ignored);
+    (void)fake_queue_run(&ignored);
+}
+
+/* ---- Graphs ------------------------------------------------------------------------------- */
+
+enum lb_status fake_capture_open(struct lb_error *err)
+{
+    enum lb_status st = fake_queue_run(err);
+    return st != LB_OK || all_done(&live)
+               ? st
+               : lb_fail(err, LB_FAILED, "capturing a graph: a lane's work was never joined");
+}
+
+enum lb_status fake_capture_close(void **graph, struct lb_error *err)
+{
+    struct queue *q = malloc(sizeof(*q));
+    *graph = NULL;
+    if (!q)
+        return lb_fail(err, LB_OOM, "out of host memory for a fake graph");
+    *q = live;
+    memset(&live, 0, sizeof(live));
+    bool forked = true;
+    for (int i = 1; i < LB_LANES_MAX; i++) /* what it waits for was captured before it */
+        forked = forked && (q->lanes[i].count == 0 || !q->lanes[i].items[0].work);
+    (void)run_queue(q, FAKE_LAZY, true, err);
+    if (!forked || !all_done(q)) {
+        fake_graph_free(q);
+        return lb_fail(err, LB_FAILED, "capturing a graph: a lane was not %s",
+                       forked ? "joined to the stream" : "forked from the stream");
+    }
+    *graph = q;
+    return LB_OK;
+}
+
+static enum lb_status run_graph(const void *arguments, struct lb_error *err)
+{
+    struct queue *q;
+    memcpy(&q, arguments, sizeof(q));
+    for (int i = 0; i < LB_LANES_MAX; i++)
+        q->lanes[i].done = 0;
+    return run_queue(q, live_order, false, err);
+}
+
+enum lb_status fake_enqueue_graph(void *graph, struct lb_error *err)
+{
+    return fake_enqueue(NULL, run_graph, &graph, sizeof(graph), err);
+}
+
+void fake_graph_free(void *graph)
+{
+    if (graph)
+        empty(graph);
+    free(graph);
+}
