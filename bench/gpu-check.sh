@@ -338,7 +338,7 @@ all=${all/cudnn:persist_dynamic,/}
 stand_in=gpu_fault_$dry fake=() stand=(--call-limit "$call_limit") tune=()
 if [ -n "$dry" ]; then
   cc -shared -fPIC -D_DEFAULT_SOURCE "-DFAULT=$dry" "-I$repository/harness" -o "$build/fake.so" \
-    "$repository/tests/plugins/gpu_fault.c" "$repository/tests/fake_gpu/fake_device.c"
+    "$repository/tests/plugins/gpu_fault.c" "$repository"/tests/fake_gpu/{fake_device,queue}.c
   grid >"$scratch/grid.txt"
   attempt 0 plan of the grid -- "$program" --plan --cases "$scratch/grid.txt"
   fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
