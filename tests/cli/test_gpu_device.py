@@ -41,6 +41,11 @@ def variants(name):
     return re.findall(rf"^# +({name}:\w+)$", listed, re.MULTILINE)
 
 
+def by_risk(fused):
+    """The project's own, what is likeliest to hang last and by itself: the others have run by then."""
+    return [LOOPS + ["fused:step"], *([name] for name in reversed(fused) if name != "fused:step")]
+
+
 def sweeps(part, stand_in):
     """What is run in a part: cases, and the axes to run them over. stand_in: an implementation for
     machines without a GPU, on few cases."""
@@ -51,7 +56,8 @@ def sweeps(part, stand_in):
     shapes, dtypes = (SHAPES[:2], "f32,f16") if stand_in else (SHAPES, DTYPES)
     few, long = (shapes, shapes[1:]) if stand_in else (SHAPES[6:8], LONG)
     if part == "own":
-        yield shapes, own, ["--dtype", dtypes, "--pass", PASSES]
+        for impls in [own] if stand_in else by_risk(fused):
+            yield shapes, impls, ["--dtype", dtypes, "--pass", PASSES]
         yield long, fused, ["--dtype", "f32,f16", "--pass", "infer,train"]
     elif part == "cudnn":
         yield shapes, fast, ["--dtype", dtypes, "--pass", PASSES]
