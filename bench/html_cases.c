@@ -250,7 +250,7 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
         write_fact(out, "95 % to here", row->p95_ns, "ns");
     }
     write_fact(out, "floor", row->floor_ns, "ns");
-    write_fact(out, "of it, steps in a row", row->chain_ns, "ns");
+    write_fact(out, "steps in a row alone", row->chain_ns, "ns");
     write_fact(out, "steps in a row", row->chain_steps, "plain");
     write_fact(out, "times the floor", row->floor_multiple, "plain");
     write_fact(out, "preparation", row->prepare_ns, "ns");

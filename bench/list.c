@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "case_floor.h"
 #include "case_probe.h"
 #include "device.h"
-#include "floor.h"
 #include "kernel_table.h"
 #include "libraries.h"
 #include "memory.h"
@@ -234,25 +234,24 @@ static void explain_problem(const struct lb_case *c)
 }
 
 /* By the model of floor.h, where the device is known to it. */
-static void explain_floor(const struct lb_problem *p)
+static void explain_floor(const struct lb_case *c)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
-    struct lb_ceilings ceilings;
     struct lb_floor f;
+    const struct lb_floor_run run = {.cold = c->cache == LB_COLD};
     char said[256];
-    if (!device || lb_machine_of(device, &machine, NULL) != LB_OK)
+    if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
         return;
-    if (!device->modelled && lb_ceilings_load(device->uuid, &ceilings))
-        lb_machine_measured(&machine, device, &ceilings);
-    lb_floor_of(&machine, device, p, &f);
+    lb_floor_of(&machine, device, &c->problem, &run, &f);
     snprintf(said, sizeof(said),
-             "%.4g us on %s: %g steps of %.3g us, weights in %s; inputs %.3g us, traffic %.3g us",
+             "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us",
              f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
-             f.input_ns / 1e3, f.memory_ns / 1e3);
+             f.products_ns / 1e3, f.memory_ns / 1e3);
     print_said("  floor      ", 13, said);
-    printf("             a step: exchange %.3g us, weights %.3g, product %.3g, cell %.3g\n",
-           f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+    printf("             a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g\n",
+           f.wait_ns / 1e3, f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3,
+           f.cell_ns / 1e3);
 }
 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
@@ -269,7 +268,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
-    explain_floor(&c.problem);
+    explain_floor(&c);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_entry *entry = &registry->entries[i];
         if (c.impl[0] && strcmp(c.impl, entry->name) != 0)

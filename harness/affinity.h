@@ -2,6 +2,7 @@
 #ifndef LB_AFFINITY_H
 #define LB_AFFINITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Confines the calling thread, and threads that it starts from now on, to `count` CPUs: the last of
@@ -12,5 +13,12 @@ void lb_pin(int count, char *text, size_t size);
 
 /* Lets the calling thread use all of them again. */
 void lb_unpin(void);
+
+/* On a CPU; last: no other that shares its third-level cache comes after it. */
+typedef void lb_cpu_visit(void *user, bool last);
+
+/* Calls visit on each CPU that lb_pin gave to the case, whatever threads were bound to since, and
+ * then leaves the calling thread where it was; on that CPU alone where there are no more. */
+void lb_visit_cpus(lb_cpu_visit *visit, void *user);
 
 #endif

@@ -10,11 +10,6 @@
 #include "tolerance.h"
 #include "verify.h"
 
-static size_t entries_of(const struct lb_problem *p)
-{
-    return (size_t)(p->layers * p->directions);
-}
-
 static size_t input_of(const struct lb_problem *p, size_t entry)
 {
     return (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
@@ -91,8 +86,9 @@ static enum lb_status make_arrays(struct lb_answer *answer, struct lb_error *err
         net->dh0 = take_doubles(answer, n.state, &failed);
         net->dc0 = take_doubles(answer, n.state, &failed);
         net->between = take_doubles(answer, n.between, &failed);
-        answer->dw = take_doubles(answer, lb_gradient_offset(p, entries_of(p)), &failed);
-        answer->entry_sizes = take(answer, entries_of(p), sizeof(*answer->entry_sizes), &failed);
+        answer->dw = take_doubles(answer, lb_gradient_offset(p, lb_entry_count(p)), &failed);
+        answer->entry_sizes =
+            take(answer, lb_entry_count(p), sizeof(*answer->entry_sizes), &failed);
     }
     answer->deviations = take(answer, lb_piece_count(p), sizeof(*answer->deviations), &failed);
     return failed ? lb_fail(err, LB_OOM, "out of memory for the oracle") : LB_OK;
@@ -105,7 +101,7 @@ static enum lb_status draw_entry(struct lb_answer *answer, size_t entry, char **
     static const enum lb_drawn parts[4] = {LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH,
                                            LB_DRAWN_B_HH};
     const struct lb_problem *p = &answer->problem;
-    size_t H = (size_t)p->hidden, entries = entries_of(p);
+    size_t H = (size_t)p->hidden, entries = lb_entry_count(p);
     const size_t counts[4] = {4 * H * input_of(p, entry), 4 * H * H, 4 * H, 4 * H};
     double *values = malloc((counts[0] + counts[1] + 8 * H) * sizeof(double)), *part = values;
     double *drawn[4];
@@ -129,7 +125,7 @@ static enum lb_status draw_weights(struct lb_answer *answer, struct lb_error *er
     enum lb_status st = LB_OK;
     const struct lb_problem *p = &answer->problem;
     struct lb_counts counts;
-    size_t entries = entries_of(p);
+    size_t entries = lb_entry_count(p);
     bool failed = false;
     LB_TRY(lb_problem_counts(p, &counts, err));
     answer->weight_storage = take(answer, counts.weights, lb_dtype_size(p->dtype), &failed);
@@ -157,7 +153,7 @@ enum lb_status lb_answer_gradients(const struct lb_answer *answer, const int32_t
     net.operand = malloc(lb_lstm_counts(p).operand * sizeof(double));
     if (!net.operand)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-    for (size_t entry = 0; entry < entries_of(p); entry++) {
+    for (size_t entry = 0; entry < lb_entry_count(p); entry++) {
         double *dw_ih = dw + lb_gradient_offset(p, entry);
         double *dw_hh = dw_ih + 4 * H * input_of(p, entry);
         lb_oracle_weight_gradients(&net, entry, counts, dw_ih, dw_hh, dw_hh + 4 * H * H);

@@ -2,12 +2,19 @@
 #ifndef LB_CASE_FLOOR_H
 #define LB_CASE_FLOOR_H
 
+#include "floor.h"
 #include "record.h"
 
-/* floor_ns, chain_steps and chain_ns of row's problem on this process's device: by the model of
- * floor.h with what was measured of the device (ceilings.h). On a device that the model does not
- * know, floor_ns alone, from the measured rates and without the order of steps. Untouched, NaN,
- * where neither is known. */
-void lb_case_floor(struct lb_row *row);
+/* The model's figures of a device (floor.h): published ones, the highest clock that its driver
+ * allows, and what it was measured to do better (ceilings.h). LB_UNSUPPORTED as lb_machine_of. */
+enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_machine *machine,
+                               struct lb_error *err);
+
+/* floor_ns, chain_steps and chain_ns of row's case on this process's device: by the model with
+ * those figures. On a device that the model does not know, floor_ns alone, from the measured rates
+ * and without the order of steps; traffic counts there only where the caches can't keep it.
+ * Untouched, NaN, where neither is known. lengths [B] of ragged rows, or NULL where they are not
+ * known: the fewest steps that they can have then. */
+void lb_case_floor(struct lb_row *row, const int32_t *lengths);
 
 #endif

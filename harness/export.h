@@ -34,9 +34,9 @@ enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_e
 enum lb_status lb_export_gbench_repetitions(const struct lb_run *run, FILE *out,
                                             struct lb_error *err);
 
-/* CSV: a header line, then a line a case. The columns are the keys of the record in their order,
- * but for samples_ns and blocks, in whose place their lengths stand. Unknown is empty. Quoting as
- * in RFC 4180, lines end in LF. */
+/* CSV: a header line, then a line a case. The columns are the keys of the record in their order;
+ * where one holds an array its length stands, that of samples_ns as "samples". Unknown is empty.
+ * Quoting as in RFC 4180, lines end in LF. */
 enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_error *err);
 
 /* Bencher Metric Format: measure latency, the median in ns and its interval. Timed cases only. */

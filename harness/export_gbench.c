@@ -23,17 +23,17 @@ static json_t *context_json(const struct lb_run *run)
     const char *governor = json_string_value(json_object_get(environment, "governor"));
     const char *build = json_string_value(json_object_get(environment, "build_type"));
     const json_t *command = json_object_get(run->header, "command");
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
-        copy_or(run->header, "started", json_string("")), "host_name",
-        copy_or(environment, "host", json_string("")), "executable",
-        json_array_size(command) > 0 ? json_incref(json_array_get(command, 0)) : json_string(""),
-        "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu",
-        copy_or(environment, "mhz", json_integer(0)), "cpu_scaling_enabled",
-        governor && strcmp(governor, "performance") != 0, "caches", "load_avg",
-        "library_build_type", build && strcmp(build, "Debug") == 0 ? "debug" : "release",
-        "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
-        copy_or(environment, "cpu", json_string("")));
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
+                     copy_or(run->header, "started", json_string("")), "host_name",
+                     copy_or(environment, "host", json_string("")), "executable",
+                     json_array_size(command) > 0 ? json_incref(json_array_get(command, 0))
+                                                  : json_string(""),
+                     "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu", 0,
+                     "cpu_scaling_enabled", governor && strcmp(governor, "performance") != 0,
+                     "caches", "load_avg", "library_build_type",
+                     build && strcmp(build, "Debug") == 0 ? "debug" : "release",
+                     "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
+                     copy_or(environment, "cpu", json_string("")));
 }
 
 /* One measurement of a case. cpu_time repeats real_time, which is all that is measured. */
@@ -100,6 +100,12 @@ static bool add_error(json_t *object, const struct lb_row *row)
                                text ? text : json_string(lb_verdict_name(row->verdict))) == 0;
 }
 
+/* Whole calls behind so many samples. */
+static double calls_of(const struct lb_row *row, size_t samples)
+{
+    return round((double)samples * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1));
+}
+
 /* Appends the one row of a case, if it has one. */
 static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
@@ -109,8 +115,7 @@ static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
         return true;
     if (timed) {
         m.real_time_ns = row->median_ns;
-        m.iterations =
-            (double)row->samples * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1);
+        m.iterations = calls_of(row, row->samples);
     }
     json_t *object = row_json(row, &m);
     bool done = object && (timed ? add_counters(object, row) : add_error(object, row));
@@ -135,7 +140,7 @@ static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t famil
             .family = family,
             .repetitions = row->block_count,
             .repetition = i,
-            .iterations = (double)count * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1),
+            .iterations = calls_of(row, count),
             .real_time_ns = lb_median(sorted, count),
         };
         done = count == 0 || json_array_append_new(rows, row_json(row, &m)) == 0;

@@ -16,16 +16,6 @@ static const char *junit_element(enum lb_verdict verdict)
     return lb_verdict_is_failure(verdict) ? "error" : "skipped";
 }
 
-static size_t count_elements(const struct lb_run *run, const char *element)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < run->count; i++) {
-        const char *of_row = junit_element(run->rows[i].verdict);
-        count += of_row && strcmp(of_row, element) == 0;
-    }
-    return count;
-}
-
 static double seconds_of(const struct lb_row *row)
 {
     return isfinite(row->elapsed_ns) ? row->elapsed_ns / 1e9 : 0;
@@ -53,15 +43,17 @@ static void write_testcase(const struct lb_row *row, FILE *out)
 enum lb_status lb_export_junit(const struct lb_run *run, FILE *out, struct lb_error *err)
 {
     (void)err;
+    struct lb_junit_counts counts = {0};
     double seconds = 0;
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
+        lb_junit_count(&counts, junit_element(run->rows[i].verdict), 1);
         seconds += seconds_of(&run->rows[i]);
-    fprintf(out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-            "  <testsuite name=\"bench-lstm\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" "
-            "skipped=\"%zu\" time=\"%.6f\">\n",
-            run->count, count_elements(run, "failure"), count_elements(run, "error"),
-            count_elements(run, "skipped"), seconds);
+    }
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+          "  <testsuite name=\"bench-lstm\"",
+          out);
+    lb_junit_attributes(&counts, out);
+    fprintf(out, " time=\"%.6f\">\n", seconds);
     for (size_t i = 0; i < run->count; i++)
         write_testcase(&run->rows[i], out);
     fputs("  </testsuite>\n</testsuites>\n", out);

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-/* What a step costs at least where nothing stays on the SMs: a node after a node of a graph.
- * RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
+/* A node after a node of a graph. RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
 #define NODE_NS 1260
 
 /* Sources.
- *   clock, memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense, boost clock.
+ *   memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense.
+ *   clock_max_hz: the highest that NVML names of them; clock_hz: what long runs are seen to keep.
  *   l2_bytes_s, l2_clocks: RRZE-HPC/gpu-benches (second-level bandwidth; a store and a load, 264 to
  *     470 clocks each on Hopper by HPMLL's benchmark, 200 to 400 on Ampere).
  *   l2_bytes_clock: an SM's port; RRZE-HPC/gpu-benches comes close to it.
@@ -18,6 +18,7 @@
 static const struct lb_machine machines[] = {
     {.name = "a100",
      .clock_hz = 1.41e9,
+     .clock_max_hz = 1.41e9,
      .memory_bytes_s = 2.04e12,
      .l2_bytes_s = 4.5e12,
      .flops_clock = {[LB_F64] = 128, [LB_F32] = 128, [LB_F16] = 2048, [LB_BF16] = 2048},
@@ -29,6 +30,7 @@ static const struct lb_machine machines[] = {
      .register_bytes = 192 << 10},
     {.name = "h100",
      .clock_hz = 1.755e9,
+     .clock_max_hz = 1.98e9,
      .memory_bytes_s = 3.35e12,
      .l2_bytes_s = 5.5e12,
      .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096},
@@ -43,6 +45,7 @@ static const struct lb_machine machines[] = {
      .cluster = 16},
     {.name = "h200",
      .clock_hz = 1.755e9,
+     .clock_max_hz = 1.98e9,
      .memory_bytes_s = 4.8e12,
      .l2_bytes_s = 5.5e12,
      .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096},
@@ -59,7 +62,7 @@ static const struct lb_machine machines[] = {
 
 enum {
     MACHINES = sizeof(machines) / sizeof(machines[0]),
-    TILE = 8 /* rows that share a product */
+    TILE = 8 /* rows that a tensor core multiplies at once, be they there or not */
 };
 
 /* Pointwise work of a cell: five functions of two special instructions each, one after the other.
@@ -93,7 +96,7 @@ static double less(double figure, double measured_ns, double per_ns)
 void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info *device,
                          const struct lb_ceilings *ceilings)
 {
-    double clocks_s = device->sm_count * machine->clock_hz;
+    double clocks_s = device->sm_count * machine->clock_max_hz;
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         machine->flops_clock[d] =
             fmax(machine->flops_clock[d], ceilings->gemm_flops_s[d][LB_IEEE] / clocks_s);
@@ -101,8 +104,9 @@ void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info
         fmax(machine->tf32_flops_clock, ceilings->gemm_flops_s[LB_F32][LB_TF32] / clocks_s);
     machine->memory_bytes_s = fmax(machine->memory_bytes_s, ceilings->copy_bytes_s);
     machine->node_ns = less(machine->node_ns, ceilings->graph_node_ns, 1);
-    machine->l2_clocks = less(machine->l2_clocks, ceilings->l2_ns, machine->clock_hz / 1e9);
-    machine->peer_clocks = less(machine->peer_clocks, ceilings->peer_ns, machine->clock_hz / 1e9);
+    machine->l2_clocks = less(machine->l2_clocks, ceilings->l2_ns, machine->clock_max_hz / 1e9);
+    machine->peer_clocks =
+        less(machine->peer_clocks, ceilings->peer_ns, machine->clock_max_hz / 1e9);
 }
 
 const char *lb_rest_name(enum lb_rest rest)
@@ -117,11 +121,17 @@ struct view {
     const struct lb_machine *m;
     const struct lb_device_info *d;
     const struct lb_problem *p;
+    double rows; /* that a step has; of ragged ones the mean */
 };
 
 static double element_bytes(const struct view *v)
 {
     return (double)lb_dtype_size(v->p->dtype);
+}
+
+static bool on_tensor_cores(const struct lb_problem *p)
+{
+    return p->dtype == LB_F16 || p->dtype == LB_BF16 || p->math != LB_IEEE;
 }
 
 /* Flops a clock of an SM for the problem's products. */
@@ -141,73 +151,108 @@ static double weight_bytes(const struct view *v)
 
 static double clocks_to_ns(const struct view *v, double clocks)
 {
-    return clocks / v->m->clock_hz * 1e9;
+    return clocks / v->m->clock_max_hz * 1e9;
 }
 
-/* A step where `sms` SMs hold one copy of the weights and serve `rows` of the batch. */
-static void held_step(const struct view *v, int sms, double rows, struct lb_floor *f)
+static double greatest(double a, double b, double c)
+{
+    return fmax(fmax(a, b), c);
+}
+
+/* One way to share a step out. */
+struct sharing {
+    int copies; /* of a direction's weights, each for its own rows */
+    int sms;    /* that hold a copy, cut by units */
+    int cuts;   /* that a unit's depth is cut in as well: SMs that add up what each has of it */
+};
+
+/* What an SM reads of its weights in a step, ns: from shared memory what its registers don't take;
+ * from the cache, and from behind it, what neither takes. */
+static double reading_ns(const struct view *v, const struct sharing *s, struct lb_floor *f)
+{
+    double copy = weight_bytes(v), each = copy / s->sms, directions = (double)v->p->directions;
+    double spilled = fmin(fmax(0, each - v->m->register_bytes), v->d->shared_bytes);
+    double afar = fmax(0, copy - s->sms * (v->m->register_bytes + v->d->shared_bytes));
+    double uncached = fmax(0, afar * directions - v->d->l2_bytes);
+    if (afar > 0)
+        f->rest = uncached > 0 ? LB_REST_MEMORY : LB_REST_CACHE;
+    return greatest(clocks_to_ns(v, spilled / v->m->shared_bytes_clock),
+                    afar * directions * s->copies / v->m->l2_bytes_s * 1e9,
+                    uncached / v->m->memory_bytes_s * 1e9);
+}
+
+/* Clocks in which one row's h comes to an SM: the units that it multiplies with, but for its own,
+ * and of its own units what the other cuts have. */
+static double row_clocks(const struct view *v, const struct sharing *s, double bytes_clock)
 {
     double hidden = (double)v->p->hidden;
-    double each = weight_bytes(v) / sms, spilled = fmax(0, each - v->m->register_bytes);
-    double state = hidden * rows * element_bytes(v) * (sms - 1) / sms;
-    bool cluster = f->rest == LB_REST_CLUSTER;
-    double tiles = ceil(rows / TILE) * TILE;
-    f->sms = sms;
-    f->exchange_ns = clocks_to_ns(v, cluster ? v->m->peer_clocks + state / v->m->peer_bytes_clock
-                                             : v->m->l2_clocks + state / v->m->l2_bytes_clock);
-    if (sms == 1)
-        f->exchange_ns = 0;
-    f->weights_ns = clocks_to_ns(v, spilled / v->m->shared_bytes_clock);
-    f->product_ns = clocks_to_ns(v, 8 * hidden * hidden * tiles / sms / rate(v));
-    f->cell_ns = clocks_to_ns(v, cell_clocks);
-    f->step_ns = f->exchange_ns + f->weights_ns + f->product_ns + f->cell_ns;
+    double units = hidden / s->cuts - hidden / s->sms;
+    double sums = 4 * hidden * (s->cuts - 1) / s->sms;
+    return (units + sums) * element_bytes(v) / bytes_clock;
 }
 
-/* A step where the weights come from afar. */
-static void streamed_step(const struct view *v, double bytes_s, struct lb_floor *f)
+/* Rows of which a product's time is that of so many. */
+static double multiplied(const struct view *v, double rows)
 {
-    double hidden = (double)v->p->hidden, rows = (double)v->p->batch;
-    f->sms = 0;
-    f->exchange_ns = v->m->node_ns;
-    f->weights_ns = weight_bytes(v) * (double)v->p->directions / bytes_s * 1e9;
-    f->product_ns = clocks_to_ns(v, 8 * hidden * hidden * rows / v->d->sm_count / rate(v));
-    f->cell_ns = clocks_to_ns(v, cell_clocks);
-    f->step_ns = f->exchange_ns + fmax(f->weights_ns, f->product_ns) + f->cell_ns;
+    return on_tensor_cores(v->p) && !v->p->ragged ? ceil(rows / TILE) * TILE : rows;
 }
 
-static void keep_better(struct lb_floor *best, const struct lb_floor *f)
+/* A step shared out in one way: what the next one waits for, were there only one tile of rows, or,
+ * should the SM work on other rows while one tile's h is on its way, what its busiest part does for
+ * all of them. */
+static struct lb_floor step_of(const struct view *v, const struct sharing *s, enum lb_rest rest)
 {
-    if (best->step_ns == 0 || f->step_ns < best->step_ns)
-        *best = *f;
+    const struct lb_machine *m = v->m;
+    struct lb_floor f = {.rest = rest, .sms = s->sms};
+    bool cluster = rest == LB_REST_CLUSTER;
+    double rows = v->rows / s->copies, hidden = (double)v->p->hidden;
+    if (!v->p->ragged)
+        rows = ceil(rows);
+    double tile = v->p->ragged ? 1 : fmin(rows, on_tensor_cores(v->p) ? TILE : 1);
+    double hops = s->sms == 1 ? 0 : s->cuts > 1 ? 2 : 1;
+    double row_ns =
+        clocks_to_ns(v, row_clocks(v, s, cluster ? m->peer_bytes_clock : m->l2_bytes_clock));
+    double product_ns = clocks_to_ns(v, 8 * hidden * hidden / s->sms / rate(v));
+    f.wait_ns = clocks_to_ns(v, hops * (cluster ? m->peer_clocks : m->l2_clocks));
+    f.exchange_ns = row_ns * rows;
+    f.weights_ns = reading_ns(v, s, &f);
+    f.product_ns = product_ns * multiplied(v, rows);
+    f.cell_ns = clocks_to_ns(v, cell_clocks);
+    double chain = f.wait_ns + f.cell_ns +
+                   greatest(row_ns * tile, f.weights_ns, product_ns * multiplied(v, tile));
+    f.step_ns = fmax(chain, greatest(f.exchange_ns, f.weights_ns, f.product_ns));
+    return f;
 }
 
-/* The best step over where the weights may rest, and over how many rows share a copy of them. */
+static void keep_better(struct lb_floor *best, const struct view *v, const struct sharing *s,
+                        enum lb_rest rest)
+{
+    struct lb_floor f = step_of(v, s, rest);
+    if (best->step_ns == 0 || f.step_ns < best->step_ns)
+        *best = f;
+}
+
+/* The best step over all ways to share it out. */
 static struct lb_floor best_step(const struct view *v)
 {
     struct lb_floor best = {0};
-    double room = v->m->register_bytes + v->d->shared_bytes, rows = (double)v->p->batch;
+    double room = v->m->register_bytes + v->d->shared_bytes;
     int all = v->d->sm_count / (int)v->p->directions;
-    for (int sms = 1; sms <= v->m->cluster && weight_bytes(v) > 0; sms *= 2) {
-        if (weight_bytes(v) / sms > room)
-            continue;
-        double share = ceil(rows / TILE / floor((double)all / sms)) * TILE;
-        struct lb_floor f = {.rest = LB_REST_CLUSTER};
-        held_step(v, sms, fmin(share, rows), &f);
-        keep_better(&best, &f);
-    }
-    if (weight_bytes(v) / all <= room) {
-        struct lb_floor f = {.rest = LB_REST_DEVICE};
-        held_step(v, all, rows, &f);
-        keep_better(&best, &f);
-    }
-    bool cached = weight_bytes(v) * (double)v->p->directions <= v->d->l2_bytes;
-    struct lb_floor f = {.rest = cached ? LB_REST_CACHE : LB_REST_MEMORY};
-    streamed_step(v, cached ? v->m->l2_bytes_s : v->m->memory_bytes_s, &f);
-    keep_better(&best, &f);
+    int most = (int)fmin(ceil(v->rows), all);
+    for (int sms = 1; sms <= v->m->cluster; sms++)
+        for (int cuts = 1; cuts <= sms && weight_bytes(v) / sms <= room; cuts++) {
+            struct sharing s = {(int)fmin(most, all / sms), sms, cuts};
+            keep_better(&best, v, &s, LB_REST_CLUSTER);
+        }
+    for (int copies = 1; copies <= most; copies++)
+        for (int cuts = 1; cuts <= all / copies; cuts++) {
+            struct sharing s = {copies, all / copies, cuts};
+            keep_better(&best, v, &s, LB_REST_DEVICE);
+        }
     return best;
 }
 
-/* Flops of all products but the recurrent ones that wait for their step. */
+/* Flops of all products but the recurrent ones that wait for their step, of full lengths. */
 static double free_flops(const struct lb_problem *p)
 {
     double recurrent = 8.0 * (double)p->seq_len * (double)p->batch * (double)p->hidden *
@@ -216,17 +261,53 @@ static double free_flops(const struct lb_problem *p)
     return lb_problem_flops(p) - waits * recurrent;
 }
 
-void lb_floor_of(const struct lb_machine *machine, const struct lb_device_info *device,
-                 const struct lb_problem *problem, struct lb_floor *floor)
+/* Bytes of all that a call reads and of all that it writes, each counted once; share: of the steps
+ * of all rows that there are. */
+static void call_bytes(const struct lb_problem *p, double share, double *read, double *written)
 {
-    const struct view v = {machine, device, problem};
-    double chain = (double)problem->seq_len;
+    struct lb_counts n;
+    double size = (double)lb_dtype_size(p->dtype);
+    *read = *written = 0;
+    if (lb_problem_counts(p, &n, NULL) != LB_OK)
+        return;
+    double x = (double)n.x * share, y = (double)n.y * share, states = 2 * (double)n.state;
+    double weights = (double)n.weights;
+    *read = (x + states + weights) * size;
+    *written = (y + states) * size;
+    if (p->pass == LB_BACKWARD) /* reads y too */
+        *written = 0, *read += y * size;
+    if (lb_has_backward(p)) {
+        *read += (y + states) * size;
+        *written += (x + states + weights) * size;
+    }
+}
+
+/* All bytes pass the cache. Those that it can't keep from call to call pass memory; where it is
+ * emptied before each call, all that is read does. */
+static double traffic_ns(const struct view *v, double share, bool cold)
+{
+    double read, written;
+    call_bytes(v->p, share, &read, &written);
+    double memory = fmax(cold ? read : 0, read + written - v->d->l2_bytes);
+    return fmax((read + written) / v->m->l2_bytes_s, memory / v->m->memory_bytes_s) * 1e9;
+}
+
+void lb_floor_of(const struct lb_machine *machine, const struct lb_device_info *device,
+                 const struct lb_problem *problem, const struct lb_floor_run *run,
+                 struct lb_floor *floor)
+{
+    double steps = (double)problem->seq_len, batch = (double)problem->batch;
+    double row_steps = run->row_steps > 0 ? run->row_steps : steps + batch - 1;
+    double share = problem->ragged ? row_steps / (steps * batch) : 1;
+    const struct view v = {machine, device, problem, batch * share};
+    double sms_ns = clocks_to_ns(&v, share / device->sm_count / rate(&v));
     *floor = best_step(&v);
     /* Two directions must both end before the next layer; one direction is a wavefront. */
-    chain = problem->directions == 2 ? chain * (double)problem->layers
-                                     : chain + (double)problem->layers - 1;
+    double chain = problem->directions == 2 ? steps * (double)problem->layers
+                                            : steps + (double)problem->layers - 1;
     floor->steps = problem->pass == LB_TRAIN ? 2 * chain : chain;
-    floor->input_ns = clocks_to_ns(&v, free_flops(problem) / device->sm_count / rate(&v));
-    floor->memory_ns = lb_problem_bytes(problem) / machine->memory_bytes_s * 1e9;
-    floor->total_ns = fmax(floor->input_ns + floor->steps * floor->step_ns, floor->memory_ns);
+    floor->input_ns = free_flops(problem) * sms_ns;
+    floor->products_ns = lb_problem_flops(problem) * sms_ns;
+    floor->memory_ns = traffic_ns(&v, share, run->cold);
+    floor->total_ns = greatest(floor->steps * floor->step_ns, floor->products_ns, floor->memory_ns);
 }

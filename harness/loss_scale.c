@@ -9,6 +9,11 @@
 
 enum { PIECE = 4096 /* elements converted at a time */ };
 
+static bool scales(const struct lb_problem *problem, double scale)
+{
+    return scale != 0 && scale != 1 && lb_has_backward(problem);
+}
+
 /* to = from * factor, both [count] in dtype; to may be from. */
 static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count,
                         double factor)
@@ -44,7 +49,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     enum lb_dtype dtype = problem->dtype;
     size_t size = lb_dtype_size(dtype);
     *storage = NULL;
-    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
+    if (!scales(problem, scale))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     if (st != LB_OK)
@@ -82,7 +87,7 @@ static struct gradient gradient_at(const struct lb_problem *p, const struct lb_c
         return states[i];
     size_t entry = (i - 3) / LB_WEIGHT_COUNT;
     enum lb_weight which = (enum lb_weight)((i - 3) % LB_WEIGHT_COUNT);
-    if (entry >= (size_t)(p->layers * p->directions))
+    if (entry >= lb_entry_count(p))
         return (struct gradient){NULL, 0};
     return (struct gradient){weights[which][entry], lb_weight_elements(p, entry, which)};
 }
@@ -91,7 +96,7 @@ enum lb_status lb_loss_unscale(const struct lb_problem *problem, double scale,
                                const struct lb_results *results, struct lb_error *err)
 {
     struct lb_counts n;
-    if (scale == 0 || scale == 1 || !lb_has_backward(problem))
+    if (!scales(problem, scale))
         return LB_OK;
     enum lb_status st = lb_problem_counts(problem, &n, err);
     for (size_t i = 0; st == LB_OK; i++) {
@@ -108,7 +113,7 @@ bool lb_loss_overflow(const struct lb_problem *problem, double scale,
 {
     struct lb_counts n;
     size_t found = 0, all = 0;
-    if (!lb_has_backward(problem) || lb_problem_counts(problem, &n, NULL) != LB_OK)
+    if (!scales(problem, scale) || lb_problem_counts(problem, &n, NULL) != LB_OK)
         return false;
     for (size_t i = 0;; i++) {
         struct gradient g = gradient_at(problem, &n, results, i);

@@ -16,7 +16,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
 enum lb_status lb_loss_unscale(const struct lb_problem *problem, double scale,
                                const struct lb_results *results, struct lb_error *err);
 
-/* True when gradients are infinite or NaN; text then says how many of them. */
+/* True when scaled gradients are infinite or NaN; text then says how many of them. */
 bool lb_loss_overflow(const struct lb_problem *problem, double scale,
                       const struct lb_results *results, char *text, size_t size);
 

@@ -1,6 +1,9 @@
 /* Taking one sample. */
 #include "meter.h"
 
+#include <unistd.h>
+
+#include "affinity.h"
 #include "device.h"
 #include "sampler.h"
 
@@ -50,14 +53,24 @@ enum lb_status lb_meter_capture(struct lb_meter *meter, lb_call *call, void *use
     return st == LB_OK ? end : st;
 }
 
-/* Writes more than the caches hold, so that nothing of the case stays in them. */
+/* lb_cpu_visit: writes more than the caches hold; where another CPU will empty the cache that they
+ * share, more than this one's own. */
+static void flush_here(void *user, bool last)
+{
+    const struct lb_meter *meter = user;
+    char *flush = meter->flush;
+    long own = 2 * sysconf(_SC_LEVEL2_CACHE_SIZE);
+    size_t bytes = last || own <= 0 ? meter->flush_bytes : (size_t)own;
+    for (size_t i = 0; i < bytes && i < meter->flush_bytes; i += 64)
+        flush[i] = (char)(flush[i] + 1);
+}
+
+/* Nothing of the case stays in the caches of any CPU that it runs on. */
 static enum lb_status flush_caches(const struct lb_meter *meter, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (meter->memory == LB_HOST) {
-        char *flush = meter->flush;
-        for (size_t i = 0; i < meter->flush_bytes; i += 64)
-            flush[i] = (char)(flush[i] + 1);
+        lb_visit_cpus(flush_here, (void *)meter);
         return LB_OK;
     }
     LB_TRY(lb_device()->fill(meter->flush, 0, meter->flush_bytes, err));

@@ -31,8 +31,7 @@ size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, s
 
 size_t lb_packed_bytes(const struct lb_problem *problem, enum lb_dtype dtype)
 {
-    return lb_packed_offset(problem, dtype, (size_t)(problem->layers * problem->directions),
-                            LB_W_IH);
+    return lb_packed_offset(problem, dtype, lb_entry_count(problem), LB_W_IH);
 }
 
 enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,
@@ -41,7 +40,7 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
 {
     const void *const *const from[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh, weights->b_ih,
                                                       weights->b_hh};
-    size_t entries = (size_t)(problem->layers * problem->directions);
+    size_t entries = lb_entry_count(problem);
     enum lb_status st = LB_OK;
     for (size_t e = 0; e < entries; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
@@ -82,7 +81,7 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
 {
     void *const *const to[LB_WEIGHT_COUNT] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
                                               gradients->db_hh};
-    size_t entries = (size_t)(problem->layers * problem->directions);
+    size_t entries = lb_entry_count(problem);
     enum lb_status st = LB_OK;
     for (size_t e = 0; e < entries; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {

@@ -34,6 +34,11 @@ int64_t lb_layer_input(const struct lb_problem *problem, int64_t layer)
     return layer == 0 ? problem->input : problem->directions * problem->hidden;
 }
 
+size_t lb_entry_count(const struct lb_problem *problem)
+{
+    return (size_t)(problem->layers * problem->directions);
+}
+
 /* *product = the n factors multiplied; false when it passes INT64_MAX. */
 static bool multiply(const int64_t *factors, size_t n, int64_t *product)
 {

@@ -65,6 +65,9 @@ bool lb_has_backward(const struct lb_problem *problem);
 /* I_l, the input size of layer l: I for l = 0, else D*H. */
 int64_t lb_layer_input(const struct lb_problem *problem, int64_t layer);
 
+/* L*D: entry l*D + d of tables of weights, and of h0, c0, hn, cn, is layer l, direction d. */
+size_t lb_entry_count(const struct lb_problem *problem);
+
 /* Element counts of every tensor of a problem, computed without overflow. */
 struct lb_counts {
     size_t x;       /* T*B*I: x, dx */
@@ -82,8 +85,8 @@ enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_cou
  */
 double lb_problem_flops(const struct lb_problem *problem);
 
-/* Bytes that one timed call must move at least: every input read once, every output written once.
- */
+/* Bytes that one timed call must move at least: every input read once, every output written once,
+ * by each pass of it. Full lengths. 0 where lb_problem_counts can't count them. */
 double lb_problem_bytes(const struct lb_problem *problem);
 
 #ifdef __cplusplus

@@ -59,7 +59,7 @@ struct lb_row {
     size_t block_count;
     size_t *processes; /* [process_count] blocks in each process, in order; owned by the row */
     size_t process_count;
-    double calls_per_sample; /* 1 isolated, N batched */
+    double calls_per_sample; /* 1 isolated, N batched; the mean where blocks chose different N */
     enum lb_stop_reason stop_reason;
 
     /* Derived from samples_ns; recomputed by readers. */
@@ -72,7 +72,7 @@ struct lb_row {
     double flops, bytes; /* of one call */
     double floor_ns;     /* the least that one call can take: floor.h; NaN where it is not known */
     double chain_steps;  /* that wait for one another, both passes; NaN likewise, as the next */
-    double chain_ns;     /* of floor_ns, what those steps take */
+    double chain_ns;     /* the least that those steps take */
     double floor_multiple; /* derived: median_ns / floor_ns */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, right after the samples */
@@ -93,9 +93,11 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
 /* The next block is the first of another process; LB_OOM. */
 enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 
-/* Adds a block to the case's row: the first becomes the row, later ones give it their samples; one
- * that is not ok takes the row over, and is not taken over again. new_process: the block is the
- * first of another process. Summarizes the row; block may be empty afterwards; LB_OOM. */
+/* Adds a block to the case's row: the first becomes the row, later ones give it their samples and
+ * warnings, their errors and peak where those are larger, and the clocks and stop reason that are
+ * the latest; one that is not ok takes the row over, and is not taken over again. new_process: the
+ * block is the first of another process. Summarizes the row; block may be empty afterwards; LB_OOM.
+ */
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err);
 

@@ -152,7 +152,7 @@ static enum lb_status deal_inputs(struct lb_reference *reference, const struct l
     const struct lb_oracle *net = &reference->answer->net;
     struct lb_inputs *in = &reference->inputs;
     size_t T = (size_t)p->seq_len, H = (size_t)p->hidden;
-    size_t entries = (size_t)(p->layers * p->directions), wide = (size_t)p->directions * H;
+    size_t entries = lb_entry_count(p), wide = (size_t)p->directions * H;
     in->weights = reference->answer->weights;
     in->lengths = reference->lengths;
     LB_TRY(deal_rows(reference, net->x, T, (size_t)p->input, &in->x, err));
@@ -191,7 +191,7 @@ static enum lb_status get_gradients(struct lb_reference *reference, struct lb_er
     const struct lb_problem *p = &answer->problem;
     if (!answer->dw || answer->rows == reference->batch)
         return LB_OK;
-    size_t count = lb_gradient_offset(p, (size_t)(p->layers * p->directions));
+    size_t count = lb_gradient_offset(p, lb_entry_count(p));
     if (answer->batch_dw && answer->batch == (int64_t)reference->batch) {
         reference->dw = answer->batch_dw;
         answer->batch_dw = NULL;
@@ -235,9 +235,7 @@ static void leave_answer(struct lb_reference *reference)
         answer->batch_dw = reference->dw;
         answer->batch = (int64_t)reference->batch;
         answer->batch_bytes =
-            sizeof(double) *
-            lb_gradient_offset(&answer->problem,
-                               (size_t)(answer->problem.layers * answer->problem.directions));
+            sizeof(double) * lb_gradient_offset(&answer->problem, lb_entry_count(&answer->problem));
         reference->dw = NULL;
     }
     answer->users--;

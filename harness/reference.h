@@ -34,6 +34,7 @@ struct lb_results {
  * tensor's largest |oracle|. norm: |result - oracle| / |oracle|, Euclidean, over a whole tensor. */
 struct lb_check {
     bool right;
+    bool in_gradient; /* when wrong: all that is produced by forward is right */
     double err_max_abs, err_max_rel, err_norm;
     char reason[256]; /* when wrong: tensor, index, value, what it should be, what is allowed */
 };
@@ -70,6 +71,9 @@ void lb_reference_check(const struct lb_reference *reference, const struct lb_re
 enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_results *results,
                                  struct lb_error *err);
 void lb_results_destroy(struct lb_results *results); /* accepts a zeroed one */
+
+/* Fills results that were created for the problem with that poison again. */
+void lb_results_poison(const struct lb_problem *problem, const struct lb_results *results);
 
 /* Fills bytes of host memory with that poison. */
 void lb_poison(void *memory, size_t bytes);

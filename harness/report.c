@@ -178,17 +178,6 @@ static const char *junit_element(enum lb_change change, bool strict)
     return skipped ? "skipped" : NULL;
 }
 
-static size_t count_elements(const struct lb_run_comparison *comparison, bool strict,
-                             const char *element)
-{
-    size_t count = 0;
-    for (int c = 0; c < LB_CHANGE_COUNT; c++) {
-        const char *is = junit_element((enum lb_change)c, strict);
-        count += is && strcmp(is, element) == 0 ? comparison->counts[c] : 0;
-    }
-    return count;
-}
-
 static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
 {
     char text[1024];
@@ -214,14 +203,17 @@ enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
                                const struct lb_report_names *names, bool strict, FILE *out,
                                struct lb_error *err)
 {
+    struct lb_junit_counts counts = {0};
     (void)err;
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
     lb_xml_text(names->base, out);
     fputs(" to ", out);
     lb_xml_text(names->now, out);
-    fprintf(out, "\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"0\">\n",
-            comparison->count, count_elements(comparison, strict, "failure"),
-            count_elements(comparison, strict, "skipped"));
+    fputc('"', out);
+    lb_junit_attributes(&counts, out);
+    fputs(" time=\"0\">\n", out);
     for (size_t i = 0; i < comparison->count; i++)
         write_testcase(&comparison->pairs[i], strict, out);
     if (comparison->notes[0]) {

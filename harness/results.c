@@ -3,22 +3,8 @@
 #include <string.h>
 
 #include "memory.h"
+#include "packing.h"
 #include "reference.h"
-
-/* Bytes of one entry's weight gradients: dw_ih, dw_hh, db_ih, db_hh. */
-static void gradient_bytes(const struct lb_problem *p, size_t entry, size_t bytes[4])
-{
-    size_t H = (size_t)p->hidden, size = lb_dtype_size(p->dtype);
-    size_t input = (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
-    bytes[0] = 4 * H * input * size;
-    bytes[1] = 4 * H * H * size;
-    bytes[2] = bytes[3] = 4 * H * size;
-}
-
-static size_t entries_of(const struct lb_problem *p)
-{
-    return (size_t)(p->layers * p->directions);
-}
 
 void lb_poison(void *memory, size_t bytes)
 {
@@ -26,13 +12,27 @@ void lb_poison(void *memory, size_t bytes)
         memset(memory, 0xff, bytes); /* all ones: a NaN in every dtype */
 }
 
-static enum lb_status poisoned(size_t bytes, void **out, struct lb_error *err)
+void lb_results_poison(const struct lb_problem *problem, const struct lb_results *results)
+{
+    struct lb_counts n;
+    size_t size = lb_dtype_size(problem->dtype);
+    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
+        return;
+    lb_poison(results->y, n.y * size);
+    lb_poison(results->hn, n.state * size);
+    lb_poison(results->cn, n.state * size);
+    if (!lb_has_backward(problem))
+        return;
+    lb_poison(results->dx, n.x * size);
+    lb_poison(results->dh0, n.state * size);
+    lb_poison(results->dc0, n.state * size);
+    lb_poison(results->gradients.dw_ih[0], n.weights * size);
+}
+
+static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
 {
     *out = malloc(bytes);
-    if (!*out)
-        return lb_fail(err, LB_OOM, "allocating %zu bytes for results failed", bytes);
-    lb_poison(*out, bytes);
-    return LB_OK;
+    return *out ? LB_OK : lb_fail(err, LB_OOM, "allocating %zu bytes for results failed", bytes);
 }
 
 /* All weight gradients in one block, which starts with the first entry's dw_ih, and is of
@@ -41,25 +41,22 @@ static enum lb_status poisoned(size_t bytes, void **out, struct lb_error *err)
 static enum lb_status create_gradients(const struct lb_problem *p, size_t count,
                                        struct lb_gradients *gradients, struct lb_error *err)
 {
-    size_t entries = entries_of(p), all = count * lb_dtype_size(p->dtype), bytes[4];
+    size_t entries = lb_entry_count(p), size = lb_dtype_size(p->dtype);
     void *block;
-    enum lb_status st = lb_host_space.allocate(all, &block, err);
+    enum lb_status st = lb_host_space.allocate(count * size, &block, err);
     if (st != LB_OK)
         return st;
-    lb_poison(block, all);
-    void **table = malloc(4 * entries * sizeof(*table));
+    void **table = malloc(LB_WEIGHT_COUNT * entries * sizeof(*table));
     if (!table) {
         lb_host_space.release(block);
         return lb_fail(err, LB_OOM, "out of memory for results");
     }
     char *at = block;
-    for (size_t entry = 0; entry < entries; entry++) {
-        gradient_bytes(p, entry, bytes);
-        for (size_t i = 0; i < 4; i++) {
+    for (size_t entry = 0; entry < entries; entry++)
+        for (size_t i = 0; i < LB_WEIGHT_COUNT; i++) {
             table[i * entries + entry] = at;
-            at += bytes[i];
+            at += lb_weight_elements(p, entry, (enum lb_weight)i) * size;
         }
-    }
     *gradients = (struct lb_gradients){.dw_ih = table,
                                        .dw_hh = table + entries,
                                        .db_ih = table + 2 * entries,
@@ -75,15 +72,16 @@ enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_res
     size_t size = lb_dtype_size(problem->dtype);
     *results = (struct lb_results){0};
     LB_TRY(lb_problem_counts(problem, &n, err));
-    LB_TRY(poisoned(n.y * size, &results->y, err));
-    LB_TRY(poisoned(n.state * size, &results->hn, err));
-    LB_TRY(poisoned(n.state * size, &results->cn, err));
+    LB_TRY(allocate(n.y * size, &results->y, err));
+    LB_TRY(allocate(n.state * size, &results->hn, err));
+    LB_TRY(allocate(n.state * size, &results->cn, err));
     if (lb_has_backward(problem)) {
-        LB_TRY(poisoned(n.x * size, &results->dx, err));
-        LB_TRY(poisoned(n.state * size, &results->dh0, err));
-        LB_TRY(poisoned(n.state * size, &results->dc0, err));
+        LB_TRY(allocate(n.x * size, &results->dx, err));
+        LB_TRY(allocate(n.state * size, &results->dh0, err));
+        LB_TRY(allocate(n.state * size, &results->dc0, err));
         LB_TRY(create_gradients(problem, n.weights, &results->gradients, err));
     }
+    lb_results_poison(problem, results);
 done:
     if (st != LB_OK)
         lb_results_destroy(results);

@@ -1,5 +1,6 @@
 /* What is derived from a row's samples. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,40 @@ done:
     return st;
 }
 
+/* The block's warning beside those that are there, once. */
+static void add_warning(struct lb_row *row, const char *warning)
+{
+    size_t used = strlen(row->warning);
+    if (warning[0] && !strstr(row->warning, warning))
+        snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s", used ? "; " : "",
+                 warning);
+}
+
+static double latest(double before, double now)
+{
+    return isnan(now) ? before : now;
+}
+
+/* What a later block has to say but for its samples, which the row has not got yet. */
+static void take_findings(struct lb_row *row, const struct lb_row *block)
+{
+    double before = (double)row->samples, more = (double)block->samples;
+    if (before + more > 0)
+        row->calls_per_sample =
+            (row->calls_per_sample * before + block->calls_per_sample * more) / (before + more);
+    row->err_max_abs = fmax(row->err_max_abs, block->err_max_abs);
+    row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
+    row->err_norm = fmax(row->err_norm, block->err_norm);
+    row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
+    row->elapsed_ns += block->elapsed_ns;
+    row->verify_ns += block->verify_ns;
+    row->stop_reason = block->stop_reason;
+    row->sm_mhz = latest(row->sm_mhz, block->sm_mhz);
+    row->memory_mhz = latest(row->memory_mhz, block->memory_mhz);
+    row->temperature_c = latest(row->temperature_c, block->temperature_c);
+    add_warning(row, block->warning);
+}
+
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err)
 {
@@ -140,13 +175,11 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
         *block = (struct lb_row){0};
         return LB_OK;
     }
+    take_findings(row, block);
     if (new_process)
         LB_TRY(lb_row_add_process(row, err));
     LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
     LB_TRY(lb_row_summarize(row, err));
-    row->elapsed_ns += block->elapsed_ns;
-    row->verify_ns += block->verify_ns;
-    row->stop_reason = block->stop_reason;
 done:
     return st;
 }

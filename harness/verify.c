@@ -9,14 +9,9 @@
 
 enum { GATES = 4, WEIGHT_PIECES = 4 * GATES, STATES = 2 };
 
-static size_t entries_of(const struct lb_problem *p)
-{
-    return (size_t)(p->layers * p->directions);
-}
-
 size_t lb_piece_count(const struct lb_problem *problem)
 {
-    size_t entries = entries_of(problem);
+    size_t entries = lb_entry_count(problem);
     size_t forward = 1 + STATES * entries;
     return lb_has_backward(problem) ? 2 * forward + WEIGHT_PIECES * entries : forward;
 }
@@ -87,7 +82,7 @@ static struct lb_piece weight_piece(const struct lb_comparison *c, size_t index)
 
 struct lb_piece lb_piece_at(const struct lb_comparison *comparison, size_t index)
 {
-    size_t forward = 1 + STATES * entries_of(&comparison->answer->problem);
+    size_t forward = 1 + STATES * lb_entry_count(&comparison->answer->problem);
     if (index < 2 * forward)
         return row_piece(comparison, index % forward, index >= forward);
     return weight_piece(comparison, index - 2 * forward);
@@ -250,6 +245,7 @@ void lb_compare(const struct lb_comparison *comparison, struct lb_check *check)
         }
         if (check->right && !(error <= allowed.max_abs && norm <= allowed.norm)) {
             check->right = false;
+            check->in_gradient = piece.gradient;
             explain(comparison, &piece, &now, &allowed, check);
         }
     }

@@ -14,7 +14,9 @@ extern "C" {
 typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_error *err);
 
 /* Writes path anew beside its place, as path.new, and puts it there once it is whole: what was
- * there stays until then, and after a failure. LB_IO, LB_OOM, or what write answers. */
+ * there stays until then, and after a failure; its mode and the links that lead to it stay always.
+ * What is no file (a device, a pipe), and what is not there yet behind a link, is written as it is
+ * opened. LB_IO, LB_OOM, or what write answers. */
 enum lb_status lb_write_whole_file(const char *path, lb_file_writer *write, const void *user,
                                    struct lb_error *err);
 

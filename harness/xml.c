@@ -1,5 +1,7 @@
-/* Text inside XML. */
+/* Text inside XML, and what JUnit's suites have in common. */
 #include "xml.h"
+
+#include <string.h>
 
 void lb_xml_text(const char *text, FILE *out)
 {
@@ -15,4 +17,20 @@ void lb_xml_text(const char *text, FILE *out)
         default: fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
         }
     }
+}
+
+void lb_junit_count(struct lb_junit_counts *counts, const char *element, size_t cases)
+{
+    counts->tests += cases;
+    if (!element)
+        return;
+    counts->failures += strcmp(element, "failure") == 0 ? cases : 0;
+    counts->errors += strcmp(element, "error") == 0 ? cases : 0;
+    counts->skipped += strcmp(element, "skipped") == 0 ? cases : 0;
+}
+
+void lb_junit_attributes(const struct lb_junit_counts *counts, FILE *out)
+{
+    fprintf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\"", counts->tests,
+            counts->failures, counts->errors, counts->skipped);
 }

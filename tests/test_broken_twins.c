@@ -144,6 +144,14 @@ static void a_row_missing_from_weight_gradients_is_found(void **state)
     expect_found("dropped_row_in_dw", big_text, LB_TRAIN, "dw_ih");
 }
 
+static void weight_gradients_of_an_earlier_call_are_found(void **state)
+{
+    (void)state;
+    expect_right("dw_in_first_call", big_text, LB_INFER);
+    expect_found("dw_in_first_call", small_text, LB_TRAIN, "dw_ih of layer 0, direction 0, gate i");
+    expect_found("dw_in_first_call", big_text, LB_TRAIN, "NaN, should be");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +164,7 @@ int main(void)
         cmocka_unit_test(a_single_wrong_row_of_a_big_batch_is_found),
         cmocka_unit_test(a_zero_gate_gradient_is_found),
         cmocka_unit_test(a_row_missing_from_weight_gradients_is_found),
+        cmocka_unit_test(weight_gradients_of_an_earlier_call_are_found),
     };
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

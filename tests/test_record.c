@@ -305,6 +305,36 @@ static void processes_are_units_and_give_the_median(void **state)
     lb_row_free(&row);
 }
 
+/* Two rows that a case's blocks gave, the second with more to say. */
+static void later_blocks_add_what_they_found(void **state)
+{
+    (void)state;
+    struct lb_row row = {0}, first = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+    struct lb_row second = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 30);
+    struct lb_row third = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+    strcpy(second.warning, "clocks were held down: hot");
+    strcpy(third.warning, "clocks were held down: hot");
+    first.calls_per_sample = 100, second.calls_per_sample = 60, third.calls_per_sample = 120;
+    first.err_max_abs = 1, second.err_max_abs = 3, third.err_max_abs = 2;
+    first.err_max_rel = first.err_norm = 0.1, second.err_max_rel = second.err_norm = 0.3;
+    first.peak_bytes = 1000, second.peak_bytes = 3000, third.peak_bytes = 2000;
+    first.sm_mhz = 1980, second.sm_mhz = 1200, third.sm_mhz = NAN;
+    assert_int_equal(lb_row_merge(&row, &first, true, false, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &second, false, false, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &third, false, true, NULL), LB_OK);
+    assert_string_equal(row.warning, "clocks were held down: hot");
+    assert_true(row.err_max_abs == 3 && row.err_max_rel == 0.3 && row.err_norm == 0.3);
+    assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200);
+    /* 10, 30 and 10 samples of 100, 60 and 120 calls */
+    assert_true(row.samples == 50 && fabs(row.calls_per_sample * 50 - 4000) < 1e-9);
+    strcpy(second.warning, "a second thing");
+    assert_int_equal(lb_row_merge(&row, &second, false, false, NULL), LB_OK);
+    assert_string_equal(row.warning, "clocks were held down: hot; a second thing");
+    lb_row_free(&row);
+    lb_row_free(&second);
+    lb_row_free(&third);
+}
+
 static void odd_samples_are_flagged(void **state)
 {
     (void)state;
@@ -362,6 +392,7 @@ int main(void)
         cmocka_unit_test(keys_to_come_are_read_over),
         cmocka_unit_test(keys_that_older_programs_lack_are_done_without),
         cmocka_unit_test(processes_are_units_and_give_the_median),
+        cmocka_unit_test(later_blocks_add_what_they_found),
         cmocka_unit_test(odd_samples_are_flagged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,18 @@ static void what_stays_unwritten_is_found_in_every_dtype(void **state)
     }
 }
 
+static void a_wrong_output_comes_before_a_wrong_gradient(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_fixture(&f, "T3_B2_I3_H3/f32/train");
+    set(&f, f.results.dx, 0, NAN);
+    assert_true(check_of(&f).in_gradient && !check_of(&f).right);
+    set(&f, f.results.cn, 0, NAN);
+    assert_false(check_of(&f).in_gradient || check_of(&f).right);
+    close_fixture(&f);
+}
+
 static void rows_that_changed_places_are_found(void **state)
 {
     (void)state;
@@ -330,6 +342,7 @@ int main(void)
         cmocka_unit_test(an_error_in_one_element_of_any_tensor_is_found),
         cmocka_unit_test(nan_and_infinity_in_any_tensor_are_found),
         cmocka_unit_test(what_stays_unwritten_is_found_in_every_dtype),
+        cmocka_unit_test(a_wrong_output_comes_before_a_wrong_gradient),
         cmocka_unit_test(rows_that_changed_places_are_found),
         cmocka_unit_test(a_value_past_a_ragged_end_is_found),
         cmocka_unit_test(reasons_name_layer_direction_gate_and_element),

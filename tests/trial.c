@@ -23,22 +23,6 @@ static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *
     return LB_OK;
 }
 
-static void poison_results(const struct lb_problem *problem, const struct lb_results *results)
-{
-    struct lb_counts n;
-    size_t size = lb_dtype_size(problem->dtype);
-    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
-        return;
-    lb_poison(results->y, n.y * size);
-    lb_poison(results->hn, n.state * size);
-    lb_poison(results->cn, n.state * size);
-    lb_poison(results->dx, results->dx ? n.x * size : 0);
-    lb_poison(results->dh0, results->dx ? n.state * size : 0);
-    lb_poison(results->dc0, results->dx ? n.state * size : 0);
-    if (results->dx)
-        lb_poison(results->gradients.dw_ih[0], n.weights * size);
-}
-
 static enum lb_status call(const struct lb_impl *impl, void *self, const struct lb_problem *problem,
                            const struct lb_inputs *in, const struct lb_results *out,
                            struct lb_error *err)
@@ -81,10 +65,12 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     LB_TRY(impl->sizes(self, &sizes, err));
     LB_TRY(allocate(&sizes, &buffers));
     LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
-    poison_results(problem, results);
+    lb_results_poison(problem, results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
-    /* Once more, as the timed calls do: nothing of the first may be left in the way. */
+    /* Once more, as the timed calls do: nothing of the first may be left in the way, nor serve. */
     uint64_t hash = lb_results_hash(problem, results);
+    lb_results_poison(problem, results);
+    lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);

@@ -181,12 +181,12 @@ class Criteria(unittest.TestCase):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; inputs ([\d.]+) us, traffic [\d.]+ us\n +a step: exchange "
-                          r"([\d.]+) us, weights ([\d.]+), product ([\d.]+), cell ([\d.]+)\n",
-                          done.stdout)
-        total, step, inputs, *parts = map(float, floor.groups())
-        self.assertAlmostEqual(sum(parts), step, delta=0.002)
-        self.assertAlmostEqual(1024 * step + inputs, total, delta=0.01 * total)
+                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +a step: wait "
+                          r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
+                          r"([\d.]+), cell ([\d.]+)\n", done.stdout)
+        total, step, products, traffic, *parts = map(float, floor.groups())
+        self.assertTrue(max(parts) <= step <= sum(parts) + 0.002, floor.group())
+        self.assertAlmostEqual(max(1024 * step, products, traffic), total, delta=0.01 * total)
         _, _, auto = done.stdout.partition("  fused: ok")
         choice = auto.splitlines()[1] # kernel, clusters, tiles, where the weights rest, why
         self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us a step on h100")

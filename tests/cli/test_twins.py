@@ -15,6 +15,7 @@ TWINS = {
     "wrong_middle_row": FORWARD,
     "zero_gate_gradient": BACKWARD,
     "dropped_row_in_dw": BACKWARD,
+    "dw_in_first_call": BACKWARD,
 }
 
 # One problem whose rows are all distinct, one whose batch is dealt from a few.
@@ -38,6 +39,21 @@ class Twins(ProgramTest):
             self.assertEqual(row["verdict"], "wrong" if found else "ok", (case, row["reason"]))
             if found:
                 self.assertEqual(row["samples_ns"], [], case)
+
+    def test_a_wrong_gradient_has_its_own_reason_where_none_are_scaled(self):
+        for dtype in ("f32", "f16"):
+            for row in self.sweep_with(["dw_in_first_call"], dtype).values():
+                if row["verdict"] == "wrong":
+                    self.assertRegex(row["reason"], r"^dw_ih of layer 0.* is NaN, .*: not written")
+
+    def test_a_wrong_output_is_the_reason_before_an_overflow(self):
+        rows, _ = self.sweep("--case", "T104_B18_I5_H7", "--pass", "train", "--dtype", "f16",
+                             "--loss-scale", "1e6", "--impl", "broken_none,broken_unwritten_tail",
+                             "--plugin", plugin("broken_none"), "--plugin",
+                             plugin("broken_unwritten_tail"), exit_code=1)
+        reasons = {row["impl"]: row["reason"] for row in rows.values()}
+        self.assertRegex(reasons["broken_none"], "^gradients overflow at loss scale 1e[+]06")
+        self.assertRegex(reasons["broken_unwritten_tail"], r"^y \[.* is NaN")
 
     def test_small_precisions_hide_no_twin(self):
         for dtype in ("f16", "bf16"):
