@@ -244,14 +244,17 @@ static void explain_floor(const struct lb_case *c)
     if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
         return;
     lb_floor_of(&machine, device, &c->problem, &run, &f);
-    snprintf(said, sizeof(said),
-             "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us",
-             f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
-             f.products_ns / 1e3, f.memory_ns / 1e3);
+    snprintf(
+        said, sizeof(said),
+        "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_rest_name(f.rest),
+        f.products_ns / 1e3, f.memory_ns / 1e3,
+        c->problem.ragged ? "; were its rows as short as they can be" : "");
     print_said("  floor      ", 13, said);
-    printf("             a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g\n",
-           f.wait_ns / 1e3, f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3,
-           f.cell_ns / 1e3);
+    snprintf(said, sizeof(said),
+             "a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g", f.wait_ns / 1e3,
+             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+    print_said("             ", 13, said);
 }
 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)

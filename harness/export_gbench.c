@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "json_out.h"
 #include "stats.h"
 
 /* A copy of the environment's value, or the fallback, which is given up. */
@@ -158,13 +159,7 @@ static enum lb_status write_all(const struct lb_run *run,
     for (size_t i = 0; done && i < run->count; i++)
         done = add(rows, &run->rows[i], i);
     json_t *document = json_pack("{s:o, s:o}", "context", context_json(run), "benchmarks", rows);
-    if (done && document) {
-        json_dumpf(document, out, JSON_INDENT(2)); /* the caller looks at the stream's errors */
-        fputc('\n', out);
-    }
-    done = done && document;
-    json_decref(document);
-    return done ? LB_OK : lb_fail(err, LB_OOM, "gbench: out of memory");
+    return lb_json_write(document, done, "gbench", out, err);
 }
 
 enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_error *err)

@@ -4,19 +4,7 @@
 #include <string.h>
 
 #include "export.h"
-
-/* Writes the document and gives it up; LB_OOM when it or something in it could not be made. */
-static enum lb_status write_document(json_t *document, bool whole, const char *format, FILE *out,
-                                     struct lb_error *err)
-{
-    whole = whole && document;
-    if (whole) {
-        json_dumpf(document, out, JSON_INDENT(2)); /* the caller looks at the stream's errors */
-        fputc('\n', out);
-    }
-    json_decref(document);
-    return whole ? LB_OK : lb_fail(err, LB_OOM, "%s: out of memory", format);
-}
+#include "json_out.h"
 
 enum lb_status lb_export_bmf(const struct lb_run *run, FILE *out, struct lb_error *err)
 {
@@ -35,7 +23,7 @@ enum lb_status lb_export_bmf(const struct lb_run *run, FILE *out, struct lb_erro
         whole =
             whole && json_object_set_new(document, id, json_pack("{s:o}", "latency", value)) == 0;
     }
-    return write_document(document, whole, "bmf", out, err);
+    return lb_json_write(document, whole, "bmf", out, err);
 }
 
 enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_error *err)
@@ -56,7 +44,7 @@ enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_e
                                                           "unit", "ns", "value", row->median_ns,
                                                           "range", range, "extra", extra)) == 0;
     }
-    return write_document(document, whole, "github", out, err);
+    return lb_json_write(document, whole, "github", out, err);
 }
 
 /* One result as hyperfine has it: seconds, and one exit code a time. */
@@ -88,5 +76,5 @@ enum lb_status lb_export_hyperfine(const struct lb_run *run, FILE *out, struct l
     for (size_t i = 0; whole && i < run->count; i++)
         if (lb_row_is_timed(&run->rows[i]))
             whole = json_array_append_new(results, hyperfine_json(&run->rows[i])) == 0;
-    return write_document(json_pack("{s:o}", "results", results), whole, "hyperfine", out, err);
+    return lb_json_write(json_pack("{s:o}", "results", results), whole, "hyperfine", out, err);
 }

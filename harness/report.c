@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_out.h"
 #include "xml.h"
 
 /* "+3.1 %" from a shift of logarithms. */
@@ -262,11 +263,5 @@ enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
         names->base, "new", names->now, "margin", comparison->margin, "level", comparison->level,
         "interleaved", comparison->interleaved, "environments_differ_in", comparison->environments,
         "notes", comparison->notes, "counts", counts, "cases", cases);
-    if (done && document) {
-        json_dumpf(document, out, JSON_INDENT(2));
-        fputc('\n', out);
-    }
-    done = done && document;
-    json_decref(document);
-    return done ? LB_OK : lb_fail(err, LB_OOM, "the comparison: out of memory");
+    return lb_json_write(document, done, "the comparison", out, err);
 }

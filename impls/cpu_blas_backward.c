@@ -179,8 +179,7 @@ size_t lb_cpu_packed_bytes(const struct lb_cpu_blas *blas)
     return rows * stride * blas->elem > FAR_BYTES ? rows * widest * blas->elem : 0;
 }
 
-/* A product over steps: dw [panels, columns, width] (+)= in [rows, columns] transposed, times da.
- */
+/* A product over steps: dw [panels, columns, width] = in [rows, columns] transposed, times da. */
 struct outer {
     size_t rows;
     const char *in;
@@ -188,7 +187,7 @@ struct outer {
     const char *da;         /* its first row of the first panel */
     size_t da_rows;         /* from a panel to the next */
     char *dw, *db;          /* db may be NULL */
-    bool add;
+    bool add;               /* to what dw and db hold */
 };
 
 /* This thread's panels of a product, some hundred rows at a time. Where those of `in` are more than
@@ -262,7 +261,7 @@ static void weight_gradients(const struct entry *e, size_t thread)
  * their gradients of a stay near while all columns are made. */
 static void input_gradients(const struct lb_cpu_blas *blas, size_t l, size_t thread, char *dinput)
 {
-    static const double zeros[64];
+    static const double zeros[64]; /* what sums start from; a row of any width */
     const struct lb_cpu_sizes *s = &blas->s;
     struct lb_cpu_range rows = lb_cpu_share(blas, s->rows, thread);
     size_t input = lb_cpu_input(blas, l * s->D), count;

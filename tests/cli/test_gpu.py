@@ -192,6 +192,10 @@ class Criteria(unittest.TestCase):
         self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us a step on h100")
         self.assertRegex(auto.splitlines()[2], r"^    memory +weights [\d.]+ MiB")
 
+    def test_the_floor_of_ragged_rows_says_what_it_takes_them_for(self):
+        done = run("--explain", "fused/T1024_B64_H1024/f16/infer/ragged", "--device-model", "h100")
+        self.assertRegex(done.stdout, r"floor .* us; were its rows as short as they can be\n")
+
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
         self.assertIn("runs     input product of all steps", done.stdout)
