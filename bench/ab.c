@@ -13,6 +13,7 @@
 #include "compare_cmd.h"
 #include "gpu.h"
 #include "libraries.h"
+#include "list.h"
 #include "progress.h"
 #include "settings.h"
 
@@ -59,11 +60,7 @@ static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
 {
     static const struct lb_plan_entry both = {"both", NULL};
     const struct lb_selection *selection = &ab->session->options->selection;
-    enum lb_status st = lb_plan_build(selection, &both, 1, &ab->plan, err);
-    if (st == LB_OK && ab->plan.count == 0)
-        st = lb_fail(err, LB_INVALID, "no case is left%s%s", ab->plan.left_out > 0 ? ": " : "",
-                     ab->plan.left_out > 0 ? ab->plan.because.text : "");
-    return st;
+    return lb_plan_build(selection, &both, 1, &ab->plan, err);
 }
 
 /* What a side runs with, for its header. The other's plug-in is not among it: both may have one
@@ -190,6 +187,11 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     LB_TRY(find_side(ab, options->run, second_plugin ? &ab->others : session->registry,
                      &ab->sides[1], err));
     LB_TRY(plan_problems(ab, err));
+    if (ab->plan.count == 0) {
+        lb_plan_say_empty(&ab->plan);
+        *exit_code = LB_EXIT_NOTHING;
+        goto done;
+    }
     if (ab->sides[0].entry->memory == LB_DEVICE || ab->sides[1].entry->memory == LB_DEVICE)
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(open_files(ab, err));

@@ -128,6 +128,13 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     printf("time      about %s, by flops and usual rates\n", text);
 }
 
+void lb_plan_say_empty(const struct lb_plan *plan)
+{
+    fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
+            plan->filtered + plan->left_out, plan->left_out > 0 ? "; " : "",
+            plan->left_out > 0 ? plan->because.text : "");
+}
+
 /* A line with a start of its own, which goes on below itself on a terminal: column is where. */
 static void print_said(const char *start, int column, const char *text)
 {

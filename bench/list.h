@@ -1,4 +1,4 @@
-/* Looking before running: --list, --plan, --explain, --version. All print on stdout. */
+/* Looking before running: --list, --plan, --explain, --version, on stdout. */
 #ifndef LB_LIST_H
 #define LB_LIST_H
 
@@ -10,6 +10,9 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
 
 /* How many cases by implementation, the largest memory, about how long. */
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
+
+/* Says on stderr why the plan has no case. */
+void lb_plan_say_empty(const struct lb_plan *plan);
 
 /* One case (options->subject), or the problem on every implementation when it names none. */
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);

@@ -107,9 +107,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         }
     }
     if (plan.count == 0) {
-        fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
-                plan.filtered + plan.left_out, plan.left_out > 0 ? "; " : "",
-                plan.left_out > 0 ? plan.because.text : "");
+        lb_plan_say_empty(&plan);
         *exit_code = LB_EXIT_NOTHING;
     } else if (session->options->command == LB_CMD_LIST) {
         st = lb_list_print(session, &plan);

@@ -5,12 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "compare_cmd.h"
 #include "flags.h"
-#include "share.h"
+#include "shipped.h"
 
 static enum lb_status parse_seconds(const char *flag, const char *text, double *seconds,
                                     struct lb_error *err)
@@ -95,31 +93,6 @@ static enum lb_status parse_count(const char *name, const char *text, int *count
         return lb_fail(err, LB_INVALID, "%s %s: allowed are 1 to 1000", name, text);
     *count = (int)value;
     return LB_OK;
-}
-
-/* The path of a shipped set of cases; false where there is none of that name. */
-static bool find_shipped(const char *name, char *path, size_t size)
-{
-    char folder[4096];
-    struct lb_error ignored;
-    if (lb_share_path("cases", folder, sizeof(folder), &ignored) != LB_OK)
-        return false;
-    snprintf(path, size, "%s/%s.txt", folder, name);
-    return access(path, F_OK) == 0;
-}
-
-/* The cases of a file, or of the shipped set of that name where there is no such file, or none is
- * meant. A folder is no file: runs may be called as sets are. */
-static enum lb_status take_cases(struct lb_options *options, const char *name, bool shipped,
-                                 struct lb_error *err)
-{
-    char path[4300];
-    struct stat found;
-    bool taken, is_path = strchr(name, '/') != NULL;
-    bool is_file = !shipped && stat(name, &found) == 0 && !S_ISDIR(found.st_mode);
-    if (!is_path && !is_file && find_shipped(name, path, sizeof(path)))
-        name = path;
-    return lb_selection_take(&options->selection, "--cases", name, &taken, err);
 }
 
 static enum lb_status set_command(struct lb_options *options, const struct lb_flag *flag,
@@ -224,7 +197,9 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_SELECTION:
         options->sized |= flag->value == LB_FLAG_SIZES;
         return lb_selection_take(&options->selection, flag->name, value, &taken, err);
-    case LB_FLAG_CASES: options->sized = true; return take_cases(options, value, false, err);
+    case LB_FLAG_CASES:
+        options->sized = true;
+        return lb_take_cases(&options->selection, value, false, err);
     case LB_FLAG_OUT: options->out = value; return LB_OK;
     case LB_FLAG_QUICK: options->quick = true; return LB_OK;
     case LB_FLAG_KERNELS: options->kernels = true; return LB_OK;
@@ -273,10 +248,19 @@ static enum lb_status take(struct reader *reader, struct lb_options *options,
                            const struct lb_flag *flag, const char *value, struct lb_error *err)
 {
     reader->given[reader->count++] = (struct given){flag->name, flag->commands};
+    _Static_assert(LB_FLAG_TUNED < 32, "given has a bit an action");
     options->given |= 1U << flag->action;
     if (flag->argument && !value[0])
         return fail_empty(flag, err);
     return apply(options, flag, value, err);
+}
+
+/* Whether there is no word, or the next flag: its value was forgotten. A folder that is called like
+ * a flag can be given behind '='. */
+static bool no_value(const struct reader *reader, int at)
+{
+    const char *word = at < reader->argc ? reader->argv[at] : NULL;
+    return !word || lb_flag_find(word, strlen(word));
 }
 
 /* Reads the flag at argv[at] and its argument, behind '=' or in the next word. */
@@ -299,7 +283,7 @@ static enum lb_status take_flag(struct reader *reader, struct lb_options *option
     if (!flag->argument)
         return equals ? lb_fail(err, LB_INVALID, "%s: it takes no value", flag->name)
                       : take(reader, options, flag, "", err);
-    if (!equals && *i + 1 >= argc)
+    if (!equals && no_value(reader, *i + 1))
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     enum lb_status st = take(reader, options, flag, equals ? equals + 1 : argv[++*i], err);
     if (st == LB_OK && flag->action == LB_FLAG_RUNS) {
@@ -309,7 +293,7 @@ static enum lb_status take_flag(struct reader *reader, struct lb_options *option
     }
     if (st != LB_OK || flag->action != LB_FLAG_TWO)
         return st;
-    if (*i + 1 >= argc)
+    if (no_value(reader, *i + 1))
         return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
     options->run = argv[++*i];
     return options->run[0] ? LB_OK : fail_empty(flag, err);
@@ -359,7 +343,7 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
-    LB_TRY(take_cases(options, "quick", true, err));
+    LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
 done:

@@ -54,11 +54,18 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
-static bool is_utf8(const char *text)
+/* Sets the file of tuned choices. */
+static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
+                                struct lb_error *err)
 {
-    json_t *string = json_string(text);
-    json_decref(string);
-    return string != NULL;
+    settings->tuned = absolute_path(path);
+    if (!settings->tuned)
+        return lb_fail(err, LB_OOM, "out of memory");
+    json_t *text = json_string(settings->tuned);
+    bool kept = text != NULL;
+    json_decref(text);
+    return kept ? LB_OK /* else it could not be kept in the record */
+                : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
 }
 
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
@@ -89,11 +96,10 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
     };
-    if ((options->baseline && !(settings->baseline = strdup(options->baseline))) ||
-        (options->tuned && !(settings->tuned = absolute_path(options->tuned))))
+    if (options->baseline && !(settings->baseline = strdup(options->baseline)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    if (settings->tuned && !is_utf8(settings->tuned)) /* it could not be kept in the record */
-        LB_TRY(lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", options->tuned));
+    if (options->tuned)
+        LB_TRY(set_tuned(settings, options->tuned, err));
     LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
                         &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
@@ -123,11 +129,6 @@ static json_t *string_array(char *const *strings, size_t count)
         free(text);
     }
     return array;
-}
-
-json_t *lb_settings_command(const struct lb_options *options)
-{
-    return string_array(options->argv, (size_t)options->argc);
 }
 
 /* What workers run under. */
@@ -173,6 +174,19 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
     return LB_OK;
+}
+
+enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
+                                     const struct lb_options *options,
+                                     const struct lb_library *libraries, json_t **details,
+                                     struct lb_error *err)
+{
+    json_t *limits = limits_json(settings);
+    *details = json_pack("{s:o, s:o}", "environment", lb_environment(libraries), "command",
+                         string_array(options->argv, (size_t)options->argc));
+    bool made = *details && limits && json_object_update(*details, limits) == 0;
+    json_decref(limits);
+    return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
 }
 
 static enum lb_status read_strings(const json_t *header, const char *key, char ***strings,
@@ -221,13 +235,23 @@ static bool was_given(const struct lb_options *options, enum lb_flag_action flag
     return (options->given & 1U << flag) != 0;
 }
 
-/* What workers run under: the flag's value where it was given, the header's where it has one. */
-static enum lb_status read_limits(const json_t *header, const struct lb_options *options,
+/* What the latest sitting that has the key says; NULL when none does. */
+static const json_t *latest(const struct lb_run *run, const char *key)
+{
+    for (size_t i = json_array_size(run->resumes); i-- > 0;) {
+        const json_t *value = json_object_get(json_array_get(run->resumes, i), key);
+        if (value)
+            return value;
+    }
+    return json_object_get(run->header, key);
+}
+
+/* What workers run under: the flag's value where it was given, the run's where it has one. */
+static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
                                   struct lb_settings *settings, struct lb_error *err)
 {
-    const json_t *call_limit = json_object_get(header, "call_limit_s"),
-                 *memory = json_object_get(header, "memory_bytes"),
-                 *device = json_object_get(header, "device");
+    const json_t *call_limit = latest(run, "call_limit_s"), *memory = latest(run, "memory_bytes"),
+                 *device = latest(run, "device");
     const char *tuned = options->tuned;
     struct lb_worker_limits *limits = &settings->limits;
     *limits =
@@ -240,14 +264,11 @@ static enum lb_status read_limits(const json_t *header, const struct lb_options 
         limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
     if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
         return lb_fail(err, LB_INVALID,
-                       "header: call_limit_s must be above 0, memory_bytes 0 or more, device 0 to "
-                       "1023");
-    settings->tune = options->tune || json_is_true(json_object_get(header, "tune"));
+                       "call_limit_s must be above 0, memory_bytes 0 or more, device 0 to 1023");
+    settings->tune = options->tune || json_is_true(latest(run, "tune"));
     if (!tuned)
-        tuned = json_string_value(json_object_get(header, "tuned"));
-    if (tuned && !(settings->tuned = strdup(tuned)))
-        return lb_fail(err, LB_OOM, "out of memory");
-    return LB_OK;
+        tuned = json_string_value(latest(run, "tuned"));
+    return tuned ? set_tuned(settings, tuned, err) : LB_OK;
 }
 
 static enum lb_status read_sampler(const json_t *header, struct lb_settings *settings,
@@ -273,15 +294,16 @@ static enum lb_status read_sampler(const json_t *header, struct lb_settings *set
     return LB_OK;
 }
 
-enum lb_status lb_settings_from_header(const json_t *header, const struct lb_options *options,
-                                       struct lb_settings *settings, struct lb_case **cases,
-                                       size_t *count, struct lb_error *err)
+enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_options *options,
+                                    struct lb_settings *settings, struct lb_case **cases,
+                                    size_t *count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const json_t *header = run->header;
     *settings = (struct lb_settings){.processes = 1};
     *cases = NULL;
     LB_TRY(read_sampler(header, settings, err));
-    LB_TRY(read_limits(header, options, settings, err));
+    LB_TRY(read_limits(run, options, settings, err));
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));

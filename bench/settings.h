@@ -6,6 +6,7 @@
 
 #include "environment.h"
 #include "options.h"
+#include "run_file.h"
 #include "worker.h"
 
 struct lb_settings {
@@ -31,9 +32,6 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
                                         struct lb_settings *settings, struct lb_error *err);
 void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
 
-/* The command line as an array of strings, for a line of the record. */
-json_t *lb_settings_command(const struct lb_options *options);
-
 /* Tells this process and its workers, through the environment. tuned: NULL means the usual file;
  * one that can't be read is LB_INVALID, unless tuning is to make it. LB_OOM. */
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err);
@@ -45,10 +43,16 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      struct lb_error *err);
 
 /* Reads that back; *cases [*count] is the caller's to free. Limits, device and tuning are those of
- * the options where their flags were given, and where an older header lacks them. LB_INVALID names
- * what is missing. */
-enum lb_status lb_settings_from_header(const json_t *header, const struct lb_options *options,
-                                       struct lb_settings *settings, struct lb_case **cases,
-                                       size_t *count, struct lb_error *err);
+ * the options where their flags were given, else of the latest sitting, and the options' again
+ * where the run is an older one without them. LB_INVALID names what is missing. */
+enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_options *options,
+                                    struct lb_settings *settings, struct lb_case **cases,
+                                    size_t *count, struct lb_error *err);
+
+/* A new object for lb_run_resume: environment, command line, and what workers now run under. */
+enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
+                                     const struct lb_options *options,
+                                     const struct lb_library *libraries, json_t **details,
+                                     struct lb_error *err);
 
 #endif

@@ -422,11 +422,10 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
 }
 
 /* Opens the run and takes up its settings, with which the session goes on. Writes nothing. */
-static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, struct lb_run *run,
-                              struct lb_case **cases, struct lb_error *err)
+static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, const char *folder,
+                              struct lb_run *run, struct lb_case **cases, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const char *folder = session->options->subject;
     struct lb_settings *settings = &sweep->settings;
     LB_TRY(lb_run_open(folder, &sweep->file, run, err));
     if (json_object_get(run->header, "interleaved"))
@@ -434,8 +433,7 @@ static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, s
                        "--resume %s: it is one side of --ab, which was measured in turn with the "
                        "other: run --ab again",
                        folder));
-    LB_TRY(lb_settings_from_header(run->header, session->options, settings, cases, &sweep->count,
-                                   err));
+    LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
     LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
     lb_pool_limit(session->pool, &settings->limits);
     for (size_t i = 0; i < settings->plugin_count; i++)
@@ -447,9 +445,19 @@ done:
     return st;
 }
 
+/* The folder that is meant by it or by the run.jsonl in it: other commands read either. */
+static void name_of_folder(const char *word, char *folder, size_t size)
+{
+    const char *slash = strrchr(word, '/');
+    if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
+        snprintf(folder, size, "%s", word);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
+}
+
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
-    const char *folder = session->options->subject;
+    char folder[4096];
     enum lb_status st = LB_OK;
     struct lb_run run = {0};
     struct lb_case *cases = NULL;
@@ -460,9 +468,10 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
     LB_TRY(lb_derive_check(session->options, err));
-    LB_TRY(take_up(session, sweep, &run, &cases, err));
-    details = json_pack("{s:o, s:o}", "environment", lb_environment(lb_libraries()), "command",
-                        lb_settings_command(session->options));
+    name_of_folder(session->options->subject, folder, sizeof(folder));
+    LB_TRY(take_up(session, sweep, folder, &run, &cases, err));
+    LB_TRY(
+        lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));

@@ -257,5 +257,6 @@ int lb_worker_main(long parent, int device)
     }
     lb_reference_cache_destroy(server.cache);
     lb_registry_destroy(&server.registry);
+    lb_channel_close(&server.channel);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cache_path.h"
+#include "json_out.h"
 #include "whole_file.h"
 
 #ifndef LB_HAVE_CUDA
@@ -93,10 +94,7 @@ static void file_path(const char *uuid, bool make, char path[4096])
 
 static enum lb_status write_json(FILE *out, const void *user, struct lb_error *err)
 {
-    json_t *object = lb_ceilings_to_json(user);
-    int failed = object ? json_dumpf(object, out, JSON_INDENT(2)) : -1;
-    json_decref(object);
-    return failed && !ferror(out) ? lb_fail(err, LB_OOM, "out of memory") : LB_OK;
+    return lb_json_write(lb_ceilings_to_json(user), true, "ceilings", out, err);
 }
 
 enum lb_status lb_ceilings_save(const struct lb_ceilings *ceilings, struct lb_error *err)

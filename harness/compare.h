@@ -14,20 +14,19 @@ struct lb_compare_options {
 
 struct lb_compare_options lb_compare_defaults(void);
 
-enum lb_change {                   /* the worst first */
-                 LB_CHANGE_BROKEN, /* had a time or no row, and fails: wrong, timeout, crash, error
-                                    */
-                 LB_CHANGE_SLOWER, /* the adjusted p-value is within the level, and the estimate
-                                      beyond the margin */
-                 LB_CHANGE_GONE,   /* had a time, and has no row, or one that did not run */
-                 LB_CHANGE_INCONCLUSIVE, /* nothing can be said of both times */
-                 LB_CHANGE_FASTER,       /* as slower */
-                 LB_CHANGE_MENDED,       /* failed or did not run, and has a time now */
-                 LB_CHANGE_NEW,          /* has a time, and had no row */
-                 LB_CHANGE_SAME,         /* two one-sided tests: the shift lies within the margin */
-                 LB_CHANGE_STILL_FAILING,
-                 LB_CHANGE_NOT_RUN, /* in neither run was there a time or a failure */
-                 LB_CHANGE_COUNT
+/* What became of a case, the worst first. */
+enum lb_change {
+    LB_CHANGE_BROKEN, /* did not fail, or had no row, and fails: wrong, timeout, crash, error */
+    LB_CHANGE_SLOWER, /* the adjusted p-value is within the level, the estimate beyond the margin */
+    LB_CHANGE_GONE,   /* had a time, and has no row, or one without a time that is no failure */
+    LB_CHANGE_INCONCLUSIVE, /* nothing can be said of both times */
+    LB_CHANGE_FASTER,       /* as slower */
+    LB_CHANGE_MENDED,       /* failed or did not run, and has a time now */
+    LB_CHANGE_NEW,          /* has a time, and had no row */
+    LB_CHANGE_SAME,         /* two one-sided tests: the shift lies within the margin */
+    LB_CHANGE_STILL_FAILING,
+    LB_CHANGE_NOT_RUN, /* had no time, and has neither a time nor a failure */
+    LB_CHANGE_COUNT
 };
 
 const char *lb_change_name(enum lb_change change); /* "broken", "slower", ... */

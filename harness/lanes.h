@@ -22,7 +22,8 @@ size_t lb_lane_scratch(void);
 struct lb_lanes;
 
 /* count lanes, at most LB_LANES_MAX; stream is that of lane 0. cuBLAS handles are kept for the
- * process and bound to the lanes until the next create. */
+ * process and bound to the lanes until the next create. LB_OOM or LB_FAILED in the library's words,
+ * here and below. */
 enum lb_status lb_lanes_create(int count, void *stream, struct lb_lanes **out,
                                struct lb_error *err);
 void lb_lanes_destroy(struct lb_lanes *lanes); /* accepts NULL; the work must be done */
@@ -61,7 +62,7 @@ struct lb_gemm {
     int64_t lda, ldb, ldc;
 };
 
-/* m, n or k of 0 is no work. LB_UNSUPPORTED, LB_OOM or LB_FAILED in cuBLAS' words. */
+/* m, n or k of 0 is no work. LB_UNSUPPORTED too, where cuBLAS says so. */
 enum lb_status lb_lane_gemm(struct lb_lanes *lanes, int lane, const struct lb_gemm *gemm,
                             struct lb_error *err);
 

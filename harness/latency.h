@@ -18,7 +18,8 @@ struct lb_latencies {
 };
 
 /* Measures on the current device, which has so many SMs. Takes about 100 ms; every wait in it is
- * bounded, and one that is not over in time is LB_FAILED. */
+ * bounded, and one that is not over in time is LB_FAILED. LB_OOM and LB_FAILED as lb_cuda_check has
+ * it; latencies then holds what was measured before, and NaN. */
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err);
 

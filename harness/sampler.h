@@ -34,7 +34,8 @@ struct lb_samples {
  * by a quarter; it is a plateau when twice the samples narrowed the interval by less than a tenth
  * (independent samples narrow it by 29 %). When max_ns runs out, samples go on up to 6, the fewest
  * that give an interval at all, but not beyond three times max_ns.
- * Outliers are kept: nothing is dropped. On failure samples is empty. */
+ * Outliers are kept: nothing is dropped. LB_OOM, or what measure answers; on failure samples is
+ * empty. */
 enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sampler_options *options,
                          struct lb_samples *samples, struct lb_error *err);
 

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draws.h"
+
 static double next_random(uint64_t *state)
 {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) * 0x1p-53;
+    return (double)draws_bits(state) * 0x1p-53;
 }
 
 json_t *synthetic_header(void)

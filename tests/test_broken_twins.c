@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "data.h"
+#include "memory.h"
 #include "registry.h"
 #include "trial.h"
 
@@ -152,6 +153,34 @@ static void weight_gradients_of_an_earlier_call_are_found(void **state)
     expect_found("dw_in_first_call", big_text, LB_TRAIN, "NaN, should be");
 }
 
+static void a_write_beside_a_buffer_is_found(void **state)
+{
+    struct lb_problem problem = trial_problem("T3_B2_I4_H5/f32/infer");
+    struct lb_check check;
+    struct lb_error err = {""};
+    (void)state;
+    if (!lb_host_space.overrun)
+        skip(); /* the address sanitizer would end this program */
+    assert_int_equal(trial_check(twin("past_workspace"), &problem, cache, 1, &check, &err),
+                     LB_FAILED);
+    assert_non_null(strstr(err.text, "its workspace: past its end"));
+}
+
+static void a_second_call_that_does_nothing_is_found(void **state)
+{
+    struct lb_problem problem = trial_problem(small_text);
+    struct lb_impl impl = *twin("idle_after_first");
+    struct lb_check check;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "deterministic"));
+    impl.traits = 0; /* nor where it makes no such promise */
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+    assert_false(check.right);
+    assert_non_null(strstr(check.reason, "is NaN"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +194,8 @@ int main(void)
         cmocka_unit_test(a_zero_gate_gradient_is_found),
         cmocka_unit_test(a_row_missing_from_weight_gradients_is_found),
         cmocka_unit_test(weight_gradients_of_an_earlier_call_are_found),
+        cmocka_unit_test(a_write_beside_a_buffer_is_found),
+        cmocka_unit_test(a_second_call_that_does_nothing_is_found),
     };
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

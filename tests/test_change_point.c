@@ -8,20 +8,9 @@
 #include <math.h>
 
 #include "change_point.h"
+#include "draws.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static double uniform(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(uint64_t *state)
-{
-    double radius = sqrt(-2 * log(uniform(state)));
-    return radius * cos(2 * acos(-1.0) * uniform(state));
-}
 
 /* The definition, term by term. */
 static double energy(const double *values, size_t n, size_t split)
@@ -49,7 +38,7 @@ static void split_is_the_best_of_the_definition(void **state)
         double values[40], best = -INFINITY;
         size_t found, where = 0;
         for (size_t i = 0; i < n; i++)
-            values[i] = normal(&random) + (i > n / 3 ? 0.5 : 0);
+            values[i] = draws_normal(&random) + (i > n / 3 ? 0.5 : 0);
         for (size_t split = 3; split + 3 <= n; split++)
             if (energy(values, n, split) > best) {
                 best = energy(values, n, split);
@@ -65,17 +54,9 @@ static void split_is_the_best_of_the_definition(void **state)
 static void nile_changes_in_1898(void **state)
 {
     (void)state;
-    static const double flow[100] = {
-        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
-        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
-        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
-        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
-        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
-        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
-        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
     struct lb_change_options options = lb_change_defaults();
     size_t points[100], count;
-    assert_int_equal(lb_change_points(flow, 100, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(lb_change_points(draws_nile, 100, &options, points, &count, NULL), LB_OK);
     assert_int_equal(count, 1);
     assert_int_equal(1871 + points[0], 1899); /* the first year after it */
 }
@@ -91,7 +72,7 @@ static void planted_change_is_found_within_one_run(void **state)
         double values[60];
         size_t points[60], count;
         for (size_t i = 0; i < 60; i++)
-            values[i] = log(1e6) + 0.01 * normal(&random) + (i >= place ? log(1.05) : 0);
+            values[i] = log(1e6) + 0.01 * draws_normal(&random) + (i >= place ? log(1.05) : 0);
         assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
         assert_int_equal(count, 1);
         assert_true(points[0] + 1 >= place && points[0] <= place + 1);
@@ -109,7 +90,7 @@ static void several_changes_are_all_found_in_order(void **state)
     size_t points[60], count;
     for (size_t i = 0, level = 0; i < 60; i++) {
         level += level < 3 && i == expected[level];
-        values[i] = levels[level] + 0.005 * normal(&random);
+        values[i] = levels[level] + 0.005 * draws_normal(&random);
     }
     assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
     assert_int_equal(count, 3);
@@ -127,7 +108,7 @@ static void nothing_is_found_where_nothing_changes(void **state)
     double values[60];
     for (int series = 0; series < SERIES; series++) {
         for (size_t i = 0; i < 60; i++)
-            values[i] = 0.01 * exp(normal(&random)); /* skewed */
+            values[i] = 0.01 * exp(draws_normal(&random)); /* skewed */
         assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
         wrong += count > 0;
     }
@@ -145,7 +126,7 @@ static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
     options.least_shift = log(1.02);
     for (int series = 0; series < 2000; series++) {
         for (size_t i = 0; i < 60; i++)
-            values[i] = log(1e6) + 0.01 * normal(&random);
+            values[i] = log(1e6) + 0.01 * draws_normal(&random);
         assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
         wrong += count > 0;
     }

@@ -8,39 +8,28 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "draws.h"
 #include "shift.h"
 #include "stats.h"
 
 enum { DRAWS = 20000 /* the standard error of a coverage of 95 % is then 0.15 points */ };
 
-static double uniform(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
-}
-
-static double draw_normal(uint64_t *state)
-{
-    double radius = sqrt(-2 * log(uniform(state)));
-    return radius * cos(2 * acos(-1.0) * uniform(state));
-}
-
 static double draw_log_normal(uint64_t *state)
 {
-    return exp(draw_normal(state));
+    return exp(draws_normal(state));
 }
 
 /* 60 % around 0, 40 % around 10. */
 static double draw_two_modes(uint64_t *state)
 {
-    return uniform(state) < 0.6 ? draw_normal(state) : 10 + draw_normal(state);
+    return draws_uniform(state) < 0.6 ? draws_normal(state) : 10 + draws_normal(state);
 }
 
 /* Medians: 0; 1; and where 0.6 Phi(x) is 0.5, the far mode having no mass there. */
 static const struct law {
     double (*draw)(uint64_t *state);
     double median;
-} laws[] = {{draw_normal, 0}, {draw_log_normal, 1}, {draw_two_modes, 0.967421566101701}};
+} laws[] = {{draws_normal, 0}, {draw_log_normal, 1}, {draw_two_modes, 0.967421566101701}};
 
 /* P(r <= Binomial(n, 1/2) <= n - r) for the rank r that lb_median_interval takes. */
 static double exact_coverage(size_t n)
@@ -197,8 +186,8 @@ static void paired_interval_covers_where_differences_are_0(void **state)
                 double differences[20];
                 struct lb_shift shift;
                 for (size_t j = 0; j < sizes[s]; j++)
-                    differences[j] = round(draw_normal(&random) / steps[q]) -
-                                     round(draw_normal(&random) / steps[q]);
+                    differences[j] = round(draws_normal(&random) / steps[q]) -
+                                     round(draws_normal(&random) / steps[q]);
                 assert_int_equal(lb_shift_paired(differences, sizes[s], &shift, NULL), LB_OK);
                 held += shift.lo95 <= 0 && 0 <= shift.hi95;
                 held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
@@ -223,9 +212,9 @@ static void pooled_samples_of_blocks_cover_nothing(void **state)
         struct lb_shift shift;
         for (int side = 0; side < 2; side++)
             for (int b = 0; b < BLOCKS; b++) {
-                double level = draw_normal(&random), *first = sample[side] + b * SAMPLES;
+                double level = draws_normal(&random), *first = sample[side] + b * SAMPLES;
                 for (int i = 0; i < SAMPLES; i++)
-                    first[i] = level + 0.3 * draw_normal(&random);
+                    first[i] = level + 0.3 * draws_normal(&random);
                 lb_sort(first, SAMPLES);
                 unit[side][b] = lb_median(first, SAMPLES);
             }

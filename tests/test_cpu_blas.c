@@ -10,9 +10,8 @@
 #include <cmocka.h>
 
 #include "../impls/cpu_team.h"
-#include "case.h"
-#include "case_run.h"
 #include "registry.h"
+#include "trial.h"
 
 enum { MEETINGS = 2000, MEMBERS = 4 };
 
@@ -62,34 +61,19 @@ static void more_threads_than_cpus_are_refused(void **state)
     struct lb_team *team;
     struct lb_error err = {""};
     (void)state;
-    assert_int_equal(lb_team_open(250, &team, &err), LB_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "threads 250"));
+    assert_int_equal(lb_team_open(256, &team, &err), LB_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "threads 256"));
     assert_null(team);
-}
-
-static void ignore_phase(void *user, const char *phase)
-{
-    (void)user;
-    (void)phase;
-}
-
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user;
-    (void)row;
 }
 
 /* The checked result's hash, after its verdict was found right. */
 static uint64_t hash_of(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_blas;
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
     struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
-    struct lb_case c;
     struct lb_row row;
     options.sampler.max_ns = 1e6;
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
-    lb_case_run(&lb_impl_cpu_blas, &c, &options, &observer, &row);
+    trial_case_run(&lb_impl_cpu_blas, text, &options, &row);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s: %s", text, row.reason);
     uint64_t hash = row.hash;

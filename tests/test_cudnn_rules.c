@@ -16,15 +16,7 @@
 #include "cudnn_rnn.h"
 #include "cudnn_rules.h"
 #include "reference.h"
-
-static struct lb_problem problem_of(const char *text)
-{
-    struct lb_case c;
-    struct lb_error err;
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s: %s", text, err.text);
-    return c.problem;
-}
+#include "trial.h"
 
 static struct lb_device_info h100(void)
 {
@@ -54,7 +46,7 @@ static void each_variant_names_its_limit(void **state)
     struct lb_device_info device = h100();
     (void)state;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        struct lb_problem p = problem_of(limits[i].problem);
+        struct lb_problem p = trial_problem(limits[i].problem);
         bool any = false;
         for (int v = CUDNN_STANDARD; v <= CUDNN_SMALL_H; v++) {
             struct lb_error why = {""};
@@ -73,7 +65,7 @@ static void each_variant_names_its_limit(void **state)
 static void bf16_needs_ampere(void **state)
 {
     struct lb_device_info volta = {.major = 7, .sm_count = 80};
-    struct lb_problem p = problem_of("T25_B16_H128/bf16/infer");
+    struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
     (void)state;
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
@@ -103,14 +95,14 @@ static void the_usual_choice_is_pytorchs(void **state)
     struct lb_device_info device = h100();
     (void)state;
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-        struct lb_problem p = problem_of(choices[i].problem);
+        struct lb_problem p = trial_problem(choices[i].problem);
         struct lb_error why = {""};
         assert_int_equal(lb_cudnn_rules_usual(&p, &device, &why), choices[i].variant);
         if (strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s: '%s', not '%s'", choices[i].problem, why.text, choices[i].why);
         assert_false(lb_cudnn_rules_left_out(choices[i].variant, &p, &device, NULL));
     }
-    struct lb_problem p = problem_of("T1024_B16_H768/f16/infer");
+    struct lb_problem p = trial_problem("T1024_B16_H768/f16/infer");
     device.sm_count = 56;
     assert_int_equal(lb_cudnn_rules_usual(&p, &device, NULL), CUDNN_STANDARD);
 }
@@ -126,7 +118,7 @@ static void descriptors_agree_with_the_rules(void **state)
     static const cudnnRNNAlgo_t algorithms[] = {
         CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
         CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H};
-    struct lb_problem p = problem_of("T25_B16_H128/f16/infer");
+    struct lb_problem p = trial_problem("T25_B16_H128/f16/infer");
     (void)state;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         for (int a = 0; a < 4; a++) {
@@ -164,7 +156,7 @@ static void the_librarys_answers_become_verdicts(void **state)
     };
     cudnnRNNDescriptor_t descriptor;
     struct lb_cudnn_shapes shapes;
-    struct lb_problem p = problem_of("T3_B2_H4/f32/infer");
+    struct lb_problem p = trial_problem("T3_B2_H4/f32/infer");
     struct lb_error err;
     (void)state;
     assert_int_equal(lb_cudnn_check(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
@@ -205,7 +197,7 @@ static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *
 
 static void weights_survive_the_way_there_and_back(void **state)
 {
-    struct lb_problem p = problem_of("T3_B2_I5_H4_L3_D2/f16/train");
+    struct lb_problem p = trial_problem("T3_B2_I5_H4_L3_D2/f16/train");
     struct lb_cudnn_offsets offsets[6];
     struct lb_reference_cache *cache;
     struct lb_reference *reference;
@@ -239,7 +231,7 @@ static void weights_survive_the_way_there_and_back(void **state)
 
 static void a_part_outside_the_weight_space_is_found(void **state)
 {
-    struct lb_problem p = problem_of("T3_B2_I5_H4/f32/train");
+    struct lb_problem p = trial_problem("T3_B2_I5_H4/f32/train");
     struct lb_cudnn_offsets offsets[1];
     struct lb_error err = {""};
     size_t bytes = make_offsets(&p, offsets);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -151,25 +154,35 @@ static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
     lb_meter_destroy(&meter);
 }
 
-/* A moment without interruption comes, on the busiest machine. */
+static bool only_own_time;
+
+/* In the place of the system's: while told so, the clock stands still where others have the CPU. */
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    return (int)syscall(SYS_clock_gettime, only_own_time ? CLOCK_PROCESS_CPUTIME_ID : id, now);
+}
+
+/* A few tries: a page fault or an interrupt counts as own time. */
 static void expect_spin(const struct lb_meter *meter, int calls)
 {
     double ns = 0;
-    for (int i = 0; i < 50 && (i == 0 || ns >= 2 * SPIN_NS); i++) {
+    for (int i = 0; i < 5 && (i == 0 || ns >= 2 * SPIN_NS); i++) {
         assert_int_equal(lb_meter_time(meter, spin, NULL, calls, &ns, NULL), LB_OK);
         assert_true(ns >= SPIN_NS);
     }
     assert_true(ns < 2 * SPIN_NS);
 }
 
-static void so_it_is_on_the_host(void **state)
+static void a_sample_on_the_host_is_one_call_too(void **state)
 {
     struct lb_meter hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};
     (void)state;
+    only_own_time = true;
     expect_spin(&hot, 5);
     cold.flush_bytes = 128 << 20; /* far longer than the call */
     assert_int_equal(lb_host_space.allocate(cold.flush_bytes, &cold.flush, NULL), LB_OK);
     expect_spin(&cold, 1);
+    only_own_time = false;
     lb_meter_destroy(&cold);
 }
 
@@ -278,7 +291,7 @@ int main(void)
         cmocka_unit_test(a_device_survives_its_record),
         cmocka_unit_test(meters_capture_once_and_replay),
         cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
-        cmocka_unit_test(so_it_is_on_the_host),
+        cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
         cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
         cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
         SCRATCH(ceilings_survive_a_file_and_give_floors),

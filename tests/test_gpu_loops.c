@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "case_run.h"
 #include "fake_gpu/fake_device.h"
 #include "fake_gpu/lanes_host.h"
 #include "fake_gpu/queue.h"
 #include "random.h"
+#include "trial.h"
 
 extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
 static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
@@ -35,33 +35,18 @@ static int close_cache(void **state)
     return 0;
 }
 
-static void ignore_phase(void *user, const char *phase)
-{
-    (void)user, (void)phase;
-}
-
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user, (void)row;
-}
-
 /* Runs the case, few samples, on a whole fake device, and gives its row. */
 static struct lb_row run(const struct lb_impl *impl, const char *problem, double loss_scale)
 {
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
     struct lb_run_options options = {
         .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = loss_scale};
-    struct lb_case c;
     struct lb_row row;
     char text[LB_CASE_ID_SIZE];
-    struct lb_error err;
     options.sampler.min_samples = 2;
     options.sampler.max_samples = 2;
     snprintf(text, sizeof(text), "%s/%s", impl->name, problem);
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s: %s", text, err.text);
     assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    lb_case_run(impl, &c, &options, &observer, &row);
+    trial_case_run(impl, text, &options, &row);
     return row;
 }
 

@@ -8,22 +8,11 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "draws.h"
 #include "outliers.h"
 #include "stats.h"
 
 enum { ROUNDS = 2000 };
-
-static double uniform(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(uint64_t *state)
-{
-    double radius = sqrt(-2 * log(uniform(state)));
-    return radius * cos(2 * acos(-1.0) * uniform(state));
-}
 
 /* Draws a series of n in the order of time. */
 typedef void draw(double *values, size_t n, uint64_t *random);
@@ -31,40 +20,40 @@ typedef void draw(double *values, size_t n, uint64_t *random);
 static void draw_normal(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = 1000 + 20 * normal(random);
+        values[i] = 1000 + 20 * draws_normal(random);
 }
 
 static void draw_log_normal(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = 1000 * exp(0.3 * normal(random));
+        values[i] = 1000 * exp(0.3 * draws_normal(random));
 }
 
 static void draw_uniform(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = 1000 + 100 * uniform(random);
+        values[i] = 1000 + 100 * draws_uniform(random);
 }
 
 static void draw_two_modes(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = (uniform(random) < 0.35 ? 1000 : 1100) + 8 * normal(random);
+        values[i] = (draws_uniform(random) < 0.35 ? 1000 : 1100) + 8 * draws_normal(random);
 }
 
 static void draw_drift(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = 1000 + 60 * (double)i / (double)n + 20 * normal(random);
+        values[i] = 1000 + 60 * (double)i / (double)n + 20 * draws_normal(random);
 }
 
 /* First-order autoregression with a coefficient of 0.6. */
 static void draw_autocorrelated(double *values, size_t n, uint64_t *random)
 {
-    double level = normal(random) / sqrt(1 - 0.36);
+    double level = draws_normal(random) / sqrt(1 - 0.36);
     for (size_t i = 0; i < n; i++) {
         values[i] = 1000 + 20 * level;
-        level = 0.6 * level + normal(random);
+        level = 0.6 * level + draws_normal(random);
     }
 }
 
@@ -166,15 +155,6 @@ static void trend_and_autocorrelation_are_as_published(void **state)
     (void)state;
     static const double tourists[13] = {12362, 12739, 13057, 13955, 14123, 15698, 17523,
                                         18610, 19842, 20310, 22500, 23080, 21916};
-    /* Yearly flow of the Nile, 1871 to 1970: Cobb, Biometrika 65 (1978) 243-251, table 1. */
-    static const double nile[100] = {
-        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
-        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
-        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
-        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
-        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
-        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
-        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
     size_t block = 13;
     struct lb_oddities oddities;
     assert_int_equal(lb_find_oddities(tourists, 13, &block, 1, &oddities, NULL), LB_OK);
@@ -184,7 +164,7 @@ static void trend_and_autocorrelation_are_as_published(void **state)
     assert_true(fabs(oddities.trend - 0.9835164835164836) < 1e-12);
     assert_int_equal(oddities.flags, LB_ODD_DRIFT | LB_ODD_AUTOCORRELATION);
     block = 100;
-    assert_int_equal(lb_find_oddities(nile, 100, &block, 1, &oddities, NULL), LB_OK);
+    assert_int_equal(lb_find_oddities(draws_nile, 100, &block, 1, &oddities, NULL), LB_OK);
     assert_true(fabs(oddities.trend + 0.437449930079709) < 1e-12);
     assert_true(fabs(oddities.von_neumann - 1.1081367365432973) < 1e-12); /* of SciPy's ranks */
     assert_true(oddities.flags & LB_ODD_DRIFT);
@@ -252,7 +232,7 @@ static void drift_that_is_certain_and_small_is_not_flagged(void **state)
 static void draw_in_steps(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
-        values[i] = 1000 + 20 * round(normal(random));
+        values[i] = 1000 + 20 * round(draws_normal(random));
 }
 
 static void tied_samples_are_seldom_flagged(void **state)

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "adjust.h"
+#include "draws.h"
 #include "shift.h"
 #include "stats.h"
 
@@ -163,8 +164,7 @@ static void bounds_are_order_statistics_of_all_differences(void **state)
     for (int round = 0; round < 200; round++) {
         struct lb_shift shift;
         for (size_t i = 0; i < 21; i++) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            *(i < 12 ? &base[i] : &changed[i - 12]) = (double)(random >> 11) * 0x1p-53;
+            *(i < 12 ? &base[i] : &changed[i - 12]) = draws_uniform(&random);
         }
         for (size_t i = 0; i < 108; i++)
             all[i] = changed[i % 9] - base[i / 9];

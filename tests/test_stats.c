@@ -4,19 +4,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <math.h>
 
+#include "draws.h"
 #include "stats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static double next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return ((double)(*state >> 11) + 0.5) * 0x1p-53;
-}
 
 /* 1, 2, ..., n: an order statistic is its own rank. */
 static double *ranks(size_t n)
@@ -125,7 +121,7 @@ static void median_interval_covers_at_nominal_rate(void **state)
     for (int draw = 0; draw < DRAWS; draw++) {
         double values[N], lo, hi;
         for (int i = 0; i < N; i++)
-            values[i] = pow(-log(next_random(&random)) / log(2), 3);
+            values[i] = pow(-log(draws_uniform(&random)) / log(2), 3);
         lb_sort(values, N);
         assert_int_equal(lb_median_interval(values, N, 0.95, &lo, &hi), LB_OK);
         held += lo <= 1 && 1 <= hi;
@@ -162,7 +158,7 @@ static void mad_is_the_median_of_the_sorted_deviations(void **state)
     for (size_t n = 1; n < 40; n++) {
         double values[40], deviations[40];
         for (size_t i = 0; i < n; i++)
-            values[i] = floor(100 * pow(next_random(&random), 3));
+            values[i] = floor(100 * pow(draws_uniform(&random), 3));
         lb_sort(values, n);
         for (size_t i = 0; i < n; i++)
             deviations[i] = fabs(values[i] - lb_median(values, n));
@@ -177,15 +173,9 @@ static void mad_is_the_median_of_the_sorted_deviations(void **state)
 static void nile_is_as_in_scipy(void **state)
 {
     (void)state;
-    double flow[100] = {
-        1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
-        960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
-        874,  694,  940, 833,  701,  916,  692,  1020, 1050, 969,  831,  726,  456,  824,  702,
-        1120, 1100, 832, 764,  821,  768,  845,  864,  862,  698,  845,  744,  796,  1040, 759,
-        781,  865,  845, 944,  984,  897,  822,  1010, 771,  676,  649,  846,  812,  742,  801,
-        1040, 860,  874, 848,  890,  744,  749,  838,  1050, 918,  986,  797,  923,  975,  815,
-        1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
+    double flow[100];
     double lo, hi;
+    memcpy(flow, draws_nile, sizeof(flow));
     lb_sort(flow, 100);
     assert_true(flow[0] == 456);
     assert_true(lb_median(flow, 100) == 893.5);

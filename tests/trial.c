@@ -1,4 +1,4 @@
-/* One checked call of an implementation through the contract, for tests. */
+/* One checked call of an implementation through the contract, and runs of whole cases. */
 #include "trial.h"
 
 #include <stdio.h>
@@ -6,19 +6,38 @@
 #include <string.h>
 
 #include "case.h"
+#include "memory.h"
 
-/* What an implementation asked for, each in a block of just that size. */
-static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers)
+enum { BUFFERS = 4 };
+
+/* What an implementation asked for, each piece between guard bands. */
+static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers,
+                               struct lb_error *err)
 {
-    const size_t bytes[4] = {sizes->weights, sizes->gradients, sizes->reserve, sizes->workspace};
-    void **const slots[4] = {&buffers->weights, &buffers->gradients, &buffers->reserve,
-                             &buffers->workspace};
-    for (size_t i = 0; i < 4; i++) {
-        size_t rounded = (bytes[i] + 255) / 256 * 256;
-        *slots[i] = bytes[i] ? aligned_alloc(256, rounded) : NULL;
-        if (bytes[i] && !*slots[i])
-            return LB_OOM;
+    const size_t bytes[BUFFERS] = {sizes->weights, sizes->gradients, sizes->reserve,
+                                   sizes->workspace};
+    void **const slots[BUFFERS] = {&buffers->weights, &buffers->gradients, &buffers->reserve,
+                                   &buffers->workspace};
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < BUFFERS; i++) {
+        LB_TRY(lb_host_space.allocate(bytes[i], slots[i], err));
         lb_poison(*slots[i], bytes[i]);
+    }
+done:
+    return st;
+}
+
+static enum lb_status check_bands(const struct lb_impl *impl, const struct lb_buffers *buffers,
+                                  struct lb_error *err)
+{
+    static const char *const names[BUFFERS] = {"weights", "gradients", "reserve", "workspace"};
+    const void *const pieces[BUFFERS] = {buffers->weights, buffers->gradients, buffers->reserve,
+                                         buffers->workspace};
+    for (size_t i = 0; i < BUFFERS && lb_host_space.overrun; i++) {
+        const char *side = lb_host_space.overrun(pieces[i]);
+        if (side)
+            return lb_fail(err, LB_FAILED, "%s wrote beside its %s: %s", impl->name, names[i],
+                           side);
     }
     return LB_OK;
 }
@@ -63,7 +82,7 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     self = calloc(1, impl->state_size);
     LB_TRY(impl->create(self, problem, place, err));
     LB_TRY(impl->sizes(self, &sizes, err));
-    LB_TRY(allocate(&sizes, &buffers));
+    LB_TRY(allocate(&sizes, &buffers, err));
     LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
     lb_results_poison(problem, results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
@@ -72,16 +91,17 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     lb_results_poison(problem, results);
     lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
+    LB_TRY(check_bands(impl, &buffers, err));
     if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
 done:
     if (self)
         impl->destroy(self);
     free(self);
-    free(buffers.workspace);
-    free(buffers.reserve);
-    free(buffers.gradients);
-    free(buffers.weights);
+    lb_host_space.release(buffers.workspace);
+    lb_host_space.release(buffers.reserve);
+    lb_host_space.release(buffers.gradients);
+    lb_host_space.release(buffers.weights);
     return st;
 }
 
@@ -114,13 +134,36 @@ const char *trial_name(const struct lb_problem *problem)
     return text;
 }
 
-struct lb_problem trial_problem(const char *text)
+struct lb_case trial_case(const char *text)
 {
     struct lb_case c;
     struct lb_error err;
     if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s: %s\n", text, err.text);
         abort();
     }
-    return c.problem;
+    return c;
+}
+
+struct lb_problem trial_problem(const char *text)
+{
+    return trial_case(text).problem;
+}
+
+static void ignore_phase(void *user, const char *phase)
+{
+    (void)user, (void)phase;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+void trial_case_run(const struct lb_impl *impl, const char *text,
+                    const struct lb_run_options *options, struct lb_row *row)
+{
+    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    struct lb_case c = trial_case(text);
+    lb_case_run(impl, &c, options, &observer, row);
 }

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import tempfile
 import termios
+import time
 import unittest
 
 BUILD = os.environ["LB_BUILD"]
@@ -45,6 +46,45 @@ def run_on_terminal(columns, *arguments):
             parts.append(part)
     os.close(main)
     return process.returncode, b"".join(parts).decode("utf-8")
+
+
+def wait_until(condition, seconds=60):
+    """Returns once condition() holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not so within {seconds} s")
+        time.sleep(0.01)
+
+
+def catches(process, number):
+    """Whether the process has a handler for the signal."""
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+        caught = [int(line.split()[1], 16) for line in status if line.startswith("SigCgt:")]
+    return bool(caught) and caught[0] >> (number - 1) & 1 == 1
+
+
+def processes_of(text):
+    """The command lines of running processes that have the text in them."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
+                line = file.read().replace("\0", " ")
+        except OSError: # no process, or none any more
+            continue
+        if text in line:
+            found.append(line)
+    return found
+
+
+def line_count(path):
+    """Lines of a file; 0 where there is none."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            return sum(1 for _ in lines)
+    except FileNotFoundError:
+        return 0
 
 
 def read_rows(folder):

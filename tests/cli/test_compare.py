@@ -200,6 +200,10 @@ class Compare(ProgramTest):
                    "--benchmark_repetitions=8")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("T16_B4_I64_H64/f32/infer", done.stdout)
+        done = run("--ab", "cpu_ref", "cpu_blas", "--where", "T>99", "--case", "T16_B4_H64",
+                   "--out", self.path("no"))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("no case is left: 1 combinations were ruled out", done.stderr)
         done = run("--ab", "cpu_ref", "cpu_rif", "--case", "T16_B4_H64", "--out", self.path("no"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("cpu_ref", done.stderr)

@@ -14,7 +14,7 @@ try:
 except ImportError:
     jsonschema = None
 
-from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run
+from program import PROGRAM, ProgramTest, TINY, line_count, plugin, read_rows, run, wait_until
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.02",
          "--impl", "cpu_ref,cpu_blas"]
@@ -51,7 +51,10 @@ class Resume(ProgramTest):
         arguments = ["--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time", "0.02",
                      "--impl", "misbehave_none", "--plugin", path, "--seed", "7",
                      "--out", self.path("run")]
-        self.kill_after(arguments, 1.0)
+        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: line_count(self.path("run/run.jsonl")) >= 2)
+            process.kill()
         done = run("--resume", self.path("run"), cwd="/")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = read_rows(self.path("run"))
@@ -132,7 +135,7 @@ class Resume(ProgramTest):
                 self.assertEqual(self.entries(), before)
                 self.change_header(**{**dict.fromkeys(changes), **whole})
 
-    def test_limits_of_workers_are_kept_unless_they_are_given_anew(self):
+    def test_limits_of_workers_are_kept_until_they_are_given_anew(self):
         name = "misbehave_hang"
         self.sweep(*TINY, "--impl", name, "--plugin", plugin(name), "--call-limit", "0.5",
                    "--memory", "3G", "--device", "2", "--tune", "--tuned", "choices.txt",
@@ -142,11 +145,13 @@ class Resume(ProgramTest):
                           ("call_limit_s", "memory_bytes", "device", "tune", "tuned")},
                          {"call_limit_s": 0.5, "memory_bytes": 3 << 30, "device": 2, "tune": True,
                           "tuned": self.path("choices.txt")})
-        for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7")):
+        entries = [header, footer]
+        for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7"), ([], "0.7")):
             with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(entry) + "\n" for entry in (header, footer))
+                file.writelines(json.dumps(entry) + "\n" for entry in entries)
             self.assertEqual(run("--resume", self.path("run"), *arguments).returncode, 1)
             latest = next(entry for entry in self.entries() if entry["kind"] == "row")
+            entries = [entry for entry in self.entries() if entry["kind"] != "row"]
             self.assertEqual(latest["case"], row["case"])
             self.assertIn(f"did not return within {limit} s", latest["reason"])
 
@@ -172,10 +177,11 @@ class Resume(ProgramTest):
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
         before = read_rows(self.path("run"))
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("0 cases to go", done.stderr)
-        self.assertEqual(read_rows(self.path("run")), before)
+        for name in ("run", "run/run.jsonl"): # as all commands that read a run
+            done = run("--resume", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("0 cases to go", done.stderr)
+            self.assertEqual(read_rows(self.path("run")), before)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, TINY, plugin, read_rows, run, run_on_terminal
+from program import (PROGRAM, ProgramTest, TINY, line_count, plugin, processes_of, read_rows, run,
+                     run_on_terminal, wait_until)
 
 
 class Sweep(ProgramTest):
@@ -275,8 +276,7 @@ class Sweep(ProgramTest):
             out, err = process.communicate(timeout=20)
         self.assertLess(time.monotonic() - start, 15)
         os.unlink(self.path("draws"))
-        left = subprocess.run(["pgrep", "-f", tools], stdout=subprocess.PIPE, text=True, check=False)
-        self.assertEqual(left.stdout, "")
+        self.assertEqual(processes_of(tools), [])
         return process.returncode, out, err
 
     def test_interrupt_while_gnuplot_draws_leaves_no_half_picture(self):
@@ -310,7 +310,7 @@ class Sweep(ProgramTest):
         with subprocess.Popen([PROGRAM, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64",
                                "--impl", "cpu_ref", "--out", out], stderr=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as process:
-            time.sleep(2)
+            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130, err)

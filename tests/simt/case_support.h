@@ -3,8 +3,8 @@
 #define LB_SIMT_CASE_SUPPORT_H
 
 #include "cases.h"
+#include "timing.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -33,10 +33,8 @@ template <class Body>
 run_result run_and_compare(const simt::launch_config &config, const Body &body, const float *output,
                            const std::vector<double> &reference, double limit)
 {
-    auto begin = std::chrono::steady_clock::now();
-    run_result r = {simt::launch(config, body), {}, 0, limit, 0};
-    auto spent = std::chrono::steady_clock::now() - begin;
-    r.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    run_result r = {{}, {}, 0, limit, 0};
+    r.milliseconds = milliseconds_of([&] { r.outcome = simt::launch(config, body); });
     r.output.assign(output, output + reference.size());
     for (size_t i = 0; i < reference.size(); i++) {
         double error = std::fabs(static_cast<double>(r.output[i]) - reference[i]);

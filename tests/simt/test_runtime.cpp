@@ -116,6 +116,46 @@ static void cluster_arrival_does_not_wait()
     CHECK(log[1] == 1);
 }
 
+/* Three threads, a block each, by an order that naps make. */
+static simt::outcome in_a_cluster(const std::function<void(unsigned rank)> &body)
+{
+    return simt::launch(grid_of(3, 1, 0, 3), [=] { body(blockIdx.x); });
+}
+
+static void one_that_arrived_and_exited_does_not_stand_for_another()
+{
+    int *log = simt::device_copy(std::vector<int>(1, 0), "log");
+    CHECK(clean(in_a_cluster([=](unsigned rank) {
+        auto cluster = cg::this_cluster();
+        for (unsigned nap = 0; nap < 20 * rank; nap++)
+            __nanosleep(1);
+        if (rank == 2)
+            log[0] = 1;
+        cluster.barrier_arrive();
+        if (rank > 0) { /* 0 is gone by now */
+            cluster.barrier_wait();
+            CHECK(log[0] == 1);
+        }
+    })));
+}
+
+static void a_cluster_arrives_once_and_waits_once()
+{
+    auto sync_and = [](auto rest) {
+        return in_a_cluster([=](unsigned) {
+            cg::this_cluster().sync();
+            rest(cg::this_cluster());
+        });
+    };
+    CHECK(clean(sync_and([](cg::cluster_group c) { c.sync(); })));
+    CHECK(sync_and([](cg::cluster_group c) { c.barrier_wait(); }).has(simt::fault::misuse));
+    CHECK(sync_and([](cg::cluster_group c) {
+              c.barrier_arrive();
+              c.barrier_arrive();
+              c.barrier_wait();
+          }).has(simt::fault::misuse));
+}
+
 static void named_barrier_takes_the_count_it_is_given()
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -162,6 +202,73 @@ static void halves_of_a_warp_shuffle_apart()
         else
             CHECK(__shfl_sync(0xffff0000u, lane, 20) == 20);
     })));
+}
+
+/* Lanes of one half meet again and again before some of the other have read what all brought. */
+static void a_slow_lane_reads_what_its_own_shuffle_brought()
+{
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        CHECK(clean(simt::launch(grid_of(1, 32, seed), [] {
+            int lane = threadIdx.x;
+            CHECK(__shfl_xor_sync(~0u, 100 + lane, 16) == 100 + (lane ^ 16));
+            for (int i = 0; lane < 16 && i < 4; i++)
+                CHECK(__shfl_sync(0x0000ffffu, 200 + lane, 3) == 203);
+        })));
+    }
+}
+
+/* All vote or shuffle, then all but lane 31, which goes at once or after some naps. */
+template <class Meet> static simt::outcome without_the_last_lane(int naps, Meet meet)
+{
+    simt::outcome all;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        simt::outcome o = simt::launch(grid_of(1, 32, seed), [=] {
+            CHECK(__all_sync(~0u, 1) == 1);
+            for (int i = 0; threadIdx.x == 31 && i < naps; i++)
+                __nanosleep(1);
+            if (threadIdx.x < 31)
+                meet();
+        });
+        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
+    }
+    return all;
+}
+
+static void lanes_that_exited_do_not_vote()
+{
+    for (int naps : {0, 300}) {
+        CHECK(clean(without_the_last_lane(naps, [] {
+            for (int i = 0; i < 2; i++) {
+                CHECK(__ballot_sync(~0u, 1) == 0x7fffffffu);
+                CHECK(__all_sync(~0u, 1) == 1);
+                CHECK(__any_sync(~0u, 0) == 0);
+            }
+        })));
+    }
+}
+
+static void a_lane_that_exited_cannot_be_read_from()
+{
+    for (int naps : {0, 300}) {
+        CHECK(clean(without_the_last_lane(
+            naps, [] { CHECK(__shfl_sync(~0u, 7 * threadIdx.x, 5) == 35); })));
+        CHECK(
+            without_the_last_lane(naps, [] { __shfl_sync(~0u, 1, 31); }).has(simt::fault::misuse));
+    }
+}
+
+static void a_matrix_product_needs_all_lanes()
+{
+    auto product = [] {
+        float d[4];
+        const uint32_t a[4] = {}, b[2] = {};
+        const float c[4] = {1, 1, 1, 1};
+        lb_ptx::mma_f16(d, a, b, c);
+        CHECK(d[0] == 1 && d[3] == 1);
+    };
+    CHECK(clean(simt::launch(grid_of(1, 32, 1), product)));
+    for (int naps : {0, 300})
+        CHECK(without_the_last_lane(naps, product).has(simt::fault::misuse));
 }
 
 static void votes_count_the_mask_alone()
@@ -244,6 +351,19 @@ static void spinning_for_ever_is_found_out()
     CHECK(o.has(simt::fault::livelock));
 }
 
+static void a_lock_that_nobody_frees_is_found_out()
+{
+    uint32_t *lock = simt::device_copy(std::vector<uint32_t>(1, 1), "lock");
+    CHECK(simt::launch(grid_of(2, 32, 1), [=] {
+              while (atomicCAS(lock, 0u, 1u) != 0) {
+              }
+          }).has(simt::fault::livelock));
+    CHECK(simt::launch(grid_of(1, 1, 1), [=] {
+              while (atomicOr(lock, 0u) != 0) {
+              }
+          }).has(simt::fault::livelock));
+}
+
 static void a_divergent_barrier_is_found_out()
 {
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {
@@ -287,15 +407,24 @@ static const test tests[] = {
     {"grid_barrier_waits_for_all_blocks", grid_barrier_waits_for_all_blocks},
     {"cluster_maps_its_peers_shared_memory", cluster_maps_its_peers_shared_memory},
     {"cluster_arrival_does_not_wait", cluster_arrival_does_not_wait},
+    {"one_that_arrived_and_exited_does_not_stand_for_another",
+     one_that_arrived_and_exited_does_not_stand_for_another},
+    {"a_cluster_arrives_once_and_waits_once", a_cluster_arrives_once_and_waits_once},
     {"named_barrier_takes_the_count_it_is_given", named_barrier_takes_the_count_it_is_given},
     {"shuffles_follow_their_definition", shuffles_follow_their_definition},
     {"halves_of_a_warp_shuffle_apart", halves_of_a_warp_shuffle_apart},
+    {"a_slow_lane_reads_what_its_own_shuffle_brought",
+     a_slow_lane_reads_what_its_own_shuffle_brought},
+    {"lanes_that_exited_do_not_vote", lanes_that_exited_do_not_vote},
+    {"a_lane_that_exited_cannot_be_read_from", a_lane_that_exited_cannot_be_read_from},
+    {"a_matrix_product_needs_all_lanes", a_matrix_product_needs_all_lanes},
     {"votes_count_the_mask_alone", votes_count_the_mask_alone},
     {"atomics_lose_nothing", atomics_lose_nothing},
     {"a_seed_is_a_schedule", a_seed_is_a_schedule},
     {"exited_threads_are_not_waited_for", exited_threads_are_not_waited_for},
     {"deadlock_names_where_threads_wait", deadlock_names_where_threads_wait},
     {"spinning_for_ever_is_found_out", spinning_for_ever_is_found_out},
+    {"a_lock_that_nobody_frees_is_found_out", a_lock_that_nobody_frees_is_found_out},
     {"a_divergent_barrier_is_found_out", a_divergent_barrier_is_found_out},
     {"a_lane_outside_its_mask_is_found_out", a_lane_outside_its_mask_is_found_out},
     {"a_write_past_the_end_is_found_out", a_write_past_the_end_is_found_out},

@@ -41,6 +41,27 @@ static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
           }).has(fault::race));
 }
 
+/* Blocks 0 and 1 set the flag or add to it; later block 2 adds to it, then sets it plainly. */
+static void an_atomic_does_not_observe_what_was_overwritten()
+{
+    auto three = [](auto change) {
+        return last_block_resets([=](cells *c) {
+            if (blockIdx.x == 2) {
+                wait_for(&c->data[0], 2);
+                atomicAdd(&c->flag[0], 1u);
+                return true;
+            }
+            change(&c->flag[0]);
+            atomicAdd(&c->data[0], 1u);
+            return false;
+        });
+    };
+    CHECK(clean(three([](uint32_t *flag) { atomicAdd(flag, 1u); })));
+    CHECK(three([](uint32_t *flag) {
+              lb_ptx::store_relaxed<scope::gpu>(flag, 1u);
+          }).has(fault::race));
+}
+
 /* Block 0 looks at the counter, or beside it, and the others count later. */
 static void an_atomic_does_not_hide_a_read_by_another()
 {
@@ -125,9 +146,43 @@ static void strong_accesses_of_other_bytes_are_not_morally_strong()
     CHECK(pair_of(false, wide, narrow).has(fault::race));
 }
 
+/* The producer's swap expects what is there, or does not. */
+static void a_failing_swap_publishes_nothing()
+{
+    auto produce = [](uint32_t expected) {
+        return [=](cells *c) {
+            c->data[0] = 1;
+            __threadfence();
+            atomicCAS(&c->flag[0], expected, 1u);
+            lb_ptx::store_relaxed<scope::gpu>(&c->flag[1], 1u);
+        };
+    };
+    auto consume = [](cells *c) {
+        wait_for(&c->flag[1], 1);
+        lb_ptx::load_acquire<scope::gpu>(&c->flag[0]);
+        CHECK(c->data[0] == 1);
+    };
+    CHECK(clean(pair_of(false, produce(0), consume)));
+    CHECK(pair_of(false, produce(7), consume).has(fault::race));
+}
+
+static void a_failing_swap_is_a_read()
+{
+    auto swap = [](uint32_t expected) {
+        return [=](cells *c) { atomicCAS(&c->data[0], expected, 1u); };
+    };
+    auto look = [](cells *c) { c->data[1] = c->data[0]; };
+    CHECK(clean(pair_of(false, swap(7), look)));
+    CHECK(pair_of(false, swap(0), look).has(fault::race));
+    auto write = [](cells *c) { c->data[0] = 0; };
+    CHECK(pair_of(false, swap(7), write).has(fault::race));
+}
+
 static const test tests[] = {
     {"an_atomic_stands_for_those_it_observes_and_a_store_does_not",
      an_atomic_stands_for_those_it_observes_and_a_store_does_not},
+    {"an_atomic_does_not_observe_what_was_overwritten",
+     an_atomic_does_not_observe_what_was_overwritten},
     {"an_atomic_does_not_hide_a_read_by_another", an_atomic_does_not_hide_a_read_by_another},
     {"an_atomic_does_not_hide_its_threads_plain_store",
      an_atomic_does_not_hide_its_threads_plain_store},
@@ -136,6 +191,8 @@ static const test tests[] = {
     {"an_atomic_does_not_hide_one_of_less_scope", an_atomic_does_not_hide_one_of_less_scope},
     {"strong_accesses_of_other_bytes_are_not_morally_strong",
      strong_accesses_of_other_bytes_are_not_morally_strong},
+    {"a_failing_swap_publishes_nothing", a_failing_swap_publishes_nothing},
+    {"a_failing_swap_is_a_read", a_failing_swap_is_a_read},
 };
 
 int main(int argc, char **argv)

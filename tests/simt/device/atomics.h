@@ -22,7 +22,7 @@ template <class T> SIMT_RUNTIME void strong_store(T *to, T value, bool release, 
     strong_order order = {strong::store, false, release, s};
     strong_begin(to, sizeof(T), order, at);
     *to = value;
-    strong_end(to, order);
+    strong_end(to, order, true);
 }
 
 /* *place = change(*place); gives what was there. */
@@ -31,9 +31,25 @@ SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release
 {
     strong_order order = {strong::update, acquire, release, s};
     strong_begin(place, sizeof(T), order, at);
+    T before = *place, after = change(before);
+    *place = after;
+    strong_end(place, order, before != after);
+    return before;
+}
+
+/* Only where it finds what it expects does it write. */
+template <class T>
+SIMT_RUNTIME T strong_compare_and_swap(T *place, T expected, T value, scope s, site at)
+{
+    strong_order order = {strong::load, false, false, s};
+    strong_begin(place, sizeof(T), order, at);
     T before = *place;
-    *place = change(before);
-    strong_end(place, order);
+    if (before != expected)
+        return before;
+    order.kind = strong::update;
+    strong_writes(place, sizeof(T), order, at);
+    *place = value;
+    strong_end(place, order, before != value);
     return before;
 }
 
@@ -66,8 +82,7 @@ SIMT_ATOMIC(atomicInc, was >= value ? T(0) : was + 1)
 template <class T>
 inline T atomicCAS(T *place, T expected, T value, simt::site at = simt::site::here())
 {
-    auto change = [expected, value](T was) { return was == expected ? value : was; };
-    return simt::strong_update(place, change, false, false, simt::scope::gpu, at);
+    return simt::strong_compare_and_swap(place, expected, value, simt::scope::gpu, at);
 }
 
 #endif

@@ -38,17 +38,26 @@ void cluster_wait(site at);
 void cluster_barrier(site at);
 void grid_barrier(site at);
 
-/* Warp collectives: all lanes of mask bring an operand; the last to come may compute (finish),
- * then all read all slots. Only __syncwarp orders memory. */
+/* Warp collectives: all lanes of mask that have not exited bring an operand; when all are there
+ * the slots may be computed with, then all read all slots. */
 struct alignas(16) lane_slot {
     unsigned char bytes[64];
 };
-using warp_finish = void (*)(lane_slot *slots);
-lane_slot *warp_exchange(uint32_t mask, const void *operand, size_t bytes, const char *operation,
-                         bool orders_memory, warp_finish finish, site at);
+struct collective {
+    const char *name;
+    bool orders_memory;               /* __syncwarp alone */
+    void (*finish)(lane_slot *slots); /* nullptr: nothing to compute; else no lane may be missing */
+};
+struct meeting {
+    uint32_t lanes; /* those that brought something */
+    lane_slot slots[warp_lanes];
+};
+const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
+                             const collective &what, site at);
 
-/* Strong accesses. begin checks, lets others run first, and acquires; end releases. The access
- * itself happens in between and nothing else runs there. */
+/* Strong accesses. begin lets others run first, acquires, and checks; end releases. The access
+ * itself happens in between and nothing else runs there. What begins as a load may write after
+ * all: an update from then on, which also is checked as one. */
 enum class strong { load, store, update };
 struct strong_order {
     strong kind;
@@ -56,7 +65,9 @@ struct strong_order {
     scope reach;
 };
 void strong_begin(const void *address, size_t bytes, strong_order order, site at);
-void strong_end(const void *address, strong_order order);
+void strong_writes(const void *address, size_t bytes, strong_order order, site at);
+/* changed: false where what is there is what was there. Who spins on such changes nothing. */
+void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
 void fence_proxy_async();
 

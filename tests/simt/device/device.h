@@ -54,7 +54,7 @@ inline void __syncthreads(simt::site at = simt::site::here())
 
 inline void __syncwarp(uint32_t mask = ~0u, simt::site at = simt::site::here())
 {
-    simt::warp_exchange(mask, nullptr, 0, "__syncwarp", true, nullptr, at);
+    simt::warp_exchange(mask, nullptr, 0, {"__syncwarp", true, nullptr}, at);
 }
 
 inline void __threadfence_block()

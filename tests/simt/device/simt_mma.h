@@ -88,8 +88,9 @@ SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
     __builtin_memcpy(in.a, a, sizeof in.a);
     __builtin_memcpy(in.b, b, sizeof in.b);
     __builtin_memcpy(in.c, c, sizeof in.c);
-    lane_slot *slots = warp_exchange(~0u, &in, sizeof in, name, false, finish_mma<Format>, at);
-    __builtin_memcpy(d, slots[self->lane].bytes, sizeof d);
+    collective what = {name, false, finish_mma<Format>};
+    const meeting &met = warp_exchange(~0u, &in, sizeof in, what, at);
+    __builtin_memcpy(d, met.slots[self->lane].bytes, sizeof d);
 }
 
 /* Lane 8i + r brings the address of row r of matrix i. */
@@ -122,9 +123,9 @@ SIMT_RUNTIME void load_matrices(uint32_t (&to)[count], const void *row, const ch
             fail(at, "%s: a row is not aligned to 16 bytes", name);
         weak_access(row, row_bytes, false, at);
     }
-    lane_slot *slots =
-        warp_exchange(~0u, &row, sizeof row, name, false, finish_ldmatrix<count, transposed>, at);
-    __builtin_memcpy(to, slots[self->lane].bytes, sizeof to);
+    collective what = {name, false, finish_ldmatrix<count, transposed>};
+    const meeting &met = warp_exchange(~0u, &row, sizeof row, what, at);
+    __builtin_memcpy(to, met.slots[self->lane].bytes, sizeof to);
 }
 
 } // namespace simt

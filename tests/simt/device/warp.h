@@ -10,17 +10,17 @@
 namespace simt
 {
 
-/* The value that lane `from` brought. A lane outside the mask brings nothing. */
+/* The value that lane `from` brought. One outside the mask brings nothing, nor one that is gone. */
 template <class T>
 SIMT_RUNTIME T shuffle(uint32_t mask, T value, int from, const char *name, site at)
 {
     static_assert(sizeof(T) <= sizeof(lane_slot::bytes), "a shuffle moves up to 64 bytes");
-    const lane_slot *slots = warp_exchange(mask, &value, sizeof value, name, false, nullptr, at);
-    if (!(mask >> from & 1))
-        fail(at, "%s: lane %u reads lane %d, which is not in mask %08x", name, self->lane, from,
-             mask);
+    const meeting &met = warp_exchange(mask, &value, sizeof value, {name, false, nullptr}, at);
+    if (!(met.lanes >> from & 1))
+        fail(at, "%s: lane %u reads lane %d, which %s", name, self->lane, from,
+             mask >> from & 1 ? "has exited" : "is not in its mask");
     T got;
-    __builtin_memcpy(&got, slots[from].bytes, sizeof got);
+    __builtin_memcpy(&got, met.slots[from].bytes, sizeof got);
     return got;
 }
 
@@ -74,27 +74,41 @@ inline T __shfl_up_sync(uint32_t mask, T value, unsigned by, int width = 32,
     return simt::shuffle(mask, value, from, "__shfl_up_sync", at);
 }
 
-SIMT_RUNTIME inline uint32_t __ballot_sync(uint32_t mask, int predicate,
-                                           simt::site at = simt::site::here())
+namespace simt
 {
-    unsigned char vote = predicate != 0;
-    const simt::lane_slot *slots =
-        simt::warp_exchange(mask, &vote, 1, "__ballot_sync", false, nullptr, at);
-    uint32_t votes = 0;
-    for (unsigned lane = 0; lane < simt::warp_lanes; lane++)
-        if (mask >> lane & 1)
-            votes |= uint32_t{slots[lane].bytes[0]} << lane;
-    return votes;
+
+/* Who of those that came (lanes) voted for it (yes). */
+struct vote {
+    uint32_t lanes, yes;
+};
+
+SIMT_RUNTIME inline vote take_vote(uint32_t mask, int predicate, const char *name, site at)
+{
+    unsigned char own = predicate != 0;
+    const meeting &met = warp_exchange(mask, &own, 1, {name, false, nullptr}, at);
+    vote v = {met.lanes, 0};
+    for (unsigned lane = 0; lane < warp_lanes; lane++)
+        if (v.lanes >> lane & 1)
+            v.yes |= uint32_t{met.slots[lane].bytes[0]} << lane;
+    return v;
+}
+
+} // namespace simt
+
+inline uint32_t __ballot_sync(uint32_t mask, int predicate, simt::site at = simt::site::here())
+{
+    return simt::take_vote(mask, predicate, "__ballot_sync", at).yes;
 }
 
 inline int __any_sync(uint32_t mask, int predicate, simt::site at = simt::site::here())
 {
-    return __ballot_sync(mask, predicate, at) != 0;
+    return simt::take_vote(mask, predicate, "__any_sync", at).yes != 0;
 }
 
 inline int __all_sync(uint32_t mask, int predicate, simt::site at = simt::site::here())
 {
-    return __ballot_sync(mask, predicate, at) == mask;
+    simt::vote v = simt::take_vote(mask, predicate, "__all_sync", at);
+    return v.yes == v.lanes;
 }
 
 #endif

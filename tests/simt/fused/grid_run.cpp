@@ -2,9 +2,7 @@
 #include "grid_run.h"
 
 #include "ptx.cuh"
-
-#include <chrono>
-#include <cmath>
+#include "timing.h"
 
 namespace simt_grid
 {
@@ -102,22 +100,9 @@ class trial
         return simt::device_copy(packed, "weights");
     }
 
-    /* NaN is expected where nobody reads. The limit is in units of the largest expected value, at
-     * least 1/4. */
     void compare(const char *name, const doubles &got, const doubles &expected)
     {
-        double largest = 0.25, worst = 0;
-        for (double e : expected)
-            largest = std::fmax(largest, std::fabs(e));
-        for (size_t i = 0; i < expected.size(); i++) {
-            double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
-            worst = std::isnan(error) ? HUGE_VAL : std::fmax(worst, error);
-        }
-        double excess = worst / (limit_of(subject_.math) * largest);
-        if (excess >= verdict_.excess) {
-            verdict_.excess = excess;
-            verdict_.worst = name;
-        }
+        verdict_.compare(name, got.data(), expected, limit_of(subject_.math));
     }
 
     /* What is no number must reach all of its row one step later, and no other row. */
@@ -261,16 +246,15 @@ void trial::backward(uint64_t seed)
 verdict run(const subject &s, const shape &size, const manner &how, uint64_t seed)
 {
     truth r = simt_fused::make_truth(size, dtype_of(s.math));
-    verdict v = {};
+    verdict v;
     simt::device_reset();
-    auto begin = std::chrono::steady_clock::now();
-    trial t(s, r, how, v);
-    if (s.forward)
-        t.forward(seed);
-    else
-        t.backward(seed);
-    auto spent = std::chrono::steady_clock::now() - begin;
-    v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    v.milliseconds = simt_test::milliseconds_of([&] {
+        trial t(s, r, how, v);
+        if (s.forward)
+            t.forward(seed);
+        else
+            t.backward(seed);
+    });
     return v;
 }
 
@@ -304,15 +288,11 @@ manner with_spoiled(int row)
     return m;
 }
 
-std::set<std::string> detectors(const simt_fused::mutant<mutated> &m, uint64_t seed)
+simt_test::names detectors(const simt_fused::mutant<mutated> &m, uint64_t seed)
 {
     const manner &how = m.kernel.how;
     verdict v = run(m.kernel.kernel, m.size, how, seed);
-    std::set<std::string> by;
-    for (const simt::finding &f : v.outcome.findings)
-        by.insert(simt::fault_name(f.kind));
-    if (how.missing < 0 && !v.matches())
-        by.insert("mismatch");
+    simt_test::names by = simt_test::caught_by(v.outcome, how.missing >= 0 || v.matches());
     if (how.missing >= 0 && (!v.fault.raised || v.fault.awaited != how.missing))
         by.insert("report");
     if (how.spoiled >= 0 && !v.spread)

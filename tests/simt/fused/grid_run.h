@@ -2,12 +2,8 @@
 #ifndef LB_SIMT_FUSED_GRID_RUN_H
 #define LB_SIMT_FUSED_GRID_RUN_H
 
+#include "family.h"
 #include "fused_grid.h"
-#include "mutants.h"
-#include "simt.h"
-#include "truth.h"
-
-#include <string>
 
 namespace simt_grid
 {
@@ -39,22 +35,17 @@ manner cut_at(int step);
 manner without_block(int block);
 manner with_spoiled(int row);
 
-struct verdict {
-    simt::outcome outcome;
-    lb_fused_fault fault;
-    std::string worst; /* tensor of the largest error in units of its limit */
-    double excess;     /* that error; wrong above 1, infinite where a value is no number */
-    bool spread;       /* no number of the spoiled row was taken for one */
-    double milliseconds;
-    std::vector<unsigned char> bits; /* of all results */
+struct verdict : simt_fused::verdict {
+    lb_fused_fault fault = {};
+    bool spread = false; /* no number of the spoiled row was taken for one */
 
-    bool matches() const
-    {
-        return excess <= 1;
-    }
     bool ok() const
     {
-        return outcome.ok() && matches() && !fault.raised;
+        return simt_fused::verdict::ok() && !fault.raised;
+    }
+    const char *remark() const
+    {
+        return fault.raised ? ", a wait was given up" : "";
     }
 };
 
@@ -67,7 +58,7 @@ struct mutated {
     manner how;
 };
 
-std::set<std::string> detectors(const simt_fused::mutant<mutated> &, uint64_t seed);
+simt_test::names detectors(const simt_fused::mutant<mutated> &, uint64_t seed);
 
 } // namespace simt_grid
 

@@ -3,10 +3,7 @@
 #ifndef LB_IMPL_RUN_H
 #define LB_IMPL_RUN_H
 
-#include "case_run.h"
-
-/* The case of a text; fails the test when it is none. */
-struct lb_case lb_test_parse(const char *text);
+#include "../../trial.h"
 
 /* A run of the case, one sample, on a fresh fake device; fails the test when it leaves something
  * allocated there. cache: of the oracle's answers. row is the caller's to free. */

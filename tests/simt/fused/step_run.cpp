@@ -1,8 +1,8 @@
 /* step_run.cpp: inputs to "device memory", launches, comparison. */
 #include "step_run.h"
 
-#include <chrono>
-#include <cmath>
+#include "timing.h"
+
 #include <cstring>
 
 namespace simt_step
@@ -69,23 +69,11 @@ class trial
     void check(const char *name, lb_dtype dtype, const void *got, const doubles &expected);
 };
 
-/* An expected NaN is a place that nobody reads. */
 void trial::check(const char *name, lb_dtype dtype, const void *got, const doubles &expected)
 {
     doubles wide(expected.size());
     lb_load(dtype, got, wide.data(), wide.size());
-    double largest = 0.25, worst = 0;
-    for (double e : expected)
-        largest = std::fmax(largest, std::fabs(e));
-    for (size_t i = 0; i < expected.size(); i++) {
-        double error = std::isnan(expected[i]) ? 0 : std::fabs(wide[i] - expected[i]);
-        worst = std::isnan(error) ? HUGE_VAL : std::fmax(worst, error);
-    }
-    double excess = worst / (limit_of(s_) * largest);
-    if (excess >= v_.excess) {
-        v_.excess = excess;
-        v_.worst = name;
-    }
+    v_.compare(name, wide.data(), expected, limit_of(s_));
 }
 
 /* Sizes, lengths, packed weights. */
@@ -183,16 +171,15 @@ void trial::backward(uint64_t seed)
 verdict run(const subject &s, const shape &size, uint64_t seed)
 {
     truth r = simt_fused::make_truth(size, s.dtype, s.act);
-    verdict v = {};
+    verdict v;
     simt::device_reset();
-    auto begin = std::chrono::steady_clock::now();
-    trial t(s, r, v);
-    if (s.forward)
-        t.forward(seed);
-    else
-        t.backward(seed);
-    auto spent = std::chrono::steady_clock::now() - begin;
-    v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    v.milliseconds = simt_test::milliseconds_of([&] {
+        trial t(s, r, v);
+        if (s.forward)
+            t.forward(seed);
+        else
+            t.backward(seed);
+    });
     return v;
 }
 

@@ -4,15 +4,13 @@
 #define LB_SIMT_FUSED_STEP_RUN_H
 
 #include "fused_step.h"
-#include "simt.h"
 #include "truth.h"
-
-#include <string>
 
 namespace simt_step
 {
 
 using simt_fused::shape;
+using simt_fused::verdict;
 
 /* Kernel, and what its launch must know. One of the two is there. */
 struct subject {
@@ -24,22 +22,6 @@ struct subject {
     lb_math math;
     lb_act act;
     bool train; /* forward keeps gates and cells */
-};
-
-struct verdict {
-    simt::outcome outcome; /* of the first launch that did not go well, or of the last */
-    std::string worst;     /* tensor of the largest error in units of its limit */
-    double excess;         /* that error; wrong above 1, infinite where a value is no number */
-    double milliseconds;
-
-    bool matches() const
-    {
-        return excess <= 1;
-    }
-    bool ok() const
-    {
-        return outcome.ok() && matches();
-    }
 };
 
 verdict run(const subject &, const shape &, uint64_t seed);

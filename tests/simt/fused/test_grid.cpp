@@ -18,6 +18,7 @@ using lb_grid::bf16_math;
 using lb_grid::f16_math;
 using lb_grid::f32_math;
 using lb_grid::tf32_math;
+using simt_fused::test_clean;
 
 namespace
 {
@@ -82,36 +83,9 @@ const check_case cases[] = {
     {backward<tf32_math, spilled>("backward tf32 spilled"), {4, 9, 31, 2, true}, {}},
 };
 
-bool report(const check_case &c, uint64_t seed, const verdict &v)
+verdict run_case(const check_case &c, uint64_t seed)
 {
-    if (!v.ok())
-        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit%s\n%s",
-               c.kernel.name, c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
-               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
-               v.fault.raised ? ", a wait was given up" : "", v.outcome.text().c_str());
-    return v.ok();
-}
-
-/* Right under each schedule, and the same bits under all. */
-int test_clean(uint64_t seeds)
-{
-    int failures = 0;
-    for (const check_case &c : cases) {
-        double worst = 0, ms = 0;
-        std::vector<unsigned char> bits;
-        for (uint64_t seed = 0; seed < seeds; seed++) {
-            verdict v = run(c.kernel, c.size, c.how, seed);
-            failures += !report(c, seed, v);
-            if (seed > 0 && v.bits != bits)
-                failures++, printf("FAILED %s: other bits under seed %lu\n", c.kernel.name,
-                                   static_cast<unsigned long>(seed));
-            bits = v.bits;
-            worst = std::fmax(worst, v.excess);
-            ms += v.milliseconds;
-        }
-        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
-    }
-    return failures != 0;
+    return run(c.kernel, c.size, c.how, seed);
 }
 
 /* A block that never runs ends in a report by one that waits for it, and in no hang. */
@@ -191,13 +165,7 @@ int test_shipped()
 {
     const check_case shipped[] = {LB_GRID_HALF_TILES(LB_SHIPPED_HALF)
                                       LB_GRID_FLOAT_TILES(LB_SHIPPED_FLOAT)};
-    int failures = 0;
-    for (const check_case &c : shipped) {
-        verdict v = run(c.kernel, c.size, c.how, 1);
-        failures += !report(c, 1, v);
-        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
-    }
-    return failures != 0;
+    return test_clean(shipped, 1, 2, run_case);
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
@@ -275,7 +243,7 @@ int test_packing()
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(strtoul(argv[2], nullptr, 10)) | test_no_number();
+        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number();
     if (argc == 2 && !strcmp(argv[1], "waits"))
         return test_waits();
     if (argc == 2 && !strcmp(argv[1], "shipped"))

@@ -86,7 +86,7 @@ static void blocks_that_cannot_all_run_are_refused(void **state)
 static enum lb_status choose(const char *model, const char *text, struct lb_fused_choice *choice,
                              struct lb_error *err)
 {
-    struct lb_case c = lb_test_parse(text);
+    struct lb_case c = trial_case(text);
     struct lb_device_info device;
     assert_int_equal(lb_device_model(model, &device, err), LB_OK);
     return lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", choice, err);
@@ -101,7 +101,7 @@ struct grid_tile {
 static struct grid_tile chosen(const char *model, const char *text)
 {
     struct lb_fused_choice choice;
-    struct lb_case c = lb_test_parse(text);
+    struct lb_case c = trial_case(text);
     struct grid_tile t = {0};
     struct lb_error err;
     char says[200];
@@ -160,12 +160,12 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     struct lb_device_info device;
     struct lb_fused_choice choice;
     struct lb_error err;
-    struct lb_case c = lb_test_parse("fused:grid/T9_B8_H2048/f16/infer");
+    struct lb_case c = trial_case("fused:grid/T9_B8_H2048/f16/infer");
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
     device.shared_bytes = 99 << 10;
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_UNSUPPORTED);
-    c = lb_test_parse("fused:grid/T9_B8_H1024/f16/infer");
+    c = trial_case("fused:grid/T9_B8_H1024/f16/infer");
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, NULL), LB_OK);
     device.major = 7;
     assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, &err), LB_UNSUPPORTED);

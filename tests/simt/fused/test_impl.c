@@ -231,7 +231,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     const char *path = tuned_file();
-    struct lb_case c = lb_test_parse(text);
+    struct lb_case c = trial_case(text);
     struct lb_fused_view view;
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
@@ -268,7 +268,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
 
 static struct lb_fused_choice chosen(const char *model, const char *text)
 {
-    struct lb_case c = lb_test_parse(text);
+    struct lb_case c = trial_case(text);
     struct lb_device_info device;
     struct lb_fused_choice choice;
     struct lb_error err;
@@ -287,7 +287,7 @@ struct cluster_tile {
 static struct cluster_tile cluster_tile(const char *model, const char *text)
 {
     struct lb_fused_choice choice = chosen(model, text);
-    struct lb_case c = lb_test_parse(text);
+    struct lb_case c = trial_case(text);
     struct cluster_tile t;
     char says[200];
     int needed, resident;
@@ -363,7 +363,7 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_case c = lb_test_parse(cases[i].text);
+        struct lb_case c = trial_case(cases[i].text);
         struct lb_device_info device;
         struct lb_fused_choice choice;
         struct lb_error err;
@@ -377,11 +377,11 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     /* A device with too little shared memory for H = 768 still has the smaller tiles. */
     struct lb_device_info small;
     struct lb_fused_choice choice;
-    struct lb_case c = lb_test_parse("fused/T9_B8_H768/f16/infer");
+    struct lb_case c = trial_case("fused/T9_B8_H768/f16/infer");
     assert_int_equal(lb_device_model("h100", &small, NULL), LB_OK);
     small.shared_bytes = 99 << 10;
     assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_UNSUPPORTED);
-    c = lb_test_parse("fused/T9_B8_H512/f16/infer");
+    c = trial_case("fused/T9_B8_H512/f16/infer");
     assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_OK);
 }
 

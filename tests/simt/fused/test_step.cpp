@@ -2,6 +2,7 @@
  *
  *   test_simt_step_fast clean SEEDS      small tiles, odd sizes; the same of _check
  *   test_simt_step_fast shipped          every tile that ships, once in every type */
+#include "family.h"
 #include "step_run.h"
 
 #include "fused_step_backward.cuh"
@@ -12,6 +13,7 @@
 #include <cstring>
 
 using namespace simt_step;
+using simt_fused::test_clean;
 using namespace lb_fused_step;
 
 namespace
@@ -94,30 +96,9 @@ const check_case cases[] = {
     {backward<f64, split_tile>("backward f64"), {4, 5, 21, 2, true}},
 };
 
-bool report(const check_case &c, uint64_t seed, const verdict &v)
+verdict run_case(const check_case &c, uint64_t seed)
 {
-    if (!v.ok())
-        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit\n%s", c.kernel.name,
-               c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
-               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
-               v.outcome.text().c_str());
-    return v.ok();
-}
-
-int test_clean(uint64_t seeds)
-{
-    int failures = 0;
-    for (const check_case &c : cases) {
-        double worst = 0, ms = 0;
-        for (uint64_t seed = 0; seed < seeds; seed++) {
-            verdict v = run(c.kernel, c.size, seed);
-            failures += !report(c, seed, v);
-            worst = v.excess > worst ? v.excess : worst;
-            ms += v.milliseconds;
-        }
-        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
-    }
-    return failures != 0;
+    return run(c.kernel, c.size, seed);
 }
 
 #define LB_SHIPPED(kind, ...)                                                   \
@@ -133,13 +114,7 @@ int test_clean(uint64_t seeds)
 int test_shipped()
 {
     const check_case shipped[] = {LB_FUSED_STEP_TILES(LB_SHIPPED_TILE)};
-    int failures = 0;
-    for (const check_case &c : shipped) {
-        verdict v = run(c.kernel, c.size, 1);
-        failures += !report(c, 1, v);
-        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
-    }
-    return failures != 0;
+    return test_clean(shipped, 1, 2, run_case);
 }
 
 /* Sums take the place of the slices, and a block has what shared memory the least device has. */
@@ -156,7 +131,7 @@ LB_FUSED_STEP_TILES(LB_ROOM)
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(strtoul(argv[2], nullptr, 10));
+        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "shipped"))
         return test_shipped();
     fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);

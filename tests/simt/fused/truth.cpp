@@ -1,4 +1,5 @@
-/* truth.cpp: the oracle, for one layer, and its arrays brought to the layout of the kernels. */
+/* truth.cpp: the oracle, for one layer, its arrays brought to the layout of the kernels, and
+ * comparison with them. */
 #include "truth.h"
 
 #include "data.h"
@@ -108,6 +109,21 @@ std::vector<uint16_t> stored(lb_dtype dtype, const doubles &values)
     std::vector<uint16_t> halves(values.size());
     lb_store(dtype, halves.data(), values.data(), values.size());
     return halves;
+}
+
+void verdict::compare(const char *name, const double *got, const doubles &expected, double limit)
+{
+    double largest = 0.25, most = 0;
+    for (double e : expected)
+        largest = std::fmax(largest, std::fabs(e));
+    for (size_t i = 0; i < expected.size(); i++) {
+        double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
+        most = std::isnan(error) ? HUGE_VAL : std::fmax(most, error);
+    }
+    if (most / (limit * largest) >= excess) {
+        excess = most / (limit * largest);
+        worst = name;
+    }
 }
 
 truth make_truth(const shape &s, lb_dtype dtype, lb_act act)

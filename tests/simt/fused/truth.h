@@ -1,10 +1,13 @@
-/* truth.h: an LSTM layer's inputs in the layout of the fused kernels, and the oracle's answers. */
+/* truth.h: an LSTM layer's inputs in the layout of the fused kernels, the oracle's answers,
+ * and what a kernel's are worth beside them. */
 #ifndef LB_SIMT_FUSED_TRUTH_H
 #define LB_SIMT_FUSED_TRUTH_H
 
 #include "problem.h"
+#include "simt.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace simt_fused
@@ -38,6 +41,32 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act = LB_ACT_TANH);
 
 /* values in a 2-byte dtype */
 std::vector<uint16_t> stored(lb_dtype dtype, const std::vector<double> &values);
+
+/* What came of a run, of one launch or several. */
+struct verdict {
+    simt::outcome outcome;
+    std::string worst; /* tensor of the largest error in units of its limit */
+    double excess = 0; /* that error; wrong above 1, infinite where a value is no number */
+    double milliseconds = 0;
+    std::vector<unsigned char> bits; /* of the results, where they must not depend on the seed */
+
+    bool matches() const
+    {
+        return excess <= 1;
+    }
+    bool ok() const
+    {
+        return outcome.ok() && matches();
+    }
+    const char *remark() const
+    {
+        return "";
+    }
+    /* got [expected.size()]: may be off by limit times the largest expected value, or 1/4 if that
+     * is less. An expected NaN is a place that nobody reads. */
+    void compare(const char *name, const double *got, const std::vector<double> &expected,
+                 double limit);
+};
 
 } // namespace simt_fused
 

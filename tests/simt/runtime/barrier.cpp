@@ -90,7 +90,7 @@ exchange &exchange_of(warp &w, uint32_t mask)
         if (e->mask == mask)
             return *e;
     for (auto &e : w.exchanges)
-        if (e->waiting.empty()) {
+        if (e->waiting.empty() && e->unread == 0) {
             e->mask = mask;
             return *e;
         }
@@ -108,21 +108,27 @@ void check_mask(const warp &w, uint32_t mask, const char *operation, site at)
     for (const auto &e : w.exchanges)
         if (e->mask != mask && !e->waiting.empty() && (e->mask & mask))
             fail(at, "%s with mask %08x meets %s with mask %08x at %s", operation, mask,
-                 e->operation, e->mask, place_name(place_of(e->at)).c_str());
-}
-
-void finish_exchange(exchange &e, bool orders_memory)
-{
-    e.generation++;
-    if (state.check && orders_memory)
-        order_together(e.waiting);
-    e.arrived = 0;
-    wake(e.waiting);
+                 e->what.name, e->mask, place_name(place_of(e->at)).c_str());
 }
 
 bool complete(const warp &w, const exchange &e)
 {
-    return e.arrived == (e.mask & w.alive);
+    return !e.waiting.empty() && e.arrived == (e.mask & w.alive);
+}
+
+void finish_exchange(exchange &e)
+{
+    meeting &met = e.met[e.generation++ & 1];
+    met.lanes = e.arrived;
+    if (e.what.finish && e.arrived != e.mask)
+        fail(e.at, "%s: lanes %08x of its mask have exited", e.what.name, e.mask & ~e.arrived);
+    if (e.what.finish)
+        e.what.finish(met.slots);
+    if (state.check && e.what.orders_memory)
+        order_together(e.waiting);
+    e.arrived = 0;
+    e.unread = static_cast<unsigned>(e.waiting.size());
+    wake(e.waiting);
 }
 
 } // namespace
@@ -157,6 +163,9 @@ void block_barrier(unsigned id, unsigned count, bool waits, site at)
 void cluster_arrive(site at)
 {
     barrier &b = state.clusters[current()->home->cluster];
+    if (current()->cluster_arrived)
+        fail(at, "barrier.cluster.arrive, and no wait since the last one");
+    current()->cluster_arrived = true;
     if (state.check) {
         b.gathered.join_all(current()->now, every_agent);
         tick(current());
@@ -170,6 +179,9 @@ void cluster_arrive(site at)
 void cluster_wait(site at)
 {
     barrier &b = state.clusters[current()->home->cluster];
+    if (!current()->cluster_arrived)
+        fail(at, "barrier.cluster.wait, and no arrive before it");
+    current()->cluster_arrived = false;
     if (b.generation == current()->cluster_generation) {
         b.waiting.push_back(current());
         wait("cluster barrier", at);
@@ -191,33 +203,32 @@ void grid_barrier(site at)
     enter(state.grid, state.live, "grid sync", at);
 }
 
-lane_slot *warp_exchange(uint32_t mask, const void *operand, size_t bytes, const char *operation,
-                         bool orders_memory, warp_finish finish, site at)
+const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
+                             const collective &what, site at)
 {
     warp &w = *current()->in_warp;
-    check_mask(w, mask, operation, at);
+    check_mask(w, mask, what.name, at);
     exchange &e = exchange_of(w, mask);
     if (e.waiting.empty()) {
-        e.operation = operation;
+        e.what = what;
         e.at = at;
-    } else if (!same_text(e.operation, operation) || !same_site(e.at, at)) {
-        fail(at, "%s meets %s at %s in one warp", operation, e.operation,
+    } else if (!same_text(e.what.name, what.name) || !same_site(e.at, at)) {
+        fail(at, "%s meets %s at %s in one warp", what.name, e.what.name,
              place_name(place_of(e.at)).c_str());
     }
-    lane_slot *slots = e.slots[e.generation & 1];
+    meeting &met = e.met[e.generation & 1];
     if (bytes)
-        memcpy(slots[current()->lane].bytes, operand, bytes);
+        memcpy(met.slots[current()->lane].bytes, operand, bytes);
     e.waiting.push_back(current());
     e.arrived |= 1u << current()->lane;
     if (complete(w, e)) {
-        if (finish)
-            finish(slots);
-        finish_exchange(e, orders_memory);
+        finish_exchange(e);
         shuffle_after_barrier(at);
     } else {
-        wait(operation, at);
+        wait(what.name, at);
     }
-    return slots;
+    e.unread--;
+    return met;
 }
 
 /* An exited thread is no longer waited for. */
@@ -228,13 +239,15 @@ void recheck_barriers(thread *gone)
     if (whole.expected == 0 && whole.arrived && whole.arrived == home->live)
         let_go(whole);
     barrier &cluster = state.clusters[home->cluster];
+    if (gone->cluster_arrived && gone->cluster_generation == cluster.generation)
+        cluster.arrived--;
     if (cluster.arrived && cluster.arrived == live_in_cluster(home->cluster))
         let_go_cluster(cluster);
     if (state.grid.arrived && state.grid.arrived == state.live)
         let_go(state.grid);
     for (auto &e : gone->in_warp->exchanges)
-        if (!e->waiting.empty() && complete(*gone->in_warp, *e))
-            finish_exchange(*e, true);
+        if (complete(*gone->in_warp, *e))
+            finish_exchange(*e);
 }
 
 } // namespace simt

@@ -51,7 +51,8 @@ struct thread : identity {
     copy_groups copies, bulk;
     int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1, -1}; /* -1: not in use */
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
-    unsigned cluster_generation = 0; /* the cluster barrier it arrived at */
+    bool cluster_arrived = false;    /* at a cluster barrier, and has not waited yet */
+    unsigned cluster_generation = 0; /* the one it arrived at */
     clock now;                       /* happens-before: all that precedes the next access */
     clock released[scope_count];     /* by the last fence of at least this scope */
     clock observed[scope_count];     /* by relaxed reads; a fence of the scope makes it `now` */
@@ -62,10 +63,11 @@ struct thread : identity {
 struct exchange {
     uint32_t mask = 0, arrived = 0;
     unsigned generation = 0;
-    const char *operation = nullptr;
+    unsigned unread = 0; /* lanes that were let go and have not come back yet */
+    collective what = {};
     site at = {};
     std::vector<thread *> waiting;
-    lane_slot slots[2][warp_lanes];
+    meeting met[2];
 };
 
 struct warp {

@@ -44,6 +44,12 @@ actor plain_actor(thread *t, int strong, bool update = false)
     return {t->id, t->now.seen[t->id], t, false, false, strong, update};
 }
 
+void check_strong(unsigned char *place, size_t bytes, strong_order order, site at)
+{
+    actor by = plain_actor(current(), static_cast<int>(order.reach), order.kind == strong::update);
+    shadow_access(place, bytes, order.kind != strong::load, by, place_of(at));
+}
+
 } // namespace
 
 bool scope_includes(scope s, const block *a, const block *b)
@@ -145,20 +151,25 @@ void strong_begin(const void *address, size_t bytes, strong_order order, site at
     if (!state.check)
         return;
     thread *t = current();
-    bool writes = order.kind != strong::load;
     unsigned char *place = canonical(address);
-    actor by = plain_actor(t, static_cast<int>(order.reach), order.kind == strong::update);
     /* Acquire first: a release-acquire chain on a location orders its own accesses. */
     if (order.kind != strong::store)
         acquire_at(t, locations[place], order.reach, order.acquire);
-    shadow_access(place, bytes, writes, by, place_of(at));
+    check_strong(place, bytes, order, at);
 }
 
-void strong_end(const void *address, strong_order order)
+void strong_writes(const void *address, size_t bytes, strong_order order, site at)
+{
+    if (self && state.check)
+        check_strong(canonical(address), bytes, order, at);
+}
+
+void strong_end(const void *address, strong_order order, bool changed)
 {
     if (order.kind == strong::load)
         return;
-    progress();
+    if (changed)
+        progress();
     if (!self || !state.check)
         return;
     std::vector<release> &here = locations[canonical(address)];

@@ -35,9 +35,9 @@ struct more_marks {
 struct cell {
     uint32_t launch; /* marks of earlier launches count for nothing */
     bool initialised;
-    mark write;
-    mark read;
-    more_marks *more; /* nullptr: none */
+    mark write;       /* the last one */
+    mark read;        /* likewise */
+    more_marks *more; /* earlier ones that those don't stand for; nullptr: none */
 };
 
 struct word {
@@ -158,11 +158,11 @@ bool precedes(const mark &old, const visit &v)
            (!v.by.asynchronous && old.time <= time_of(v.by.who->now.seen, old.agent));
 }
 
-/* An atomic observes the writes before it, so they precede what it precedes: PTX ISA, "Observation
- * Order" and "Causality Order". */
-bool observed(const mark &old, const visit &v)
+/* An atomic observes the last write, and what that observed if it is an atomic. All these precede
+ * what it precedes: PTX ISA, "Observation Order" and "Causality Order". */
+bool observed(const cell &c, const mark &old, const visit &v)
 {
-    return v.by.update && both_strong(old, v);
+    return v.by.update && &old == &c.write && both_strong(old, v);
 }
 
 /* Whether what is morally strong with the new access is so with the old one. Then, if the old one
@@ -225,7 +225,7 @@ void add_write(cell &c, const visit &v)
     } else {
         drop_reads(c, v);
         sift(c.write, c.more ? &c.more->writes : nullptr, [&](const mark &old) {
-            bool before = precedes(old, v) || observed(old, v);
+            bool before = precedes(old, v) || observed(c, old, v);
             return old.asynchronous ? precedes(old, v) : !before || !as_strong(old, v);
         });
     }

@@ -1,19 +1,21 @@
-/* run.cpp: inputs to "device memory", launch, comparison. */
-#include "run.h"
+/* cluster_run.cpp: inputs to "device memory", launch, comparison. */
+#include "cluster_run.h"
 
-#include <chrono>
-#include <cmath>
+#include "timing.h"
+
 #include <utility>
 
-namespace simt_fused
+namespace simt_cluster
 {
 
 namespace
 {
 
 using halves = std::vector<uint16_t>;
+using simt_fused::stored;
+using simt_fused::truth;
 
-/* Largest errors, in units of their limits. */
+/* By 2 roundings of the dtype. */
 class comparison
 {
   public:
@@ -21,38 +23,25 @@ class comparison
     {
     }
 
-    /* got [expected.size()]; an expected NaN is a place that nobody reads. The limit: 2 roundings
-     * of the dtype to the largest expected value, at least to 1/4. */
-    void check(const char *name, const double *got, const std::vector<double> &expected)
-    {
-        double largest = 0.25, worst = 0;
-        for (double e : expected)
-            largest = std::fmax(largest, std::fabs(e));
-        for (size_t i = 0; i < expected.size(); i++) {
-            double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
-            worst = std::isnan(error) ? HUGE_VAL : std::fmax(worst, error);
-        }
-        double excess = worst / (2 * lb_dtype_roundoff(dtype_) * largest);
-        if (excess >= to_.excess) {
-            to_.excess = excess;
-            to_.worst = name;
-        }
-    }
-
     void check(const char *name, const uint16_t *got, const std::vector<double> &expected)
     {
         std::vector<double> wide(expected.size());
         lb_load(dtype_, got, wide.data(), wide.size());
-        check(name, wide.data(), expected);
+        compare(name, wide, expected);
     }
 
     void check(const char *name, const float *got, const std::vector<double> &expected)
     {
-        std::vector<double> wide(got, got + expected.size());
-        check(name, wide.data(), expected);
+        compare(name, std::vector<double>(got, got + expected.size()), expected);
     }
 
   private:
+    void compare(const char *name, const std::vector<double> &wide,
+                 const std::vector<double> &expected)
+    {
+        to_.compare(name, wide.data(), expected, 2 * lb_dtype_roundoff(dtype_));
+    }
+
     lb_dtype dtype_;
     verdict &to_;
 };
@@ -169,14 +158,13 @@ void run_backward(const subject &s, const truth &r, const simt::launch_config &c
 
 verdict run(const subject &s, const shape &size, uint64_t seed)
 {
-    truth r = make_truth(size, s.dtype);
-    verdict v = {};
+    truth r = simt_fused::make_truth(size, s.dtype);
+    verdict v;
     simt::device_reset();
-    auto begin = std::chrono::steady_clock::now();
-    (s.forward ? run_forward : run_backward)(s, r, launch_of(s, size, seed), size.cut, v);
-    auto spent = std::chrono::steady_clock::now() - begin;
-    v.milliseconds = std::chrono::duration<double, std::milli>(spent).count();
+    v.milliseconds = simt_test::milliseconds_of([&] {
+        (s.forward ? run_forward : run_backward)(s, r, launch_of(s, size, seed), size.cut, v);
+    });
     return v;
 }
 
-} // namespace simt_fused
+} // namespace simt_cluster

@@ -1,8 +1,9 @@
-/* test_fused.cpp: the fused kernels clean under many schedules, and their mutants caught.
+/* test_cluster.cpp: the fused cluster kernels clean under many schedules.
  *
- *   test_simt_fused_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_fused_fast shipped          every tile that ships, once */
-#include "run.h"
+ *   test_simt_cluster_fast clean SEEDS      small tiles, odd sizes; the same of _check
+ *   test_simt_cluster_fast shipped          every tile that ships, once; sizes */
+#include "cluster_run.h"
+#include "family.h"
 
 #include "fused_backward.cuh"
 #include "fused_forward.cuh"
@@ -11,7 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
-using namespace simt_fused;
+using namespace simt_cluster;
+using simt_fused::test_clean;
 
 namespace
 {
@@ -60,30 +62,9 @@ const check_case cases[] = {
     {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true, 3}},
 };
 
-bool report(const check_case &c, uint64_t seed, const verdict &v)
+verdict run_case(const check_case &c, uint64_t seed)
 {
-    if (!v.ok())
-        printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit\n%s", c.kernel.name,
-               c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
-               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess,
-               v.outcome.text().c_str());
-    return v.ok();
-}
-
-int test_clean(uint64_t seeds)
-{
-    int failures = 0;
-    for (const check_case &c : cases) {
-        double worst = 0, ms = 0;
-        for (uint64_t seed = 0; seed < seeds; seed++) {
-            verdict v = run(c.kernel, c.size, seed);
-            failures += !report(c, seed, v);
-            worst = v.excess > worst ? v.excess : worst;
-            ms += v.milliseconds;
-        }
-        printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
-    }
-    return failures != 0;
+    return run(c.kernel, c.size, seed);
 }
 
 #define LB_SHIPPED_FORWARD(blocks, warps, split, resident, columns)                  \
@@ -99,13 +80,7 @@ int test_shipped()
 {
     const check_case shipped[] = {LB_FUSED_FORWARD_TILES(LB_SHIPPED_FORWARD)
                                       LB_FUSED_BACKWARD_TILES(LB_SHIPPED_BACKWARD)};
-    int failures = 0;
-    for (const check_case &c : shipped) {
-        verdict v = run(c.kernel, c.size, 1);
-        failures += !report(c, 1, v);
-        printf("%s: error %.2g of its limit, %.0f ms\n", c.kernel.name, v.excess, v.milliseconds);
-    }
-    return failures != 0;
+    return test_clean(shipped, 1, 2, run_case);
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
@@ -136,7 +111,7 @@ int test_shared_memory()
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(strtoul(argv[2], nullptr, 10));
+        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "shipped"))
         return test_shipped() | test_shared_memory();
     fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);

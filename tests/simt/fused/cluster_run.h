@@ -1,0 +1,29 @@
+/* cluster_run.h: one fused cluster kernel on the emulator, its results against the oracle's. */
+#ifndef LB_SIMT_FUSED_CLUSTER_RUN_H
+#define LB_SIMT_FUSED_CLUSTER_RUN_H
+
+#include "fused_args.h"
+#include "fused_tile.h"
+#include "truth.h"
+
+namespace simt_cluster
+{
+
+using simt_fused::shape;
+using simt_fused::verdict;
+
+/* Kernel, and the template arguments that its launch must know. One of the two is there. */
+struct subject {
+    const char *name;
+    void (*forward)(lb_fused_forward_args);
+    void (*backward)(lb_fused_backward_args);
+    lb_fused_tile tile;
+    lb_dtype dtype;
+    bool train; /* forward keeps gates and cells */
+};
+
+verdict run(const subject &, const shape &, uint64_t seed);
+
+} // namespace simt_cluster
+
+#endif
