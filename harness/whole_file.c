@@ -51,14 +51,14 @@ enum lb_status lb_write_whole_file(const char *path, lb_file_writer *write, cons
     char *target = replaceable(path, &mode);
     if (!target)
         return write_to(path, path, 0, write, user, err);
-    size_t size = strlen(target) + sizeof(".new");
+    size_t size = strlen(target) + sizeof(".-9223372036854775808.new");
     char *draft = malloc(size);
     enum lb_status st = LB_OK;
     if (!draft) {
         st = lb_fail(err, LB_OOM, "%s: out of memory", path);
         goto done;
     }
-    snprintf(draft, size, "%s.new", target);
+    snprintf(draft, size, "%s.%ld.new", target, (long)getpid());
     st = write_to(draft, path, mode, write, user, err);
     if (st == LB_OK && rename(draft, target) != 0)
         st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));

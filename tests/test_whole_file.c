@@ -38,6 +38,14 @@ static mode_t mode_of(const char *path)
     return there.st_mode;
 }
 
+/* What this process writes "file" into before it is whole. */
+static const char *draft(void)
+{
+    static char name[64];
+    snprintf(name, sizeof(name), "file.%ld.new", (long)getpid());
+    return name;
+}
+
 static int enter_folder(void **state)
 {
     static char folder[32];
@@ -48,7 +56,7 @@ static int enter_folder(void **state)
 
 static int leave_folder(void **state)
 {
-    static const char *const names[] = {"file", "file.new", "link", "link.new", "pipe", "pipe.new"};
+    const char *const names[] = {"file", draft(), "link", "pipe"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(names[i]);
     return chdir("/") == 0 && rmdir(*state) == 0 ? 0 : -1;
@@ -62,7 +70,7 @@ static void a_failure_leaves_what_was_there(void **state)
     assert_int_equal(lb_write_whole_file("file", write_text, NULL, &err), LB_FAILED);
     assert_string_equal(err.text, "the planted failure");
     expect_text("file", "old");
-    assert_int_equal(access("file.new", F_OK), -1);
+    assert_int_equal(access(draft(), F_OK), -1);
     assert_int_equal(lb_write_whole_file("none/file", write_text, "new", &err), LB_IO);
     assert_string_equal(err.text, "none/file: No such file or directory");
 }
@@ -84,7 +92,7 @@ static void the_mode_is_given_to_files_only(void **state)
     (void)state;
     assert_int_equal(lb_write_whole_file("file", write_text, "old", NULL), LB_OK);
     assert_int_equal(mkfifo("pipe", 0600), 0);
-    assert_int_equal(symlink("pipe", "file.new"), 0);
+    assert_int_equal(symlink("pipe", draft()), 0);
     int reader = open("pipe", O_RDONLY | O_NONBLOCK);
     lb_write_whole_file("file", write_text, "new", NULL);
     close(reader);
