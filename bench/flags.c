@@ -59,6 +59,7 @@ static const struct lb_flag flags[] = {
     {"--case-time", LB_FLAG_CASE_TIME, 0, "seconds", SWEEPS},
     {"--time-budget", LB_FLAG_TIME_BUDGET, 0, "seconds", SWEEPS | RESUME},
     {"--call-limit", LB_FLAG_CALL_LIMIT, 0, "seconds", WORKERS},
+    {"--hang-limit", LB_FLAG_HANG_LIMIT, 0, "a number", SWEEPS | RESUME},
     {"--memory", LB_FLAG_MEMORY, 0, "a size such as 512M or 4G", WORKERS | PROFILE},
     {"--baseline", LB_FLAG_BASELINE, 0, "an implementation", SWEEPS | PLOT | REPORT},
     {"--plugin", LB_FLAG_PLUGIN, 0, "a shared object", LOADS},

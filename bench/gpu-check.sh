@@ -1,34 +1,46 @@
 #!/usr/bin/env bash
 # Everything that an NVIDIA GPU can tell about this project, in one command and without a network.
 #
-#     bench/gpu-check.sh OUT [--prefix DIR] [--build DIR] [--only STEPS] [--budget SECONDS]
-#                            [--from DIR] [--dry-run]
+#     bench/gpu-check.sh OUT [--prefix DIR] [--build DIR] [--only STEPS] [--limit SECONDS]
+#                            [--budget SECONDS] [--from DIR] [--dry-run[=FAULT]]
 #     bench/gpu-check.sh --pack DIR
 #
-# STEPS, in their order; one that fails does not stop those after it:
+# STEPS, in their order; one that fails does not stop those after it, and each ends by itself:
 #   build      the program, in --build (build/gpu-check)
-#   tests      every GPU implementation, variant, dtype and pass against the oracle
-#   sanitizer  small cases under compute-sanitizer: memcheck, racecheck, synccheck
-#   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
+#   tests-own  the project's GPU implementations, every variant, dtype and pass, by the oracle
 #   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
+#   sweep      the recurrent grid in at most --budget seconds (420), what matters most first
+#   tests-cudnn                the same as tests-own of cudnn
+#   tests-modes                other maths, relu, graphs, cold caches, batched calls
+#   tune       all ways that fused has, on the grid, into tuned.txt
 #   peers      cudnn beside PyTorch's nn.LSTM, each where it is
-#   sweep      the recurrent grid in at most --budget seconds (420), f16 first; --from goes on with
-#              the run.jsonl and naive.jsonl of an earlier OUT
-#   tune       where the program can: all ways that fused has, on the grid, into tuned.txt; after
-#              the sweep, which shows what the model had chosen; at most half its budget
+#   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
+#   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
+#   tests-slow                 the algorithms of cudnn that are slow to set up
+# "tests" and "sanitizer" stand for all of theirs; a program that is not there is built whatever
+# STEPS says. Where a machine is lent for some minutes at a time, --limit ends everything a little
+# later than that: a step that no time is left for is not begun, and says so. --from goes on with
+# the records of an earlier OUT, which may be the same. Three times ten minutes:
 #
-# At most 8 files are left in OUT: test.log, which holds the ceilings too, environment.json,
-# cudnn.jsonl and peers.jsonl, run.jsonl and naive.jsonl, tuned.txt, runs.tar.gz with the folders.
+#     bench/gpu-check.sh A --limit 540
+#     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
+#     bench/gpu-check.sh C --limit 540 --from B --only tune,peers,calibrate,sanitizer,tests-slow
+#
+# At most 8 files are left in OUT, and each grows there, so that nothing is lost when all is cut
+# off: test.log, which holds the ceilings too, sanitizer.log, conformance.jsonl, run.jsonl (the
+# sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, peers/run.jsonl. Tables and pages are made of them
+# later, anywhere: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
 # NVIDIA's Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark,
 # Jansson, OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
-# --dry-run takes every step without a GPU as far as it goes, with a device that is host memory.
+# --dry-run takes every step without a GPU as far as it goes, with a device that is host memory;
+# with a FAULT of tests/plugins/gpu_fault.c, such as hang, one that has it in cases of 7 steps.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
 usage() {
-  sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//' >&2
+  sed -n '2,/^set /{ /^set /d; s/^# \{0,1\}//p }' "$0" >&2
   exit 2
 }
 
@@ -84,8 +96,25 @@ CMAKE
   du -sh "$pack_to" >&2
 }
 
-out='' prefix='' build='' budget=420 from='' dry=''
-steps=build,tests,sanitizer,calibrate,ceilings,peers,sweep,tune
+out='' prefix='' build='' budget=420 limit=0 from='' dry=''
+known=build,tests-own,ceilings,sweep,tests-cudnn,tests-modes,tune,peers,calibrate
+known=$known,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck,tests-slow
+steps=$known
+
+# check_steps: a step that is misspelt would not run, and nobody would know.
+check_steps() {
+  local step
+  for step in ${steps//,/ }; do
+    case ",$known,tests,sanitizer," in
+    *",$step,"*) ;;
+    *)
+      echo "--only: there is no step $step; there are $known" >&2
+      exit 2
+      ;;
+    esac
+  done
+}
+
 while [ $# -gt 0 ]; do
   case $1 in
   --pack)
@@ -93,13 +122,15 @@ while [ $# -gt 0 ]; do
     pack "$2"
     exit 0
     ;;
-  --dry-run) dry=yes && shift ;;
-  --prefix | --build | --budget | --only | --from)
+  --dry-run) dry=none && shift ;;
+  --dry-run=*) dry=${1#*=} && shift ;;
+  --prefix | --build | --budget | --limit | --only | --from)
     [ $# -ge 2 ] || usage
     case $1 in
     --prefix) prefix=$(cd "$2" && pwd) ;;
     --build) build=$2 ;;
     --budget) budget=$2 ;;
+    --limit) limit=$2 ;;
     --only) steps=$2 ;;
     --from) from=$(cd "$2" && pwd) ;;
     esac
@@ -113,6 +144,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$out" ] || usage
+check_steps
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 build=${build:-$repository/build/gpu-check}
@@ -124,7 +156,12 @@ log=$out/test.log
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
-: >"$log"
+call_limit=30 # seconds; no case on the grid takes one
+[ -z "$dry" ] || call_limit=4
+[ -z "$from" ] || [ "$from" -ef "$out" ] ||
+  for name in run.jsonl tuned.jsonl tuned.txt cudnn.jsonl; do
+    [ ! -f "$from/$name" ] || [ -e "$out/$name" ] || cp "$from/$name" "$out/"
+  done
 
 # note WORDS: what happens now, for the log and for whoever watches.
 note() {
@@ -133,7 +170,7 @@ note() {
 
 # attempt CODES WORDS... -- COMMAND...: runs the command into the log. An exit code that is not
 # among CODES is remembered as a failure; the next step comes all the same. 5: nothing could run
-# (no cuDNN); 77: no PyTorch, no GPU; 124, 130: its time was over.
+# (no cuDNN); 77: no PyTorch, no cuDNN, no GPU; 124, 130: its time was over.
 attempt() {
   local fine=$1 what=() start=$SECONDS code=0
   shift
@@ -151,8 +188,18 @@ attempt() {
   esac
 }
 
-wanted() {
-  case ",$steps," in *",$1,"*) return 0 ;; *) return 1 ;; esac
+# begin STEP SECONDS: whether the step is wanted, and there is time for it: `allowed` is how many
+# seconds it may take, SECONDS or what is left.
+begin() {
+  case ",$steps," in
+  *",$1,"* | *",${1%%-*},"*) ;;
+  *) return 1 ;;
+  esac
+  allowed=$2
+  [ "$limit" -eq 0 ] || [ "$((limit - SECONDS))" -ge "$allowed" ] || allowed=$((limit - SECONDS))
+  [ "$allowed" -lt 10 ] || return 0
+  note "$1: not begun, no time is left"
+  return 1
 }
 
 # Libraries in wheels are found at run time too: they load each other by name.
@@ -183,36 +230,78 @@ variants() {
   echo "${found:-$1}"
 }
 
-# grid DTYPE [MATH]: the recurrent grid, both passes of a size together, which share an answer.
-grid() {
-  local seq_len hidden batch pass
-  for seq_len in 128 1024; do
-    for hidden in 128 256 512 768 1024; do
-      for batch in 1 8 16 32 64; do
-        for pass in train infer; do
-          echo "T${seq_len}_B${batch}_H$hidden/$1/$pass${2:+/$2}"
-        done
-      done
+# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, which share an answer.
+lines() {
+  local impls=$1 dtype=$2 tail=$3 problem pass impl
+  shift 3
+  for problem in "$@"; do
+    for pass in train infer; do
+      for impl in ${impls//,/ }; do echo "$impl/$problem/$dtype/$pass$tail"; done
     done
   done
 }
 
-# limited SECONDS RUN ARGUMENTS...: a sweep into the folder RUN, or on with it. Interrupted when its
-# time is over, not ended by a budget: what is left can then be run later.
+# sizes SEQ_LEN: the recurrent grid.
+sizes() {
+  local hidden batch
+  for hidden in 128 256 512 768 1024; do
+    for batch in 1 8 16 32 64; do echo "T${1}_B${batch}_H$hidden"; done
+  done
+}
+
+# grid: all that is swept, in the order of its worth. Predictions are held against replayed graphs,
+# which hold no work of the host; persist_dynamic compiles a kernel a case; the naive loop is slow.
+grid() {
+  local short=() long=() type
+  mapfile -t short < <(sizes 128)
+  mapfile -t long < <(sizes 1024)
+  lines "$all" f16 '' "${short[@]}"
+  lines "$families" f16 /graph "${short[@]}"
+  lines "$all" f16 '' "${long[@]}"
+  lines cuda_naive f16 '' "${short[@]}"
+  for type in bf16 f32/tf32 f32; do
+    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
+  done
+  lines cudnn:persist_dynamic f16 '' "${short[@]}"
+  for type in bf16 f32/tf32 f32; do
+    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${long[@]}"
+  done
+  lines cuda_naive f32 '' "${short[@]}"
+}
+
+# shipped NAME: the problems of a shipped case file.
+shipped() {
+  sed 's/ *#.*//; /^$/d' "$repository/bench/cases/$1.txt"
+}
+
+# for_device FILE: without a device, the cases of FILE on what stands for one.
+for_device() {
+  [ -z "$dry" ] || sed -i "s|^[^/]*/|$stand_in/|" "$1"
+}
+
+# limited SECONDS NAME ARGUMENTS...: a sweep into OUT/NAME.jsonl, or on with it. Interrupted when its
+# time is over, not ended by a budget: what is left can then be run later. The program puts its run
+# into a folder with much else, so that the file in there is a link to the one in OUT.
 limited() {
-  local seconds=$1 run=$2
+  local seconds=$1 file=$out/$2.jsonl folder=$scratch/$2
+  local common=(--call-limit "$call_limit" --hang-limit 2 "${tune[@]}")
   shift 2
-  if [ -f "$run/run.jsonl" ]; then
-    timeout -k 60 -s INT "$seconds" "$program" --resume "$run"
+  mkdir -p "$folder"
+  ln -sf "$file" "$folder/run.jsonl"
+  if [ -f "$file" ] && [ "$(wc -l <"$file")" -gt 0 ]; then
+    timeout -k 20 -s INT "$seconds" "$program" --resume "$folder" "${common[@]}"
   else
-    timeout -k 60 -s INT "$seconds" "$program" --sweep --out "$run" --case-time 0.2 "$@" \
-      "${fake[@]}"
+    timeout -k 20 -s INT "$seconds" "$program" --sweep --out "$folder" --case-time 0.2 \
+      "${common[@]}" "$@" "${fake[@]}"
   fi
 }
 
-# record RUN NAME: its records to OUT, whatever came of it.
-record() {
-  [ ! -f "$1/run.jsonl" ] || cp "$1/run.jsonl" "$out/$2"
+# conformance PART ARGUMENTS...: its rows go to OUT as they come.
+conformance() {
+  local part=$1
+  shift
+  timeout -k 20 $((allowed + 60)) python3 "$repository/tests/cli/test_gpu_device.py" \
+    --part "$part" --seconds "$allowed" --rows "$out/conformance.jsonl" "${stand[@]}" "$@"
 }
 
 calibrate() {
@@ -232,7 +321,7 @@ note "machine"
   nvcc --version || true
 } >>"$log" 2>&1
 
-if wanted build; then
+if begin build 3600 || [ ! -x "$program" ]; then
   attempt 0 build -- build_program
 fi
 if [ ! -x "$program" ]; then
@@ -241,19 +330,19 @@ if [ ! -x "$program" ]; then
 fi
 "$program" --version >>"$log"
 
-# What the GPU's implementations are called, and what stands for them without one.
+# What is swept, and what stands for it without a GPU.
+families=$(variants fused | sed 's/fused:auto,//')
 all=$(variants cudnn),$(variants fused),cuda_step
-all=${all/cudnn:auto,/} # times all others in each case: the peers step has it
-naive=cuda_naive peer=cudnn tuned=fused:auto fake=() small=()
-sanitize=(compute-sanitizer --target-processes all --error-exitcode 86 --tool)
+all=${all/cudnn:auto,/} # times all others in each case: tests-slow has it
+all=${all/cudnn:persist_dynamic,/}
+stand_in=gpu_fault_$dry fake=() stand=(--call-limit "$call_limit") tune=()
 if [ -n "$dry" ]; then
-  cc -shared -fPIC -D_DEFAULT_SOURCE -DFAULT=none "-I$repository/harness" -o "$build/fake.so" \
-    "$repository/tests/plugins/gpu_fault.c" "$repository/tests/fake_gpu/fake_device.c"
-  attempt 0 plan of the grid -- "$program" --plan --impl "$all,$naive" --cases <(grid f16)
-  all=gpu_fault_none naive=$all peer=$all tuned=$all
+  cc -shared -fPIC -D_DEFAULT_SOURCE "-DFAULT=$dry" "-I$repository/harness" -o "$build/fake.so" \
+    "$repository/tests/plugins/gpu_fault.c" "$repository"/tests/fake_gpu/{fake_device,queue}.c
+  grid >"$scratch/grid.txt"
+  attempt 0 plan of the grid -- "$program" --plan --cases "$scratch/grid.txt"
   fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
-  small=(--plugin "$build/fake.so")
-  sanitize=(env SANITIZER_TOOL)
+  stand+=(--plugin "$build/fake.so" --impl "$stand_in")
 elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   grep ' ok$' >/dev/null; then
   tail -1 "$log" >&2
@@ -261,72 +350,72 @@ elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   exit 77
 fi
 
-if wanted tests; then
-  attempt 0 conformance -- timeout 600 python3 "$repository/tests/cli/test_gpu_device.py" \
-    "${small[@]}"
+# sanitize TOOL CODES ARGUMENTS...: small cases under a tool of compute-sanitizer, whose exit codes in
+# CODES are no failure, but leave something to read.
+sanitize() {
+  local tool=$1 codes=$2 command=(env "SANITIZER=$1")
+  shift 2
+  [ -n "$dry" ] ||
+    command=(compute-sanitizer --target-processes all --error-exitcode 86 --tool "$tool")
+  attempt 0 "$tool" -- conformance small --call-limit $((4 * call_limit)) --rows /dev/null \
+    --codes "$codes" "$@" --log "$out/sanitizer.log" "${command[@]}"
+}
+
+if begin tests-own 180; then
+  attempt 0 conformance, own -- conformance own
 fi
-if wanted sanitizer; then
-  if [ -n "$dry" ] || command -v compute-sanitizer >/dev/null; then
-    for tool in memcheck racecheck synccheck; do
-      command=("${sanitize[@]}" "$tool")
-      [ -z "$dry" ] || command=(env "SANITIZER_TOOL=$tool")
-      attempt 0 "$tool" -- timeout 300 python3 "$repository/tests/cli/test_gpu_device.py" --small \
-        "${small[@]}" "${command[@]}"
-    done
-  else
-    note "no compute-sanitizer here"
-  fi
+if begin ceilings 120; then
+  attempt "${dry:+1,}0" ceilings -- timeout -k 20 "$allowed" "$program" --ceilings
 fi
-if wanted calibrate; then
+if begin sweep "$budget"; then
+  grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
+  attempt 0,124,130 recurrent grid -- limited "$allowed" run --cases "$scratch/grid.txt"
+  attempt 0 predictions -- python3 "$repository/cuda/predictions.py" "$out/run.jsonl"
+fi
+if begin tests-cudnn 180; then
+  attempt 0,77 conformance, cudnn -- conformance cudnn
+fi
+if begin tests-modes 180; then
+  attempt 0 conformance, modes -- conformance modes
+fi
+if begin tune 180; then # a step's time does not depend on T
+  mapfile -t short < <(sizes 128)
+  for type in f16 f16/graph f32/tf32 bf16 f32; do
+    lines fused:auto "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
+  done >"$scratch/tune.txt" && for_device "$scratch/tune.txt"
+  tune=(--tune --tuned "$out/tuned.txt")
+  attempt 0,124,130 tuning -- limited "$allowed" tuned --cases "$scratch/tune.txt"
+  tune=()
+fi
+if begin peers 150; then # first the algorithms that PyTorch's rule takes
+  mapfile -t problems < <(shipped gpu && echo ${dry:+T4_B2_H8})
+  for type in f16 f32/tf32 bf16 f32; do
+    lines cudnn:standard,cudnn:persist_static "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
+  done >"$scratch/peers.txt" && for_device "$scratch/peers.txt"
+  attempt 0,5,124,130 cudnn on the peers\' cases -- limited "$allowed" cudnn \
+    --cases "$scratch/peers.txt"
+fi
+if begin peers 180 && [ ! -e "$out/peers" ]; then
+  attempt 0,77,124 PyTorch -- timeout -k 20 -s INT "$allowed" \
+    python3 "$repository/bench/peers.py" "$out/peers" --device cuda --cases gpu \
+    --dtype f16,bf16,f32,tf32 --case-time 0.3 --against "$out/cudnn.jsonl"
+fi
+if begin calibrate 120; then
   attempt "${dry:+77,}0" calibration of the emulator -- calibrate
 fi
-if wanted ceilings; then
-  attempt "${dry:+1,}0" ceilings -- "$program" --ceilings
-fi
-if wanted peers; then
-  attempt 0,5,124,130 cudnn on the peers\' cases -- limited 180 "$scratch/cudnn" --cases gpu \
-    --dtype f16,bf16,f32 --math ieee,tf32 --pass infer,train --impl "$peer" \
-    ${dry:+--case T4_B2_H8}
-  record "$scratch/cudnn" cudnn.jsonl
-  attempt 0,77,124 PyTorch -- timeout -k 60 -s INT 180 python3 "$repository/bench/peers.py" \
-    "$scratch/peers" --device cuda --cases gpu --dtype f16,bf16,f32,tf32 --case-time 0.3 \
-    --against "$out/cudnn.jsonl"
-  record "$scratch/peers" peers.jsonl
-fi
-{ grid f16 && grid bf16 && grid f32 tf32 && grid f32; } >"$scratch/grid.txt"
-{ grid f16 && grid f32; } >"$scratch/naive.txt"
-mkdir -p "$scratch/run" "$scratch/naive" "$scratch/tuned"
-if wanted sweep; then
-  for name in run naive; do
-    [ -z "$from" ] || [ ! -f "$from/$name.jsonl" ] ||
-      cp "$from/$name.jsonl" "$scratch/$name/run.jsonl"
-  done
-  end=$((SECONDS + budget))
-  attempt 0,124,130 recurrent grid -- limited "$((budget * 5 / 6 + 1))" "$scratch/run" \
-    --cases "$scratch/grid.txt" --impl "$all"
-  record "$scratch/run" run.jsonl
-  attempt 0,124,130 the naive loop on it -- limited "$((end > SECONDS ? end - SECONDS : 1))" \
-    "$scratch/naive" --cases "$scratch/naive.txt" --impl "$naive"
-  record "$scratch/naive" naive.jsonl
-  for name in run naive; do
-    [ ! -f "$scratch/$name/run.jsonl" ] || {
-      "$program" --export csv "$scratch/$name" >"$scratch/$name/run.csv"
-      "$program" --report "$scratch/$name" -o "$scratch/$name/report.html"
-    } >>"$log" 2>&1 || true
-  done
-  python3 -c 'import json, sys
-print(json.dumps(json.loads(sys.stdin.readline())["environment"], indent=2))' \
-    <"$out/run.jsonl" >"$out/environment.json" 2>>"$log" || true
-fi
-if wanted tune; then
-  if "$program" --help | grep -e '^ *--tune' >/dev/null; then
-    [ -z "$from" ] || [ ! -f "$from/tuned.txt" ] || cp "$from/tuned.txt" "$out/"
-    attempt 0,124,130 tuning -- limited "$((budget / 2 + 1))" "$scratch/tuned" --tune \
-      --tuned "$out/tuned.txt" --cases "$scratch/grid.txt" --impl "$tuned"
-  else
-    note "this program can't tune"
+if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
+  note "no compute-sanitizer here"
+else
+  ! begin sanitizer-memcheck 180 || sanitize memcheck 0
+  if begin sanitizer-racecheck 120; then
+    sanitize racecheck 0 --except fused:cluster
+    # It orders its swapped sums by remote stores and their mbarrier, which the tool may not follow.
+    sanitize racecheck 0,86 --only fused:cluster
   fi
+  ! begin sanitizer-synccheck 120 || sanitize synccheck 0
 fi
-tar -C "$scratch" -czf "$out/runs.tar.gz" run naive tuned 2>>"$log" || true
+if begin tests-slow 180; then
+  attempt 0,77 conformance, slow -- conformance slow
+fi
 note "left in $out: $(cd "$out" && echo *)"
 exit $failed

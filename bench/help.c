@@ -66,6 +66,7 @@ const char *const lb_help_text[] = {
     "                       seconds; cases without a time are rows 'skipped', which\n"
     "                       --resume runs\n"
     "  --call-limit S       seconds of silence from which a case counts as hung (120)\n"
+    "  --hang-limit N       skip an implementation's other cases once N have hung\n"
     "  --memory SIZE        most memory of a worker process, such as 4G\n"
     "  --baseline NAME      implementation that speed-ups refer to\n"
     "  --plugin FILE.so     an implementation from a shared object (impls/README.md)\n"

@@ -85,12 +85,13 @@ static enum lb_status parse_margin(const char *text, double *margin, struct lb_e
     return LB_OK;
 }
 
-static enum lb_status parse_processes(const char *text, int *processes, struct lb_error *err)
+static enum lb_status parse_count(const char *name, const char *text, int *count,
+                                  struct lb_error *err)
 {
     int64_t value;
     if (lb_parse_int(text, strlen(text), 1, &value, NULL) != LB_OK || value > 1000)
-        return lb_fail(err, LB_INVALID, "--processes %s: allowed are 1 to 1000", text);
-    *processes = (int)value;
+        return lb_fail(err, LB_INVALID, "%s %s: allowed are 1 to 1000", name, text);
+    *count = (int)value;
     return LB_OK;
 }
 
@@ -207,6 +208,7 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
     case LB_FLAG_TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
     case LB_FLAG_CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
+    case LB_FLAG_HANG_LIMIT: return parse_count(flag->name, value, &options->hang_limit, err);
     case LB_FLAG_MEMORY: return parse_size(value, &options->memory_bytes, err);
     case LB_FLAG_BASELINE: options->baseline = value; return LB_OK;
     case LB_FLAG_PLUGIN: return take_plugin(options, value, err);
@@ -214,7 +216,7 @@ static enum lb_status apply(struct lb_options *options, const struct lb_flag *fl
     case LB_FLAG_LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
     case LB_FLAG_DEVICE: return parse_device(value, &options->device, err);
     case LB_FLAG_DEVICE_MODEL: options->device_model = value; return LB_OK;
-    case LB_FLAG_PROCESSES: return parse_processes(value, &options->processes, err);
+    case LB_FLAG_PROCESSES: return parse_count(flag->name, value, &options->processes, err);
     case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
     case LB_FLAG_STRICT: options->strict = true; return LB_OK;
     case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;

@@ -59,6 +59,8 @@ struct lb_options {
     double time_budget_s;      /* infinite: none */
     double case_time_s;        /* NaN: not given */
     double call_limit_s;
+    int hang_limit;           /* cases of a variant that may hang before the others are skipped;
+                                 0: all */
     double memory_bytes;      /* 0: no limit but the host's */
     double loss_scale;        /* of incoming gradients; 1: as they are */
     bool tune;                /* measure what is not tuned yet */

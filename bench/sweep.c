@@ -16,6 +16,7 @@
 #include "libraries.h"
 #include "progress.h"
 #include "settings.h"
+#include "strikes.h"
 #include "terminal.h"
 
 enum {
@@ -29,6 +30,7 @@ struct sweep {
     struct lb_settings settings;
     struct lb_run_file file;
     struct lb_progress progress;
+    struct lb_strikes strikes;
     double start_ns;
     const struct lb_case *cases; /* [count] still to run */
     size_t count;
@@ -41,6 +43,13 @@ struct sweep {
 static bool interrupted(const struct sweep *sweep)
 {
     return sweep->session->stop && *sweep->session->stop;
+}
+
+/* So many cases of the implementation have hung that it is left alone. */
+static bool has_struck_out(const struct sweep *sweep, const struct lb_case *c)
+{
+    int limit = sweep->session->options->hang_limit;
+    return limit > 0 && lb_strikes_of(&sweep->strikes, c) >= limit;
 }
 
 static bool out_of_time(const struct sweep *sweep)
@@ -62,6 +71,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         .kernels = sweep->settings.kernels && first,
         .loss_scale = sweep->settings.loss_scale,
     };
+    enum lb_status st = LB_OK;
     *block = lb_row_make(c);
     if (!entry) {
         block->verdict = LB_VERDICT_ABSENT;
@@ -73,10 +83,18 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         block->verdict = LB_VERDICT_SKIPPED;
         snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
                  session->options->time_budget_s);
+    } else if (has_struck_out(sweep, c)) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        snprintf(block->reason, sizeof(block->reason),
+                 "%s%s%s has hung %d times: no more of it is tried (--hang-limit)", c->impl,
+                 c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
     } else {
-        return lb_pool_run(session->pool, entry, &job, block, err);
+        LB_TRY(lb_pool_run(session->pool, entry, &job, block, err));
+        if (block->verdict == LB_VERDICT_TIMEOUT)
+            lb_strikes_add(&sweep->strikes, c);
     }
-    return LB_OK;
+done:
+    return st;
 }
 
 /* Says in the row of a case with a time how much of it the time budget cut off. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fused_grid.cuh"
+#include "launch_error.cuh"
 
 /* Half of lb_grid_ready: each pass has its kernels in a source of its own. */
 enum lb_status lb_grid_ready_forward(const struct lb_grid_kernel *kernel, int needed, int *resident,
@@ -41,8 +42,7 @@ struct grid_shape {
 
 inline enum lb_status failed(const char *what, cudaError_t error, struct lb_error *err)
 {
-    return lb_fail(err, LB_FAILED, "%s the grid kernel: %s (%s, %d)", what,
-                   cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
+    return lb_launch_failed(what, "the grid kernel", error, err);
 }
 
 template <class Args>

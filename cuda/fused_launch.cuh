@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "fused.h"
+#include "launch_error.cuh"
 
 /* Half of lb_fused_ready: each pass has its kernels in a source of its own. */
 enum lb_status lb_fused_ready_forward(const struct lb_fused_kernel *kernel, int *clusters,
@@ -40,8 +41,7 @@ const kernel_row<Args> *find(const kernel_row<Args> (&rows)[count], const lb_fus
 
 inline enum lb_status failed(const char *what, cudaError_t error, struct lb_error *err)
 {
-    return lb_fail(err, LB_FAILED, "%s the fused kernel: %s (%s, %d)", what,
-                   cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
+    return lb_launch_failed(what, "the fused kernel", error, err);
 }
 
 /* The launch of `clusters` clusters a direction; *attribute must live as long as the result. */

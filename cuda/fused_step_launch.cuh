@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fused_step.h"
+#include "launch_error.cuh"
 
 namespace lb_fused_step
 {
@@ -39,8 +40,7 @@ template <class Args> long block_count(const lb_fused_step_kernel &k, const Args
 
 inline enum lb_status failed(const char *what, cudaError_t error, struct lb_error *err)
 {
-    return lb_fail(err, LB_FAILED, "%s the step kernel: %s (%s, %d)", what,
-                   cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
+    return lb_launch_failed(what, "the step kernel", error, err);
 }
 
 template <class Args, size_t count>

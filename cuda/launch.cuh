@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "launch_error.cuh"
 #include "problem.h"
 
 namespace lb_cell
@@ -29,10 +30,7 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
     kernel<<<(unsigned)blocks, (unsigned)block_threads, 0, static_cast<cudaStream_t>(stream)>>>(
         arguments...);
     cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess)
-        return LB_OK;
-    return lb_fail(err, LB_FAILED, "launching %s: %s (%s, %d)", what, cudaGetErrorString(error),
-                   cudaGetErrorName(error), (int)error);
+    return error == cudaSuccess ? LB_OK : lb_launch_failed("launching", what, error, err);
 }
 
 #else /* a host compiler: whoever includes this runs the grid as a loop */

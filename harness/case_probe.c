@@ -99,7 +99,7 @@ done:
 
 struct lb_place lb_case_place(const struct lb_impl *impl, const struct lb_case *c)
 {
-    struct lb_place place = {.threads = c->threads};
+    struct lb_place place = {.threads = c->threads, .graph = c->launch == LB_GRAPH};
     const struct lb_device_info *device = lb_device_known(NULL);
     if (impl->memory == LB_DEVICE && device && !device->modelled) {
         place.device = device->ordinal;

@@ -16,8 +16,8 @@ extern "C" {
 #endif
 
 /* Slots are appended, never reordered, and each is optional and raises the number: 2 has remark, 3
- * check. So does a change of a meaning, or of a struct that is handed over, after which lower
- * numbers are refused (registry.c). */
+ * check and lb_place's graph. So does a change of a meaning, or of a struct that is handed over
+ * other than at its end, after which lower numbers are refused (registry.c). */
 #define LB_IMPL_ABI 3u
 
 enum lb_memory {
@@ -39,6 +39,7 @@ struct lb_place {
     void *stream;        /* cudaStream_t; NULL on the host */
     int threads;         /* host threads the implementation may use, at least 1 */
     const char *variant; /* one of variants; NULL when the implementation has none */
+    bool graph;          /* calls are captured once and replayed: launches cost the device alone */
 };
 
 /* What the harness allocates for the implementation, in bytes; 0 where nothing is needed. */

@@ -66,7 +66,8 @@ static void describe(struct lb_fused *self)
 
 /* Plans that were measured in the place of expected ones. What is wrong with the file of them is
  * said, and expected ones do. */
-static enum lb_status use_tuned(struct lb_fused *self, const char *variant, struct lb_error *err)
+static enum lb_status use_tuned(struct lb_fused *self, const struct lb_place *place,
+                                struct lb_error *err)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_fused_choice *c = &self->choice;
@@ -75,9 +76,11 @@ static enum lb_status use_tuned(struct lb_fused *self, const char *variant, stru
     if (!device || device->modelled)
         return LB_OK;
     LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    view.graph = place->graph;
     for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
         struct lb_error why;
-        st = lb_fused_tune(&view, variant, backward, backward ? &c->backward : &c->forward, &why);
+        st = lb_fused_tune(&view, variant_of(place), backward,
+                           backward ? &c->backward : &c->forward, &why);
         if (st == LB_INVALID || st == LB_IO)
             snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
         else if (st != LB_OK && st != LB_ABSENT)
@@ -97,7 +100,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     self->problem = problem;
     self->stream = place->stream;
     LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
-    LB_TRY(use_tuned(self, variant_of(place), err));
+    LB_TRY(use_tuned(self, place, err));
     self->chunk = lb_fused_chunk(problem, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)

@@ -25,6 +25,9 @@ enum {
 /* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. */
 static const double mma_share = 0.62;
 
+/* SMs of a GPC, which a cluster does not leave, at most on sm_90. */
+enum { GPC_SMS = 18 };
+
 static const struct lb_fused_tile *tile_of(const struct lb_fused_plan *plan)
 {
     return plan->backward ? &backward_tiles[plan->tile] : &forward_tiles[plan->tile];
@@ -33,6 +36,20 @@ static const struct lb_fused_tile *tile_of(const struct lb_fused_plan *plan)
 static int needed_clusters(const struct lb_problem *p, const struct lb_fused_tile *t)
 {
     return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
+}
+
+/* Clusters of so many blocks that a device runs at a time, as long as it has not been asked: GPCs
+ * as full as they get, and one with the rest. An H100 SXM has 132 SMs in 8 GPCs of 16 or 18, some
+ * of them less: of 8 blocks 15 clusters were seen to run (accel-sim/gpu-app-collection, pull
+ * request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921), where this says 14. */
+static int resident_clusters(int sm_count, int blocks)
+{
+    return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
+}
+
+static double waves_of(const struct lb_fused_plan *plan)
+{
+    return ceil((double)plan->needed / plan->resident);
 }
 
 /* Columns that are sent: those of the batch, in whole messages of `message` columns. */
@@ -65,8 +82,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double reading = (read + spilled) / m->shared_bytes_clock;
     double exchange = m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
     double clocks = exchange + fmax(product, reading) + extra;
-    double waves = ceil((double)plan->needed / plan->resident);
-    return waves * clocks / m->clock_hz * 1e9;
+    return waves_of(plan) * clocks / m->clock_hz * 1e9;
 }
 
 static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
@@ -103,7 +119,7 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
         struct lb_fused_plan *plan = &plans[count];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
         plan->needed = needed_clusters(view->problem, tile_of(plan));
-        plan->resident = view->device->sm_count / tile_of(plan)->blocks;
+        plan->resident = resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;
         plan->step_ns = step_ns(view, plan);
@@ -159,7 +175,11 @@ static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_
                                     struct lb_error *err)
 {
     const struct lb_fused_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_ready(&kernel, &plan->resident, err);
+    double expected = waves_of(plan);
+    enum lb_status st = lb_fused_ready(&kernel, &plan->resident, err);
+    if (st == LB_OK && !plan->tuned)
+        plan->step_ns *= waves_of(plan) / expected;
+    return st;
 }
 
 static enum lb_status cluster_forward(const struct lb_problem *problem,

@@ -16,6 +16,7 @@ struct lb_fused_view {
     const struct lb_problem *problem;
     const struct lb_device_info *device; /* an H100 where none is known */
     struct lb_machine machine;           /* an H100's figures where the device has none */
+    bool graph;                          /* launches will be replayed, not made one by one */
 };
 
 struct lb_fused_family;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fused_impl.h"
+#include "meter.h"
 #include "packing.h"
 #include "tuned.h"
 
@@ -15,18 +16,20 @@ static int64_t timed_steps(const struct lb_problem *p)
 }
 
 /* All that the choice depends on: the variant's plans are those that take part, and in few steps
- * what a launch costs weighs more. Neither longer T nor the layers above and below matter. */
+ * what a launch costs weighs more; so it does where the host makes each, and no graph is replayed.
+ * Neither longer T nor the layers above and below matter. */
 static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
                      size_t size)
 {
     const struct lb_problem *p = v->problem;
-    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld/%s/%s/%s",
+    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld/%s/%s/%s%s",
              backward       ? "backward"
              : lb_trains(p) ? "forward in training"
                             : "forward",
              variant, v->device->name, v->device->sm_count, (long long)timed_steps(p),
              (long long)p->batch, (long long)p->hidden, (long long)p->directions,
-             lb_dtype_name(p->dtype), lb_math_name(p->math), lb_act_name(p->act));
+             lb_dtype_name(p->dtype), lb_math_name(p->math), lb_act_name(p->act),
+             v->graph ? "/graph" : "");
 }
 
 /* "FAMILY TILE BYTES NS": the bytes of its weights say whether it is still the tile that it was. */
@@ -106,8 +109,10 @@ static size_t lay_out(struct trial *t, char *base)
     return c.used;
 }
 
-static enum lb_status run_once(struct trial *t, struct lb_error *err)
+/* lb_call */
+static enum lb_status run_once(void *user, struct lb_error *err)
 {
+    struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
     void *stream = lb_device()->stream();
     return t->plan.backward ? family->backward(&t->problem, &t->plan, &t->backward, stream, err)
@@ -120,32 +125,34 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Median ns of a step; a first run is not counted. */
-static enum lb_status time_plan(struct trial *t, double *step_ns, struct lb_error *err)
+/* Median ns of a step, launched as it will be; a first run is not counted. */
+static enum lb_status time_plan(struct trial *t, bool graph, double *step_ns, struct lb_error *err)
 {
-    const struct lb_device_api *device = lb_device();
     enum lb_status st = LB_OK;
     double ns[SAMPLES];
     struct lb_fused_fault fault;
+    struct lb_meter meter;
+    LB_TRY(lb_meter_create(LB_DEVICE, false, &meter, err));
     LB_TRY(run_once(t, err));
-    for (int i = 0; i < SAMPLES; i++) {
-        LB_TRY(device->start(err));
-        LB_TRY(run_once(t, err));
-        LB_TRY(device->stop(&ns[i], err));
-    }
-    LB_TRY(device->download(&fault, t->forward.fault, sizeof(fault), err));
+    if (graph)
+        LB_TRY(lb_meter_capture(&meter, run_once, t, err));
+    for (int i = 0; i < SAMPLES; i++)
+        LB_TRY(lb_meter_time(&meter, run_once, t, 1, &ns[i], err));
+    LB_TRY(lb_device()->download(&fault, t->forward.fault, sizeof(fault), err));
     if (fault.raised)
         LB_TRY(lb_fail(err, LB_UNSUPPORTED, "a wait was given up"));
     qsort(ns, SAMPLES, sizeof(*ns), by_size);
     *step_ns = ns[SAMPLES / 2] / (double)t->problem.seq_len;
 done:
+    lb_meter_destroy(&meter);
     return st;
 }
 
 /* Measures one plan of one layer. LB_UNSUPPORTED where the device can't run it. */
-static enum lb_status measure(const struct lb_problem *problem, struct lb_fused_plan *plan,
+static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_plan *plan,
                               struct lb_error *err)
 {
+    const struct lb_problem *problem = view->problem;
     struct trial t = {.problem = *problem, .plan = *plan};
     enum lb_status st = LB_OK;
     void *memory = NULL;
@@ -157,7 +164,7 @@ static enum lb_status measure(const struct lb_problem *problem, struct lb_fused_
     LB_TRY(lb_device()->allocate(bytes, &memory, err));
     LB_TRY(lb_device()->fill(memory, 0, bytes, err));
     lay_out(&t, memory);
-    LB_TRY(time_plan(&t, &plan->step_ns, err));
+    LB_TRY(time_plan(&t, view->graph, &plan->step_ns, err));
     plan->resident = t.plan.resident;
     plan->tuned = true;
 done:
@@ -166,14 +173,15 @@ done:
 }
 
 /* All plans in turn; the fastest is kept. Plans that the device refuses are passed over. */
-static enum lb_status tune(const struct lb_problem *p, const char *key, struct lb_fused_plan *plans,
-                           int count, struct lb_fused_plan *plan, struct lb_error *err)
+static enum lb_status tune(const struct lb_fused_view *view, const char *key,
+                           struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
+                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_fused_plan *best = NULL;
     char value[128];
     for (int i = 0; i < count; i++) {
-        st = measure(p, &plans[i], err);
+        st = measure(view, &plans[i], err);
         if (st != LB_OK && st != LB_UNSUPPORTED)
             return st;
         if (st == LB_OK && (!best || plans[i].step_ns < best->step_ns))
@@ -183,7 +191,7 @@ static enum lb_status tune(const struct lb_problem *p, const char *key, struct l
         return st;
     *plan = *best;
     snprintf(value, sizeof(value), "%s %d %zu %.1f", plan->family->name, plan->tile,
-             plan->family->weight_bytes(p, plan), plan->step_ns);
+             plan->family->weight_bytes(view->problem, plan), plan->step_ns);
     return lb_tuned_store(key, value, err);
 }
 
@@ -199,5 +207,5 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
         return LB_OK;
     if ((st != LB_OK && st != LB_ABSENT) || !lb_tuning())
         return st == LB_OK ? LB_ABSENT : st;
-    return tune(view->problem, key, plans, count, plan, err);
+    return tune(view, key, plans, count, plan, err);
 }

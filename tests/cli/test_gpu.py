@@ -59,6 +59,20 @@ class DeviceFaults(ProgramTest):
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
+    def test_what_goes_on_hanging_is_left_alone(self):
+        rows, _ = self.sweep("-T", "5,7", "-B", "2,3,4", "-H", "4", "--impl",
+                             "gpu_fault_hang,cpu_ref", "--plugin", plugin("gpu_fault_hang"),
+                             "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "2",
+                             exit_code=1)
+        hung = [row for row in rows.values() if row["impl"] != "cpu_ref" and row["seq_len"] == 7]
+        self.assertEqual([row["verdict"] for row in hung], ["timeout", "timeout", "skipped"])
+        self.assertRegex(hung[2]["reason"], "^gpu_fault_hang has hung 2 times: ")
+        self.assertEqual({row["verdict"] for row in rows.values() if row["impl"] == "cpu_ref"},
+                         {"ok"})
+        done = run("--resume", self.path("run"), "--call-limit", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 cases to go", done.stderr)
+
     def test_no_device_makes_rows_absent(self):
         rows, _ = self.sweep("-T", "5", "-B", "2", "-H", "4", "--impl", "gpu_fault_absent,cpu_ref",
                              "--plugin", plugin("gpu_fault_absent"), "--case-time", "0.02")

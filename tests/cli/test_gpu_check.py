@@ -1,16 +1,33 @@
 """bench/gpu-check.sh without a GPU: every step runs, records come out, an earlier run is gone on with."""
 
+import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
-from program import BUILD, ProgramTest
+from program import BUILD, ProgramTest, run
+from test_gpu_device import LONG
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
-LEFT = {"test.log", "environment.json", "cudnn.jsonl", "peers.jsonl", "run.jsonl", "naive.jsonl",
-        "tuned.txt", "runs.tar.gz"}
+CUDA = os.path.join(os.path.dirname(__file__), "..", "..", "cuda")
+LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.txt", "tuned.jsonl",
+        "cudnn.jsonl", "peers"}
+
+
+def session_of(process):
+    """All living processes of a session; one that ends meanwhile is none."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == process.pid and fields[0] != "Z":
+            yield int(name)
 
 # A program that finds a GPU and has no cuDNN.
 NO_CUDNN = """#!/bin/sh
@@ -22,41 +39,93 @@ esac
 
 
 class Check(ProgramTest):
-    def check(self, name, *arguments):
-        done = subprocess.run(["bash", SCRIPT, self.path(name), "--build", BUILD, "--dry-run",
-                               *arguments], capture_output=True, text=True, timeout=280, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    def command(self, name, *arguments, dry="--dry-run"):
+        return ["bash", SCRIPT, self.path(name), "--build", BUILD, dry, *arguments]
+
+    def check(self, name, *arguments, dry="--dry-run", exit_code=0):
+        done = subprocess.run(self.command(name, *arguments, dry=dry), capture_output=True,
+                              text=True, timeout=280, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stdout + done.stderr)
         self.assertLessEqual(set(os.listdir(self.path(name))), LEFT)
+        for place, _, names in os.walk(self.path(name)):
+            self.assertFalse(any(os.path.islink(os.path.join(place, name)) for name in names))
         return done.stdout
 
-    def lines(self, *path):
+    def read(self, *path):
         with open(self.path(os.path.join(*path)), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+            return file.read()
+
+    def lines(self, *path):
+        return [json.loads(line) for line in self.read(*path).splitlines()]
+
+    def rows(self, *path):
+        return [line for line in self.lines(*path) if line["kind"] == "row"]
 
     def test_every_step_goes_as_far_as_it_can(self):
         said = self.check("out", "--only", "tests,sanitizer,ceilings,peers,sweep,tune",
                           "--budget", "20")
-        for step in ("plan of the grid", "conformance", "memcheck", "racecheck", "synccheck",
-                     "ceilings", "cudnn on the peers' cases", "PyTorch", "recurrent grid",
-                     "the naive loop on it"):
+        for step in ("plan of the grid", "conformance, own", "conformance, cudnn",
+                     "conformance, modes", "conformance, slow", "memcheck", "racecheck",
+                     "synccheck", "ceilings", "cudnn on the peers' cases", "PyTorch",
+                     "recurrent grid", "predictions", "tuning"):
             self.assertIn(f"== {step}: done", said)
-        self.assertLessEqual(LEFT - {"peers.jsonl", "tuned.txt"},
-                             set(os.listdir(self.path("out"))))
-        passes = {row["pass"] for row in self.lines("out", "run.jsonl") if row["kind"] == "row"}
-        self.assertEqual(passes, {"infer", "train"})
+        self.assertLessEqual(len(LEFT), 8) # what a lent machine gives back
+        self.assertLessEqual(LEFT - {"peers", "tuned.txt"}, set(os.listdir(self.path("out"))))
+        for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):
+            rows = self.rows("out", name)
+            verdicts = {row["verdict"] for row in rows}
+            self.assertLessEqual(verdicts, {"ok", "unsupported"}, name)
+            self.assertIn("ok", verdicts)
+            self.assertLessEqual({"infer", "train"}, {row["pass"] for row in rows})
+        self.assertEqual({row["launch"] for row in self.rows("out", "run.jsonl")},
+                         {"stream", "graph"})
 
     def test_an_earlier_run_is_gone_on_with(self):
-        self.check("first", "--only", "sweep", "--budget", "1")
-        said = self.check("second", "--only", "sweep", "--budget", "60", "--from",
-                          self.path("first"))
+        self.check("first", "--only", "sweep", "--budget", "10")
+        lines = self.read("first", "run.jsonl").splitlines(True)
+        with open(self.path(os.path.join("first", "run.jsonl")), "w", encoding="utf-8") as file:
+            file.writelines(lines[:3]) # the header and two rows
+        said = self.check("second", "--only", "sweep", "--from", self.path("first"))
         self.assertIn("== recurrent grid: done, exit code 0", said)
-        for name in ("run.jsonl", "naive.jsonl"):
-            lines = self.lines("second", name)
-            cases = [line["case"] for line in lines if line["kind"] == "row"]
-            self.assertEqual(len(cases), len(set(cases)))
-            begun = os.path.exists(self.path(os.path.join("first", name))) # in a second, if quick
-            self.assertEqual("resume" in [line["kind"] for line in lines], begun)
-            self.assertFalse(lines[-1]["interrupted"])
+        self.assertEqual([line["kind"] for line in self.lines("second", "run.jsonl")][3], "resume")
+        cases = [row["case"] for row in self.rows("second", "run.jsonl")]
+        self.assertEqual(len(cases), len(lines) - 2)
+        self.assertEqual(len(cases), len(set(cases)))
+
+    def test_what_is_killed_leaves_its_rows_and_is_gone_on_with(self):
+        path = self.path(os.path.join("out", "run.jsonl"))
+        with subprocess.Popen(self.command("out", "--only", "sweep"), start_new_session=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            until = time.monotonic() + 100
+            while time.monotonic() < until and not (
+                    os.path.exists(path) and self.read("out", "run.jsonl").count("\n") >= 3):
+                time.sleep(0.02)
+            for one in session_of(process):
+                os.kill(one, signal.SIGKILL)
+        before = self.read("out", "run.jsonl").count("\n") - 1
+        self.assertGreaterEqual(before, 2)
+        self.assertNotIn('"kind":"footer"', self.read("out", "run.jsonl"))
+        said = self.check("out", "--only", "sweep", "--from", self.path("out"))
+        self.assertIn("== recurrent grid: done, exit code 0", said)
+        cases = [row["case"] for row in self.rows("out", "run.jsonl")]
+        self.assertGreater(len(cases), before)
+        self.assertEqual(len(cases), len(set(cases)))
+
+    def test_a_case_that_hangs_is_named_and_the_others_run(self):
+        said = self.check("out", "--only", "tests-own,tests-slow", dry="--dry-run=hang",
+                          exit_code=1)
+        self.assertIn("== conformance, own: FAILED", said)
+        self.assertRegex(self.read("out", "test.log"),
+                         r"timeout +gpu_fault_hang/T7_B3_I5_H6/f32/infer: .*did not return")
+        verdicts = [row["verdict"] for row in self.rows("out", "conformance.jsonl")]
+        self.assertEqual(verdicts.count("timeout"), 4) # two a sweep, then it is left alone
+        self.assertIn("skipped", verdicts)
+
+    def test_a_step_that_no_time_is_left_for_is_not_begun(self):
+        said = self.check("out", "--only", "sweep,tests-own", "--limit", "1")
+        for step in ("sweep", "tests-own"):
+            self.assertIn(f"== {step}: not begun", said)
+        self.assertEqual(os.listdir(self.path("out")), ["test.log"])
 
     def write_program(self, name, text):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
@@ -82,6 +151,42 @@ class Check(ProgramTest):
                                   check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("bench/gpu-check.sh OUT", done.stderr)
+            self.assertNotIn("set -", done.stderr)
+        done = subprocess.run(["bash", SCRIPT, self.path("out"), "--only", "build,test-own"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no step test-own", done.stderr)
+
+
+@unittest.skipIf("built without" in run("--list", "--impl", "fused", "-T", "5", "-B", "8",
+                                        "-H", "8").stdout, "built without CUDA")
+class Shapes(unittest.TestCase):
+    def test_one_is_long_enough_for_a_wavefront_of_every_family(self):
+        for family in ("cluster", "grid", "step"):
+            said = run("--explain", f"fused:{family}/{LONG[0]}/f16/infer", "--device-model", "h100")
+            self.assertIn("layers in a wavefront", said.stdout, family)
+
+
+class Predictions(ProgramTest):
+    def test_replayed_calls_are_held_against_the_table_and_no_others(self):
+        with open(os.path.join(CUDA, "predictions.csv"), encoding="utf-8") as file:
+            cell = next(cell for cell in csv.DictReader(file)
+                        if (cell["hidden"], cell["batch"]) == ("1024", "1"))
+        case = f"fused:{cell['forward']}/T128_B1_I1024_H1024/f16/infer"
+        us = float(cell["infer_T128_us"])
+        rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
+                (case.replace("B1_", "B2_") + "/graph", "ok", 9 * us),
+                (case.replace("infer", "train") + "/graph", "wrong", None)]
+        with open(self.path("run.jsonl"), "w", encoding="utf-8") as file:
+            for name, verdict, median in rows:
+                print(json.dumps({"kind": "row", "case": name, "verdict": verdict,
+                                  "median_ns": median and 1e3 * median}), file=file)
+            print('{"kind":"row","case":', end="", file=file) # cut off
+        done = subprocess.run([sys.executable, os.path.join(CUDA, "predictions.py"),
+                               self.path("run.jsonl")], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"
+                                      rf"{2 * us:.1f}, +2\.00\n{cell['forward']} infer: .*"
+                                      r"of 1: median 2\.00, 2\.00 to 2\.00\n$")
 
 
 if __name__ == "__main__":

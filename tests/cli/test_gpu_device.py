@@ -1,31 +1,37 @@
-"""Every GPU implementation on a real GPU, held against the oracle. Skipped (77) where there is none.
+"""Every GPU implementation on a real GPU, held against the oracle. Skipped (77) where there is none,
+or no implementation was built.
 
-    LB_BUILD=build/ci tests/cli/test_gpu_device.py [--small] [--plugin FILE] [PREFIX...]
+    LB_BUILD=build/ci tests/cli/test_gpu_device.py [--part own,cudnn,...] [PREFIX...]
 
---small: a few cases of the project's own kernels, for running under compute-sanitizer. --plugin: on its implementation
-instead, one with a device in host memory, and on few cases: to see that this runs. PREFIX: words that the program is
-run under, such as compute-sanitizer and its flags."""
+PREFIX: words that the program is run under, such as compute-sanitizer and its flags; with part `small`, a few cases of
+the project's own kernels. Failures are printed as they happen, counts as each sweep ends."""
 
 import argparse
 import collections
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
-from program import PROGRAM, read_rows
+from program import PROGRAM
 
-PLUGIN = "gpu_fault_none" # what a --plugin must be called
+SKIPPED = 77
 FAILURES = {"wrong", "crash", "timeout", "error", "oom"}
 PASSES = "infer,forward,backward,train"
 DTYPES = "f64,f32,f16,bf16"
+PARTS = ["own", "cudnn", "modes", "slow"] # and `small`, for sanitizers
 
+# LONG is long enough for the layers of `fused` to go in a wavefront; H256 is the first size at which
+# warps of a cluster split the depth.
 SHAPES = ["T7_B3_I5_H6", "T9_B5_I4_H8/ragged", "T6_B5_I3_H5_D2/ragged", "T11_B3_I4_H5_L3",
           "T33_B4_H64_L4", "T5_B2_H192_L2_D2", "T16_B8_H128", "T20_B16_I128_H256", "T8_B16_H768",
           "T6_B8_I128_H1100", "T1_B1_I1_H1"]
-SMALL = ["T7_B3_I5_H6", "T6_B5_I3_H8_L2_D2/ragged", "T4_B8_H128"]
-LOOPS = "cuda_naive,cuda_step"
+LONG = ["T512_B4_H64_L3"]
+SMALL = ["T7_B3_I5_H6", "T6_B5_I3_H8_L2_D2/ragged", "T4_B8_H128", "T4_B8_H256"]
+LOOPS = ["cuda_naive", "cuda_step"]
 SLOW = ["cudnn:auto", "cudnn:persist_dynamic"] # compile kernels or time all algorithms
 
 
@@ -35,72 +41,164 @@ def variants(name):
     return re.findall(rf"^# +({name}:\w+)$", listed, re.MULTILINE)
 
 
-def sweeps(small, plugin):
-    """What is run: cases, and the axes to run them over."""
-    own = plugin or ",".join(variants("fused") + [LOOPS])
-    fast = plugin or ",".join([name for name in variants("cudnn") if name not in SLOW] + [own])
-    shapes, dtypes = (SHAPES[:2], "f32,f16") if plugin else (SHAPES, DTYPES)
-    if small:
-        yield SMALL[:len(shapes)], ["--impl", own, "--dtype", dtypes, "--pass", "infer,train"]
-        return
-    yield shapes, ["--impl", fast, "--dtype", dtypes, "--pass", PASSES]
-    if not plugin: # slow to set up, so few
-        yield SHAPES[6:8], ["--impl", ",".join(SLOW), "--dtype", "f32,f16", "--pass", "infer,train"]
-    yield SHAPES[:2], ["--impl", fast, "--dtype", "f32", "--math", "tf32,half", "--pass", "train"]
-    yield SHAPES[:2], ["--impl", own, "--dtype", dtypes, "--act", "relu", "--pass", "train"]
-    few = shapes[6:8] or shapes
-    yield few, ["--impl", fast, "--dtype", "f16", "--launch", "stream,graph",
-                "--cache", "hot,cold", "--pass", PASSES]
-    yield few[:1], ["--impl", fast, "--dtype", "f16", "--timing", "batched",
-                    "--pass", "infer,train"]
+def by_risk(fused):
+    """The project's own, what is likeliest to hang last and by itself: the others have run by then."""
+    return [LOOPS + ["fused:step"], *([name] for name in reversed(fused) if name != "fused:step")]
 
 
-def run_sweep(cases, axes, prefix, plugin, folder):
-    arguments = [*prefix, PROGRAM, "--sweep", "--out", folder, "--case-time", "0.02", *axes]
-    if plugin:
-        arguments += ["--plugin", plugin]
-    for case in cases:
-        arguments += ["--case", case]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    clean = done.returncode in (0, 1, 5)
-    if not clean or prefix:
-        print(done.stdout[-6000:], done.stderr[-6000:])
-    return read_rows(folder), clean
+def sweeps(part, stand_in):
+    """What is run in a part: cases, and the axes to run them over. stand_in: an implementation for
+    machines without a GPU, on few cases."""
+    fused = [stand_in] if stand_in else variants("fused")
+    own = fused if stand_in else fused + LOOPS
+    fast = [stand_in] if stand_in else [name for name in variants("cudnn") if name not in SLOW]
+    both = [stand_in] if stand_in else fast + own
+    shapes, dtypes = (SHAPES[:2], "f32,f16") if stand_in else (SHAPES, DTYPES)
+    few, long = (shapes, shapes[1:]) if stand_in else (SHAPES[6:8], LONG)
+    if part == "own":
+        for impls in [own] if stand_in else by_risk(fused):
+            yield shapes, impls, ["--dtype", dtypes, "--pass", PASSES]
+        yield long, fused, ["--dtype", "f32,f16", "--pass", "infer,train"]
+    elif part == "cudnn":
+        yield shapes, fast, ["--dtype", dtypes, "--pass", PASSES]
+    elif part == "slow": # to set up, so few
+        yield few, [stand_in] if stand_in else SLOW, ["--dtype", "f32,f16", "--pass", "infer,train"]
+    elif part == "small": # auto is one of the others
+        yield (SMALL[:2] if stand_in else SMALL,
+               [name for name in own if name != "fused:auto"],
+               ["--dtype", "f32,f16", "--pass", "infer,train"])
+    else:
+        yield SHAPES[:2], both, ["--dtype", "f32", "--math", "tf32,half", "--pass", "train"]
+        yield SHAPES[:2], own, ["--dtype", dtypes, "--act", "relu", "--pass", "train"]
+        yield few, both, ["--dtype", "f16", "--launch", "graph", "--pass", PASSES]
+        yield long, fused, ["--dtype", "f16", "--launch", "graph", "--pass", "infer,train"]
+        yield few[:1], both, ["--dtype", "f16", "--cache", "cold", "--pass", PASSES]
+        yield few[:1], both, ["--dtype", "f16", "--timing", "batched", "--pass", "infer,train"]
+
+
+def new_rows(file):
+    """Rows that came since the last call; a line that is not whole yet comes with a later one."""
+    while True:
+        start = file.tell()
+        line = file.readline()
+        if not line.endswith("\n"):
+            file.seek(start)
+            return
+        entry = json.loads(line)
+        if entry["kind"] == "row":
+            yield entry
+
+
+def follow(process, path):
+    """The rows of a run as they are written, until the process has ended."""
+    ended = False
+    while not os.path.exists(path):
+        if process.poll() is not None:
+            return
+        time.sleep(0.05)
+    with open(path, encoding="utf-8") as file:
+        while not ended:
+            ended = process.poll() is not None # what is written after this is read below
+            yield from new_rows(file)
+            time.sleep(0 if ended else 0.2)
+
+
+class Report:
+    """What came of all sweeps, said and kept as it comes."""
+
+    def __init__(self, options):
+        self.options, self.failed, self.ok, self.present = options, False, 0, 0
+        self.log = open(options.log, "a", encoding="utf-8") if options.log else tempfile.TemporaryFile()
+        self.rows = open(options.rows or os.devnull, "a", encoding="utf-8")
+        self.end = time.monotonic() + options.seconds
+
+    def say(self, *words):
+        print(*words, flush=True)
+
+    def arguments(self, cases, impls, axes, folder):
+        options = self.options
+        made = [*options.prefix, PROGRAM, "--sweep", "--out", folder, "--case-time", "0.02",
+                "--call-limit", str(options.call_limit), "--hang-limit", "2", "--time-budget",
+                f"{max(self.end - time.monotonic(), 0.1):.1f}", "--impl", ",".join(impls), *axes]
+        if options.plugin:
+            made += ["--plugin", options.plugin]
+        for case in cases:
+            made += ["--case", case]
+        return made
+
+    def take(self, row, verdicts):
+        verdicts[row["impl"], row["variant"] or "", row["verdict"]] += 1
+        self.ok += row["verdict"] == "ok"
+        self.present += row["verdict"] != "absent"
+        print(json.dumps(row), file=self.rows, flush=True)
+        if row["verdict"] in FAILURES:
+            self.failed = True
+            self.say(f"{row['verdict']:8} {row['case']}: {row['reason']}")
+
+    def sweep(self, cases, impls, axes):
+        verdicts = collections.Counter()
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "run")
+            with subprocess.Popen(self.arguments(cases, impls, axes, folder), stdout=self.log,
+                                  stderr=self.log) as process:
+                for row in follow(process, os.path.join(folder, "run.jsonl")):
+                    self.take(row, verdicts)
+        self.say(" ".join(axes))
+        for key, count in sorted(verdicts.items()):
+            self.say(f"{count:6} {':'.join(filter(None, key[:2]))} {key[2]}")
+        if process.returncode in self.options.codes - {0}:
+            self.say(f"to be read: exit code {process.returncode}, {self.options.log}")
+        elif process.returncode not in (0, 1, 5):
+            self.failed = True
+            self.say(f"the sweep, or what it ran under, ended with exit code {process.returncode}")
 
 
 def has_device():
     done = subprocess.run([PROGRAM, "--list", "--impl", "cuda_step", "-T", "1", "-B", "1",
                            "-H", "1"], capture_output=True, text=True, check=False)
-    print(done.stdout.strip())
+    print(done.stdout.strip(), flush=True)
     return " ok" in done.stdout
 
 
-def main(arguments):
+def chosen(impls, options):
+    """Of the implementations, those that --only and --except leave."""
+    return [name for name in impls
+            if (not options.only or name in options.only) and name not in options.omit]
+
+
+def parse(arguments):
+    def words(text):
+        return set(text.split(","))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--plugin")
+    parser.add_argument("--part", default=",".join(PARTS), help="a list of own, cudnn, modes, slow, small")
+    parser.add_argument("--seconds", type=float, default=800, help="after which no case is begun")
+    parser.add_argument("--call-limit", type=float, default=30)
+    parser.add_argument("--only", type=words, default=set(), help="of the implementations")
+    parser.add_argument("--except", type=words, default=set(), dest="omit")
+    parser.add_argument("--rows", help="a file that the rows are added to")
+    parser.add_argument("--log", help="a file that the program's output is added to")
+    parser.add_argument("--codes", type=lambda text: set(map(int, text.split(","))), default=set(),
+                        help="exit codes of PREFIX that are no failure, but to be read")
+    parser.add_argument("--plugin", help="with a device in host memory: to see that this runs")
+    parser.add_argument("--impl", help="the plug-in's")
     parser.add_argument("prefix", nargs=argparse.REMAINDER)
-    options = parser.parse_args(arguments)
-    name = options.plugin and PLUGIN
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse(arguments)
     if not options.plugin and not has_device():
-        return 77
-    verdicts, failed = collections.Counter(), []
-    for cases, axes in sweeps(options.small, name):
-        with tempfile.TemporaryDirectory() as scratch:
-            rows, clean = run_sweep(cases, axes, options.prefix, options.plugin,
-                                    os.path.join(scratch, "run"))
-        if not clean:
-            failed.append("the sweep, or what it ran under, ended with another exit code")
-        for case, row in rows.items():
-            verdicts[row["impl"] + " " + row["verdict"]] += 1
-            if row["verdict"] in FAILURES:
-                failed.append(f"{row['verdict']:8} {case}: {row['reason']}")
-    for name, count in sorted(verdicts.items()):
-        print(f"{count:6} {name}")
-    for line in failed:
-        print(line)
-    ran = sum(count for name, count in verdicts.items() if name.endswith(" ok"))
-    return 1 if failed or ran == 0 else 0
+        return SKIPPED
+    report = Report(options)
+    for part in options.part.split(","):
+        for cases, impls, axes in sweeps(part, options.impl):
+            left = impls if options.impl else chosen(impls, options)
+            if left:
+                report.sweep(cases, left, axes)
+    if not report.failed and not report.present:
+        report.say("all of it is absent")
+        return SKIPPED
+    return 1 if report.failed or report.ok == 0 else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
  *   test_simt_fused_impl_fast            the tests
  *   test_simt_fused_impl_fast predict    cuda/predictions.csv
  *   test_simt_fused_impl_fast table      the table of cuda/README.md */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,6 +193,24 @@ static void few_steps_are_tuned_apart_from_many(void **state)
     expect_chosen("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
 }
 
+/* Launches one by one cost the host's time, so that another tile may be the fastest. */
+static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
+{
+    static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
+    static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_chosen(text, "step: ", "tuned, ");
+    assert_int_equal(fake_device_counts()->captures, 0);
+    scratch_setenv("LB_TUNE", NULL);
+    expect_chosen(replayed, "step: ", "expected");
+    assert_int_equal(fake_device_counts()->captures, 1);
+    scratch_setenv("LB_TUNE", "1");
+    expect_chosen(replayed, "step: ", "tuned, ");
+    assert_true(fake_device_counts()->captures > 2); /* the case, and every tile */
+}
+
 /* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
 static void write_tuned(const char *path, const char *value)
 {
@@ -287,11 +306,49 @@ static void the_choice_follows_size_and_batch(void **state)
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H128/f16/infer").blocks, 4);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").blocks, 16);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H768/f16/infer").warps, 12);
-    /* 128 rows are 16 clusters of 8 rows, where 8 run at a time: 16 rows each are one wave. */
-    struct lb_fused_choice wide = chosen("h100", "fused:cluster/T9_B128_H512/f16/infer");
-    assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B128_H512/f16/infer").columns, 16);
+    /* 112 rows are 14 clusters of 8 rows, where 7 run at a time: 16 rows each are one wave. */
+    struct lb_fused_choice wide = chosen("h100", "fused:cluster/T9_B112_H512/f16/infer");
+    assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B112_H512/f16/infer").columns, 16);
     assert_true(wide.forward.needed <= wide.forward.resident);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").columns, 8);
+}
+
+/* 132 SMs are not eight clusters of 16: each lies in one of the GPCs. */
+static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
+{
+    static const char seven[] = "fused:cluster/T128_B56_H768/f16/train";
+    static const char eight[] = "fused:cluster/T128_B64_H768/f16/train";
+    (void)state;
+    struct lb_fused_plan one = chosen("h100", seven).backward;
+    struct lb_fused_plan two = chosen("h100", eight).backward;
+    assert_int_equal(one.needed, 7);
+    assert_int_equal(two.needed, 8);
+    assert_int_equal(two.resident, 7);
+    assert_true(two.step_ns == 2 * one.step_ns);
+}
+
+/* The expected us a step of a case that ran. */
+static double expected_us(const char *text)
+{
+    struct lb_row row;
+    double us = 0;
+    run_case(text, &row);
+    const char *says = strstr(row.chosen, "; expected ");
+    if (!says || sscanf(says, "; expected %lf us", &us) != 1)
+        fail_msg("%s: %s", text, row.chosen);
+    lb_row_free(&row);
+    return us;
+}
+
+static void a_device_with_less_room_than_expected_takes_more_waves(void **state)
+{
+    static const char text[] = "fused:cluster/T2_B9_I3_H5/f16/infer"; /* two clusters of 4 */
+    (void)state;
+    double roomy = expected_us(text);
+    lb_host_sms = 4;
+    double narrow = expected_us(text);
+    lb_host_sms = 132;
+    assert_true(fabs(narrow - 2 * roomy) < 0.02);
 }
 
 static void what_cannot_run_is_refused_with_its_limit(void **state)
@@ -391,8 +448,11 @@ int main(int argc, char **argv)
         TUNING(what_was_measured_is_known_to_later_runs),
         TUNING(a_variant_is_tuned_apart_from_auto),
         TUNING(few_steps_are_tuned_apart_from_many),
+        TUNING(what_was_measured_by_launches_is_not_taken_for_replays),
         TUNING(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
+        cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
+        cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
