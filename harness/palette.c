@@ -10,7 +10,8 @@ const uint32_t lb_palette[LB_PALETTE_COUNT] = {0x0072b2, 0xd55e00, 0x009e73, 0xc
 static const struct {
     const char *impl;
     int color;
-} fixed_colors[] = {{"cudnn", 1}, {"cpu_blas", 2}, {"onednn", 3}, {"fused", 4}, {"cpu_ref", 8}};
+} fixed_colors[] = {{"cudnn", 1}, {"cpu_blas", 2}, {"onednn", 3},
+                    {"fused", 4}, {"openblas", 6}, {"cpu_ref", 8}};
 
 int lb_palette_fixed(const char *impl)
 {
