@@ -206,14 +206,14 @@ static void explain_entry(const struct lb_session *session, const struct lb_entr
     bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
     bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
     enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
-    snprintf(said, sizeof(said), "%s: %s: %s", label, lb_status_name(st),
-             st == LB_OK ? "" : why.text);
     if (st != LB_OK)
-        print_said("  ", 6, said);
+        snprintf(said, sizeof(said), "%s: %s: %s", label, lb_status_name(st), why.text);
     else if (modelled)
-        printf("  %s: ok by its rules on %s; nothing was asked of a device\n", label, device->name);
+        snprintf(said, sizeof(said), "%s: ok by its rules on %s; nothing was asked of a device",
+                 label, device->name);
     else
-        printf("  %s: ok\n", label);
+        snprintf(said, sizeof(said), "%s: ok", label);
+    print_said("  ", 6, said);
     if (st != LB_UNSUPPORTED && entry->impl)
         print_remark(entry->impl, &c);
     if (st != LB_OK || !plans)
