@@ -5,7 +5,7 @@ name = 'speedup-b_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
-program = 'bench-lstm 0.1.0 (5a667192c50a), run of 2026-11-21'
+program = 'bench-lstm 0.1.0 (ae009cd16f0b), run of 2026-11-21'
 heading = 'LSTM inference, f32: speed-up over cpu_ref by B and H'
 reading = 'Higher is better, blue. Median time of cpu_ref over that of the other.'
 reading_more = ''
@@ -15,19 +15,21 @@ signs = '= intervals overlap     × failed     grey: not run     – not in this
 y_label = 'batch B'
 range = 3
 clipped = 0
-array panel_title[4]
-array panel_columns[4]
-array panel_rows[4]
-array panel_x[4]
-array panel_y[4]
+array panel_title[6]
+array panel_columns[6]
+array panel_rows[6]
+array panel_x[6]
+array panel_y[6]
 panel_title[1] = 'cpu_blas, T = 32'; panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256'; panel_y[1] = '1 8'
 panel_title[2] = 'onednn, T = 32'; panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256'; panel_y[2] = '1 8'
-panel_title[3] = 'cpu_blas, T = 128'; panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256'; panel_y[3] = '1 8'
-panel_title[4] = 'onednn, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
+panel_title[3] = 'openblas, T = 32'; panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256'; panel_y[3] = '1 8'
+panel_title[4] = 'cpu_blas, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
+panel_title[5] = 'onednn, T = 128'; panel_columns[5] = 3; panel_rows[5] = 2; panel_x[5] = '64 128 256'; panel_y[5] = '1 8'
+panel_title[6] = 'openblas, T = 128'; panel_columns[6] = 3; panel_rows[6] = 2; panel_x[6] = '64 128 256'; panel_y[6] = '1 8'
 columns_most = 3
 rows_most = 2
-panels = 4
-columns = 2
+panels = 6
+columns = 3
 
 # What all pictures share: colours, marks, terminals, and where things are on the canvas.
 #

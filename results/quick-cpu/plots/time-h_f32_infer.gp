@@ -5,24 +5,24 @@ name = 'time-h_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
-program = 'bench-lstm 0.1.0 (5a667192c50a), run of 2026-11-21'
+program = 'bench-lstm 0.1.0 (ae009cd16f0b), run of 2026-11-21'
 heading = 'LSTM inference, f32: time a step over hidden size H'
 reading = 'Lower is better. Median time of a call over its T steps; bars are its 95 % interval.'
 reading_more = 'A gap is a case without a time.'
 x_label = 'hidden size H'
 panels = 4
 columns = 2
-array series_name[3] = ['cpu_blas', 'cpu_ref', 'onednn']
-array series_color[3] = [2, 8, 3]
-array series_mark[3] = [2, 8, 3]
-array series_dash[3] = [1, 1, 1]
-legend = '1 2 3'
+array series_name[4] = ['cpu_blas', 'cpu_ref', 'onednn', 'openblas']
+array series_color[4] = [2, 8, 3, 6]
+array series_mark[4] = [2, 8, 3, 6]
+array series_dash[4] = [1, 1, 1, 1]
+legend = '1 2 3 4'
 legend_width = 124
 legend_columns = 5
 x_low = 64.0
 x_high = 256.0
-low = 1314.46875
-high = 437786.53125
+low = 1158.984375
+high = 438563.453125
 has_floor = 0
 y_label = 'time a step, µs'
 unit_size = 1000.0
@@ -30,10 +30,10 @@ x_values = ''
 array panel_title[4]
 array panel_first[4]
 array panel_series[4]
-panel_title[1] = 'T = 32, B = 1'; panel_first[1] = 0; panel_series[1] = '1 2 3'
-panel_title[2] = 'T = 32, B = 8'; panel_first[2] = 3; panel_series[2] = '1 2 3'
-panel_title[3] = 'T = 128, B = 1'; panel_first[3] = 6; panel_series[3] = '1 2 3'
-panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 9; panel_series[4] = '1 2 3'
+panel_title[1] = 'T = 32, B = 1'; panel_first[1] = 0; panel_series[1] = '1 2 3 4'
+panel_title[2] = 'T = 32, B = 8'; panel_first[2] = 4; panel_series[2] = '1 2 3 4'
+panel_title[3] = 'T = 128, B = 1'; panel_first[3] = 8; panel_series[3] = '1 2 3 4'
+panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 12; panel_series[4] = '1 2 3 4'
 
 # What all pictures share: colours, marks, terminals, and where things are on the canvas.
 #
