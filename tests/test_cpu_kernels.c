@@ -206,44 +206,52 @@ static void try_accumulate(const struct lb_cpu_kernels *kernels, enum lb_dtype d
     free(a);
 }
 
-static void products_are_those_of_plain_loops(void **state)
+/* Calls hold for both types and every width that this CPU runs. */
+static void for_each_kernels(void (*hold)(const struct lb_cpu_kernels *kernels,
+                                          enum lb_dtype dtype))
 {
-    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
-                        depths[] = {1, 2, 3, 17, DEPTH};
-    bool both[] = {false, true};
     static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
-    (void)state;
     for (size_t d = 0; d < 2; d++) {
         const struct lb_cpu_kernels *list[3];
         size_t count = lb_cpu_kernels_all(dtypes[d], list);
         for (size_t i = 0; i < count; i++)
-            for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
-                for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
-                    for (size_t b = 0; b < 2; b++)
-                        for (size_t q = 0; q < 2; q++)
-                            try_accumulate(list[i], dtypes[d],
-                                           &(struct shape){.rows = rows[r],
-                                                           .k = depths[k],
-                                                           .columns = 4 * list[i]->lanes,
-                                                           .bias = both[b],
-                                                           .pieces = both[q]});
+            hold(list[i], dtypes[d]);
     }
 }
 
+static void try_products(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype)
+{
+    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
+                        depths[] = {1, 2, 3, 17, DEPTH};
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
+        for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
+            for (int which = 0; which < 4; which++)
+                try_accumulate(kernels, dtype,
+                               &(struct shape){.rows = rows[r],
+                                               .k = depths[k],
+                                               .columns = 4 * kernels->lanes,
+                                               .bias = which % 2 == 1,
+                                               .pieces = which / 2 == 1});
+}
+
+static void products_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for_each_kernels(try_products);
+}
+
 /* Every number of columns, of which the last vector holds a part. */
+static void try_columns(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t columns = 1; columns <= 4 * kernels->lanes; columns++)
+        try_accumulate(kernels, dtype,
+                       &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
+}
+
 static void only_the_columns_that_are_there_are_written(void **state)
 {
-    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     (void)state;
-    for (size_t d = 0; d < 2; d++) {
-        const struct lb_cpu_kernels *list[3];
-        size_t count = lb_cpu_kernels_all(dtypes[d], list);
-        for (size_t i = 0; i < count; i++)
-            for (size_t columns = 1; columns <= 4 * list[i]->lanes; columns++)
-                try_accumulate(
-                    list[i], dtypes[d],
-                    &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
-    }
+    for_each_kernels(try_columns);
 }
 
 /* k so large that a panel is worked on in several blocks, of a that lies in pieces too. */
@@ -315,19 +323,17 @@ static void try_outer(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype,
         free(arrays[i]);
 }
 
+static void try_outers(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t columns = 1; columns <= 2 * kernels->group + 1; columns++)
+        for (int which = 0; which < 4; which++)
+            try_outer(kernels, dtype, columns, which % 2 == 1, which / 2 == 1);
+}
+
 static void weight_gradients_are_those_of_plain_loops(void **state)
 {
-    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     (void)state;
-    for (size_t d = 0; d < 2; d++) {
-        const struct lb_cpu_kernels *list[3];
-        size_t count = lb_cpu_kernels_all(dtypes[d], list);
-        for (size_t i = 0; i < count; i++)
-            for (size_t columns = 1; columns <= 2 * list[i]->group + 1; columns++)
-                for (int packed = 0; packed < 2; packed++)
-                    for (int add = 0; add < 2; add++)
-                        try_outer(list[i], dtypes[d], columns, packed, add);
-    }
+    for_each_kernels(try_outers);
 }
 
 /* A chain of 8192 terms, one after the other, rounds about 2e-6 of the sums' norm away. */
@@ -422,17 +428,16 @@ static void try_forward(const struct lb_cpu_kernels *kernels, enum lb_dtype dtyp
         free(arrays[i]);
 }
 
+static void try_steps(const struct lb_cpu_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t units = 1; units <= kernels->lanes; units++)
+        try_forward(kernels, dtype, units);
+}
+
 static void a_step_is_that_of_plain_loops_and_stays_in_its_units(void **state)
 {
-    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     (void)state;
-    for (size_t d = 0; d < 2; d++) {
-        const struct lb_cpu_kernels *list[3];
-        size_t count = lb_cpu_kernels_all(dtypes[d], list);
-        for (size_t i = 0; i < count; i++)
-            for (size_t units = 1; units <= list[i]->lanes; units++)
-                try_forward(list[i], dtypes[d], units);
-    }
+    for_each_kernels(try_steps);
 }
 
 int main(void)
