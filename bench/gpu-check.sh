@@ -18,7 +18,7 @@
 #   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-slow                 the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" stand for all of theirs; a program that is not there is built whatever
-# STEPS says. Where a machine is lent for some minutes at a time, --limit ends everything a little
+# STEPS says. Where a machine is to be had for some minutes at a time, --limit ends everything a little
 # later than that: a step that no time is left for is not begun, and says so. --from goes on with
 # the records of an earlier OUT, which may be the same. Three times ten minutes:
 #

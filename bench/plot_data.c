@@ -29,7 +29,7 @@ static int compare_series(const void *a, const void *b)
 }
 
 /* Series of one implementation share its colour, and differ in mark and dash. Implementations
- * without a colour of their own take 5, 6, 7 in turn, with other marks the next time around. */
+ * without a colour of their own take 5 and 7 in turn, with other marks the next time around. */
 static void choose_looks(struct lb_series_list *list)
 {
     int others = 0, sibling = 0, mark = 0;
@@ -43,8 +43,8 @@ static void choose_looks(struct lb_series_list *list)
             series->color = lb_palette_fixed(series->example->impl);
             mark = series->color - 1;
             if (!series->color) {
-                series->color = 5 + others % 3;
-                mark = series->color - 1 + 5 * (others / 3);
+                series->color = 5 + 2 * (others % 2);
+                mark = series->color - 1 + 5 * (others / 2);
                 others++;
             }
         }

@@ -19,8 +19,7 @@ void lb_print_wrapped(FILE *stream, int column, const char *text);
 /* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
 void lb_format_ns(double ns, char text[32]);
 
-/* "2.31": a ratio in three digits, as many of them behind the point as tell something; "–" for NaN.
- */
+/* "2.31": a ratio in three digits, as many behind the point as tell something; "–" for NaN. */
 void lb_format_ratio(double ratio, char text[32]);
 
 /* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */

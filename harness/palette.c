@@ -27,5 +27,5 @@ uint32_t lb_palette_color(const char *impl)
     unsigned sum = 0;
     for (const char *at = impl; *at; at++)
         sum = sum * 31 + (unsigned char)*at;
-    return lb_palette[number > 0 ? number - 1 : 4 + (int)(sum % 3)];
+    return lb_palette[number > 0 ? number - 1 : 4 + 2 * (int)(sum % 2)];
 }

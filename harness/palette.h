@@ -15,10 +15,10 @@ enum { LB_PALETTE_COUNT = 8 };
 extern const uint32_t lb_palette[LB_PALETTE_COUNT];
 
 /* The number, from 1, of a colour that stays with an implementation from run to run; 0 when it has
- * none of its own and takes one of 5, 6 and 7. */
+ * none of its own and takes 5 or 7. */
 int lb_palette_fixed(const char *impl);
 
-/* 0xRRGGBB of an implementation: its own, or one of those three by its name. */
+/* 0xRRGGBB of an implementation: its own, or one of those two by its name. */
 uint32_t lb_palette_color(const char *impl);
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
 /* cpu_blas: products and cells in kernels of this project. f32 and f64, tanh activations, any
  * number of threads. README.md says what was tried. */
 #include <stdio.h>
-#include <string.h>
 
 #include "arena.h"
 #include "cpu_blas.h"

@@ -1,14 +1,20 @@
-/* The inner loops of cpu_blas, built for several vector widths and chosen at run time.
+/* The inner loops of cpu_blas, built for several vector widths and chosen at run time; openblas
+ * takes its sigmoid and tanh from here.
  *
  * Hidden units come in panels of `lanes`, one vector wide; the last is filled up with zeros. A
  * panel's four gates lie side by side, so that one pass over a row's products finds all that its
  * cells need, and a panel's rows one behind the other, so that products over all steps read and
  * write memory in order:
- *     gates              [panels, rows, 4, lanes]   i f g o, and gradients of a; rows: steps x
- * batch forward weights    [panels, k, 4, lanes]      k: inputs, or hidden units of the step before
+ *
+ *     gates              [panels, T*B, 4, lanes]: i f g o, and later gradients of a
+ *
+ *     forward weights    [panels, k, 4, lanes]; k: inputs, or hidden units of the step before
+ *
  *     weight gradients   [panels, k, 4, lanes]
- *     backward weights   [ceil(columns/4 vectors), gates, vectors, lanes]: columns of the weights,
- *                        four vectors side by side, of the last group as many as there are
+ *
+ *     backward weights   [groups, gates, vectors, lanes]: columns of the weights in groups of four
+ *                        vectors, of the last as many as there are
+ *
  * One call computes one panel, or one group of columns, of all rows. Sizes and strides count
  * elements, not bytes. */
 #ifndef LB_CPU_KERNELS_H

@@ -69,7 +69,7 @@ class Check(ProgramTest):
                      "synccheck", "ceilings", "cudnn on the peers' cases", "PyTorch",
                      "recurrent grid", "predictions", "tuning"):
             self.assertIn(f"== {step}: done", said)
-        self.assertLessEqual(len(LEFT), 8) # what a lent machine gives back
+        self.assertLessEqual(len(LEFT), 8) # few enough to copy by hand
         self.assertLessEqual(LEFT - {"peers", "tuned.txt"}, set(os.listdir(self.path("out"))))
         for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):
             rows = self.rows("out", name)
