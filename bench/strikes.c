@@ -1,4 +1,4 @@
-/* Which implementations have hung in a sweep. */
+/* Which variants have hung in a sweep. */
 #include "strikes.h"
 
 #include <stdio.h>

@@ -45,7 +45,7 @@ static bool interrupted(const struct sweep *sweep)
     return sweep->session->stop && *sweep->session->stop;
 }
 
-/* So many cases of the implementation have hung that it is left alone. */
+/* So many cases of the variant have hung that it is left alone. */
 static bool has_struck_out(const struct sweep *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
@@ -97,19 +97,21 @@ done:
     return st;
 }
 
-/* Says in the row of a case with a time how much of it the time budget cut off. */
-static void warn_of_budget(const struct lb_settings *settings, struct lb_row *row)
+/* Says in the row of a case with a time what cut it short, and where. */
+static void warn_of_cut(const struct sweep *sweep, struct lb_row *row)
 {
+    const struct lb_settings *settings = &sweep->settings;
+    const char *what = has_struck_out(sweep, &row->c) ? "hang limit" : "time budget";
     size_t used = strlen(row->warning), room = sizeof(row->warning) - used;
     size_t wanted = (size_t)settings->processes * (size_t)settings->repetitions;
     const char *separator = used > 0 ? "; " : "";
     if (row->verdict != LB_VERDICT_OK || row->block_count >= wanted)
         return;
     if (settings->processes > 1)
-        snprintf(row->warning + used, room, "%sthe time budget left it %zu of %d processes",
-                 separator, row->process_count, settings->processes);
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d processes", separator, what,
+                 row->process_count, settings->processes);
     else
-        snprintf(row->warning + used, room, "%sthe time budget left it %zu of %d blocks", separator,
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d blocks", separator, what,
                  row->block_count, settings->repetitions);
 }
 
@@ -117,7 +119,7 @@ static void warn_of_budget(const struct lb_settings *settings, struct lb_row *ro
 static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     struct lb_row *row = &sweep->rows[slot];
-    warn_of_budget(&sweep->settings, row);
+    warn_of_cut(sweep, row);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     lb_row_free(row);
     *row = (struct lb_row){0};
@@ -131,7 +133,7 @@ static int rounds_of(const struct lb_settings *settings)
 }
 
 /* One round of a case: a block, or all blocks of a fresh process. What did not run, or failed, is
- * not tried again; what has a block keeps it when time runs out. */
+ * not tried again; what has a block keeps it when time runs out, or others of its variant hang. */
 static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     const struct lb_settings *settings = &sweep->settings;
@@ -141,7 +143,8 @@ static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_erro
     for (int i = 0; i < (fresh ? settings->repetitions : 1); i++) {
         struct lb_row block = {0};
         bool first = sweep->rounds[slot] == 0 && i == 0;
-        if (!first && (row->verdict != LB_VERDICT_OK || out_of_time(sweep)))
+        if (!first && (row->verdict != LB_VERDICT_OK || out_of_time(sweep) ||
+                       has_struck_out(sweep, &sweep->cases[sweep->first + slot])))
             break;
         if (fresh && i == 0)
             lb_pool_renew(sweep->session->pool);

@@ -154,6 +154,14 @@ static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_blas *blas, si
                          : (struct lb_cpu_range){0, blas->s.B};
 }
 
+/* Where those of a range of the batch's rows end that have a step t. */
+static inline size_t lb_cpu_active_to(const struct lb_cpu_blas *blas, struct lb_cpu_range rows,
+                                      size_t t)
+{
+    size_t active = lb_cpu_active(blas, t);
+    return active < rows.from ? rows.from : active < rows.to ? active : rows.to;
+}
+
 /* How many times step covers n. */
 static inline size_t lb_cpu_cover(size_t n, size_t step)
 {

@@ -114,8 +114,7 @@ static void step(const struct entry *e, size_t t, bool later)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t active = lb_cpu_active(blas, t), from = e->rows.from, row = t * s->B + from;
-    size_t to = active < from ? from : active < e->rows.to ? active : e->rows.to;
+    size_t from = e->rows.from, to = lb_cpu_active_to(blas, e->rows, t), row = t * s->B + from;
     find_states(e, t, to);
     for (size_t quad = e->quads.from; quad < e->quads.to; quad++) {
         struct lb_cpu_backward f = quad_of(e, quad, to);

@@ -99,8 +99,7 @@ static void step(const struct entry *e, size_t t, size_t from)
 {
     const struct lb_cpu_blas *blas = e->blas;
     const struct lb_cpu_sizes *s = &blas->s;
-    size_t active = lb_cpu_active(blas, t), first_row = e->rows.from;
-    size_t to = active < first_row ? first_row : active < e->rows.to ? active : e->rows.to;
+    size_t first_row = e->rows.from, to = lb_cpu_active_to(blas, e->rows, t);
     char *cells =
         blas->cells ? lb_cpu_at(blas, blas->cells, (e->index * s->rows + t * s->B) * s->H) : e->cn;
     find_states(e, t, to);

@@ -174,15 +174,6 @@ static void cut_off(const struct lb_openblas *blas, void *to, const char *from, 
                part * blas->elem);
 }
 
-/* y [count] += x */
-static void add(const struct lb_openblas *blas, size_t count, const void *x, void *y)
-{
-    if (blas->problem.dtype == LB_F32)
-        cblas_saxpy((blasint)count, 1, x, 1, y, 1);
-    else
-        cblas_daxpy((blasint)count, 1, x, 1, y, 1);
-}
-
 static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buffers,
                                        const struct lb_weights *weights, struct lb_error *err)
 {
@@ -197,8 +188,8 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
         fill_up(blas, w.hh, weights->w_hh[e], blas->H);
         fill_up(blas, w.bias, weights->b_ih[e], 1);
         for (size_t g = 0; g < 4; g++)
-            add(blas, blas->H, lb_blas_at(blas, weights->b_hh[e], g * blas->H),
-                lb_blas_at(blas, w.bias, g * blas->units));
+            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[e], g * blas->H),
+                            lb_blas_at(blas, w.bias, g * blas->units));
     }
     return LB_OK;
 }

@@ -41,6 +41,9 @@ size_t lb_openblas_input(const struct lb_openblas *blas, size_t entry); /* I_l *
 void lb_openblas_forward(const struct lb_openblas *blas, const struct lb_forward_io *io);
 void lb_openblas_backward(const struct lb_openblas *blas, const struct lb_backward_io *io);
 
+/* sum [count] += values */
+void lb_openblas_add(const struct lb_openblas *blas, size_t count, const void *values, void *sum);
+
 /* Element `index` of an array. */
 static inline char *lb_blas_at(const struct lb_openblas *blas, const void *base, size_t index)
 {

@@ -114,8 +114,7 @@ static void weight_gradient(const struct lb_openblas *blas, const void *da, stru
                                          da, in.at, blas->gates, in.stride, beta, dw, columns});
 }
 
-/* sum [count] += values */
-static void add(const struct lb_openblas *blas, size_t count, const void *values, void *sum)
+void lb_openblas_add(const struct lb_openblas *blas, size_t count, const void *values, void *sum)
 {
     if (blas->problem.dtype == LB_F32)
         cblas_saxpy((blasint)count, 1, values, 1, sum, 1);
@@ -347,7 +346,7 @@ static void weight_gradients(const struct entry *e)
     weight_gradient(blas, da, (struct matrix){h, later, blas->wide}, blas->H, 1, dw.hh);
     memset(dw.bias, 0, blas->gates * blas->elem);
     for (size_t row = 0; row < blas->rows; row++)
-        add(blas, blas->gates, lb_blas_at(blas, e->gates, row * blas->gates), dw.bias);
+        lb_openblas_add(blas, blas->gates, lb_blas_at(blas, e->gates, row * blas->gates), dw.bias);
 }
 
 static void backward_entry(const struct entry *e, const struct lb_backward_io *io)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "scratch.h"
 #include "whole_file.h"
 
 /* lb_file_writer: user's text; a NULL user fails half-way. */
@@ -48,18 +49,12 @@ static const char *draft(void)
 
 static int enter_folder(void **state)
 {
-    static char folder[32];
-    strcpy(folder, "/tmp/lb_whole_XXXXXX");
-    *state = folder;
-    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+    return scratch_setup(state) == 0 && chdir(scratch_folder()) == 0 ? 0 : -1;
 }
 
 static int leave_folder(void **state)
 {
-    const char *const names[] = {"file", draft(), "link", "pipe"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        unlink(names[i]);
-    return chdir("/") == 0 && rmdir(*state) == 0 ? 0 : -1;
+    return chdir("/") == 0 ? scratch_teardown(state) : -1;
 }
 
 static void a_failure_leaves_what_was_there(void **state)
