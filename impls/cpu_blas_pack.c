@@ -14,47 +14,44 @@ static size_t backward_count(const struct lb_cpu_sizes *s, size_t columns)
     return s->gates * lb_cpu_cover(columns, s->lanes) * s->lanes;
 }
 
-/* Elements of an entry's packed weights for an input size. */
-static size_t weight_count(const struct lb_cpu_blas *blas, size_t input)
+/* Elements of an entry's weight gradients for an input size; the weights for the way there are as
+ * many. */
+static size_t gradients_of(const struct lb_cpu_blas *blas, size_t input)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t forward = s->gates * (input + s->H + 1);
-    size_t backward = backward_count(s, input) + backward_count(s, s->H);
-    return forward + (lb_has_backward(&blas->problem) ? backward : 0);
+    return blas->s.gates * (input + blas->s.H + 1);
 }
 
-/* Elements of packed weights before an entry's; entry L*D: of all. */
-static size_t weights_before(const struct lb_cpu_blas *blas, size_t entry)
+/* Elements of an entry's packed weights for an input size. */
+static size_t weights_of(const struct lb_cpu_blas *blas, size_t input)
+{
+    const struct lb_cpu_sizes *s = &blas->s;
+    size_t backward = backward_count(s, input) + backward_count(s, s->H);
+    return gradients_of(blas, input) + (lb_has_backward(&blas->problem) ? backward : 0);
+}
+
+/* Elements of all entries before one, of each as many as `of` says; entry L*D: of all. */
+static size_t before(const struct lb_cpu_blas *blas, size_t entry,
+                     size_t (*of)(const struct lb_cpu_blas *blas, size_t input))
 {
     size_t first = entry < blas->s.D ? entry : blas->s.D, later = entry - first;
-    return first * weight_count(blas, (size_t)blas->problem.input) +
-           later * weight_count(blas, blas->s.wide);
-}
-
-/* Likewise of gradients. */
-static size_t gradients_before(const struct lb_cpu_blas *blas, size_t entry)
-{
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t first = entry < s->D ? entry : s->D, later = entry - first;
-    return s->gates *
-           (first * ((size_t)blas->problem.input + s->H + 1) + later * (s->wide + s->H + 1));
+    return first * of(blas, (size_t)blas->problem.input) + later * of(blas, blas->s.wide);
 }
 
 size_t lb_cpu_weight_count(const struct lb_cpu_blas *blas)
 {
-    return weights_before(blas, blas->s.entries);
+    return before(blas, blas->s.entries, weights_of);
 }
 
 size_t lb_cpu_gradient_count(const struct lb_cpu_blas *blas)
 {
-    return gradients_before(blas, blas->s.entries);
+    return before(blas, blas->s.entries, gradients_of);
 }
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_blas *blas, size_t entry)
 {
     const struct lb_cpu_sizes *s = &blas->s;
     struct lb_cpu_weights w;
-    w.w_ih = lb_cpu_at(blas, blas->buffers.weights, weights_before(blas, entry));
+    w.w_ih = lb_cpu_at(blas, blas->buffers.weights, before(blas, entry, weights_of));
     w.w_hh = lb_cpu_at(blas, w.w_ih, s->gates * lb_cpu_input(blas, entry));
     w.bias = lb_cpu_at(blas, w.w_hh, s->gates * s->H);
     w.back_hh = lb_cpu_at(blas, w.bias, s->gates);
@@ -66,7 +63,7 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_blas *blas, size
 {
     const struct lb_cpu_sizes *s = &blas->s;
     struct lb_cpu_gradients g;
-    g.dw_ih = lb_cpu_at(blas, blas->buffers.gradients, gradients_before(blas, entry));
+    g.dw_ih = lb_cpu_at(blas, blas->buffers.gradients, before(blas, entry, gradients_of));
     g.dw_hh = lb_cpu_at(blas, g.dw_ih, s->gates * lb_cpu_input(blas, entry));
     g.db = lb_cpu_at(blas, g.dw_hh, s->gates * s->H);
     return g;

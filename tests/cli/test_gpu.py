@@ -74,17 +74,17 @@ class DeviceFaults(ProgramTest):
         self.assertIn("1 cases to go", done.stderr)
 
     def test_what_was_measured_before_others_hang_is_kept(self):
-        # Rounds come in any order: of 57 before the third case hangs, next to never none of T = 5.
+        # Rounds come in any order: when the third case hangs, some of T = 5 are half-way.
         rows, _ = self.sweep("-T", "5,7", "-B", "2:20:+1", "-H", "4", "--where", "T==5 || B<=4",
                              "--impl", "gpu_fault_hang", "--plugin", plugin("gpu_fault_hang"),
                              "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "3",
                              "--processes", "3", exit_code=1)
-        kept = [row for row in rows.values() if row["verdict"] == "ok"]
-        self.assertGreater(len(kept), 0)
-        for row in kept:
-            done = len(row["processes"])
-            self.assertEqual(row["warning"], "" if done == 3 else
-                             f"the hang limit left it {done} of 3 processes")
+        cut = [row for row in rows.values()
+               if row["verdict"] == "ok" and len(row["processes"]) < 3]
+        self.assertGreater(len(cut), 0)
+        for row in cut:
+            self.assertEqual(row["warning"], "the hang limit left it "
+                             f"{len(row['processes'])} of 3 processes")
 
     def test_no_device_makes_rows_absent(self):
         rows, _ = self.sweep("-T", "5", "-B", "2", "-H", "4", "--impl", "gpu_fault_absent,cpu_ref",
