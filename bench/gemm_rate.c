@@ -8,9 +8,9 @@
 #include <dnnl.h>
 #endif
 
-#include "affinity.h"
-#include "memory.h"
-#include "sampler.h"
+#include "device/cpu_affinity.h"
+#include "device/memory.h"
+#include "base/clock.h"
 
 enum { REPETITIONS = 15 };
 

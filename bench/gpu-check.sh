@@ -308,7 +308,7 @@ calibrate() {
   local nvcc=${CUDACXX:-$(sed -n 's/^LB_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")}
   local root
   root=$(dirname "$(dirname "$nvcc")")
-  "$nvcc" -std=c++17 -O2 "-I$repository/tests/simt" "-I$repository/cuda" "-L$root/lib" \
+  "$nvcc" -std=c++17 -O2 "-I$repository/tests/simt" "-I$repository" "-I$repository/harness" "-L$root/lib" \
     "-L$root/lib64" "$(sed -n 's/^LB_CUDA_ARCHITECTURES:[A-Z]*=\([0-9]*a\{0,1\}\).*/-arch=sm_\1/p' \
       "$build/CMakeCache.txt")" -o "$scratch/calibrate" "$repository/tests/simt/calibrate.cu"
   "$scratch/calibrate" "$repository/tests/simt/recorded.txt"
@@ -337,7 +337,8 @@ all=${all/cudnn:auto,/} # times all others in each case: tests-slow has it
 all=${all/cudnn:persist_dynamic,/}
 stand_in=gpu_fault_$dry fake=() stand=(--call-limit "$call_limit") tune=()
 if [ -n "$dry" ]; then
-  cc -shared -fPIC -D_DEFAULT_SOURCE "-DFAULT=$dry" "-I$repository/harness" -o "$build/fake.so" \
+  cc -shared -fPIC -D_DEFAULT_SOURCE "-DFAULT=$dry" "-I$repository/harness/api" "-I$repository/harness" \
+    "-I$repository" -o "$build/fake.so" \
     "$repository/tests/plugins/gpu_fault.c" "$repository"/tests/fake_gpu/{fake_device,queue}.c
   grid >"$scratch/grid.txt"
   attempt 0 plan of the grid -- "$program" --plan --cases "$scratch/grid.txt"

@@ -6,21 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ab.h"
-#include "compare_cmd.h"
-#include "derive.h"
-#include "export.h"
-#include "gpu.h"
-#include "history.h"
-#include "html_report.h"
-#include "list.h"
-#include "options.h"
-#include "plot.h"
-#include "profile.h"
-#include "self_test.h"
-#include "settings.h"
-#include "sweep.h"
-#include "text.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "commands/ab.h"
+#include "commands/compare.h"
+#include "commands/history.h"
+#include "commands/list.h"
+#include "commands/profile.h"
+#include "commands/self_test.h"
+#include "html/report.h"
+#include "plot/plot.h"
+#include "report/export.h"
+#include "run/device_query.h"
+#include "run/run_outputs.h"
+#include "run/run_settings.h"
+#include "run/sweep.h"
 
 extern char **environ;
 
@@ -45,8 +45,8 @@ static enum lb_status build_plan(const struct lb_session *session, struct lb_pla
                                  struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    struct lb_plan_entry *entries;
-    enum lb_status st = lb_plan_entries(registry, &entries, err);
+    struct lb_available_impl *entries;
+    enum lb_status st = lb_available_impls(registry, &entries, err);
     if (st != LB_OK)
         return st;
     st = lb_plan_build(&session->options->selection, entries, registry->count, plan, err);
@@ -71,22 +71,23 @@ done:
 static enum lb_status check_baseline(const struct lb_options *options,
                                      const struct lb_registry *registry, struct lb_error *err)
 {
-    struct lb_pick pick;
-    return options->baseline ? lb_pick_word(registry, "--baseline", options->baseline, &pick, err)
-                             : LB_OK;
+    struct lb_named_impl named;
+    return options->baseline
+               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &named, err)
+               : LB_OK;
 }
 
 /* Before a long sweep, not in the table after it. */
 static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
 {
     const char *baseline = session->options->baseline;
-    struct lb_pick pick;
+    struct lb_named_impl named;
     if (!baseline || plan->count == 0 ||
-        lb_pick_word(session->registry, "--baseline", baseline, &pick, NULL) != LB_OK)
+        lb_named_impl_parse(session->registry, "--baseline", baseline, &named, NULL) != LB_OK)
         return;
     for (size_t i = 0; i < plan->count; i++)
-        if (strcmp(plan->cases[i].impl, pick.name) == 0 &&
-            strcmp(plan->cases[i].variant, pick.variant) == 0)
+        if (strcmp(plan->cases[i].impl, named.name) == 0 &&
+            strcmp(plan->cases[i].variant, named.variant) == 0)
             return;
     fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
             baseline);

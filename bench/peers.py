@@ -3,7 +3,7 @@
 --compare and --plot take them beside its own. No part of the build; needs python3-torch.
 
     bench/peers.py OUT --cases cpu --pass infer,train --threads 1,2
-    bench/peers.py OUT --name cpu_blas && bench-lstm --compare RUN OUT    PyTorch against cpu_blas
+    bench/peers.py OUT --name cpu_simd && bench-lstm --compare RUN OUT    PyTorch against cpu_simd
     bench/peers.py OUT --device cuda --cases gpu --dtype f16,bf16,f32,tf32 --against RUN.jsonl
 
 PyTorch's nn.LSTM, on the CPU in f32, a process for each number of threads, since PyTorch starts its
@@ -84,7 +84,7 @@ def flops_of(T, B, I, H, L, D, train):
 
 def bytes_of(T, B, I, H, L, D, train, size):
     """Every input read once, every output written once, forward and backward each: as
-    harness/problem.c counts them."""
+    harness/api/problem.c counts them."""
     inputs = [I] + [D * H] * (L - 1)
     weights = sum(4 * H * (width + H + 2) * D for width in inputs)
     sequences, states = T * B * (I + D * H), L * D * B * H
@@ -180,7 +180,7 @@ class Torch:
                    for a, b in zip(now, right))
 
 
-def where_text(torch, cuda):
+def filter_text(torch, cuda):
     if not cuda:
         return f"on {cpus_text()}"
     version = torch.backends.cudnn.version() or 0
@@ -200,7 +200,7 @@ def row_of(torch, name, sizes, kind, threads, seconds, device, dtype):
         "directions": D, "dtype": stored, "pass": kind, "math": math, "ragged": False,
         "act": "tanh", "launch": "stream", "cache": "hot", "timing": "isolated", "threads": threads,
         "chosen": f"PyTorch {torch.__version__} nn.LSTM, checked against itself in double "
-                  f"precision, {where_text(torch, cuda)}",
+                  f"precision, {filter_text(torch, cuda)}",
         "calls_per_sample": 1, "flops": flops_of(*sizes, train),
         "bytes": bytes_of(*sizes, train, 2 if stored in ("f16", "bf16") else 4),
         "stop_reason": "none"})

@@ -13,7 +13,7 @@ y_high = high / unit_size * 1.25
 do for [format in formats] {
     across_count = format eq 'narrow' ? 1 : columns
     legend_across = format eq 'narrow' ? 1 : legend_columns
-    legend_rows = (words(legend) + has_floor + legend_across - 1) / legend_across
+    legend_rows = (words(legend) + has_lower_bound + legend_across - 1) / legend_across
     top = head + 28 + 18 * legend_rows
     down_count = (panels + across_count - 1) / across_count
     width = larger(words_width, left + across_count * (panel_width + gap_across))
@@ -49,7 +49,7 @@ do for [format in formats] {
         if (panel == 1) {
             eval put_words
             eval put_legend
-            if (has_floor) {
+            if (has_lower_bound) {
                 k = words(legend) + 1
                 lx = legend_at(k)
                 ly = legend_down(k)

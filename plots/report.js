@@ -46,7 +46,7 @@
         });
     });
 
-    // What words are looked for in: " cpu_blas t=32 b=1 ... ok ". H=512 is that very size.
+    // What words are looked for in: " cpu_simd t=32 b=1 ... ok ". H=512 is that very size.
     const sizes = ["t=", "b=", "i=", "h="];
     let texts = null;
     function textOf(row) {

@@ -5,12 +5,12 @@
 panel_width = words ? 560 : 460
 panel_height = 300
 left = 84
-has_floor = floor_sets > 0
+has_lower_bound = floor_sets > 0
 
 do for [format in formats] {
     pwidth = format eq 'narrow' ? 300 : panel_width
     legend_across = format eq 'narrow' ? 1 : legend_columns
-    legend_rows = (words(legend) + has_floor + legend_across - 1) / legend_across
+    legend_rows = (words(legend) + has_lower_bound + legend_across - 1) / legend_across
     top = head + 22 + 18 * legend_rows
     width = larger(words_width, left + pwidth + 30)
     height = top + panel_height + 56 + foot
@@ -38,7 +38,7 @@ do for [format in formats] {
     set ylabel 'rate, GFLOP/s' tc rgb ink offset 0.5, 0
     eval put_words
     eval put_legend
-    if (has_floor) {
+    if (has_lower_bound) {
         k = words(legend) + 1
         set label '' at screen across(legend_at(k) + 15), down(legend_down(k)) \
             point pt 1 ps 0.8 lc rgb faint

@@ -1,4 +1,4 @@
-"""Includes point one way, every header compiles alone, no file outgrows its reader."""
+"""Includes point one way between rooms, files form no circle, and every header compiles alone."""
 
 import os
 import re
@@ -9,29 +9,31 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Which folders' headers a folder may include; its own always.
-ALLOWED = {
-    "harness": [],
-    "impls": ["harness", "cuda"],
-    "cuda": ["harness/status.h", "harness/problem.h", "harness/dtype.h"],
-    "bench": ["harness"],
+# The rooms of a folder, in order: a room may include itself and those before it.
+ROOMS = {
+    "harness": ["api", "base", "stats", "model", "device", "reference", "record", "measure", "report"],
+    "bench": ["support", "cli", "plot", "html", "run", "commands"],
 }
-# The implementations' names; the files of impls/ that begin with none of them are for all.
-with open(os.path.join(ROOT, "impls", "CMakeLists.txt"), encoding="utf-8") as registrations:
-    IMPLS = re.findall(r"^lb_implementation\((\w+)", registrations.read(), re.MULTILINE)
-# Of harness, implementations may see the contract and what it rests on, not the program's machinery.
-HIDDEN_FROM_IMPLS = {"record.h", "run_file.h", "export.h", "sampler.h", "case_run.h", "registry.h"}
+IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
+               if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")
+FAMILIES = ["cluster", "grid", "step"]
+
+# How an include is written: rooms of harness and bench by their own name, the rest from the top.
+# What each folder may include of the others: harness nothing, the program all of harness.
+HARNESS_FOR_IMPLS = {"api", "base", "device", "reference"}
+MAX_FILES_OF_A_ROOM = 25
 
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
-CUDA_USERS = {"harness/device_cuda.c", "harness/device_versions.c", "harness/kernel_trace_cupti.c",
-              "harness/lanes_cuda.c", "harness/latency.cu", "impls/cudnn_rnn.h"}
+CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/gpu_versions.c",
+              "harness/measure/kernel_trace_cupti.c", "harness/device/streams_cuda.c",
+              "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
 
 # These need a vendor's headers, which are not on every machine that runs this.
-VENDOR_HEADERS = {"impls/cudnn_rnn.h", "impls/onednn_compat.h", "impls/onednn_layer.h"}
+VENDOR_HEADERS = {"impls/cudnn/rnn.h", "impls/onednn/compat.h", "impls/onednn/layer.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = (".c", ".h", ".inc", ".cc", ".cpp", ".cu", ".cuh")
-TEXT = CODE + (".py", ".sh", ".gp", ".js", ".css")
+FOLDERS = ("harness", "impls", "cuda", "bench")
 
 
 def files(*folders, endings=CODE):
@@ -42,36 +44,89 @@ def files(*folders, endings=CODE):
                     yield os.path.relpath(os.path.join(place, name), ROOT)
 
 
-def owner(name):
-    """The implementation that a file of impls/ belongs to; None: all."""
-    return next((impl for impl in IMPLS if re.match(impl + r"[_.]", name)), None)
-
-
-def fits(path, name, home):
-    """Whether a file may include the header of that name, which lies in the folder home."""
-    folder = path.split(os.sep)[0]
-    if home != folder:
-        hidden = folder == "impls" and name in HIDDEN_FROM_IMPLS
-        return not hidden and (home in ALLOWED[folder] or f"{home}/{name}" in ALLOWED[folder])
-    return folder != "impls" or owner(name) in (None, owner(os.path.basename(path)))
-
-
-def forbidden(path, text, headers):
-    """The includes of a file's text that it must not have."""
-    return [include for include in INCLUDE.findall(text)
-            if os.path.basename(include) in headers
-            and not fits(path, os.path.basename(include), headers[os.path.basename(include)])]
-
-
-def too_long(path, limit=500):
-    """Whether a file has more lines than a reader is asked to hold."""
+def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return sum(1 for _ in file) > limit
+        return file.read()
+
+
+def room_of(path):
+    """("harness", "stats"), ("impls", "cudnn"), ("cuda", "fused/grid"), ("bench", "") for main.c."""
+    parts = path.split("/")
+    return parts[0], "/".join(parts[1:-1])
+
+
+def resolve(path, include):
+    """The file of this tree that an include in the file at path means, from ROOT; None: none."""
+    if room_of(path) == ("harness", "api") and "/" not in include:
+        return "harness/api/" + include  # installed as they are, so they name each other alone
+    for folder in ("harness/", "bench/", ""):
+        if os.path.exists(os.path.join(ROOT, folder + include)) and "/" in include:
+            return folder + include
+    return None
+
+
+def may_include(path, target):
+    """Whether the file at path may include the file at target, by their rooms."""
+    (folder, room), (other, there) = room_of(path), room_of(target)
+    if folder == other and folder in ROOMS:
+        order = ROOMS[folder]
+        return room == "" or order.index(there) <= order.index(room)
+    if folder == other == "impls":
+        return there in (room, "common")
+    if folder == other == "cuda":
+        return there in (room, "common", "fused/common")
+    if other == "harness":
+        return folder == "bench" or (folder == "impls" and there in HARNESS_FOR_IMPLS) or \
+            (folder == "cuda" and there == "api")
+    return folder == "impls" and other == "cuda"
+
+
+def complaints(path, text):
+    """What is wrong with the includes of a file's text."""
+    wrong = []
+    for include in INCLUDE.findall(text):
+        target = resolve(path, include)
+        if include == "build_info.h":
+            continue
+        if not target:
+            wrong.append(f"{path}: \"{include}\" does not name a room of this tree")
+        elif not may_include(path, target):
+            wrong.append(f"{path}: {'/'.join(room_of(path))} must not include {target}")
+    return wrong
+
+
+def module_of(path):
+    """A .c file and the .h of its name are one module."""
+    return os.path.splitext(path)[0]
+
+
+def find_circle(includes):
+    """A circle in {module: {modules}} as a list of modules; [] where there is none."""
+    state = {}
+
+    def visit(module, way):
+        state[module] = "open"
+        for following in sorted(includes.get(module, ())):
+            if state.get(following) == "open":
+                return way[way.index(following):] + [following]
+            if following not in state:
+                circle = visit(following, way + [following])
+                if circle:
+                    return circle
+        state[module] = "done"
+        return []
+
+    for module in sorted(includes):
+        if module not in state:
+            circle = visit(module, [module])
+            if circle:
+                return circle
+    return []
 
 
 def complaint_alone(path, flags, scratch):
     """What the compilers say of a header that is all there is to compile; "" where it is fine."""
-    include = ["-I" + os.path.join(ROOT, folder) for folder in ALLOWED]
+    include = ["-I" + ROOT, "-I" + os.path.join(ROOT, "harness"), "-I" + os.path.join(ROOT, "bench")]
     for language, compiler in (("c", ["gcc", "-std=c11"]), ("cc", ["g++", "-std=c++17"])):
         source = os.path.join(scratch, "alone." + language)
         with open(source, "w", encoding="utf-8") as file:
@@ -85,34 +140,47 @@ def complaint_alone(path, flags, scratch):
 
 
 class Includes(unittest.TestCase):
-    def setUp(self):
-        self.headers = {os.path.basename(path): path.split(os.sep)[0]
-                        for path in files(*ALLOWED, endings=(".h", ".cuh", ".inc"))}
-
-    def test_includes_point_one_way(self):
-        for path in files(*ALLOWED):
-            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-                self.assertEqual(forbidden(path, file.read(), self.headers), [], path)
+    def test_includes_name_their_room_and_point_one_way(self):
+        for path in files(*FOLDERS):
+            self.assertEqual(complaints(path, read(path)), [])
 
     def test_a_wrong_include_is_found(self):
-        self.assertEqual(forbidden("harness/x.c", '#include "plan.h"\n', self.headers), ["plan.h"])
-        self.assertEqual(forbidden("impls/x.c", '#include "record.h"\n', self.headers),
-                         ["record.h"])
-        self.assertEqual(forbidden("impls/x.c", '#include "../harness/record.h"\n', self.headers),
-                         ["../harness/record.h"])
-        self.assertEqual(forbidden("impls/x.c", '#include "impl.h"\n', self.headers), [])
-        self.assertEqual(forbidden("impls/cudnn.c", '#include "cpu_blas.h"\n', self.headers),
-                         ["cpu_blas.h"])
-        self.assertEqual(forbidden("impls/gpu_net.c", '#include "fused_impl.h"\n', self.headers),
-                         ["fused_impl.h"])
-        self.assertEqual(forbidden("impls/cudnn.c", '#include "gpu_net.h"\n#include "cudnn_rnn.h"\n',
-                                   self.headers), [])
+        for path, include in (("harness/stats/x.c", "record/record.h"),
+                              ("harness/record/x.c", "record.h"),
+                              ("harness/base/x.c", "cli/plan.h"),
+                              ("bench/cli/x.c", "run/sweep.h"),
+                              ("cuda/common/x.cu", "device/device.h"),
+                              ("cuda/fused/grid/x.cu", "cuda/fused/step/step.h"),
+                              ("impls/cudnn/x.c", "record/record.h"),
+                              ("impls/cudnn/x.c", "impls/cpu_simd/cpu_simd.h"),
+                              ("impls/common/x.c", "impls/fused/fused.h")):
+            self.assertEqual(len(complaints(path, f'#include "{include}"\n')), 1, (path, include))
+        for path, include in (("harness/record/x.c", "stats/order_stats.h"),
+                              ("harness/api/x.h", "problem.h"),
+                              ("bench/main.c", "run/sweep.h"),
+                              ("bench/run/x.c", "measure/case_run.h"),
+                              ("cuda/fused/grid/x.cu", "cuda/common/ptx.cuh"),
+                              ("impls/cudnn/x.c", "impls/cudnn/rnn.h"),
+                              ("impls/fused/x.c", "cuda/fused/grid/grid.h")):
+            self.assertEqual(complaints(path, f'#include "{include}"\n'), [], (path, include))
+
+    def test_a_circle_is_found(self):
+        self.assertEqual(find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
+        self.assertEqual(find_circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}), [])
+
+    def test_a_room_holds_no_more_files_than_one_can_look_over(self):
+        rooms = {}
+        for path in files(*FOLDERS):
+            rooms.setdefault(room_of(path), []).append(path)
+        crowded = {room: len(held) for room, held in rooms.items()
+                   if len(held) > MAX_FILES_OF_A_ROOM}
+        self.assertEqual(crowded, {})
 
     def test_every_header_compiles_alone_as_c11_and_cxx17(self):
         packages = subprocess.run(["pkg-config", "--cflags", "jansson", "openblas"],
                                   capture_output=True, text=True, check=True).stdout.split()
         with tempfile.TemporaryDirectory() as scratch:
-            for path in files(*ALLOWED, endings=(".h",)):
+            for path in files(*FOLDERS, endings=(".h",)):
                 if path not in VENDOR_HEADERS:
                     self.assertEqual(complaint_alone(path, packages, scratch), "", path)
             broken = os.path.join(scratch, "broken.h")
@@ -120,32 +188,14 @@ class Includes(unittest.TestCase):
                 file.write("size_t lb_needs_stddef(void);\n")
             self.assertIn("size_t", complaint_alone(broken, packages, scratch))
 
-    def test_no_file_is_over_500_lines(self):
-        for path in files(*ALLOWED, "tests", "plots", endings=TEXT):
-            self.assertFalse(too_long(path), path)
-        with tempfile.TemporaryDirectory() as scratch:
-            for ending in TEXT:
-                with open(os.path.join(scratch, "long" + ending), "w", encoding="utf-8") as file:
-                    file.write("\n" * 501)
-            long = [path for path in files(scratch, endings=TEXT) if too_long(path)]
-            self.assertEqual(len(long), len(TEXT))
-
     def test_cuda_stays_in_its_kernels_the_device_layer_and_what_wraps_a_vendors_library(self):
         vendor = re.compile(r"#\s*include\s*<(cuda|cublas|cudnn|cupti|nvml|nvrtc|cooperative_groups)")
-        users = set()
-        for path in files("harness", "impls", "bench"):
-            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-                if vendor.search(file.read()):
-                    users.add(path)
+        users = {path for path in files("harness", "impls", "bench") if vendor.search(read(path))}
         self.assertEqual(users, CUDA_USERS)
 
     def test_only_the_shim_includes_google_benchmark(self):
-        users = []
-        for path in files(*ALLOWED):
-            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-                if "benchmark/benchmark.h" in file.read():
-                    users.append(path)
-        self.assertEqual(users, [os.path.join("bench", "gbench.cc")])
+        users = [path for path in files(*FOLDERS) if "benchmark/benchmark.h" in read(path)]
+        self.assertEqual(users, ["bench/run/gbench.cc"])
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ function(lb_write_implementation_table)
   set(table ${CMAKE_CURRENT_BINARY_DIR}/impl_table.c)
   file(CONFIGURE OUTPUT ${table} @ONLY CONTENT
 "/* Written by the build from impls/CMakeLists.txt: every implementation, built or not. */
-#include \"registry.h\"
+#include \"model/registry.h\"
 
 @declarations@
 
@@ -57,5 +57,6 @@ const struct lb_registration lb_impl_table[] = {
 };
 ")
   add_library(lb_impls STATIC ${sources} ${table})
+  target_include_directories(lb_impls PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(lb_impls PUBLIC lb_harness PRIVATE lb_warnings ${link} m)
 endfunction()

@@ -10,7 +10,7 @@ PHASES = [("plan", "plan"), ("oracle", "verify"), ("prepare", "prepare"), ("veri
           ("warm-up", "warm-up"), ("timed", "timed"), ("recheck", "verify"),
           ("teardown", "teardown")]
 NAMES = [name for name, _ in PHASES]
-COLORS = {"cpu_ref": "ff7f7f7f", "cpu_blas": "ffd55e00"}
+COLORS = {"cpu_ref": "ff7f7f7f", "cpu_simd": "ffd55e00"}
 
 
 def read_events(out):

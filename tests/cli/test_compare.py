@@ -196,11 +196,11 @@ class Compare(ProgramTest):
         self.assertRegex(done.stdout, r"broken .*T8_B1_I64_H64/f32/infer  crash: ")
 
     def test_two_implementations_are_compared_in_turn(self):
-        done = run("--ab", "cpu_ref", "cpu_blas", "--case", "T16_B4_H64", "--out", self.path("ab"),
+        done = run("--ab", "cpu_ref", "cpu_simd", "--case", "T16_B4_H64", "--out", self.path("ab"),
                    "--benchmark_repetitions=8")
         self.assertIn(done.returncode, (0, 3), done.stderr)
         self.assertIn("T16_B4_I64_H64/f32/infer", done.stdout)
-        done = run("--ab", "cpu_ref", "cpu_blas", "--where", "T>99", "--case", "T16_B4_H64",
+        done = run("--ab", "cpu_ref", "cpu_simd", "--where", "T>99", "--case", "T16_B4_H64",
                    "--out", self.path("no"))
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("no case is left: 1 combinations were ruled out", done.stderr)

@@ -63,7 +63,7 @@ class Nsys:
 class Timeline(ProgramTest):
     def test_a_quick_sweep_has_one_range_a_phase_for_every_case(self):
         nsys, report, out = Nsys(), self.path("report"), self.path("run")
-        nsys.profile(report, PROGRAM, "--sweep", "--quick", "--impl", "cpu_ref,cpu_blas",
+        nsys.profile(report, PROGRAM, "--sweep", "--quick", "--impl", "cpu_ref,cpu_simd",
                      "--case-time", "0.02", "--out", out)
         rows = read_rows(out).values()
         self.assertEqual({row["verdict"] for row in rows}, {"ok"})

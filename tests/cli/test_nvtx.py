@@ -34,7 +34,7 @@ class Ranges(NvtxTest):
     def test_every_case_of_a_sweep_has_its_ranges(self):
         rows, processes = self.record(*TINY, "-T", "4,9", "-L", "1,2", "-D", "1,2", "--dtype",
                                       "f64,f32", "--pass", "infer,forward,backward,train",
-                                      "--impl", "cpu_ref,cpu_blas", "--case-time", "0.01")
+                                      "--impl", "cpu_ref,cpu_simd", "--case-time", "0.01")
         self.assertEqual(len(rows), 3 * 2 * 2 * 2 * 4 * 2)
         self.assertEqual(len(processes), 1, "all cases ran in one worker")
         self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
@@ -47,7 +47,7 @@ class Ranges(NvtxTest):
         self.assertEqual(nvtx_events.complaints(processes[0], rows * 3), [])
 
     def test_cases_that_do_not_run_close_their_ranges(self):
-        rows, processes = self.record(*TINY, "--impl", "cpu_blas", "--dtype", "f32,f16",
+        rows, processes = self.record(*TINY, "--impl", "cpu_simd", "--dtype", "f32,f16",
                                       "--pass", "infer,train")
         self.assertEqual({row["verdict"] for row in rows}, {"ok", "unsupported"})
         self.assertEqual(nvtx_events.complaints(processes[0], rows), [])

@@ -109,7 +109,7 @@ class Report(ProgramTest):
         self.assertIn("No problem of this run has times of two implementations", words)
         self.assertIn("time-h: not drawn", words)
         self.assertRegex(words, r"\b(49|50)\d µs")
-        self.assertIn("bench-lstm --sweep --case cpu_blas/T16_B1_I64_H64/f32/infer", words)
+        self.assertIn("bench-lstm --sweep --case cpu_simd/T16_B1_I64_H64/f32/infer", words)
         self.assertIn("Every case ran and agreed with the oracle", words)
 
     def test_all_failed(self):
@@ -126,7 +126,7 @@ class Report(ProgramTest):
 
     def test_one_implementation(self):
         _, words = self.report("one-impl")
-        self.assertIn("cpu_blas : the only one with a time in 27 problems", words)
+        self.assertIn("cpu_simd : the only one with a time in 27 problems", words)
         self.assertIn("speedup-b: not drawn", words)
 
     def test_missing_baseline_is_said(self):
@@ -143,7 +143,7 @@ class Report(ProgramTest):
 
     def test_regions_follow_the_times(self):
         _, words = self.report("floors", "--baseline", "onednn")
-        self.assertRegex(words, r"cpu_blas for H = 64: fastest in 9 of 9 problems, "
+        self.assertRegex(words, r"cpu_simd for H = 64: fastest in 9 of 9 problems, "
                                 r"1\.\d+ to 1\.\d+ times as fast as onednn")
         self.assertRegex(words, r"onednn for H ≥ 128: fastest in 18 of 18 problems, "
                                 r"1\.\d+ to 1\.\d+ times as fast as the next best")
@@ -154,7 +154,7 @@ class Report(ProgramTest):
     def test_what_there_is_to_choose_comes_first(self):
         folder, out = self.path("run"), self.path("run.html")
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--dtype", "bf16,f64,f32", "--impl",
-                   "cpu_ref,cpu_blas", "--case-time", "0.02")
+                   "cpu_ref,cpu_simd", "--case-time", "0.02")
         done = run("--report", folder, "-o", out)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(out, encoding="utf-8") as file:
@@ -257,7 +257,7 @@ class Report(ProgramTest):
         self.assertIn("#changes", page.references)
         self.assertIn("changes", page.ids)
         compared = words[words.index("Against "):words.index("Machine and versions")]
-        self.assertIn("cpu_blas/T16_B1_I64_H64/f32/infer", compared)
+        self.assertIn("cpu_simd/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
         self.assertIn("232 more cases, none of them a regression, are left out", compared)
 
@@ -379,8 +379,8 @@ class InBrowser(unittest.TestCase):
     def test_filtering(self):
         self.open("usual")
         every = self.column(0)
-        self.type("cpu_blas:packed H=64")
-        self.assertEqual(set(self.column(0)), {"cpu_blas:packed"})
+        self.type("cpu_simd:packed H=64")
+        self.assertEqual(set(self.column(0)), {"cpu_simd:packed"})
         self.assertEqual(set(self.column(4)), {"64"})
         shown = len(self.column(0))
         self.assertEqual(self.browser.evaluate("document.getElementById('shown').textContent"),

@@ -17,7 +17,7 @@ except ImportError:
 from program import PROGRAM, ProgramTest, TINY, line_count, plugin, read_rows, run, wait_until
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.02",
-         "--impl", "cpu_ref,cpu_blas"]
+         "--impl", "cpu_ref,cpu_simd"]
 
 
 class Resume(ProgramTest):

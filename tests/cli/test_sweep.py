@@ -18,7 +18,7 @@ class Sweep(ProgramTest):
     def test_every_case_has_a_checked_row(self):
         rows, _ = self.sweep("-T", "3,5", "-B", "1,3", "-H", "4", "-L", "1,2", "-D", "1,2",
                              "--dtype", "f64,f32", "--pass", "infer,forward,backward,train",
-                             "--ragged", "full,ragged", "--impl", "cpu_ref,cpu_blas",
+                             "--ragged", "full,ragged", "--impl", "cpu_ref,cpu_simd",
                              "--case-time", "0.01")
         self.assertEqual(len(rows), 2 * 2 * 2 * 2 * 2 * 4 * 2 * 2)
         for case, row in rows.items():
@@ -37,13 +37,13 @@ class Sweep(ProgramTest):
         self.assertIn("cpu", header["environment"])
 
     def test_unsupported_and_too_large_are_rows_and_no_failure(self):
-        rows, _ = self.sweep("--case", "cpu_blas/T3_B2_H4/f16/infer",
+        rows, _ = self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer",
                              "--case", "cpu_ref/T9000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T9000000000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T3_B2_H4/f32/infer/graph",
                              "--case", "cpu_ref/T3_B2_H4/f16/infer", "--case-time", "0.05")
         verdicts = {case: row["verdict"] for case, row in rows.items()}
-        self.assertEqual(verdicts["cpu_blas/T3_B2_I4_H4/f16/infer"], "unsupported")
+        self.assertEqual(verdicts["cpu_simd/T3_B2_I4_H4/f16/infer"], "unsupported")
         self.assertEqual(verdicts["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T9000000000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T3_B2_I4_H4/f32/infer/graph"], "unsupported")
@@ -52,13 +52,13 @@ class Sweep(ProgramTest):
                          r"needs .*iB, has .*iB")
 
     def test_a_baseline_that_does_not_run_is_said_before(self):
-        said = "warning: --baseline cpu_blas: no case runs it"
-        for baseline, warned in (("cpu_blas", True), ("cpu_ref:auto", False)):
+        said = "warning: --baseline cpu_simd: no case runs it"
+        for baseline, warned in (("cpu_simd", True), ("cpu_ref:auto", False)):
             _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--baseline", baseline, name=baseline)
             self.assertEqual(said in done.stderr, warned, done.stderr)
 
     def test_nothing_that_runs_is_exit_code_5(self):
-        self.sweep("--case", "cpu_blas/T3_B2_H4/f16/infer", exit_code=5)
+        self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer", exit_code=5)
 
     def test_time_budget_skips_the_rest(self):
         rows, _ = self.sweep("-T", "2:60:+1", "-B", "1", "-H", "64", "--impl", "cpu_ref",
@@ -81,19 +81,19 @@ class Sweep(ProgramTest):
             self.assertEqual(row["warning"], f"the time budget left it {done} of {wanted} {unit}")
 
     def test_axes_of_running_are_kept_in_the_row(self):
-        rows, _ = self.sweep(*TINY, "--impl", "cpu_blas", "--cache", "hot,cold",
+        rows, _ = self.sweep(*TINY, "--impl", "cpu_simd", "--cache", "hot,cold",
                              "--timing", "isolated,batched", "--threads", "1,2")
         self.assertEqual(len(rows), 6)  # cold and batched exclude each other
-        batched = rows["cpu_blas/T3_B2_I4_H4/f32/infer/batched"]
-        isolated = rows["cpu_blas/T3_B2_I4_H4/f32/infer"]
+        batched = rows["cpu_simd/T3_B2_I4_H4/f32/infer/batched"]
+        isolated = rows["cpu_simd/T3_B2_I4_H4/f32/infer"]
         self.assertGreater(batched["calls_per_sample"], 1)
         self.assertEqual(isolated["calls_per_sample"], 1)
-        self.assertEqual(rows["cpu_blas/T3_B2_I4_H4/f32/infer/th2"]["threads"], 2)
-        cold = rows["cpu_blas/T3_B2_I4_H4/f32/infer/cold"]
+        self.assertEqual(rows["cpu_simd/T3_B2_I4_H4/f32/infer/th2"]["threads"], 2)
+        cold = rows["cpu_simd/T3_B2_I4_H4/f32/infer/cold"]
         self.assertGreater(cold["median_ns"], isolated["median_ns"])
 
     def test_repetitions_become_blocks_and_interleaving_keeps_one_row(self):
-        rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_blas",
+        rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                              "--benchmark_repetitions=3",
                              "--benchmark_enable_random_interleaving=true")
         self.assertEqual(len(rows), 4)
@@ -102,10 +102,10 @@ class Sweep(ProgramTest):
             self.assertEqual(sum(row["blocks"]), len(row["samples_ns"]))
 
     def test_benchmark_filter_chooses_cases(self):
-        rows, _ = self.sweep("-T", "3,4,5", "-B", "2", "-H", "4", "--impl", "cpu_ref,cpu_blas",
-                             "--case-time", "0.05", "--benchmark_filter=cpu_blas/T[35]_")
-        self.assertEqual(sorted(rows), ["cpu_blas/T3_B2_I4_H4/f32/infer",
-                                        "cpu_blas/T5_B2_I4_H4/f32/infer"])
+        rows, _ = self.sweep("-T", "3,4,5", "-B", "2", "-H", "4", "--impl", "cpu_ref,cpu_simd",
+                             "--case-time", "0.05", "--benchmark_filter=cpu_simd/T[35]_")
+        self.assertEqual(sorted(rows), ["cpu_simd/T3_B2_I4_H4/f32/infer",
+                                        "cpu_simd/T5_B2_I4_H4/f32/infer"])
 
     def test_benchmark_json_goes_to_stdout_and_file(self):
         out = self.path("benchmark.json")
@@ -118,7 +118,7 @@ class Sweep(ProgramTest):
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
 
     def test_pictures_parse_and_the_table_names_the_fastest(self):
-        _, done = self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
+        _, done = self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
                              "--case-time", "0.05")
         plots = os.listdir(self.path("run/plots"))
         vectors = [name for name in plots if name.endswith(".svg")]
@@ -140,19 +140,19 @@ class Sweep(ProgramTest):
         for columns in (80, 200):
             out = self.path(f"run{columns}")
             code, text = run_on_terminal(columns, "--sweep", *TINY, "--dtype", "f32,bf16,f16",
-                                         "--impl", "cpu_ref,cpu_blas,cudnn", "--out", out)
+                                         "--impl", "cpu_ref,cpu_simd,cudnn", "--out", out)
             self.assertEqual(code, 0, text)
             plain = text.replace("\r\n", "\n")
             progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
             self.assertEqual(len(progress), 3 * (2 + 5))
-            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_blas/T3_B2_I4_H4/f32/infer$")
+            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_simd/T3_B2_I4_H4/f32/infer$")
             shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
             self.assertRegex(shown, r"\033\[1m  cpu_\w+ .*fastest.*\033\[0m\n")
             shown = re.sub(r"\033\[[01]m", "", shown)
             table = shown[shown.index("Median time"):shown.index("records   ")]
             self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
             words = re.sub(r"\s+", " ", table)
-            self.assertIn("cpu_blas unsupported: dtype bf16: it has products in f32 and f64", words)
+            self.assertIn("cpu_simd unsupported: dtype bf16: it has products in f32 and f64", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
 
     def test_progress_counts_the_rounds_of_each_case(self):
@@ -173,10 +173,10 @@ class Sweep(ProgramTest):
         self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
 
     def test_a_plan_is_laid_out_and_counts_rounds(self):
-        plan = ["--plan", "--cases", "frameworks", "--impl", "cpu_ref,cpu_blas,cudnn:auto"]
+        plan = ["--plan", "--cases", "frameworks", "--impl", "cpu_ref,cpu_simd,cudnn:auto"]
         once = run(*plan).stdout
         self.assertRegex(once, r"^cases     15\b")
-        self.assertRegex(once, r"\n               5  cpu_ref\n               5  cpu_blas\n")
+        self.assertRegex(once, r"\n               5  cpu_ref\n               5  cpu_simd\n")
         self.assertRegex(once, r"\nmemory    up to \S+ MiB besides .*T300_B64_I512_H256_L4")
         self.assertRegex(once, r"\ntime      about (\d+ min )?\d+ s, by")
 
@@ -185,14 +185,14 @@ class Sweep(ProgramTest):
             return 3600 * int(words[0]) + 60 * int(words[1]) + int(words[2])
         ten = run(*plan, "--processes", "10").stdout
         self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
-        chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_blas",
+        chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                      "--benchmark_filter=cpu_ref/T4_").stdout
         self.assertRegex(chosen, r"^cases     1\n +1  cpu_ref\n")
-        large = ["--plan", "--cases", "cpu", "--impl", "cpu_blas"]
+        large = ["--plan", "--cases", "cpu", "--impl", "cpu_simd"]
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
     def test_explanations_fit_a_terminal(self):
-        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_blas: unsupported: dtype f16: "),
+        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_simd: unsupported: dtype f16: "),
                                 (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
             said = run("--explain", *arguments).stdout
             code, text = run_on_terminal(80, "--explain", *arguments)
@@ -203,10 +203,10 @@ class Sweep(ProgramTest):
             self.assertIn("\n" + line, plain)
 
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
-        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_blas",
-                   "--baseline", "cpu_blas", "--case-time", "0.02")
+        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
+                   "--baseline", "cpu_simd", "--case-time", "0.02")
         page = self.path("run/plots/speedup-b_f32_infer.dat")
-        for arguments, baseline in (([], "cpu_blas"), (["--baseline", "cpu_ref"], "cpu_ref")):
+        for arguments, baseline in (([], "cpu_simd"), (["--baseline", "cpu_ref"], "cpu_ref")):
             os.unlink(page)
             done = run("--plot", "speedup-b", self.path("run"), *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -228,7 +228,7 @@ class Sweep(ProgramTest):
         env = dict(os.environ, BENCHMARK_FILTER="nothing", BENCHMARK_LIST_TESTS="true",
                    BENCHMARK_REPETITIONS="3", BENCHMARK_ENABLE_RANDOM_INTERLEAVING="true",
                    BENCHMARK_DRY_RUN="true")
-        rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_blas", env=env)
+        rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd", env=env)
         self.assertEqual(len(rows), 4)
         self.assertEqual({len(row["blocks"]) for row in rows.values()}, {1})
         self.assertNotIn("/iterations:", done.stdout)
@@ -285,7 +285,7 @@ class Sweep(ProgramTest):
             with self.subTest(number=number):
                 shutil.rmtree(run_folder, ignore_errors=True)
                 code, out, err = self.interrupt_gnuplot(
-                    number, "--sweep", *TINY, "-T", "4", "-H", "8", "--impl", "cpu_ref,cpu_blas",
+                    number, "--sweep", *TINY, "-T", "4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
                     "--out", run_folder)
                 self.assertEqual(code, 130, err)
                 self.assertIn("no pictures: interrupted", err)

@@ -25,7 +25,7 @@ SIZES = ["--case", "T104_B18_I5_H7", "--case", "T104_B32_I64_H64"]
 class Twins(ProgramTest):
     def sweep_with(self, faults, dtype):
         plugins = [word for fault in faults for word in ("--plugin", plugin("broken_" + fault))]
-        impls = ["cpu_ref", "cpu_blas"] + ["broken_" + fault for fault in faults]
+        impls = ["cpu_ref", "cpu_simd"] + ["broken_" + fault for fault in faults]
         exit_code = 0 if faults == ["none"] else 1
         rows, _ = self.sweep(*SIZES, "--pass", "infer,train", "--dtype", dtype, "--case-time",
                              "0.05", "--impl", ",".join(impls), *plugins, exit_code=exit_code, name=dtype)

@@ -19,7 +19,7 @@ BAD = [
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
     (["--sweep", "-T"], ["-T", "it takes numbers"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
-    (["--sweep", "--impl", "cpu_bals"], ["cpu_bals", "cpu_blas"]),
+    (["--sweep", "--impl", "cpu_bals"], ["cpu_bals", "cpu_simd"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
     (["--sweep", "--where", "T*"], ["--where"]),
     (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
@@ -89,7 +89,7 @@ BAD = [
     (["--export", "csv", "no-such-run"], ["no-such-run"]),
     (["--plot", "pie", "no-such-run"], ["no-such-run"]),
     (["--explain", "cpu_reff/T3_B2_H4"], ["cpu_reff", "cpu_ref"]),
-    (["--profile", "T3_B2_H4"], ["name an implementation", "cpu_blas/T3_B2_H4"]),
+    (["--profile", "T3_B2_H4"], ["name an implementation", "cpu_simd/T3_B2_H4"]),
     (["--profile", "cpu_reff/T3_B2_H4"], ["cpu_reff", "cpu_ref"]),
     (["--profile", "cpu_ref/T3_B0_H4"], ["column", "1 or more"]),
     (["--profile", "cpu_ref/T3_B2_H4", "--profile-calls", "0"], ["--profile-calls 0", "1 to"]),
@@ -155,7 +155,7 @@ class BadInput(ProgramTest):
         said = run("--help").stdout
         self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
         bench = os.path.join(os.path.dirname(__file__), "../../bench")
-        with open(bench + "/flags.c", encoding="utf-8") as file:
+        with open(bench + "/cli/flags.c", encoding="utf-8") as file:
             flags = re.findall(r'^ +\{"(-[-\w]+)", LB_FLAG', file.read(), re.M)
         self.assertGreater(len(flags), 50)
         words = set(re.findall(r"(?<![-\w])-[-\w]*\w", said))

@@ -3,7 +3,7 @@
 #ifndef LB_FAKE_DEVICE_H
 #define LB_FAKE_DEVICE_H
 
-#include "device.h"
+#include "device/device.h"
 
 enum fake_fault {
     FAKE_NONE,

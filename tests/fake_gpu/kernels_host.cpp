@@ -1,5 +1,5 @@
 /* The pointwise kernels on the host: their own source, a grid run as a loop when its turn comes in
- * its lane. Threads share nothing, so their order does not matter; which thread touches what is
+ * its stream. Threads share nothing, so their order does not matter; which thread touches what is
  * tests/simt's to check. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -13,7 +13,7 @@ static struct {
     unsigned x;
 } blockIdx, blockDim, threadIdx;
 
-#include "../../cuda/launch.cuh"
+#include "cuda/common/launch.cuh"
 #include "queue.h"
 
 namespace lb_cell
@@ -35,5 +35,5 @@ enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count
 
 } // namespace lb_cell
 
-#include "../../cuda/cell.cu"
-#include "../../cuda/map.cu"
+#include "cuda/common/cell.cu"
+#include "cuda/common/elementwise.cu"

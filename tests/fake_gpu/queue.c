@@ -1,13 +1,13 @@
-/* Lanes of the fake device: queues of work and of waits, and the orders in which they run. */
+/* Streams of the fake device: queues of work and of waits, and the orders in which they run. */
 #include "queue.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "lanes.h"
-#include "random.h"
+#include "base/random.h"
+#include "device/streams.h"
 
-/* Work, or, without one, a wait until so many items of another lane are done. */
+/* Work, or, without one, a wait until so many items of another stream are done. */
 struct item {
     fake_work *work;
     void *arguments;
@@ -19,7 +19,7 @@ struct queue {
     struct {
         struct item *items;
         size_t count, room, done;
-    } lanes[LB_LANES_MAX];
+    } streams[LB_STREAMS_MAX];
 };
 
 static struct queue live;
@@ -27,24 +27,24 @@ static enum fake_order live_order;
 static uint64_t draws;
 static double clock_ns;
 
-static char streams[LB_LANES_MAX]; /* their addresses */
+static char streams[LB_STREAMS_MAX]; /* their addresses */
 
-void *fake_queue_stream(int lane)
+void *fake_queue_stream(int stream_index)
 {
-    return lane == 0 ? NULL : &streams[lane];
+    return stream_index == 0 ? NULL : &streams[stream_index];
 }
 
-static int lane_of(const void *stream)
+static int stream_of(const void *stream)
 {
     return stream ? (int)((const char *)stream - streams) : 0;
 }
 
 static void empty(struct queue *q)
 {
-    for (int i = 0; i < LB_LANES_MAX; i++) {
-        for (size_t k = 0; k < q->lanes[i].count; k++)
-            free(q->lanes[i].items[k].arguments);
-        free(q->lanes[i].items);
+    for (int i = 0; i < LB_STREAMS_MAX; i++) {
+        for (size_t k = 0; k < q->streams[i].count; k++)
+            free(q->streams[i].items[k].arguments);
+        free(q->streams[i].items);
     }
     memset(q, 0, sizeof(*q));
 }
@@ -71,17 +71,17 @@ void fake_clock_add(double ns)
     clock_ns += ns;
 }
 
-static enum lb_status append(int lane, const struct item *item, struct lb_error *err)
+static enum lb_status append(int stream_index, const struct item *item, struct lb_error *err)
 {
-    if (live.lanes[lane].count == live.lanes[lane].room) {
-        size_t room = 2 * live.lanes[lane].room + 16;
-        struct item *items = realloc(live.lanes[lane].items, room * sizeof(*items));
+    if (live.streams[stream_index].count == live.streams[stream_index].room) {
+        size_t room = 2 * live.streams[stream_index].room + 16;
+        struct item *items = realloc(live.streams[stream_index].items, room * sizeof(*items));
         if (!items)
             return lb_fail(err, LB_OOM, "out of host memory for a fake queue");
-        live.lanes[lane].items = items;
-        live.lanes[lane].room = room;
+        live.streams[stream_index].items = items;
+        live.streams[stream_index].room = room;
     }
-    live.lanes[lane].items[live.lanes[lane].count++] = *item;
+    live.streams[stream_index].items[live.streams[stream_index].count++] = *item;
     return LB_OK;
 }
 
@@ -92,7 +92,7 @@ enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments
     if (!item.arguments)
         return lb_fail(err, LB_OOM, "out of host memory for fake work");
     memcpy(item.arguments, arguments, bytes);
-    enum lb_status st = append(lane_of(stream), &item, err);
+    enum lb_status st = append(stream_of(stream), &item, err);
     if (st != LB_OK)
         free(item.arguments);
     return st;
@@ -100,7 +100,7 @@ enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments
 
 enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err)
 {
-    const struct item item = {.awaited = awaited, .until = live.lanes[awaited].count};
+    const struct item item = {.awaited = awaited, .until = live.streams[awaited].count};
     return waiter == awaited ? LB_OK : append(waiter, &item, err);
 }
 
@@ -108,29 +108,29 @@ static enum lb_status run_graph(const void *arguments, struct lb_error *err);
 
 /* ---- Running ------------------------------------------------------------------------------ */
 
-static bool has_more(const struct queue *q, int lane)
+static bool has_more(const struct queue *q, int stream_index)
 {
-    return q->lanes[lane].done < q->lanes[lane].count;
+    return q->streams[stream_index].done < q->streams[stream_index].count;
 }
 
-/* The lane that the next item of this one waits for; -1: it can run. */
-static int held_by(const struct queue *q, int lane)
+/* The stream that the next item of this one waits for; -1: it can run. */
+static int held_by(const struct queue *q, int stream_index)
 {
-    const struct item *item = &q->lanes[lane].items[q->lanes[lane].done];
-    return !item->work && q->lanes[item->awaited].done < item->until ? item->awaited : -1;
+    const struct item *item = &q->streams[stream_index].items[q->streams[stream_index].done];
+    return !item->work && q->streams[item->awaited].done < item->until ? item->awaited : -1;
 }
 
-/* A lane whose next item can run, while lane 0 has more: there always is one, as waits are for
+/* A stream whose next item can run, while stream 0 has more: there always is one, as waits are for
  * what was enqueued before them. */
-static int next_lane(const struct queue *q, enum fake_order order)
+static int next_stream(const struct queue *q, enum fake_order order)
 {
-    int able[LB_LANES_MAX], count = 0, lane = 0;
+    int able[LB_STREAMS_MAX], count = 0, stream_index = 0;
     if (order == FAKE_LAZY) {
-        for (int holder = held_by(q, 0); holder >= 0; holder = held_by(q, lane))
-            lane = holder;
-        return lane;
+        for (int holder = held_by(q, 0); holder >= 0; holder = held_by(q, stream_index))
+            stream_index = holder;
+        return stream_index;
     }
-    for (int i = 0; i < LB_LANES_MAX; i++)
+    for (int i = 0; i < LB_STREAMS_MAX; i++)
         if (has_more(q, i) && held_by(q, i) < 0)
             able[count++] = i;
     return able[order == FAKE_EAGER ? count - 1
@@ -145,14 +145,14 @@ static enum lb_status run_item(const struct item *item, struct lb_error *err)
     return item->work(item->arguments, err);
 }
 
-/* Lane 0 to its end; dry: only counts what would be done. */
+/* Stream 0 to its end; dry: only counts what would be done. */
 static enum lb_status run_queue(struct queue *q, enum fake_order order, bool dry,
                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     while (st == LB_OK && has_more(q, 0)) {
-        int lane = next_lane(q, order);
-        const struct item *item = &q->lanes[lane].items[q->lanes[lane].done++];
+        int stream_index = next_stream(q, order);
+        const struct item *item = &q->streams[stream_index].items[q->streams[stream_index].done++];
         if (!dry)
             st = run_item(item, err);
     }
@@ -161,7 +161,7 @@ static enum lb_status run_queue(struct queue *q, enum fake_order order, bool dry
 
 static bool all_done(const struct queue *q)
 {
-    for (int i = 0; i < LB_LANES_MAX; i++)
+    for (int i = 0; i < LB_STREAMS_MAX; i++)
         if (has_more(q, i))
             return false;
     return true;
@@ -179,7 +179,7 @@ void fake_queue_flush(void)
 {
     struct lb_error ignored;
     enum lb_status st = LB_OK;
-    for (int i = 1; i < LB_LANES_MAX && st == LB_OK; i++)
+    for (int i = 1; i < LB_STREAMS_MAX && st == LB_OK; i++)
         st = fake_enqueue_wait(0, i, &ignored);
     (void)fake_queue_run(&ignored);
 }
@@ -191,7 +191,7 @@ enum lb_status fake_capture_open(struct lb_error *err)
     enum lb_status st = fake_queue_run(err);
     return st != LB_OK || all_done(&live)
                ? st
-               : lb_fail(err, LB_FAILED, "capturing a graph: a lane's work was never joined");
+               : lb_fail(err, LB_FAILED, "capturing a graph: a stream's work was never joined");
 }
 
 enum lb_status fake_capture_close(void **graph, struct lb_error *err)
@@ -203,12 +203,12 @@ enum lb_status fake_capture_close(void **graph, struct lb_error *err)
     *q = live;
     memset(&live, 0, sizeof(live));
     bool forked = true;
-    for (int i = 1; i < LB_LANES_MAX; i++) /* what it waits for was captured before it */
-        forked = forked && (q->lanes[i].count == 0 || !q->lanes[i].items[0].work);
+    for (int i = 1; i < LB_STREAMS_MAX; i++) /* what it waits for was captured before it */
+        forked = forked && (q->streams[i].count == 0 || !q->streams[i].items[0].work);
     (void)run_queue(q, FAKE_LAZY, true, err);
     if (!forked || !all_done(q)) {
         fake_graph_free(q);
-        return lb_fail(err, LB_FAILED, "capturing a graph: a lane was not %s",
+        return lb_fail(err, LB_FAILED, "capturing a graph: a stream was not %s",
                        forked ? "joined to the stream" : "forked from the stream");
     }
     *graph = q;
@@ -219,8 +219,8 @@ static enum lb_status run_graph(const void *arguments, struct lb_error *err)
 {
     struct queue *q;
     memcpy(&q, arguments, sizeof(q));
-    for (int i = 0; i < LB_LANES_MAX; i++)
-        q->lanes[i].done = 0;
+    for (int i = 0; i < LB_STREAMS_MAX; i++)
+        q->streams[i].done = 0;
     return run_queue(q, live_order, false, err);
 }
 

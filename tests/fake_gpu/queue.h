@@ -1,22 +1,22 @@
-/* What was enqueued on the fake device and has not run: a queue a lane. Lanes keep to nothing but
- * what they wait for, so work that another lane's result needs, without a wait, runs too late in
- * one order or another. */
+/* What was enqueued on the fake device and has not run: a queue a stream. Streams keep to nothing
+ * but what they wait for, so work that another stream's result needs, without a wait, runs too late
+ * in one order or another. */
 #ifndef LB_FAKE_QUEUE_H
 #define LB_FAKE_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "status.h"
+#include "api/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* In which order lanes run where waits leave it open. */
+/* In which order streams run where waits leave it open. */
 enum fake_order {
-    FAKE_LAZY,     /* lane 0 before all others, and of these only what is waited for */
-    FAKE_EAGER,    /* the highest lane before all others */
+    FAKE_LAZY,     /* stream 0 before all others, and of these only what is waited for */
+    FAKE_EAGER,    /* the highest stream before all others */
     FAKE_SHUFFLED, /* drawn anew for each piece of work, the same in each run of a program */
     FAKE_ORDER_COUNT
 };
@@ -30,23 +30,23 @@ typedef enum lb_status fake_work(const void *arguments, struct lb_error *err);
 void fake_queue_reset(void);
 void fake_queue_order(enum fake_order order);
 
-/* What lb_lane_stream gives of a lane below LB_LANES_MAX; NULL for lane 0. */
-void *fake_queue_stream(int lane);
+/* What lb_stream_handle gives of a stream below LB_STREAMS_MAX; NULL for stream 0. */
+void *fake_queue_stream(int stream_index);
 
 /* After what is on the stream. */
 enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments, size_t bytes,
                             struct lb_error *err);
 enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err);
 
-/* Runs lane 0 to its end, and of the others what the order has before that. LB_FAILED: work of a
+/* Runs stream 0 to its end, and of the others what the order has before that. LB_FAILED: work of a
  * failed queue is dropped. */
 enum lb_status fake_queue_run(struct lb_error *err);
 
 /* Runs all that is left, as releasing memory does. */
 void fake_queue_flush(void);
 
-/* Between begin and end what is enqueued does not run: it is kept in *graph. LB_FAILED where a lane
- * was not forked from lane 0, or not joined to it. */
+/* Between begin and end what is enqueued does not run: it is kept in *graph. LB_FAILED where a
+ * stream was not forked from stream 0, or not joined to it. */
 enum lb_status fake_capture_open(struct lb_error *err);
 enum lb_status fake_capture_close(void **graph, struct lb_error *err);
 enum lb_status fake_enqueue_graph(void *graph, struct lb_error *err);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "nvtx.h"
-#include "sampler.h"
+#include "measure/nvtx.h"
+#include "base/clock.h"
 
 enum { ROUNDS = 11, CASES = 200000, RANGES = 1 + LB_NVTX_NONE };
 

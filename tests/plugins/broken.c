@@ -49,8 +49,8 @@ static size_t weight_count(const struct broken *s)
     return 4 * s->H * (s->I + s->H + 1);
 }
 
-static enum lb_status broken_supports(const struct lb_problem *p, const struct lb_place *place,
-                                      struct lb_error *why)
+static enum lb_status broken_supports(const struct lb_problem *p,
+                                      const struct lb_exec_config *place, struct lb_error *why)
 {
     (void)place;
     if (p->layers > 1 || p->directions > 1 || p->ragged || p->act != LB_ACT_TANH ||
@@ -60,7 +60,7 @@ static enum lb_status broken_supports(const struct lb_problem *p, const struct l
 }
 
 static enum lb_status broken_create(void *self, const struct lb_problem *problem,
-                                    const struct lb_place *place, struct lb_error *err)
+                                    const struct lb_exec_config *place, struct lb_error *err)
 {
     struct broken *s = self;
     (void)place, (void)err;

@@ -3,8 +3,8 @@
  * name, says. Tests hold that each fault costs that row and no other. */
 #include <string.h>
 
-#include "../fake_gpu/fake_device.h"
 #include "impl.h"
+#include "tests/fake_gpu/fake_device.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
@@ -38,7 +38,7 @@ static enum fake_fault planted(void)
 }
 
 static enum lb_status create(void *self, const struct lb_problem *problem,
-                             const struct lb_place *place, struct lb_error *err)
+                             const struct lb_exec_config *place, struct lb_error *err)
 {
     if (problem->seq_len == BAD_SEQ_LEN)
         fake_device_break(planted());

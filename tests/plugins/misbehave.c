@@ -85,7 +85,7 @@ static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct l
 static size_t y_bytes, state_bytes; /* of the case that was created last */
 
 static enum lb_status note_sizes(void *self, const struct lb_problem *p,
-                                 const struct lb_place *place, struct lb_error *err)
+                                 const struct lb_exec_config *place, struct lb_error *err)
 {
     size_t size = lb_dtype_size(p->dtype);
     y_bytes = (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * size;
@@ -117,8 +117,8 @@ static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
     return lb_fail(err, LB_FAILED, "caf\xe9 \033[31mred\a\xff");
 }
 
-static enum lb_status refuse_in_bytes(const struct lb_problem *p, const struct lb_place *place,
-                                      struct lb_error *why)
+static enum lb_status refuse_in_bytes(const struct lb_problem *p,
+                                      const struct lb_exec_config *place, struct lb_error *why)
 {
     enum lb_status st = lb_impl_cpu_ref.supports(p, place, why);
     return p->hidden % 2 == 0 ? st : lb_fail(why, LB_UNSUPPORTED, "\xfe\033]0;odd\a");

@@ -13,8 +13,8 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 
-static void no_remark(const struct lb_problem *problem, const struct lb_place *place,
-                      struct lb_error *text)
+static void no_note(const struct lb_problem *problem, const struct lb_exec_config *place,
+                    struct lb_error *text)
 {
     (void)problem, (void)place, (void)text;
     abort();
@@ -26,8 +26,8 @@ static enum lb_status no_check(const void *self, struct lb_error *err)
     abort();
 }
 
-static void remark(const struct lb_problem *problem, const struct lb_place *place,
-                   struct lb_error *text)
+static void note(const struct lb_problem *problem, const struct lb_exec_config *place,
+                 struct lb_error *text)
 {
     (void)problem, (void)place;
     lb_fail(text, LB_OK, "interface 2 has remarks");
@@ -39,7 +39,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.abi = FAULT;
     impl.name = "older_" TEXT(FAULT);
     impl.summary = "cpu_ref of an older interface";
-    impl.remark = FAULT < 2 ? no_remark : remark;
+    impl.note = FAULT < 2 ? no_note : note;
     impl.check = no_check;
     return abi == FAULT ? &impl : NULL;
 }

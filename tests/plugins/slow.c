@@ -12,7 +12,7 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 static struct lb_impl impl;
 
 static enum lb_status slow_create(void *self, const struct lb_problem *problem,
-                                  const struct lb_place *place, struct lb_error *err)
+                                  const struct lb_exec_config *place, struct lb_error *err)
 {
     const char *percent = getenv("LB_SLOW_PERCENT"), *hidden = getenv("LB_SLOW_HIDDEN");
     bool meant = !hidden || strtol(hidden, NULL, 10) == problem->hidden;

@@ -6,7 +6,7 @@
 
 #include <cooperative_groups.h>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 namespace simt_test
 {

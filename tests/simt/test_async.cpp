@@ -4,7 +4,7 @@
 
 #include <cooperative_groups.h>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 using namespace simt_test;
 using lb_ptx::scope;

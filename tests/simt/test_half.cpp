@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 using namespace simt_test;
 

@@ -1,4 +1,4 @@
-/* test_ptx.cpp: each wrapper of cuda/ptx.cuh against a scalar model of its instruction.
+/* test_ptx.cpp: each wrapper of cuda/common/ptx.cuh against a scalar model of its instruction.
  *
  * The models are written from the layouts in the PTX ISA manual, element by element, and share
  * nothing with the emulator's code. What orders memory is in test_order.cpp and test_async.cpp. */
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cuda/common/ptx.cuh"
 #include "kernels/ptx_probe.cu" /* every wrapper, so that each has a twin here */
-#include "ptx.cuh"
 
 using namespace simt_test;
 using lb_ptx::scope;

@@ -31,7 +31,7 @@ def main():
     folder = sys.argv[1]
     wrong = []
     names = set()
-    for path in sorted(glob.glob(os.path.join(folder, "*.cu*"))):
+    for path in sorted(glob.glob(os.path.join(folder, "**", "*.cu*"), recursive=True)):
         if os.path.basename(path) in ("ptx.cuh", "ptx_sm90.cuh"):
             names |= wrappers(read(path))
         elif ASSEMBLY.search(read(path)):

@@ -5,7 +5,7 @@
 #include <cooperative_groups.h>
 #include <set>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 using namespace simt_test;
 namespace cg = cooperative_groups;
@@ -218,7 +218,7 @@ static void a_slow_lane_reads_what_its_own_shuffle_brought()
 }
 
 /* All vote or shuffle, then all but lane 31, which goes at once or after some naps. */
-template <class Meet> static simt::outcome without_the_last_lane(int naps, Meet meet)
+template <class Meet> static simt::outcome without_the_last_stream(int naps, Meet meet)
 {
     simt::outcome all;
     for (uint64_t seed = 0; seed < 4; seed++) {
@@ -237,7 +237,7 @@ template <class Meet> static simt::outcome without_the_last_lane(int naps, Meet 
 static void lanes_that_exited_do_not_vote()
 {
     for (int naps : {0, 300}) {
-        CHECK(clean(without_the_last_lane(naps, [] {
+        CHECK(clean(without_the_last_stream(naps, [] {
             for (int i = 0; i < 2; i++) {
                 CHECK(__ballot_sync(~0u, 1) == 0x7fffffffu);
                 CHECK(__all_sync(~0u, 1) == 1);
@@ -250,10 +250,11 @@ static void lanes_that_exited_do_not_vote()
 static void a_lane_that_exited_cannot_be_read_from()
 {
     for (int naps : {0, 300}) {
-        CHECK(clean(without_the_last_lane(
+        CHECK(clean(without_the_last_stream(
             naps, [] { CHECK(__shfl_sync(~0u, 7 * threadIdx.x, 5) == 35); })));
-        CHECK(
-            without_the_last_lane(naps, [] { __shfl_sync(~0u, 1, 31); }).has(simt::fault::misuse));
+        CHECK(without_the_last_stream(naps, [] {
+                  __shfl_sync(~0u, 1, 31);
+              }).has(simt::fault::misuse));
     }
 }
 
@@ -268,7 +269,7 @@ static void a_matrix_product_needs_all_lanes()
     };
     CHECK(clean(simt::launch(grid_of(1, 32, 1), product)));
     for (int naps : {0, 300})
-        CHECK(without_the_last_lane(naps, product).has(simt::fault::misuse));
+        CHECK(without_the_last_stream(naps, product).has(simt::fault::misuse));
 }
 
 static void votes_count_the_mask_alone()

@@ -2,8 +2,8 @@
 #ifndef LB_SIMT_FUSED_CLUSTER_RUN_H
 #define LB_SIMT_FUSED_CLUSTER_RUN_H
 
-#include "fused_args.h"
-#include "fused_tile.h"
+#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/common/args.h"
 #include "truth.h"
 
 namespace simt_cluster

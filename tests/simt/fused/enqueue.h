@@ -1,9 +1,9 @@
-/* Launches on the emulator that wait for their turn in a lane of the fake device. */
+/* Launches on the emulator that wait for their turn in a stream of the fake device. */
 #ifndef LB_SIMT_FUSED_ENQUEUE_H
 #define LB_SIMT_FUSED_ENQUEUE_H
 
-#include "../../fake_gpu/queue.h"
 #include "simt.h"
+#include "tests/fake_gpu/queue.h"
 
 /* What the emulator finds is the failure of whoever waits for the launch. */
 template <class Kernel>

@@ -18,7 +18,7 @@ template <class Case, class Verdict> bool report(const Case &c, uint64_t seed, c
     if (!v.ok())
         printf("FAILED %s T%d B%d H%d D%d seed %lu: %s is %.3g times its limit%s\n%s",
                c.kernel.name, c.size.seq_len, c.size.batch, c.size.hidden, c.size.directions,
-               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess, v.remark(),
+               static_cast<unsigned long>(seed), v.worst.c_str(), v.excess, v.note(),
                v.outcome.text().c_str());
     return v.ok();
 }

@@ -1,7 +1,7 @@
 /* fused_host.cpp: the launchers of the fused kernels, with the emulator for a device. */
 #include "enqueue.h"
 
-#include "fused_launch.cuh"
+#include "cuda/fused/cluster/launch.cuh"
 
 /* What the emulated device has room for. */
 extern "C" int lb_host_sms;
@@ -39,5 +39,5 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_kern
 
 } // namespace lb_fused
 
-#include "../../../cuda/fused_backward.cu"
-#include "../../../cuda/fused_forward.cu"
+#include "cuda/fused/cluster/backward.cu"
+#include "cuda/fused/cluster/forward.cu"

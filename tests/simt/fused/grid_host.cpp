@@ -1,7 +1,7 @@
 /* grid_host.cpp: the launchers of the grid kernels, with the emulator for a device. */
 #include "enqueue.h"
 
-#include "fused_grid_launch.cuh"
+#include "cuda/fused/grid/launch.cuh"
 
 /* How many blocks the device says to run at a time, and a block of the next launches that never
  * does; for tests to set. */
@@ -42,7 +42,7 @@ enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args
     int missing = lb_grid_host_missing;
     Args hasty = args;
     if (missing >= 0)
-        hasty.patience = 1000;
+        hasty.spin_limit = 1000;
     uint32_t *elsewhere = &launches;
     auto body = [=] {
         using simt::scope;
@@ -60,5 +60,5 @@ enum lb_status enqueue(void (*kernel)(Args), const grid_shape &shape, const Args
 
 } // namespace lb_grid
 
-#include "../../../cuda/fused_grid_backward.cu"
-#include "../../../cuda/fused_grid_forward.cu"
+#include "cuda/fused/grid/backward.cu"
+#include "cuda/fused/grid/forward.cu"

@@ -1,7 +1,7 @@
 /* grid_run.cpp: inputs to "device memory", launches, comparison. */
 #include "grid_run.h"
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 #include "timing.h"
 
 namespace simt_grid
@@ -149,7 +149,7 @@ class trial
         layer.fault = fault_;
         layer.weights = weights();
         a.rows = split_.rows;
-        a.patience = manner_.patience;
+        a.spin_limit = manner_.spin_limit;
     }
 
     /* Steps [from, to), with exchange buffers all zero. */
@@ -272,12 +272,12 @@ manner cut_at(int step)
     return m;
 }
 
-/* With a patience that outlasts every schedule, and no more. */
+/* With a spin_limit that outlasts every schedule, and no more. */
 manner without_block(int block)
 {
     manner m;
     m.missing = block;
-    m.patience = 1000;
+    m.spin_limit = 1000;
     return m;
 }
 

@@ -2,8 +2,8 @@
 #ifndef LB_SIMT_FUSED_GRID_RUN_H
 #define LB_SIMT_FUSED_GRID_RUN_H
 
+#include "cuda/fused/grid/grid.h"
 #include "family.h"
-#include "fused_grid.h"
 
 namespace simt_grid
 {
@@ -27,7 +27,7 @@ struct manner {
     int missing = -1;   /* a block that is never seen */
     int spoiled = -1;   /* forward: a row with a pre-activation at time 1 that is no number */
     bool apart = false; /* directions one after the other */
-    uint32_t patience = 1u << 30; /* the emulator finds a livelock long before */
+    uint32_t spin_limit = 1u << 30; /* the emulator finds a livelock long before */
 };
 
 manner with_groups(int groups);
@@ -43,7 +43,7 @@ struct verdict : simt_fused::verdict {
     {
         return simt_fused::verdict::ok() && !fault.raised;
     }
-    const char *remark() const
+    const char *note() const
     {
         return fault.raised ? ", a wait was given up" : "";
     }

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "../../fake_gpu/fake_device.h"
 #include "impl_run.h"
+#include "tests/fake_gpu/fake_device.h"
 
 extern const struct lb_impl lb_impl_fused;
 

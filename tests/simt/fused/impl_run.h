@@ -3,7 +3,7 @@
 #ifndef LB_IMPL_RUN_H
 #define LB_IMPL_RUN_H
 
-#include "../../trial.h"
+#include "tests/helpers/conformance_trial.h"
 
 /* A run of the case, one sample, on a fresh fake device; fails the test when it leaves something
  * allocated there. cache: of the oracle's answers. row is the caller's to free. */

@@ -35,9 +35,9 @@ static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int
 {
     const struct lb_problem p = problem_of(seq_len, batch, hidden, pass);
     const struct lb_machine *m = &v->machine;
-    const struct lb_floor_run run = {0};
-    struct lb_floor floor;
-    lb_floor_of(m, v->device, &p, &run, &floor);
+    const struct lb_lower_bound_run run = {0};
+    struct lb_lower_bound floor;
+    lb_lower_bound_of(m, v->device, &p, &run, &floor);
     double inputs_ns = floor.input_ns / product_share * m->clock_max_hz / m->clock_hz;
     double step = c->forward.step_ns + (pass == LB_TRAIN ? c->backward.step_ns : 0);
     *floor_us = floor.total_ns / 1e3;

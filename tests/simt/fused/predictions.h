@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../../../impls/fused_impl.h"
+#include "impls/fused/fused.h"
 
 /* cuda/predictions.csv: a row a size, with all families. */
 void print_predictions(FILE *to);

@@ -1,7 +1,7 @@
 /* step_host.cpp: the launchers of the fused step kernels, with the emulator for a device. */
 #include "enqueue.h"
 
-#include "fused_step_launch.cuh"
+#include "cuda/fused/step/launch.cuh"
 
 extern "C" int lb_host_sms;
 
@@ -36,4 +36,4 @@ enum lb_status launch(const kernel_row<Args> (&rows)[count], const lb_fused_step
 
 } // namespace lb_fused_step
 
-#include "../../../cuda/fused_step.cu"
+#include "cuda/fused/step/step.cu"

@@ -3,7 +3,7 @@
 #ifndef LB_SIMT_FUSED_STEP_RUN_H
 #define LB_SIMT_FUSED_STEP_RUN_H
 
-#include "fused_step.h"
+#include "cuda/fused/step/step.h"
 #include "truth.h"
 
 namespace simt_step

@@ -5,8 +5,8 @@
 #include "cluster_run.h"
 #include "family.h"
 
-#include "fused_backward.cuh"
-#include "fused_forward.cuh"
+#include "cuda/fused/cluster/backward.cuh"
+#include "cuda/fused/cluster/forward.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -67,19 +67,19 @@ verdict run_case(const check_case &c, uint64_t seed)
     return run(c.kernel, c.size, seed);
 }
 
-#define LB_SHIPPED_FORWARD(blocks, warps, split, resident, columns)                  \
+#define LB_BUILTIN_FORWARD(blocks, warps, split, resident, columns)                  \
     {forward<__half, lb_fused::tile<blocks, warps, split, resident, columns>, true>( \
          "forward f16 " #blocks "x" #warps " columns " #columns),                    \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
-#define LB_SHIPPED_BACKWARD(blocks, warps, split, resident, columns)                   \
+#define LB_BUILTIN_BACKWARD(blocks, warps, split, resident, columns)                   \
     {backward<__nv_bfloat16, lb_fused::tile<blocks, warps, split, resident, columns>>( \
          "backward bf16 " #blocks "x" #warps " columns " #columns),                    \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
 
 int test_shipped()
 {
-    const check_case shipped[] = {LB_FUSED_FORWARD_TILES(LB_SHIPPED_FORWARD)
-                                      LB_FUSED_BACKWARD_TILES(LB_SHIPPED_BACKWARD)};
+    const check_case shipped[] = {LB_FUSED_FORWARD_TILES(LB_BUILTIN_FORWARD)
+                                      LB_FUSED_BACKWARD_TILES(LB_BUILTIN_BACKWARD)};
     return test_clean(shipped, 1, 2, run_case);
 }
 

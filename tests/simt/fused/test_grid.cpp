@@ -5,8 +5,8 @@
  *   test_simt_grid_fast shipped          every tile that ships, once; weights' round trip; sizes */
 #include "grid_run.h"
 
-#include "fused_grid_backward.cuh"
-#include "fused_grid_forward.cuh"
+#include "cuda/fused/grid/backward.cuh"
+#include "cuda/fused/grid/forward.cuh"
 
 #include <cmath>
 #include <cstdio>
@@ -142,7 +142,7 @@ int test_no_number()
 /* ---- What ships -------------------------------------------------------------------------------
  */
 
-#define LB_SHIPPED_HALF(units, warps, packets, resident, columns)                                \
+#define LB_BUILTIN_HALF(units, warps, packets, resident, columns)                                \
     check_case{forward<f16_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
                    "forward f16 " #units "x" #packets " columns " #columns, true),               \
                {2, columns + 1, 12 * units - 3, 1, false},                                       \
@@ -151,7 +151,7 @@ int test_no_number()
                        "backward bf16 " #units "x" #packets " columns " #columns),               \
                    {2, columns + 1, 12 * units - 3, 1, false},                                   \
                    {}},
-#define LB_SHIPPED_FLOAT(units, warps, packets, resident, columns)                               \
+#define LB_BUILTIN_FLOAT(units, warps, packets, resident, columns)                               \
     check_case{forward<f32_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
                    "forward f32 " #units "x" #packets " columns " #columns, true),               \
                {2, columns + 1, 12 * units - 3, 1, false},                                       \
@@ -163,8 +163,8 @@ int test_no_number()
 
 int test_shipped()
 {
-    const check_case shipped[] = {LB_GRID_HALF_TILES(LB_SHIPPED_HALF)
-                                      LB_GRID_FLOAT_TILES(LB_SHIPPED_FLOAT)};
+    const check_case shipped[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
+                                      LB_GRID_FLOAT_TILES(LB_BUILTIN_FLOAT)};
     return test_clean(shipped, 1, 2, run_case);
 }
 

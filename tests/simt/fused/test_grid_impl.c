@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "../../../impls/fused_impl.h"
-#include "../../fake_gpu/fake_device.h"
 #include "impl_run.h"
+#include "impls/fused/fused.h"
+#include "tests/fake_gpu/fake_device.h"
 
 extern int lb_grid_host_resident, lb_grid_host_missing;
 static struct lb_reference_cache *cache;

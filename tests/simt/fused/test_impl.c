@@ -15,13 +15,13 @@
 
 #include <cmocka.h>
 
-#include "../../../impls/fused_impl.h"
-#include "../../fake_gpu/fake_device.h"
-#include "../../fake_gpu/lanes_host.h"
-#include "../../fake_gpu/queue.h"
-#include "../../scratch.h"
 #include "impl_run.h"
+#include "impls/fused/fused.h"
 #include "predictions.h"
+#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/queue.h"
+#include "tests/fake_gpu/streams_host.h"
+#include "tests/helpers/scratch_folder.h"
 
 extern int lb_host_sms; /* of the emulated device, when it is asked what it has room for */
 static struct lb_reference_cache *cache;
@@ -70,7 +70,7 @@ static void every_pass_agrees_with_the_oracle(void **state)
 }
 
 /* Layers go in a wavefront where the device has room for all; where it has not, one follows the
- * other, and nothing changes but the time, whichever lane goes first. */
+ * other, and nothing changes but the time, whichever stream goes first. */
 static void a_wavefront_gives_the_same_bits(void **state)
 {
     static const char *const cases[] = {
@@ -101,7 +101,7 @@ static void a_wavefront_gives_the_same_bits(void **state)
 static bool is_found(const char *text, enum fake_wait which, enum fake_call call, int nth)
 {
     bool found = false;
-    fake_lanes_leave_out(which, call, nth);
+    fake_streams_leave_out(which, call, nth);
     for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
         struct lb_row row;
         fake_queue_order((enum fake_order)order);
@@ -109,7 +109,7 @@ static bool is_found(const char *text, enum fake_wait which, enum fake_call call
         found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
         lb_row_free(&row);
     }
-    fake_lanes_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
+    fake_streams_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
     return found;
 }
 

@@ -5,8 +5,8 @@
 #include "family.h"
 #include "step_run.h"
 
-#include "fused_step_backward.cuh"
-#include "fused_step_forward.cuh"
+#include "cuda/fused/step/backward.cuh"
+#include "cuda/fused/step/forward.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -101,19 +101,20 @@ verdict run_case(const check_case &c, uint64_t seed)
     return run(c.kernel, c.size, seed);
 }
 
-#define LB_SHIPPED(kind, ...)                                                   \
+#define LB_BUILTIN_TILES(kind, ...)                                             \
     {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true), \
      {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                        \
         {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__), \
          {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
-#define LB_SHIPPED_TILE(...)      \
-    LB_SHIPPED(f16, __VA_ARGS__)  \
-    LB_SHIPPED(bf16, __VA_ARGS__) \
-    LB_SHIPPED(tf32, __VA_ARGS__) LB_SHIPPED(f32, __VA_ARGS__) LB_SHIPPED(f64, __VA_ARGS__)
+#define LB_BUILTIN_TILE(...)            \
+    LB_BUILTIN_TILES(f16, __VA_ARGS__)  \
+    LB_BUILTIN_TILES(bf16, __VA_ARGS__) \
+    LB_BUILTIN_TILES(tf32, __VA_ARGS__) \
+    LB_BUILTIN_TILES(f32, __VA_ARGS__) LB_BUILTIN_TILES(f64, __VA_ARGS__)
 
 int test_shipped()
 {
-    const check_case shipped[] = {LB_FUSED_STEP_TILES(LB_SHIPPED_TILE)};
+    const check_case shipped[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
     return test_clean(shipped, 1, 2, run_case);
 }
 

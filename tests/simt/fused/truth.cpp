@@ -2,9 +2,9 @@
  * comparison with them. */
 #include "truth.h"
 
-#include "data.h"
+#include "reference/input_data.h"
 #pragma GCC diagnostic ignored "-Wshadow" /* a C struct and a function share a name */
-#include "oracle.h"
+#include "reference/oracle.h"
 
 #include <cmath>
 

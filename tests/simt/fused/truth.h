@@ -3,7 +3,7 @@
 #ifndef LB_SIMT_FUSED_TRUTH_H
 #define LB_SIMT_FUSED_TRUTH_H
 
-#include "problem.h"
+#include "api/problem.h"
 #include "simt.h"
 
 #include <cstdint>
@@ -58,7 +58,7 @@ struct verdict {
     {
         return outcome.ok() && matches();
     }
-    const char *remark() const
+    const char *note() const
     {
         return "";
     }

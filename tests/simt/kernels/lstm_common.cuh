@@ -9,7 +9,7 @@
 #include <cooperative_groups.h>
 #include <cstdint>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 /* Forward pass of one layer, the recurrent part. Gate order i f g o.
  *   pre [T, B, 4, H]  w_ih x + biases      w_hh [4, H, H]     h0, c0 [B, H]

@@ -6,7 +6,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 /* Two neighbours in a register, the first in the low half. */
 __device__ inline uint32_t pack_half(float low, float high)

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cuda_bf16.h>
 
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 struct alignas(16) mma_stage {
     __nv_bfloat16 a[16][16];

@@ -1,6 +1,6 @@
 /* ptx_probe.cu: every wrapper of ptx.cuh once, so that each is assembled for every architecture.
  * Never run: budgets.csv names the instructions that must come out. */
-#include "ptx.cuh"
+#include "cuda/common/ptx.cuh"
 
 using lb_ptx::scope;
 

@@ -1,0 +1,281 @@
+/* The plan: the cases that a selection stands for, in the order in which they run. */
+#include "cli/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/case_set.h"
+
+/* The values that an axis takes for the line at hand. */
+struct span {
+    const int64_t *values; /* [count]; points to single or into the selection */
+    size_t count, at;
+    int64_t single;
+};
+
+struct planner {
+    const struct lb_selection *selection;
+    const struct lb_available_impl *entries; /* [entry_count] */
+    size_t entry_count;
+    struct lb_named_impls named_impls; /* what --impl chose */
+    struct span spans[LB_AXIS_COUNT];
+    struct lb_case c; /* at the spans' current values */
+    size_t combinations;
+    struct lb_plan *plan;
+    size_t capacity; /* of plan->cases */
+    struct lb_case_set seen;
+    struct lb_error *err;
+};
+
+void lb_plan_free(struct lb_plan *plan)
+{
+    free(plan->cases);
+    *plan = (struct lb_plan){0};
+}
+
+/* Appends the current case on one implementation, unless the plan has it already. */
+static enum lb_status add_case(struct planner *p, struct lb_named_impl named)
+{
+    struct lb_plan *plan = p->plan;
+    if (plan->count == LB_PLAN_MAX_CASES)
+        return lb_fail(p->err, LB_INVALID,
+                       "more than %d cases: narrow an axis, or use --where or --impl",
+                       LB_PLAN_MAX_CASES);
+    if (plan->count == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 64;
+        struct lb_case *grown = realloc(plan->cases, capacity * sizeof(*grown));
+        if (!grown)
+            return lb_fail(p->err, LB_OOM, "out of memory for %zu cases", capacity);
+        plan->cases = grown;
+        p->capacity = capacity;
+    }
+    struct lb_case *c = &plan->cases[plan->count];
+    *c = p->c;
+    snprintf(c->impl, sizeof(c->impl), "%s", named.name);
+    snprintf(c->variant, sizeof(c->variant), "%s", named.variant);
+
+    size_t first;
+    enum lb_status st = lb_case_set_add(&p->seen, plan->cases, plan->count, &first, p->err);
+    if (st == LB_OK && first == plan->count)
+        plan->count++;
+    return st;
+}
+
+/* Sets each axis to what the line and the selection leave it.
+ * given: enum lb_given; sizes_given: T, B and H count as given too. False when an axis rules the
+ * line out. */
+static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given, bool sizes_given)
+{
+    for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
+        const struct lb_axis *axis = &p->selection->axes[i];
+        struct span *span = &p->spans[i];
+        unsigned bit = lb_axis_table[i].given;
+        bool fixed = bit ? (given & bit) != 0 : sizes_given;
+        *span = (struct span){.values = &span->single, .count = 1};
+        if (axis->count && !fixed) {
+            span->values = axis->values;
+            span->count = axis->count;
+            continue;
+        }
+        span->single = lb_axis_get(c, (enum lb_axis_id)i);
+        if (i == LB_AXIS_INPUT && !fixed)
+            span->single = 0; /* stands for H */
+        bool allowed = axis->count == 0;
+        for (size_t k = 0; k < axis->count && !allowed; k++)
+            allowed = axis->values[k] == span->single;
+        if (!allowed)
+            return false;
+    }
+    return true;
+}
+
+/* Turns the axes first..last to their next values, the last one fastest; false after the last
+ * combination, when all are back at their first. */
+static bool advance(struct planner *p, size_t first, size_t last)
+{
+    for (size_t i = last + 1; i-- > first;) {
+        struct span *span = &p->spans[i];
+        if (++span->at < span->count)
+            return true;
+        span->at = 0;
+    }
+    return false;
+}
+
+static void load(struct planner *p, size_t first, size_t last)
+{
+    for (size_t i = first; i <= last; i++)
+        lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
+}
+
+static enum lb_status count_combinations(struct planner *p, size_t named_impls)
+{
+    size_t product = named_impls;
+    bool overflow = false;
+    for (size_t i = 0; i < LB_AXIS_COUNT; i++)
+        overflow |= __builtin_mul_overflow(product, p->spans[i].count, &product);
+    overflow |= __builtin_add_overflow(p->combinations, product, &p->combinations);
+    if (overflow || p->combinations > LB_PLAN_MAX_COMBINATIONS)
+        return lb_fail(p->err, LB_INVALID,
+                       "more than %d combinations of axes, cases and implementations: narrow one",
+                       LB_PLAN_MAX_COMBINATIONS);
+    return LB_OK;
+}
+
+static enum lb_status holds_everywhere(const struct planner *p, bool *holds)
+{
+    enum lb_status st = LB_OK;
+    *holds = true;
+    for (size_t i = 0; i < p->selection->filter_count && *holds && st == LB_OK; i++)
+        st = lb_filter_matches(&p->selection->filters[i], &p->c.problem, holds, p->err);
+    return st;
+}
+
+/* The combinations of everything but sizes, for the sizes at hand. */
+static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl *named_impls,
+                                  size_t named_count)
+{
+    enum lb_status st = LB_OK;
+    do {
+        load(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1);
+        struct lb_error why;
+        if (lb_case_check(&p->c, &why) != LB_OK) {
+            if (p->plan->left_out == 0)
+                p->plan->because = why;
+            p->plan->left_out += named_count;
+            continue;
+        }
+        for (size_t i = 0; i < named_count; i++)
+            LB_TRY(add_case(p, named_impls[i]));
+    } while (advance(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1));
+done:
+    return st;
+}
+
+static enum lb_status expand(struct planner *p, const struct lb_named_impl *named_impls,
+                             size_t named_count)
+{
+    enum lb_status st = LB_OK;
+    size_t tails = named_count;
+    if (named_count == 0)
+        return LB_OK;
+    LB_TRY(count_combinations(p, named_count));
+    for (size_t i = LB_AXIS_DTYPE; i < LB_AXIS_COUNT; i++)
+        tails *= p->spans[i].count;
+    do {
+        bool holds;
+        load(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH);
+        if (p->c.problem.input == 0)
+            p->c.problem.input = p->c.problem.hidden;
+        LB_TRY(holds_everywhere(p, &holds));
+        if (holds)
+            LB_TRY(expand_tail(p, named_impls, named_count));
+        else
+            p->plan->filtered += tails;
+    } while (advance(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH));
+done:
+    return st;
+}
+
+static enum lb_status expand_line(struct planner *p, const struct lb_case_line *line)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_named_impl *named_impls = p->named_impls.items;
+    size_t named_count = p->named_impls.count;
+    struct lb_named_impl own;
+    if (line->given & LB_GIVEN_IMPL) {
+        char origin[256];
+        lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
+        LB_TRY(lb_named_impl_find(p->entries, p->entry_count, origin, line->c.impl, line->c.variant,
+                                  &own, p->err));
+        named_impls = &own;
+        named_count = lb_named_impls_contain(&p->named_impls, own) ? 1 : 0;
+    }
+    p->c = line->c;
+    if (named_count && set_spans(p, &line->c, line->given, true))
+        LB_TRY(expand(p, named_impls, named_count));
+    else
+        p->plan->filtered++;
+done:
+    return st;
+}
+
+static enum lb_status expand_grid(struct planner *p)
+{
+    static const enum lb_axis_id needed[] = {LB_AXIS_SEQ_LEN, LB_AXIS_BATCH, LB_AXIS_HIDDEN};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+        if (p->selection->axes[needed[i]].count == 0)
+            return lb_fail(p->err, LB_INVALID,
+                           "%s is missing: a grid needs -T, -B and -H; or give --cases or --case",
+                           lb_axis_table[needed[i]].flag);
+    p->c = lb_case_defaults();
+    struct lb_case defaults = p->c;
+    set_spans(p, &defaults, 0, false);
+    return expand(p, p->named_impls.items, p->named_impls.count);
+}
+
+/* Brings cases of one problem together at the place of the first, otherwise keeping their order. */
+static enum lb_status group_problems(struct planner *p)
+{
+    enum lb_status st = LB_OK;
+    struct lb_plan *plan = p->plan;
+    struct lb_case_set problems = {.by_problem = true};
+    size_t n = plan->count;
+    size_t *group = calloc(n, sizeof(*group)); /* [n] index of the problem's first case */
+    size_t *place = calloc(n, sizeof(*place)); /* [n] at a first case: its group's next place */
+    struct lb_case *sorted = calloc(n, sizeof(*sorted));
+    if (!group || !place || !sorted) {
+        st = lb_fail(p->err, LB_OOM, "out of memory for %zu cases", n);
+        goto done;
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        LB_TRY(lb_case_set_add(&problems, plan->cases, i, &group[i], p->err));
+        place[group[i]]++;
+    }
+    for (size_t i = 0, next = 0; i < n; i++) { /* sizes of groups to where they begin */
+        size_t size = place[i];
+        place[i] = next;
+        next += size;
+    }
+    for (size_t i = 0; i < n; i++)
+        sorted[place[group[i]]++] = plan->cases[i];
+    struct lb_case *unsorted = plan->cases;
+    plan->cases = sorted;
+    sorted = unsorted;
+done:
+    lb_case_set_free(&problems);
+    free(sorted);
+    free(place);
+    free(group);
+    return st;
+}
+
+enum lb_status lb_plan_build(const struct lb_selection *selection,
+                             const struct lb_available_impl *entries, size_t entry_count,
+                             struct lb_plan *plan, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct planner p = {
+        .selection = selection,
+        .entries = entries,
+        .entry_count = entry_count,
+        .plan = plan,
+        .err = err,
+    };
+    *plan = (struct lb_plan){0};
+    LB_TRY(lb_named_impls_resolve(selection, entries, entry_count, &p.named_impls, err));
+    if (selection->cases.count == 0)
+        LB_TRY(expand_grid(&p));
+    for (size_t i = 0; i < selection->cases.count; i++)
+        LB_TRY(expand_line(&p, &selection->cases.lines[i]));
+    if (selection->cases.count > 1 && plan->count > 1)
+        LB_TRY(group_problems(&p));
+done:
+    lb_case_set_free(&p.seen);
+    lb_named_impls_free(&p.named_impls);
+    if (st != LB_OK)
+        lb_plan_free(plan);
+    return st;
+}

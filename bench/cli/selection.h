@@ -1,0 +1,69 @@
+/* Which cases a command line chose: axes, implementations, --where expressions, case texts and
+ * files. plan.h expands it. */
+#ifndef LB_SELECTION_H
+#define LB_SELECTION_H
+
+#include "model/axes.h"
+#include "model/case_file.h"
+#include "model/filter.h"
+
+enum lb_axis_id {
+    LB_AXIS_SEQ_LEN,
+    LB_AXIS_INPUT,
+    LB_AXIS_HIDDEN,
+    LB_AXIS_LAYERS,
+    LB_AXIS_DIRECTIONS,
+    LB_AXIS_BATCH,
+    LB_AXIS_DTYPE,
+    LB_AXIS_PASS,
+    LB_AXIS_MATH,
+    LB_AXIS_RAGGED,
+    LB_AXIS_ACT,
+    LB_AXIS_LAUNCH,
+    LB_AXIS_CACHE,
+    LB_AXIS_TIMING,
+    LB_AXIS_THREADS,
+    LB_AXIS_COUNT
+};
+
+/* An axis of the command line and the field of a case that it sets. */
+struct lb_axis_info {
+    const char *flag;         /* "-B", "--dtype" */
+    const char *what;         /* "batch", as messages say it */
+    const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
+    int64_t max;              /* of numbers */
+    unsigned given;           /* enum lb_given of the field; 0: every case text gives it */
+};
+
+extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
+
+/* The field of a case that an axis sets, as a number: a size, or an enum's value. */
+int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
+void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
+
+/* One item of --impl. */
+struct lb_impl_choice {
+    char name[LB_NAME_SIZE];
+    char variant[LB_NAME_SIZE]; /* "": every variant */
+};
+
+/* Zeroed: nothing chosen. */
+struct lb_selection {
+    struct lb_axis axes[LB_AXIS_COUNT]; /* count 0: not set */
+    struct lb_impl_choice *impls;       /* [impl_count], owned; none: every implementation */
+    size_t impl_count;
+    struct lb_filter *filters; /* [filter_count], owned; all must hold */
+    size_t filter_count;
+    struct lb_case_list cases;
+};
+
+void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one */
+
+/* Takes one flag and its value: -T -B -I -H -L -D, --dtype, --pass, --math, --ragged, --act,
+ * --launch, --cache, --timing, --threads, --impl, --where, --case, --cases. A repeated flag adds
+ * values (--where: conditions). *taken: whether the flag is one of these.
+ * LB_INVALID names the flag, what is wrong and what is allowed; LB_OOM. */
+enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
+                                 const char *value, bool *taken, struct lb_error *err);
+
+#endif

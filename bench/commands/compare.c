@@ -1,0 +1,164 @@
+/* --compare: two runs, a verdict and an exit code. */
+#include "commands/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/compare_report.h"
+#include "run/sweep.h"
+#include "support/terminal.h"
+
+enum {
+    TABLE_REST = 40 /* lines of the table for cases that have a time in both runs, or in none */
+};
+
+static const char *style_of(enum lb_change change)
+{
+    if (lb_change_is_regression(change))
+        return "\033[31m";
+    return change == LB_CHANGE_FASTER ? "\033[32m" : "";
+}
+
+static void print_pair(const struct lb_pair *pair, bool style)
+{
+    char before[32], after[32], change[32] = "", interval[64] = "";
+    const char *start = style ? style_of(pair->change) : "";
+    lb_format_ns(pair->base ? pair->base->median_ns : (double)NAN, before);
+    lb_format_ns(pair->now ? pair->now->median_ns : (double)NAN, after);
+    if (pair->compared) {
+        snprintf(change, sizeof(change), "%+.1f %%", 100 * expm1(pair->shift.estimate));
+        snprintf(interval, sizeof(interval), "%+.1f to %+.1f", 100 * expm1(pair->shift.lo95),
+                 100 * expm1(pair->shift.hi95));
+    }
+    printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(pair->change), change,
+           interval, before, after, pair->id, pair->note[0] ? "  " : "", pair->note,
+           start[0] ? "\033[0m" : "");
+}
+
+/* Regressions and cases that came or went are all named; of the rest, a screenful. */
+static bool is_always_named(enum lb_change change)
+{
+    return lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
+           change == LB_CHANGE_MENDED || change == LB_CHANGE_NEW;
+}
+
+static void print_table(const struct lb_run_comparison *comparison,
+                        const struct lb_report_names *names)
+{
+    char verdict[512];
+    size_t shown = 0;
+    bool style = lb_has_style(stdout);
+    if (comparison->notes[0])
+        printf("%s%s%s\n\n", style ? "\033[1m" : "", comparison->notes, style ? "\033[0m" : "");
+    printf("base %s\nnew  %s\n\n", names->base, names->now);
+    printf("%-13s %9s  %-18s %10s %10s  %s\n", "verdict", "change", "95 % interval", "base", "new",
+           "case");
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct lb_pair *pair = &comparison->pairs[i];
+        if (is_always_named(pair->change) || ++shown <= TABLE_REST)
+            print_pair(pair, style);
+    }
+    if (shown > TABLE_REST)
+        printf("... and %zu more: --format json has every case\n", shown - TABLE_REST);
+    lb_report_verdict(comparison, verdict, sizeof(verdict));
+    printf("\n%s\n", verdict);
+}
+
+static enum lb_status print_as(const char *format, const struct lb_run_comparison *comparison,
+                               const struct lb_report_names *names, bool strict,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (strcmp(format, "markdown") == 0)
+        st = lb_report_markdown(comparison, names, stdout, err);
+    else if (strcmp(format, "junit") == 0)
+        st = lb_report_junit(comparison, names, strict, stdout, err);
+    else if (strcmp(format, "json") == 0)
+        st = lb_report_json(comparison, names, stdout, err);
+    else
+        print_table(comparison, names);
+    if (st == LB_OK && fflush(stdout) != 0)
+        st = lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
+    return st;
+}
+
+static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
+{
+    if (comparison->counts[LB_CHANGE_BROKEN] + comparison->counts[LB_CHANGE_SLOWER] > 0)
+        return LB_EXIT_REGRESSION;
+    if (comparison->common == 0)
+        return LB_EXIT_NOTHING;
+    size_t open = comparison->counts[LB_CHANGE_INCONCLUSIVE] + comparison->counts[LB_CHANGE_GONE];
+    return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
+}
+
+/* A run's name as the reports may hold it: a folder's may be in any encoding, theirs is UTF-8. */
+static void copy_name(const char *name, char *copy, size_t size)
+{
+    snprintf(copy, size, "%s", name);
+    json_t *text = json_string(copy);
+    for (char *at = copy; !text && *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    json_decref(text);
+}
+
+/* Holds the comparison against that of the same base with options->confirm. */
+static enum lb_status confirm(const struct lb_run *base, const struct lb_options *options,
+                              const struct lb_compare_options *how,
+                              struct lb_run_comparison *comparison, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run again = {0};
+    struct lb_run_comparison second = {0};
+    LB_TRY(lb_run_read(options->confirm, &again, err));
+    LB_TRY(lb_compare_runs(base, &again, how, &second, err));
+    lb_run_comparison_confirm(comparison, &second);
+done:
+    lb_run_comparison_free(&second);
+    lb_run_free(&again);
+    return st;
+}
+
+enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
+                                const char *base_name, const char *now_name,
+                                const struct lb_options *options, int *exit_code,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run_comparison comparison = {0};
+    struct lb_compare_options how = lb_compare_defaults();
+    char verdict[512], named[2][4400];
+    const struct lb_report_names names = {named[0], named[1]};
+    copy_name(base_name, named[0], sizeof(named[0]));
+    copy_name(now_name, named[1], sizeof(named[1]));
+    how.margin = options->margin;
+    LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
+    if (options->confirm)
+        LB_TRY(confirm(base, options, &how, &comparison, err));
+    LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
+    if (strcmp(options->format, "table") != 0) {
+        lb_report_verdict(&comparison, verdict, sizeof(verdict));
+        fprintf(stderr, "%s%s%s\n", comparison.notes, comparison.notes[0] ? "\n" : "", verdict);
+    }
+    *exit_code = exit_code_of(&comparison, options->strict);
+done:
+    lb_run_comparison_free(&comparison);
+    return st;
+}
+
+enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run base = {0}, now = {0};
+    LB_TRY(lb_run_read(options->subject, &base, err));
+    LB_TRY(lb_run_read(options->run, &now, err));
+    st = lb_compare_print(&base, &now, options->subject, options->run, options, exit_code, err);
+done:
+    lb_run_free(&now);
+    lb_run_free(&base);
+    return st;
+}

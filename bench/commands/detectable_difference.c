@@ -1,0 +1,73 @@
+/* What difference a comparison could have found, had there been one. */
+#include "commands/detectable_difference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The units of both sides as logarithms. */
+struct units {
+    double *base, *now, *moved; /* [n], [m], scratch [m] */
+    size_t n, m;
+    bool paired;
+};
+
+static enum lb_status p_of(const struct units *units, double shift, double *p, struct lb_error *err)
+{
+    struct lb_shift found;
+    for (size_t i = 0; i < units->m; i++)
+        units->moved[i] = units->now[i] + shift - (units->paired ? units->base[i] : 0);
+    enum lb_status st = units->paired
+                            ? lb_shift_paired(units->moved, units->m, &found, err)
+                            : lb_shift(units->base, units->n, units->moved, units->m, &found, err);
+    /* A shift downwards is as significant, and is no slowdown. */
+    *p = st == LB_OK && found.estimate > 0 ? found.p : 1;
+    return st;
+}
+
+/* Between a shift that is not significant and one that is. */
+static enum lb_status bisect(const struct units *units, double p_limit, double low, double high,
+                             double *least, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double p;
+    LB_TRY(p_of(units, high, &p, err));
+    *least = INFINITY;
+    if (p > p_limit)
+        return LB_OK;
+    while (high - low > 1e-6) {
+        double middle = (low + high) / 2;
+        LB_TRY(p_of(units, middle, &p, err));
+        *(p > p_limit ? &low : &high) = middle;
+    }
+    *least = high;
+done:
+    return st;
+}
+
+enum lb_status lb_least_named(const struct lb_pair *pair, bool interleaved, double p_limit,
+                              double margin, double *least, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct units units = {.n = pair->base_units, .m = pair->now_units};
+    double low = INFINITY, high = -INFINITY;
+    units.paired = interleaved && units.n == units.m && units.n >= LB_SHIFT_MIN_PAIRS;
+    units.base = malloc((units.n + 2 * units.m) * sizeof(*units.base));
+    if (!units.base)
+        return lb_fail(err, LB_OOM, "out of memory for %zu units", units.n + units.m);
+    units.now = units.base + units.n;
+    units.moved = units.now + units.m;
+    LB_TRY(lb_row_unit_medians(pair->base, units.base, err));
+    LB_TRY(lb_row_unit_medians(pair->now, units.now, err));
+    for (size_t i = 0; i < units.n + units.m; i++) {
+        units.base[i] = log(units.base[i]);
+        low = fmin(low, units.base[i]);
+        high = fmax(high, units.base[i]);
+    }
+    /* Beyond the range of all, each unit of one side is above each of the other. */
+    double range = high - low + 1e-3;
+    LB_TRY(bisect(&units, p_limit, -range, range, least, err));
+    *least = fmax(*least, log1p(margin) - pair->shift.estimate);
+done:
+    free(units.base);
+    return st;
+}

@@ -1,0 +1,288 @@
+/* --history: many runs of one environment, and where their times changed for good. */
+#include "commands/history.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands/history_plot.h"
+#include "record/environment.h"
+#include "run/sweep.h"
+#include "stats/change_point.h"
+#include "stats/order_stats.h"
+#include "support/terminal.h"
+
+enum { LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT, SHOWN_RUNS = 100 };
+
+static const char *header_text(const struct lb_run *run, const char *key)
+{
+    const char *text = json_string_value(json_object_get(run->header, key));
+    return text ? text : "";
+}
+
+/* The commit that a run was built from; a tree with changes of its own is not that commit. */
+static void format_commit(const struct lb_run *run, char text[64])
+{
+    const json_t *environment = json_object_get(run->header, "environment");
+    const char *commit = json_string_value(json_object_get(environment, "commit"));
+    snprintf(text, 64, "%.48s%s", commit ? commit : "unknown",
+             json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
+}
+
+/* Whether an entry of the folder may be a run: a file of that kind, or a folder that holds one. */
+static bool looks_like_run(const char *path)
+{
+    struct stat status;
+    size_t length = strlen(path);
+    char inside[4400];
+    if (length > 6 && strcmp(path + length - 6, ".jsonl") == 0)
+        return true;
+    snprintf(inside, sizeof(inside), "%s/%s", path, LB_RUN_FILE_NAME);
+    return stat(inside, &status) == 0;
+}
+
+/* Reads what is in the folder. A broken run is named on stderr and passed over. */
+static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return lb_fail(err, LB_IO, "--history %s: %s", folder, strerror(errno));
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        char path[4200];
+        struct lb_error why;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] == '.' || !looks_like_run(path))
+            continue;
+        struct lb_run *grown = realloc(*runs, (*count + 1) * sizeof(*grown));
+        if (!grown) {
+            st = lb_fail(err, LB_OOM, "out of memory for %zu runs", *count + 1);
+            break;
+        }
+        *runs = grown;
+        if (lb_run_read(path, &grown[*count], &why) == LB_OK)
+            ++*count;
+        else
+            fprintf(stderr, "passed over: %s\n", why.text);
+    }
+    closedir(directory);
+    return st;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct lb_run *p = a, *q = b;
+    return strcmp(header_text(p, "started"), header_text(q, "started"));
+}
+
+/* Drops the runs of another environment than the latest, in place, and says how they differ. */
+static void keep_one_environment(struct lb_run *runs, size_t *count)
+{
+    size_t kept = 0, dropped = 0;
+    char what[256], last[256] = "";
+    if (*count == 0)
+        return;
+    json_t *latest = json_incref(json_object_get(runs[*count - 1].header, "environment"));
+    for (size_t i = 0; i < *count; i++) {
+        if (!lb_environment_differs(json_object_get(runs[i].header, "environment"), latest, what,
+                                    sizeof(what))) {
+            runs[kept++] = runs[i];
+            continue;
+        }
+        memcpy(last, what, sizeof(last));
+        lb_run_free(&runs[i]);
+        dropped++;
+    }
+    if (dropped > 0)
+        fprintf(stderr, "%zu runs are of another environment than the latest (%s): left out\n",
+                dropped, last);
+    json_decref(latest);
+    *count = kept;
+}
+
+/* The series of one case. */
+static enum lb_status find_changes(struct lb_history_line *line, double margin,
+                                   struct lb_error *err)
+{
+    struct lb_change_options options = lb_change_defaults();
+    double *logs = malloc((line->count + 1) * sizeof(*logs));
+    line->points = malloc((line->count + 1) * sizeof(*line->points));
+    if (!logs || !line->points) {
+        free(logs);
+        return lb_fail(err, LB_OOM, "out of memory for %zu runs", line->count);
+    }
+    for (size_t i = 0; i < line->count; i++)
+        logs[i] = log(line->median_ns[i]);
+    options.least_shift = log1p(margin);
+    enum lb_status st =
+        lb_change_points(logs, line->count, &options, line->points, &line->point_count, err);
+    free(logs);
+    return st;
+}
+
+/* The lines of all cases, in the order in which they are met. */
+struct collection {
+    struct lb_history_line *lines;
+    size_t count, runs;
+    json_t *index; /* case to the number of its line */
+};
+
+/* The case's line; a new one where there is none yet. NULL when memory runs out. */
+static struct lb_history_line *find_line(struct collection *all, const char *id)
+{
+    const json_t *known = json_object_get(all->index, id);
+    if (known)
+        return &all->lines[json_integer_value(known)];
+    struct lb_history_line *grown = realloc(all->lines, (all->count + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    all->lines = grown;
+    struct lb_history_line *line = &grown[all->count++];
+    *line = (struct lb_history_line){.run = calloc(all->runs, sizeof(size_t)),
+                                     .median_ns = calloc(all->runs, sizeof(double))};
+    snprintf(line->id, sizeof(line->id), "%s", id);
+    bool done = line->run && line->median_ns &&
+                json_object_set_new(all->index, id, json_integer((json_int_t)all->count - 1)) == 0;
+    return done ? line : NULL;
+}
+
+static enum lb_status collect(const struct lb_run *runs, struct collection *all,
+                              struct lb_error *err)
+{
+    for (size_t r = 0; r < all->runs; r++)
+        for (size_t i = 0; i < runs[r].count; i++) {
+            char id[LB_CASE_ID_SIZE];
+            const struct lb_row *row = &runs[r].rows[i];
+            if (!lb_row_is_timed(row))
+                continue;
+            lb_case_print(&row->c, id);
+            struct lb_history_line *line = find_line(all, id);
+            if (!line)
+                return lb_fail(err, LB_OOM, "out of memory for %zu cases", all->count);
+            line->run[line->count] = r;
+            line->median_ns[line->count++] = row->median_ns;
+        }
+    return LB_OK;
+}
+
+static void print_line(const struct lb_history_line *line)
+{
+    static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    size_t first = line->count > SHOWN_RUNS ? line->count - SHOWN_RUNS : 0, point = 0;
+    double low = INFINITY, high = 0;
+    char median[32];
+    for (size_t i = first; i < line->count; i++) {
+        low = fmin(low, line->median_ns[i]);
+        high = fmax(high, line->median_ns[i]);
+    }
+    for (size_t i = first; i < line->count; i++) {
+        while (point < line->point_count && line->points[point] < i)
+            point++;
+        if (point < line->point_count && line->points[point] == i)
+            fputs("|", stdout);
+        /* Below five percent from end to end, the height is that of noise: drawn small. */
+        double range = fmax(high - low, 0.05 * low);
+        fputs(bars[(int)fmin(7, 8 * (line->median_ns[i] - low) / range)], stdout);
+    }
+    lb_format_ns(line->median_ns[line->count - 1], median);
+    printf("  %s  %s\n", median, line->id);
+}
+
+/* Median of the values [from, to). */
+static double segment_median(const struct lb_history_line *line, size_t from, size_t to)
+{
+    double *values = malloc((to - from) * sizeof(*values));
+    if (!values)
+        return (double)NAN;
+    memcpy(values, line->median_ns + from, (to - from) * sizeof(*values));
+    lb_sort(values, to - from);
+    double median = lb_median(values, to - from);
+    free(values);
+    return median;
+}
+
+static void print_changes(const struct lb_run *runs, const struct lb_history_line *line)
+{
+    for (size_t p = 0; p < line->point_count; p++) {
+        size_t at = line->points[p], from = p > 0 ? line->points[p - 1] : 0;
+        size_t to = p + 1 < line->point_count ? line->points[p + 1] : line->count;
+        double before = segment_median(line, from, at), after = segment_median(line, at, to);
+        const struct lb_run *run = &runs[line->run[at]], *last = &runs[line->run[at - 1]];
+        char was[32], is[32], commit[64], last_commit[64];
+        lb_format_ns(before, was);
+        lb_format_ns(after, is);
+        format_commit(run, commit);
+        format_commit(last, last_commit);
+        printf("%-7s %+.1f %%  %s to %s  at run %zu, %s, commit %s (last before: %s)  %s\n",
+               after > before ? "slower" : "faster", 100 * (after / before - 1), was, is,
+               line->run[at] + 1, header_text(run, "started"), commit, last_commit, line->id);
+    }
+}
+
+static void print_history(const struct lb_run *runs, size_t count,
+                          const struct lb_history_line *lines, size_t line_count)
+{
+    size_t changes = 0;
+    printf("%zu runs, %s to %s, %zu cases; | is a change point\n\n", count,
+           header_text(&runs[0], "started"), header_text(&runs[count - 1], "started"), line_count);
+    for (size_t i = 0; i < line_count; i++) {
+        print_line(&lines[i]);
+        changes += lines[i].point_count;
+    }
+    printf("\n");
+    for (size_t i = 0; i < line_count; i++)
+        print_changes(runs, &lines[i]);
+    printf("%zu change points\n", changes);
+    fflush(stdout);
+}
+
+static enum lb_status show(const struct lb_options *options, const struct lb_run *runs,
+                           size_t count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct collection all = {.runs = count, .index = json_object()};
+    struct lb_error why;
+    LB_TRY(collect(runs, &all, err));
+    for (size_t i = 0; i < all.count; i++)
+        LB_TRY(find_changes(&all.lines[i], options->margin, err));
+    print_history(runs, count, all.lines, all.count);
+    if (lb_history_draw(options->subject, all.lines, all.count, &why) != LB_OK)
+        fprintf(stderr, "no picture: %s\n", why.text);
+done:
+    for (size_t i = 0; i < all.count; i++) {
+        free(all.lines[i].run);
+        free(all.lines[i].median_ns);
+        free(all.lines[i].points);
+    }
+    free(all.lines);
+    json_decref(all.index);
+    return st;
+}
+
+enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run *runs = NULL;
+    size_t count = 0;
+    LB_TRY(read_all(options->subject, &runs, &count, err));
+    if (count > 1)
+        qsort(runs, count, sizeof(*runs), by_start);
+    keep_one_environment(runs, &count);
+    if (count < LEAST_RUNS) {
+        fprintf(stderr, "%s: %zu runs of one environment, a change shows in %d or more\n",
+                options->subject, count, LEAST_RUNS);
+        *exit_code = LB_EXIT_NOTHING;
+        goto done;
+    }
+    st = show(options, runs, count, err);
+done:
+    for (size_t i = 0; i < count; i++)
+        lb_run_free(&runs[i]);
+    free(runs);
+    return st;
+}

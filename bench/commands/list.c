@@ -1,0 +1,302 @@
+/* Looking before running: --list, --plan, --explain, --version. */
+#include "commands/list.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/memory.h"
+#include "measure/case_lower_bound.h"
+#include "measure/case_probe.h"
+#include "plot/kernel_table.h"
+#include "plot/table.h"
+#include "support/library_versions.h"
+#include "support/terminal.h"
+
+/* Whether a case can run; asks the plug-in's worker where need be. probe may be NULL. */
+static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *entry,
+                          const struct lb_case *c, double available, struct lb_probe *probe,
+                          struct lb_error *why)
+{
+    if (entry->absent)
+        return lb_fail(why, LB_ABSENT, "%s", entry->absent);
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (entry->impl && !probe)
+        return lb_case_supported(entry->impl, c, available, why);
+    if (entry->impl && entry->memory == LB_DEVICE && device && device->modelled)
+        return lb_case_probe(entry->impl, c, available, probe, why);
+    return lb_pool_probe(session->pool, entry, c, probe, why);
+}
+
+/* What there is, as comments above the cases. */
+static void print_implementations(const struct lb_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *entry = &registry->entries[i];
+        printf("# %-16s %s%s\n", entry->name, entry->absent ? "absent: " : "", entry->summary);
+        for (size_t v = 0; entry->variants && entry->variants[v]; v++)
+            printf("#   %s:%s\n", entry->name, entry->variants[v]);
+    }
+}
+
+enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan)
+{
+    double available = lb_host_available();
+    const struct lb_impl_entry *entry = NULL;
+    if (!session->options->sized)
+        print_implementations(session->registry);
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct lb_case *c = &plan->cases[i];
+        char id[LB_CASE_ID_SIZE];
+        struct lb_error why;
+        if (session->stop && *session->stop)
+            return LB_INTERRUPTED;
+        if (!entry || strcmp(entry->name, c->impl) != 0)
+            entry = lb_registry_find(session->registry, c->impl);
+        lb_case_print(c, id);
+        enum lb_status st = ask(session, entry, c, available, NULL, &why);
+        if (st == LB_OK)
+            printf("%-48s ok\n", id);
+        else
+            printf("%-48s %s: %s\n", id, lb_status_name(st), why.text);
+    }
+    return LB_OK;
+}
+
+/* Rough, for planning only: flops over a rate of the kind of implementation, for as many samples
+ * as usually do, within the case's time. */
+static double estimate_seconds(const struct lb_impl_entry *entry, const struct lb_case *c,
+                               const struct lb_sampler_options *sampler)
+{
+    double flops = lb_problem_flops(&c->problem);
+    double rate = entry->traits & LB_REFERENCE ? 5e9
+                  : entry->memory == LB_DEVICE ? 5e12
+                                               : 4e10 * c->threads;
+    double call = flops / rate + 1e-6 * (double)c->problem.seq_len;
+    double sampling = fmin(1.5 * (double)sampler->min_samples * call, sampler->max_ns / 1e9);
+    return fmax(sampling, 6 * call) + 2 * call + 0.02;
+}
+
+/* How many cases there are, and of which implementation. */
+static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
+{
+    size_t absent = 0;
+    for (size_t i = 0; i < plan->count; i++)
+        absent += lb_registry_find(registry, plan->cases[i].impl)->absent != NULL;
+    printf("cases     %zu", plan->count);
+    if (absent > 0)
+        printf(", of which %zu can't run here", absent);
+    printf("\n");
+    for (size_t k = 0; k < registry->count; k++) {
+        const struct lb_impl_entry *entry = &registry->entries[k];
+        size_t count = 0;
+        for (size_t i = 0; i < plan->count; i++)
+            count += strcmp(plan->cases[i].impl, entry->name) == 0;
+        if (count > 0 && entry->absent)
+            printf("%16zu  %-16s absent: %s\n", count, entry->name, entry->absent);
+        else if (count > 0)
+            printf("%16zu  %s\n", count, entry->name);
+    }
+}
+
+void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
+{
+    struct lb_sampler_options sampler = lb_options_sampler(session->options);
+    const struct lb_options *options = session->options;
+    double seconds = 0, most_bytes = 0;
+    double rounds = options->repetitions * fmax(options->processes, 1);
+    char text[32], largest[LB_CASE_ID_SIZE] = "-";
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct lb_case *c = &plan->cases[i];
+        const struct lb_impl_entry *entry = lb_registry_find(session->registry, c->impl);
+        double bytes = lb_case_bytes(&c->problem);
+        if (!entry->absent)
+            seconds += estimate_seconds(entry, c, &sampler) * rounds;
+        if (bytes > most_bytes) {
+            most_bytes = bytes;
+            lb_case_print_problem(c, largest);
+        }
+    }
+    print_shares(session->registry, plan);
+    if (plan->left_out > 0)
+        printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
+    lb_format_bytes(most_bytes, text);
+    printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
+    seconds = fmin(seconds, options->time_budget_s);
+    lb_format_duration(seconds, text);
+    printf("time      about %s, by flops and usual rates\n", text);
+}
+
+void lb_plan_say_empty(const struct lb_plan *plan)
+{
+    fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
+            plan->filtered + plan->left_out, plan->left_out > 0 ? "; " : "",
+            plan->left_out > 0 ? plan->because.text : "");
+}
+
+/* A line with a start of its own, which goes on below itself on a terminal: column is where. */
+static void print_said(const char *start, int column, const char *text)
+{
+    fputs(start, stdout);
+    lb_print_wrapped(stdout, column, text);
+    fputc('\n', stdout);
+}
+
+static void print_sizes(const struct lb_probe *probe)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } sizes[] = {{"weights", probe->sizes.weights},
+                 {"gradients", probe->sizes.gradients},
+                 {"reserve", probe->sizes.reserve},
+                 {"workspace", probe->sizes.workspace}};
+    char said[256] = "";
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char text[32];
+        lb_format_bytes((double)sizes[i].bytes, text);
+        size_t used = strlen(said);
+        snprintf(said + used, sizeof(said) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
+                 text);
+    }
+    print_said("    memory   ", 13, said);
+}
+
+static void print_note(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_error text = {""};
+    struct lb_exec_config place = {.threads = c->threads};
+    if (!impl->note ||
+        lb_resolve_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        return;
+    impl->note(&c->problem, &place, &text);
+    if (text.text[0])
+        print_said("    note     ", 13, text.text);
+}
+
+/* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
+static void explain_kernels(const struct lb_session *session, const struct lb_impl_entry *entry,
+                            const struct lb_case *c)
+{
+    const struct lb_sampler_options shortest = {
+        .min_samples = 1, .max_samples = 1, .precision = 1, .max_ns = 1e6};
+    const struct lb_job job = {
+        .c = c, .seed = session->options->seed, .sampler = shortest, .kernels = true};
+    struct lb_row row;
+    struct lb_error why;
+    if (lb_pool_run(session->pool, entry, &job, &row, &why) != LB_OK)
+        printf("    kernels  unknown: %s\n", why.text);
+    else if (row.verdict != LB_VERDICT_OK)
+        printf("    kernels  unknown: %s: %s\n", lb_verdict_name(row.verdict), row.reason);
+    else
+        lb_kernels_print(stdout, &row);
+    lb_row_free(&row);
+}
+
+static void explain_entry(const struct lb_session *session, const struct lb_impl_entry *entry,
+                          struct lb_case c, const char *variant)
+{
+    struct lb_error why;
+    struct lb_probe probe = {0};
+    char label[2 * LB_NAME_SIZE], said[sizeof(why.text) + 3 * LB_NAME_SIZE];
+    snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
+    snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
+    lb_impl_label(&c, label);
+    const struct lb_device_info *device = lb_device_known(NULL);
+    bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
+    bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
+    enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
+    if (st != LB_OK)
+        snprintf(said, sizeof(said), "%s: %s: %s", label, lb_status_name(st), why.text);
+    else if (modelled)
+        snprintf(said, sizeof(said), "%s: ok by its rules on %s; nothing was asked of a device",
+                 label, device->name);
+    else
+        snprintf(said, sizeof(said), "%s: ok", label);
+    print_said("  ", 6, said);
+    if (st != LB_UNSUPPORTED && entry->impl)
+        print_note(entry->impl, &c);
+    if (st != LB_OK || !plans)
+        return;
+    if (probe.chosen[0])
+        print_said("    runs     ", 13, probe.chosen);
+    print_sizes(&probe);
+    if (session->options->kernels && !modelled)
+        explain_kernels(session, entry, &c);
+}
+
+static void explain_problem(const struct lb_case *c)
+{
+    char text[LB_CASE_ID_SIZE], bytes[32];
+    const struct lb_problem *p = &c->problem;
+    lb_case_print_problem(c, text);
+    printf("%s\n", text);
+    printf("  flops      %.4g in matrix products\n", lb_problem_flops(p));
+    lb_format_bytes(lb_problem_bytes(p), bytes);
+    printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
+    lb_format_bytes(lb_case_bytes(p), bytes);
+    printf("  memory     %s for tensors, results and the oracle\n", bytes);
+    printf("  intensity  %.3g flops a byte; %lld dependent steps\n",
+           lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
+}
+
+/* By the model of floor.h, where the device is known to it. */
+static void explain_lower_bound(const struct lb_case *c)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_machine machine;
+    struct lb_lower_bound f;
+    const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD};
+    char said[256];
+    if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
+        return;
+    lb_lower_bound_of(&machine, device, &c->problem, &run, &f);
+    snprintf(
+        said, sizeof(said),
+        "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.rest),
+        f.products_ns / 1e3, f.memory_ns / 1e3,
+        c->problem.ragged ? "; were its rows as short as they can be" : "");
+    print_said("  floor      ", 13, said);
+    snprintf(said, sizeof(said),
+             "a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g", f.wait_ns / 1e3,
+             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
+    print_said("             ", 13, said);
+}
+
+enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
+{
+    const struct lb_registry *registry = session->registry;
+    const char *text = session->options->subject;
+    struct lb_case c;
+    struct lb_error why;
+    unsigned given;
+    int column;
+    if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why.text);
+    const struct lb_impl_entry *named;
+    if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
+    explain_problem(&c);
+    explain_lower_bound(&c);
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *entry = &registry->entries[i];
+        if (c.impl[0] && strcmp(c.impl, entry->name) != 0)
+            continue;
+        if (given & LB_GIVEN_VARIANT || !entry->variants) {
+            explain_entry(session, entry, c, c.variant);
+            continue;
+        }
+        for (size_t v = 0; entry->variants[v]; v++)
+            explain_entry(session, entry, c, entry->variants[v]);
+    }
+    return LB_OK;
+}
+
+void lb_version_print(void)
+{
+    printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
+    for (const struct lb_library *library = lb_libraries(); library->name; library++)
+        printf("  %-18s%s\n", library->name, library->version ? library->version : "-");
+}

@@ -1,0 +1,130 @@
+/* --profile: one case in this process, for the profiler that is attached to it. */
+#include "commands/profile.h"
+
+#include <stdio.h>
+
+#include "device/device.h"
+#include "device/memory.h"
+#include "measure/case_run.h"
+#include "model/registry.h"
+#include "plot/kernel_table.h"
+#include "run/sweep.h"
+#include "support/terminal.h"
+
+/* The built-ins, and the plug-ins loaded into this very process. */
+static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_registry_create(lb_impl_table, registry, err));
+    for (size_t i = 0; i < options->plugin_count; i++) {
+        const struct lb_impl *impl;
+        LB_TRY(lb_plugin_load(options->plugins[i], &impl, err));
+        const struct lb_impl_entry entry = {
+            .name = (char *)impl->name,
+            .summary = (char *)impl->summary,
+            .variants = (char **)impl->variants,
+            .memory = impl->memory,
+            .traits = impl->traits,
+            .impl = impl,
+            .plugin = (char *)options->plugins[i],
+        };
+        LB_TRY(lb_registry_add(registry, &entry, err));
+    }
+done:
+    return st;
+}
+
+static enum lb_status read_case(const struct lb_options *options,
+                                const struct lb_registry *registry, struct lb_case *c,
+                                const struct lb_impl_entry **entry, struct lb_error *err)
+{
+    const char *text = options->subject;
+    struct lb_error why;
+    int column;
+    if (lb_case_parse(text, c, NULL, &column, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--profile %s: column %d: %.400s", text, column, why.text);
+    if (!c->impl[0])
+        return lb_fail(err, LB_INVALID,
+                       "--profile %s: the case must name an implementation, as in "
+                       "cpu_simd/%s",
+                       text, text);
+    if (lb_registry_require(registry, c->impl, entry, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--profile %s: %.400s", text, why.text);
+    return LB_OK;
+}
+
+/* lb_run_observer.result: the row is printed once the case is closed. */
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+static void run_case(const struct lb_options *options, const struct lb_impl *impl,
+                     const struct lb_case *c, struct lb_reference_cache *cache,
+                     struct lb_profile *profile, struct lb_row *row)
+{
+    const struct lb_run_options run = {
+        .seed = options->seed,
+        .sampler = lb_options_sampler(options),
+        .cache = cache,
+        .kernels = options->kernels,
+        .profile = profile,
+        .loss_scale = options->loss_scale,
+    };
+    const struct lb_run_observer observer = {.result = ignore_row};
+    lb_host_limit(options->memory_bytes);
+    if (impl->memory == LB_DEVICE)
+        lb_device_open(options->device, NULL); /* what comes of it is the row's to say */
+    lb_case_run(impl, c, &run, &observer, row);
+}
+
+static void print_row(const struct lb_row *row, const struct lb_profile *profile, bool kernels)
+{
+    char id[LB_CASE_ID_SIZE], median[32];
+    lb_case_print(&row->c, id);
+    if (row->verdict != LB_VERDICT_OK) {
+        printf("%s\n    %s: %s\n", id, lb_verdict_name(row->verdict), row->reason);
+        return;
+    }
+    lb_format_ns(row->median_ns, median);
+    printf("%s\n", id);
+    printf("    timed    %zu calls after 3 to warm up, median %s\n", row->samples, median);
+    printf("    range    timed@bench-lstm\n");
+    printf("    told     %s\n",
+           profile->told[0] ? profile->told : "no profiler that waits to be told");
+    if (kernels)
+        lb_kernels_print(stdout, row);
+}
+
+enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
+                               struct lb_error *err)
+{
+    struct lb_registry registry = {0};
+    struct lb_reference_cache *cache = NULL;
+    struct lb_row row = {0};
+    struct lb_case c;
+    const struct lb_impl_entry *entry;
+    struct lb_profile profile = {.calls = options->profile_calls,
+                                 .perf_control = options->perf_control};
+    enum lb_status st = LB_OK;
+    LB_TRY(open_registry(options, &registry, err));
+    LB_TRY(read_case(options, &registry, &c, &entry, err));
+    row = lb_row_make(&c);
+    if (entry->impl) {
+        LB_TRY(lb_reference_cache_create(0, &cache, err));
+        run_case(options, entry->impl, &c, cache, &profile, &row);
+    } else {
+        row.verdict = LB_VERDICT_ABSENT;
+        snprintf(row.reason, sizeof(row.reason), "%s", entry->absent);
+    }
+    print_row(&row, &profile, options->kernels);
+    *exit_code = row.verdict == LB_VERDICT_OK         ? LB_EXIT_FINE
+                 : lb_verdict_is_failure(row.verdict) ? LB_EXIT_FAILED
+                                                      : LB_EXIT_NOTHING;
+done:
+    lb_row_free(&row);
+    lb_reference_cache_destroy(cache);
+    lb_registry_destroy(&registry);
+    return st;
+}

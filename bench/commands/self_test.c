@@ -1,0 +1,335 @@
+/* --self-test: what the tool's own verdicts are worth on this machine. */
+#include "commands/self_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "commands/detectable_difference.h"
+#include "commands/self_test_report.h"
+#include "report/compare.h"
+#include "run/planted_slowdown.h"
+#include "run/sample_blocks.h"
+#include "stats/order_stats.h"
+#include "support/progress.h"
+
+enum {
+    SIDE = 8,            /* fresh processes a side: the exact test then has p <= 0.05 in 4.99 % */
+    ROUNDS = 2 * SIDE,   /* of a sweep that is compared with itself */
+    MAX_CASES = 20,      /* in one such sweep */
+    PLANTED_PERCENT = 3, /* and of a case of one millisecond */
+    PAIRS = 60           /* of blocks, in its comparisons */
+};
+
+/* One sweep: the median time of each case in each process. */
+struct aa_sweep {
+    double medians[MAX_CASES][ROUNDS];
+    bool second[MAX_CASES][ROUNDS]; /* which side the process is counted for; half are */
+};
+
+struct self_test {
+    const struct lb_session *session;
+    struct lb_case cases[MAX_CASES];
+    struct lb_self_result result;
+    struct lb_progress progress;
+    uint64_t random;
+};
+
+static bool interrupted(const struct self_test *test)
+{
+    return test->session->stop && *test->session->stop;
+}
+
+static enum lb_status run_one(const struct self_test *test, const struct lb_case *c,
+                              struct lb_row *row, struct lb_error *err)
+{
+    const struct lb_impl_entry *entry = lb_registry_find(test->session->registry, c->impl);
+    const struct lb_job job = {
+        .c = c, .seed = test->session->options->seed, .sampler = lb_block_sampler()};
+    *row = lb_row_make(c);
+    if (entry->absent) {
+        row->verdict = LB_VERDICT_ABSENT;
+        return LB_OK;
+    }
+    return lb_pool_run(test->session->pool, entry, &job, row, err);
+}
+
+struct candidate {
+    size_t place;
+    double cost_ns;
+};
+
+static int by_cost(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->cost_ns > y->cost_ns) - (x->cost_ns < y->cost_ns);
+}
+
+/* Takes the plan's cases that run here and cost least. */
+static enum lb_status choose_cases(struct self_test *test, const struct lb_plan *plan,
+                                   struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count = 0;
+    struct candidate *candidates = calloc(plan->count + 1, sizeof(*candidates));
+    if (!candidates)
+        return lb_fail(err, LB_OOM, "out of memory");
+    lb_progress_start(&test->progress, plan->count);
+    for (size_t i = 0; i < plan->count; i++) {
+        struct lb_row row;
+        char id[LB_CASE_ID_SIZE];
+        lb_case_print(&plan->cases[i], id);
+        lb_progress_case(&test->progress, id);
+        lb_pool_renew(test->session->pool);
+        LB_TRY(run_one(test, &plan->cases[i], &row, err));
+        lb_progress_done(&test->progress, false, false);
+        if (lb_row_is_timed(&row))
+            candidates[count++] = (struct candidate){i, row.elapsed_ns};
+        lb_row_free(&row);
+    }
+    qsort(candidates, count, sizeof(*candidates), by_cost);
+    for (size_t i = 0; i < count && i < test->result.cases; i++)
+        test->cases[i] = plan->cases[candidates[i].place];
+    test->result.cases = count < test->result.cases ? count : test->result.cases;
+done:
+    lb_progress_end(&test->progress);
+    free(candidates);
+    return st;
+}
+
+/* Deals the processes to two sides of the same size, by chance. */
+static void deal(struct self_test *test, bool second[ROUNDS])
+{
+    for (size_t i = 0; i < ROUNDS; i++)
+        second[i] = i >= SIDE;
+    for (size_t i = ROUNDS; i > 1; i--) {
+        size_t j = (size_t)(lb_random_next(&test->random) % i);
+        bool was = second[i - 1];
+        second[i - 1] = second[j];
+        second[j] = was;
+    }
+}
+
+static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *sweep,
+                                    struct lb_error *err)
+{
+    for (size_t i = 0; i < test->result.cases; i++)
+        deal(test, sweep->second[i]);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
+        for (size_t i = 0; i < test->result.cases; i++) {
+            struct lb_row row;
+            if (interrupted(test))
+                return LB_INTERRUPTED;
+            lb_pool_renew(test->session->pool);
+            enum lb_status st = run_one(test, &test->cases[i], &row, err);
+            lb_progress_done(&test->progress, false, false);
+            if (st == LB_OK && !lb_row_is_timed(&row))
+                st = lb_fail(err, LB_FAILED, "a case ran and then did not: %s: %.300s",
+                             lb_verdict_name(row.verdict), row.reason);
+            sweep->medians[i][round] = row.median_ns;
+            lb_row_free(&row);
+            if (st != LB_OK)
+                return st;
+        }
+    }
+    return LB_OK;
+}
+
+/* A run of one side: the processes dealt to it, or by_time the first or the last ones. */
+static enum lb_status make_run(const struct self_test *test, const struct aa_sweep *sweep,
+                               bool second, bool by_time, struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *run = (struct lb_run){.finished = true, .header = json_object()};
+    run->rows = calloc(test->result.cases, sizeof(*run->rows));
+    if (!run->rows || !run->header)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < test->result.cases; i++) {
+        struct lb_row *row = &run->rows[run->count++];
+        *row = lb_row_make(&test->cases[i]);
+        row->verdict = LB_VERDICT_OK;
+        for (size_t p = 0; p < ROUNDS; p++) {
+            bool mine = second == (by_time ? p >= SIDE : sweep->second[i][p]);
+            if (mine && row->process_count > 0)
+                LB_TRY(lb_row_add_process(row, err));
+            if (mine)
+                LB_TRY(lb_row_add_block(row, &sweep->medians[i][p], 1, err));
+        }
+        LB_TRY(lb_row_summarize(row, err));
+    }
+done:
+    return st;
+}
+
+/* Compares a sweep with itself and counts what is named. */
+static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep *sweep,
+                                  bool by_time, struct lb_self_rate *rate, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run sides[2] = {{.header = NULL}, {.header = NULL}};
+    struct lb_run_comparison comparison = {0};
+    struct lb_compare_options options = lb_compare_defaults();
+    options.margin = test->session->options->margin;
+    for (int s = 0; s < 2; s++)
+        LB_TRY(make_run(test, sweep, s == 1, by_time, &sides[s], err));
+    LB_TRY(lb_compare_runs(&sides[0], &sides[1], &options, &comparison, err));
+    bool adjusted = false;
+    for (size_t i = 0; i < comparison.count; i++) {
+        const struct lb_pair *pair = &comparison.pairs[i];
+        rate->significant += pair->shift.p < 0.05;
+        adjusted |= pair->adjusted_p <= comparison.level;
+        rate->least_seen[rate->comparisons] = -pair->shift.lo95;
+        LB_TRY(lb_least_named(pair, false, comparison.level / (double)comparison.count,
+                              comparison.margin, &rate->least_named[rate->comparisons], err));
+        rate->comparisons++;
+    }
+    rate->sweeps++;
+    rate->sweeps_significant += adjusted;
+    rate->sweeps_named +=
+        comparison.counts[LB_CHANGE_SLOWER] + comparison.counts[LB_CHANGE_FASTER] > 0;
+done:
+    lb_run_comparison_free(&comparison);
+    for (int s = 0; s < 2; s++)
+        lb_run_free(&sides[s]);
+    return st;
+}
+
+static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
+                                          struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct aa_sweep *sweep = malloc(sizeof(*sweep));
+    if (!sweep)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < sweeps; i++) {
+        LB_TRY(measure_sweep(test, sweep, err));
+        LB_TRY(judge_sweep(test, sweep, false, &test->result.dealt, err));
+        LB_TRY(judge_sweep(test, sweep, true, &test->result.in_turn, err));
+    }
+done:
+    free(sweep);
+    return st;
+}
+
+/* A case of about a millisecond on the planted implementation. */
+static enum lb_status choose_planted(struct self_test *test, const struct lb_impl_entry *entry,
+                                     struct lb_case *c, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
+    *c = lb_case_defaults();
+    snprintf(c->impl, sizeof(c->impl), "%s", entry->name);
+    c->problem.batch = 1;
+    c->problem.input = c->problem.hidden = 64;
+    c->problem.seq_len = 50;
+    for (int i = 0; i < 2; i++) {
+        struct lb_row row;
+        st = lb_pool_run(test->session->pool, entry, &job, &row, err);
+        if (st == LB_OK && !lb_row_is_timed(&row))
+            st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
+        if (st == LB_OK && i == 0)
+            c->problem.seq_len = (int64_t)fmax(1, round(50 * 1e6 / row.median_ns));
+        test->result.planted_ns = row.median_ns;
+        lb_row_free(&row);
+        if (st != LB_OK)
+            break;
+    }
+    return st;
+}
+
+/* One interleaved comparison of the case with itself slowed down. */
+static enum lb_status compare_planted(struct self_test *test, const struct lb_case *c,
+                                      const struct lb_side sides[2], struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_self_result *result = &test->result;
+    struct lb_row rows[2];
+    struct lb_run runs[2] = {{.header = NULL}, {.header = NULL}};
+    struct lb_run_comparison comparison = {0};
+    struct lb_compare_options options = lb_compare_defaults();
+    options.margin = test->session->options->margin;
+    lb_pool_renew(test->session->pool);
+    LB_TRY(lb_measure_pairs(test->session, c, sides, PAIRS, &test->random, rows, err));
+    for (int s = 0; s < 2; s++) {
+        runs[s] = (struct lb_run){.rows = malloc(sizeof(*rows)), .finished = true};
+        runs[s].header = json_pack("{s:s}", "interleaved", "self-test");
+        if (!runs[s].rows || !runs[s].header)
+            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+        runs[s].rows[runs[s].count++] = rows[s];
+        rows[s] = (struct lb_row){.verdict = LB_VERDICT_OK};
+    }
+    LB_TRY(lb_compare_runs(&runs[0], &runs[1], &options, &comparison, err));
+    const struct lb_pair *pair = &comparison.pairs[0];
+    if (!pair->compared)
+        LB_TRY(lb_fail(err, LB_FAILED, "planted: %s", pair->note));
+    result->planted_significant += pair->shift.lo95 > 0;
+    result->planted_found += pair->change == LB_CHANGE_SLOWER;
+    result->planted_estimates[result->planted] = pair->shift.estimate;
+    double planted = log1p(PLANTED_PERCENT / 100.0), named;
+    LB_TRY(lb_least_named(pair, true, comparison.level, comparison.margin, &named, err));
+    result->planted_least_seen[result->planted] = planted - pair->shift.lo95;
+    result->planted_least_named[result->planted++] = planted + named;
+done:
+    lb_run_comparison_free(&comparison);
+    for (int s = 0; s < 2; s++)
+        lb_run_free(&runs[s]);
+    return st;
+}
+
+static enum lb_status find_planted(struct self_test *test, size_t comparisons, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c;
+    char name[] = "planted";
+    const struct lb_impl_entry entry = {.name = name, .impl = &lb_planted_impl};
+    const struct lb_side sides[2] = {{"planted", "", &entry},
+                                     {"planted:slower_3", "slower_3", &entry}};
+    LB_TRY(choose_planted(test, &entry, &c, err));
+    for (size_t i = 0; i < comparisons; i++) {
+        if (interrupted(test))
+            return LB_INTERRUPTED;
+        lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
+        LB_TRY(compare_planted(test, &c, sides, err));
+        for (int block = 0; block < 2 * PAIRS; block++)
+            lb_progress_done(&test->progress, false, false);
+    }
+done:
+    return st;
+}
+
+enum lb_status lb_self_test(const struct lb_session *session, const struct lb_plan *plan,
+                            int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    bool quick = session->options->quick;
+    size_t sweeps = quick ? 4 : 20, planted = quick ? 10 : 100;
+    struct self_test *test = calloc(1, sizeof(*test));
+    if (!test)
+        return lb_fail(err, LB_OOM, "out of memory");
+    test->session = session;
+    test->random = session->options->seed ^ (uint64_t)time(NULL) << 20;
+    test->result.cases = quick ? MAX_CASES / 2 : MAX_CASES;
+    test->result.quick = quick;
+    test->result.side = SIDE;
+    test->result.margin = session->options->margin;
+    fprintf(stderr, "looking at the machine and at what the cases cost\n");
+    lb_pool_renew(session->pool); /* a worker of ours that holds the GPU is no other tenant */
+    lb_noise_check_run(1.0, &test->result.noise);
+    LB_TRY(choose_cases(test, plan, err));
+    if (test->result.cases == 0) {
+        fprintf(stderr, "bench-lstm: none of the %zu cases runs here\n", plan->count);
+        *exit_code = LB_EXIT_NOTHING;
+        goto done;
+    }
+    lb_progress_start(&test->progress, sweeps * ROUNDS * test->result.cases + planted * 2 * PAIRS);
+    LB_TRY(compare_with_itself(test, sweeps, err));
+    LB_TRY(find_planted(test, planted, err));
+    lb_progress_end(&test->progress);
+    *exit_code = lb_self_report(&test->result, stdout) ? LB_EXIT_FINE : LB_EXIT_FAILED;
+done:
+    free(test);
+    return st;
+}

@@ -1,0 +1,183 @@
+/* Running gnuplot: one process for all scripts, without a shell, within a time limit, and stopped
+ * when that is asked for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "plot/plot.h"
+#include "support/subprocess.h"
+
+enum { WATCH_MS = 50 /* how often the time and the stop are looked at */ };
+
+static const volatile sig_atomic_t *stop_wanted; /* NULL: nobody can stop it */
+
+void lb_gnuplot_heed(const volatile sig_atomic_t *stop)
+{
+    stop_wanted = stop;
+}
+
+/* gnuplot -e "cd 'FOLDER'" a.gp b.gp: the arguments, whose strings but the second and third are
+ * borrowed; NULL when memory runs out. */
+static char **make_arguments(const char *folder, char *const *scripts, size_t count)
+{
+    char **arguments = calloc(count + 4, sizeof(*arguments));
+    char *command = malloc(2 * strlen(folder) + sizeof("cd ''"));
+    if (!arguments || !command) {
+        free(arguments);
+        free(command);
+        return NULL;
+    }
+    char *at = command;
+    at += sprintf(at, "cd '");
+    for (const char *c = folder; *c; c++) {
+        if (*c == '\'')
+            *at++ = '\''; /* a quote in gnuplot's single quotes is written twice */
+        *at++ = *c;
+    }
+    memcpy(at, "'", 2);
+    arguments[0] = (char *)"gnuplot";
+    arguments[1] = (char *)"-e";
+    arguments[2] = command;
+    for (size_t i = 0; i < count; i++)
+        arguments[3 + i] = scripts[i];
+    return arguments;
+}
+
+static int spawn(char **arguments, const int ends[2], pid_t *child)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    int reason = lb_spawn(arguments[0], &actions, arguments, child);
+    posix_spawn_file_actions_destroy(&actions);
+    return reason;
+}
+
+static enum lb_status start(char **arguments, pid_t *child, int *output, struct lb_error *err)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return lb_fail(err, LB_IO, "gnuplot: %s", strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    int reason = spawn(arguments, ends, child);
+    close(ends[1]);
+    *output = ends[0];
+    if (reason == 0)
+        return LB_OK;
+    close(ends[0]);
+    if (reason == ENOENT)
+        return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
+    return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
+}
+
+/* What gnuplot says, of which the last is kept. */
+struct words {
+    char text[4096];
+    size_t used;
+    bool ended; /* it closed its output */
+};
+
+/* Takes what has been said within a moment. */
+static void listen_once(int output, struct words *words)
+{
+    struct pollfd ready = {.fd = output, .events = POLLIN};
+    size_t size = sizeof(words->text);
+    if (poll(&ready, 1, WATCH_MS) <= 0)
+        return;
+    if (words->used > size / 2) {
+        memmove(words->text, words->text + words->used - size / 4, size / 4);
+        words->used = size / 4;
+    }
+    ssize_t got = read(output, words->text + words->used, size - 1 - words->used);
+    if (got > 0)
+        words->used += (size_t)got;
+    else
+        words->ended = got == 0 || errno != EINTR;
+    words->text[words->used] = '\0';
+}
+
+/* Watches gnuplot to its end, or ends it: LB_OK with its wait status, LB_FAILED when time ran out,
+ * LB_INTERRUPTED. */
+static enum lb_status watch(pid_t child, int output, double time_limit_s, struct words *words,
+                            int *status, struct lb_error *err)
+{
+    double deadline_ns = lb_now_ns() + time_limit_s * 1e9;
+    enum lb_status st = LB_OK;
+    while (st == LB_OK) {
+        if (!words->ended)
+            listen_once(output, words);
+        else if (waitpid(child, status, WNOHANG) == child)
+            return LB_OK;
+        else
+            usleep(1000);
+        if (stop_wanted && *stop_wanted)
+            st = lb_fail(err, LB_INTERRUPTED, "interrupted before the pictures were drawn");
+        else if (lb_now_ns() > deadline_ns)
+            st = lb_fail(err, LB_FAILED, "gnuplot took more than %g s and was stopped",
+                         time_limit_s);
+    }
+    kill(-child, SIGKILL);
+    while (waitpid(child, status, 0) < 0 && errno == EINTR)
+        continue;
+    return st;
+}
+
+/* Removes what the scripts draw. */
+static void remove_pictures(const char *folder, char *const *scripts, size_t count)
+{
+    static const char *const endings[] = {".svg", ".png", "-narrow.svg"};
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++) {
+            char path[4600];
+            snprintf(path, sizeof(path), "%s/%.*s%s", folder,
+                     (int)(strlen(scripts[i]) - strlen(".gp")), scripts[i], endings[k]);
+            unlink(path);
+        }
+}
+
+/* gnuplot's words in one line: the last that says more than where a mark points. */
+static void last_line(char *words, char **line)
+{
+    *line = words;
+    for (char *part = strtok(words, "\n"); part; part = strtok(NULL, "\n"))
+        if (strspn(part, " ^") < strlen(part))
+            *line = part + strspn(part, " ");
+}
+
+enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
+                              double time_limit_s, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct words words = {.used = 0};
+    char *line;
+    int output = -1, status = 0;
+    pid_t child = 0;
+    char **arguments = make_arguments(folder, scripts, count);
+    if (!arguments)
+        return lb_fail(err, LB_OOM, "gnuplot: out of memory");
+    st = start(arguments, &child, &output, err);
+    if (st == LB_OK) {
+        st = watch(child, output, time_limit_s, &words, &status, err);
+        close(output);
+    }
+    if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
+        last_line(words.text, &line);
+        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s", line[0] ? line : "it says nothing");
+    }
+    if (st != LB_OK)
+        remove_pictures(folder, scripts, count);
+    free(arguments[2]);
+    free(arguments);
+    return st;
+}

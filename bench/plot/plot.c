@@ -1,0 +1,88 @@
+/* Pictures of a run: which kinds there are, and drawing them all at once. */
+#include "plot/plot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plot/line_kinds.h"
+
+const char *const lb_plot_kinds[] = {"speedup-b", "speedup-t", "time-h",    "time-b", "time-t",
+                                     "roofline",  "training",  "precision", "memory", NULL};
+
+/* How each of lb_plot_kinds is drawn. */
+static const struct {
+    enum lb_status (*draw)(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
+                           struct lb_error *err);
+    enum lb_plot_axis axis;
+} drawings[] = {
+    {lb_plot_speedup, LB_PLOT_AXIS_B}, {lb_plot_speedup, LB_PLOT_AXIS_T},
+    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_B},
+    {lb_plot_lines, LB_PLOT_AXIS_T},   {lb_plot_roofline, LB_PLOT_AXIS_H},
+    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_H},
+    {lb_plot_lines, LB_PLOT_AXIS_H},
+};
+
+static enum lb_status check_kind(const char *kind, struct lb_error *err)
+{
+    char names[256] = "";
+    for (const char *const *known = lb_plot_kinds; *known; known++) {
+        size_t used = strlen(names);
+        if (!kind || strcmp(kind, *known) == 0)
+            return LB_OK;
+        snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", *known);
+    }
+    return lb_fail(err, LB_INVALID, "--plot %s: the kinds are %s", kind, names);
+}
+
+static size_t count_timed(const struct lb_run *run)
+{
+    size_t timed = 0;
+    for (size_t i = 0; i < run->count; i++)
+        timed += lb_row_is_timed(&run->rows[i]);
+    return timed;
+}
+
+/* Writes the .dat and .gp of every page of the kinds asked for. */
+static enum lb_status write_pages(struct lb_plot_job *job, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const char *kind = job->options->kind;
+    for (size_t i = 0; lb_plot_kinds[i]; i++)
+        if (!kind || strcmp(kind, lb_plot_kinds[i]) == 0)
+            LB_TRY(drawings[i].draw(job, lb_plot_kinds[i], drawings[i].axis, err));
+done:
+    return st;
+}
+
+enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *options,
+                       struct lb_plot_report *report, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_plot_job job = {.run = run, .options = options, .report = report};
+    *report = (struct lb_plot_report){0};
+    LB_TRY(check_kind(options->kind, err));
+    if (count_timed(run) == 0) {
+        lb_plot_note(&job, "no pictures: none of the run's %zu rows has a time", run->count);
+        goto done;
+    }
+    if (mkdir(options->folder, 0777) != 0 && errno != EEXIST) {
+        st = lb_fail(err, LB_IO, "%s: the folder can't be made: %s", options->folder,
+                     strerror(errno));
+        goto done;
+    }
+    LB_TRY(lb_series_collect(run, &job.series, err));
+    LB_TRY(write_pages(&job, err));
+    if (job.script_count > 0)
+        LB_TRY(lb_gnuplot_run(options->folder, job.scripts, job.script_count, options->time_limit_s,
+                              err));
+    report->pages = job.script_count;
+done:
+    for (size_t i = 0; i < job.script_count; i++)
+        free(job.scripts[i]);
+    free(job.scripts);
+    lb_series_free(&job.series);
+    return st;
+}

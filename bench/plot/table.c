@@ -1,0 +1,293 @@
+/* The sweep's outcome as a table for people. */
+#include "plot/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plot/problem_groups.h"
+#include "stats/anomalies.h"
+#include "support/terminal.h"
+
+/* A row with what it is sorted by. */
+struct line {
+    const struct lb_row *row;
+    char problem[LB_CASE_ID_SIZE];
+    size_t group; /* first place of its problem in the run */
+    size_t place;
+};
+
+void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
+{
+    snprintf(label, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
+}
+
+static bool has_ok_row(const struct lb_run *run, const char *label)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        char of_row[2 * LB_NAME_SIZE];
+        lb_impl_label(&run->rows[i].c, of_row);
+        if (run->rows[i].verdict == LB_VERDICT_OK && strcmp(of_row, label) == 0)
+            return true;
+    }
+    return false;
+}
+
+void lb_choose_baseline(const struct lb_run *run, const char *name, char baseline[2 * LB_NAME_SIZE])
+{
+    static const char *const usual[] = {"cudnn", "onednn", "cpu_ref"};
+    baseline[0] = '\0';
+    if (name) {
+        size_t length = strlen(name); /* "cudnn:auto" is the default variant, labelled "cudnn" */
+        if (length > 5 && strcmp(name + length - 5, ":auto") == 0)
+            length -= 5;
+        snprintf(baseline, 2 * LB_NAME_SIZE, "%.*s", (int)length, name);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        if (has_ok_row(run, usual[i])) {
+            snprintf(baseline, 2 * LB_NAME_SIZE, "%s", usual[i]);
+            return;
+        }
+    }
+    for (size_t i = 0; i < run->count && !baseline[0]; i++)
+        if (run->rows[i].verdict == LB_VERDICT_OK)
+            lb_impl_label(&run->rows[i].c, baseline);
+}
+
+static int by_problem(const void *a, const void *b)
+{
+    const struct line *p = a, *q = b;
+    int order = strcmp(p->problem, q->problem);
+    return order ? order : (p->place > q->place) - (p->place < q->place);
+}
+
+/* Groups in the order of the run; inside one the fastest first, then those without a time. */
+static int by_group(const void *a, const void *b)
+{
+    const struct line *p = a, *q = b;
+    if (p->group != q->group)
+        return p->group < q->group ? -1 : 1;
+    double x = p->row->median_ns, y = q->row->median_ns;
+    if (isfinite(x) && isfinite(y) && x != y)
+        return x < y ? -1 : 1;
+    if (isfinite(x) != isfinite(y))
+        return isfinite(x) ? -1 : 1;
+    return (p->place > q->place) - (p->place < q->place);
+}
+
+static void sort_lines(struct line *lines, size_t count)
+{
+    qsort(lines, count, sizeof(*lines), by_problem);
+    for (size_t i = 0; i < count; i++) {
+        bool same = i > 0 && strcmp(lines[i].problem, lines[i - 1].problem) == 0;
+        lines[i].group = same ? lines[i - 1].group : lines[i].place;
+    }
+    qsort(lines, count, sizeof(*lines), by_group);
+}
+
+/* The baseline's median in the group that starts at lines[first]; NaN when it has none. */
+static double baseline_median(const struct line *lines, size_t count, size_t first,
+                              const char *baseline)
+{
+    for (size_t i = first; i < count && lines[i].group == lines[first].group; i++) {
+        char label[2 * LB_NAME_SIZE];
+        lb_impl_label(&lines[i].row->c, label);
+        if (strcmp(label, baseline) == 0)
+            return lines[i].row->median_ns;
+    }
+    return (double)NAN;
+}
+
+/* What is to be said of an ok row besides its numbers. Outliers stay in the record: most rows have
+ * some. */
+static void describe(const struct lb_row *row, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s", row->warning[0] ? ", " : "", row->warning);
+    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
+        size_t used = strlen(text);
+        if (row->flags & ~(unsigned)LB_ANOMALY_OUTLIERS & 1U << i)
+            snprintf(text + used, size - used, ", %s", lb_anomaly_name(i));
+    }
+}
+
+/* A row's place among those of its problem. */
+enum place { PLACE_ALONE, PLACE_BEHIND, PLACE_FASTEST, PLACE_TIED };
+
+/* What the marks in the table stand for. */
+struct marks {
+    bool shortened, tied;
+};
+
+/* What does not fit the columns is shortened to a mark that the last lines explain. */
+static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
+                        enum place place, struct marks *marks)
+{
+    static const char *const words[] = {"ok", "ok", "* fastest", "= fastest, tied"};
+    char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
+    char notes[512], line[1024];
+    bool bold = place >= PLACE_FASTEST && lb_has_style(out);
+    lb_impl_label(&row->c, label);
+    lb_format_ns(row->median_ns, median);
+    describe(row, notes, sizeof(notes));
+    if (isfinite(row->median_lo_ns))
+        snprintf(spread, sizeof(spread), "%.1f %%",
+                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
+    if (isfinite(base))
+        snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
+    int length = snprintf(line, sizeof(line), "  %-28s %10s  +-%7s %9s  %s", label, median, spread,
+                          ratio, words[place]);
+    bool shortened = length + (int)strlen(notes) > columns;
+    fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
+            bold ? "\033[0m" : "");
+    marks->shortened |= shortened;
+    marks->tied |= place == PLACE_TIED;
+}
+
+/* The place of lines[i], a row with a time; first is the fastest of its problem. A row whose
+ * interval overlaps that of the fastest can't be told from it. */
+static enum place place_of(const struct line *lines, size_t count, size_t first, size_t i)
+{
+    size_t runners_up = 0, ties = 0;
+    for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
+        if (lines[k].row->verdict != LB_VERDICT_OK)
+            continue;
+        runners_up++;
+        ties += !lb_rows_apart(lines[k].row, lines[first].row);
+    }
+    if (runners_up == 0)
+        return PLACE_ALONE;
+    if (i == first)
+        return ties > 0 ? PLACE_TIED : PLACE_FASTEST;
+    return lb_rows_apart(lines[i].row, lines[first].row) ? PLACE_BEHIND : PLACE_TIED;
+}
+
+static void print_verdict(FILE *out, const struct lb_row *row)
+{
+    char label[2 * LB_NAME_SIZE], text[sizeof(row->reason) + 32];
+    lb_impl_label(&row->c, label);
+    const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
+    snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
+    int column = fprintf(out, "  %-28s ", label);
+    lb_print_wrapped(out, column, text);
+    fputc('\n', out);
+}
+
+enum { MOST_TOLD = 64 };
+
+/* Labels of what is absent for a reason, each once; at most MOST_TOLD. */
+static size_t absent_labels(const struct lb_run *run, const char *reason,
+                            char labels[MOST_TOLD][2 * LB_NAME_SIZE])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < run->count && count < MOST_TOLD; i++) {
+        const struct lb_row *row = &run->rows[i];
+        if (row->verdict != LB_VERDICT_ABSENT || strcmp(row->reason, reason) != 0)
+            continue;
+        size_t k = 0;
+        lb_impl_label(&row->c, labels[count]);
+        while (strcmp(labels[k], labels[count]) != 0)
+            k++;
+        count += k == count;
+    }
+    return count;
+}
+
+/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
+static void list_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
+                       size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0, end; i < count && used < size; i = end) {
+        size_t length = strcspn(labels[i], ":");
+        for (end = i + 1; end < count; end++)
+            if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
+                break;
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length,
+                                 labels[i]);
+        if (end > i + 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, " (%zu variants)", end - i);
+    }
+}
+
+/* A line a reason, at the end: what is absent from every problem, and why. */
+static void print_absent(FILE *out, const struct lb_run *run)
+{
+    char labels[MOST_TOLD][2 * LB_NAME_SIZE];
+    const char *told[8];
+    size_t reasons = 0;
+    for (size_t i = 0; i < run->count && reasons < sizeof(told) / sizeof(told[0]); i++) {
+        const char *reason = run->rows[i].reason;
+        size_t k = 0;
+        while (k < reasons && strcmp(told[k], reason) != 0)
+            k++;
+        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
+            continue;
+        char text[MOST_TOLD * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
+        list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, ": %s", reason);
+        int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
+        lb_print_wrapped(out, column, text);
+        fputc('\n', out);
+        told[reasons++] = reason;
+    }
+}
+
+static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
+{
+    size_t counts[LB_VERDICT_COUNT] = {0};
+    if (marks->tied || marks->shortened)
+        fprintf(out, "\n");
+    if (marks->tied)
+        fprintf(out, "= can't be told from the fastest of its problem: the intervals overlap\n");
+    if (marks->shortened)
+        fprintf(out, "~ its samples are odd: see flags and warning in the record\n");
+    for (size_t i = 0; i < run->count; i++)
+        counts[run->rows[i].verdict]++;
+    fprintf(out, "\n%zu cases:", run->count);
+    for (int v = 0; v < LB_VERDICT_COUNT; v++)
+        if (counts[v] > 0)
+            fprintf(out, " %zu %s%s", counts[v], lb_verdict_name((enum lb_verdict)v),
+                    lb_verdict_is_failure((enum lb_verdict)v) ? "!" : "");
+    fprintf(out, "\n");
+}
+
+enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
+                              struct lb_error *err)
+{
+    struct marks marks = {false, false};
+    int columns = lb_columns(out);
+    struct line *lines = calloc(run->count + 1, sizeof(*lines));
+    if (!lines)
+        return lb_fail(err, LB_OOM, "out of memory for the table");
+    for (size_t i = 0; i < run->count; i++) {
+        lines[i].row = &run->rows[i];
+        lines[i].place = i;
+        lb_case_print_problem(&run->rows[i].c, lines[i].problem);
+    }
+    sort_lines(lines, run->count);
+    if (baseline[0])
+        fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
+                baseline);
+    double base = (double)NAN;
+    for (size_t i = 0, first = 0; i < run->count; i++) {
+        if (i == 0 || lines[i].group != lines[i - 1].group) {
+            first = i;
+            base = baseline_median(lines, run->count, i, baseline);
+            fprintf(out, "\n%s\n", lines[i].problem);
+        }
+        if (lines[i].row->verdict == LB_VERDICT_ABSENT)
+            continue;
+        if (lines[i].row->verdict == LB_VERDICT_OK)
+            print_times(out, lines[i].row, base, columns, place_of(lines, run->count, first, i),
+                        &marks);
+        else
+            print_verdict(out, lines[i].row);
+    }
+    print_absent(out, run);
+    print_counts(out, run, &marks);
+    free(lines);
+    return LB_OK;
+}

@@ -1,0 +1,119 @@
+/* The program's side of the GPU. */
+#include "run/device_query.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/ceilings.h"
+#include "device/lower_bound.h"
+#include "record/device_record.h"
+#include "support/library_versions.h"
+
+bool lb_gpu_wanted(const struct lb_session *session, const char *name)
+{
+    const struct lb_registry *registry = session->registry;
+    if (session->options->device_model)
+        return true;
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *entry = &registry->entries[i];
+        if (entry->impl && entry->memory == LB_DEVICE && (!name || strcmp(entry->name, name) == 0))
+            return true;
+    }
+    return false;
+}
+
+enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
+{
+    struct lb_device_info model;
+    struct lb_error why = {""};
+    const char *name = session->options->device_model;
+    if (!name) {
+        enum lb_status st = lb_pool_device(session->pool, &session->gpu, &why);
+        return st == LB_INTERRUPTED ? st : LB_OK;
+    }
+    if (lb_device_model(name, &model, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--device-model %.400s", why.text);
+    lb_device_assume(&model, NULL);
+    return LB_OK;
+}
+
+void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
+{
+    struct lb_ceilings ceilings;
+    if (!session->gpu)
+        return;
+    json_object_set(environment, "gpu", session->gpu);
+    if (lb_ceilings_load(json_string_value(json_object_get(session->gpu, "uuid")), &ceilings))
+        json_object_set_new(environment, "ceilings", lb_ceilings_to_json(&ceilings));
+    const char *mismatch = lb_libraries_mismatch();
+    if (mismatch[0])
+        fprintf(stderr, "warning: %s\n", mismatch);
+}
+
+/* published: NaN where there is no such figure of the device. */
+static void print_figure(const char *name, double value, double published, double unit,
+                         const char *unit_name)
+{
+    if (!isfinite(value))
+        return;
+    printf("  %-22s%9.2f %s", name, value / unit, unit_name);
+    if (isfinite(published))
+        printf("; published %.4g", published / unit);
+    printf("\n");
+}
+
+/* The floor model's figures of a device that it knows are the published ones. */
+static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_info *device)
+{
+    struct lb_machine m;
+    char name[48];
+    bool known = lb_machine_of(device, &m, NULL) == LB_OK;
+    double clocks = known ? device->sm_count * m.clock_hz : (double)NAN;
+    print_figure("copy", c->copy_bytes_s, known ? m.memory_bytes_s : (double)NAN, 1e9,
+                 "GB/s, read and written");
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        print_figure(lb_dtype_name((enum lb_dtype)d), c->gemm_flops_s[d][LB_IEEE],
+                     known ? m.flops_clock[d] * clocks : (double)NAN, 1e12, "TFLOP/s in products");
+        for (int math = LB_IEEE + 1; math < LB_MATH_COUNT; math++) {
+            snprintf(name, sizeof(name), "%s %s", lb_dtype_name((enum lb_dtype)d),
+                     lb_math_name((enum lb_math)math));
+            print_figure(name, c->gemm_flops_s[d][math],
+                         known && math == LB_TF32 ? m.tf32_flops_clock * clocks : (double)NAN, 1e12,
+                         "TFLOP/s in products");
+        }
+    }
+    print_figure("enqueue", c->launch_ns, (double)NAN, 1e3, "us, one fill after the other");
+    print_figure("graph node", c->graph_node_ns, known ? m.node_ns : (double)NAN, 1e3,
+                 "us, the same in a graph");
+    print_figure("event pair", c->event_ns, (double)NAN, 1e3, "us, with nothing between");
+    print_figure("grid barrier", c->grid_barrier_ns, (double)NAN, 1e3, "us, a block on each SM");
+    print_figure("cluster barrier", c->cluster_barrier_ns, (double)NAN, 1e3,
+                 "us, the largest cluster");
+    print_figure("store to a peer", c->peer_ns,
+                 known ? m.peer_clocks / m.clock_hz * 1e9 : (double)NAN, 1e3,
+                 "us until its waiter goes on");
+    print_figure("store to the cache", c->l2_ns,
+                 known ? m.l2_clocks / m.clock_hz * 1e9 : (double)NAN, 1e3,
+                 "us until another SM's waiter goes on");
+}
+
+enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)
+{
+    struct lb_ceilings ceilings;
+    struct lb_device_info info;
+    char line[160];
+    json_t *measured = NULL;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_pool_device(session->pool, &session->gpu, err));
+    LB_TRY(lb_pool_ceilings(session->pool, &measured, err));
+    lb_ceilings_from_json(measured, &ceilings);
+    lb_device_from_json(session->gpu, &info);
+    lb_device_line(&info, line, sizeof(line));
+    printf("%s\n", line);
+    print_ceilings(&ceilings, &info);
+    LB_TRY(lb_ceilings_save(&ceilings, err));
+done:
+    json_decref(measured);
+    return st;
+}

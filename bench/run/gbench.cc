@@ -1,0 +1,144 @@
+/* Google Benchmark behind a C interface. The only file that includes benchmark.h. */
+#include "run/gbench.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+/* Google Benchmark schedules; rows, tables and files are the program's own. */
+class SilentReporter : public benchmark::BenchmarkReporter
+{
+  public:
+    bool ReportContext(const Context &) override
+    {
+        return true;
+    }
+    void ReportRuns(const std::vector<Run> &) override
+    {
+    }
+};
+
+/* Initialize() wants an argv that it may shorten. Returns the first argument that is left over. */
+std::string initialize(std::vector<std::string> arguments)
+{
+    arguments.insert(arguments.begin(), "bench-lstm");
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+        argv.push_back(&argument[0]);
+    argv.push_back(nullptr);
+    int argc = static_cast<int>(arguments.size());
+    benchmark::Initialize(&argc, argv.data());
+    return argc > 1 ? argv[1] : "";
+}
+
+void run_case(benchmark::State &state, lb_gbench_call *call, void *user, size_t index)
+{
+    for (auto _ : state) {
+        double seconds = call(user, index);
+        if (seconds < 0)
+            state.SkipWithError("no time: see the row's verdict");
+        else
+            state.SetIterationTime(seconds);
+    }
+}
+
+void register_cases(const char *const *names, size_t count, lb_gbench_call *call, void *user)
+{
+    for (size_t i = 0; i < count; i++)
+        benchmark::RegisterBenchmark(names[i], run_case, call, user, i)
+            ->Iterations(1)
+            ->UseManualTime();
+}
+
+/* True when line is name with Google Benchmark's suffix behind it. */
+bool is_line_of(const std::string &line, const char *name)
+{
+    size_t length = std::strlen(name);
+    return line.compare(0, length, name) == 0 && line.compare(length, 12, "/iterations:") == 0;
+}
+
+/* Returns what Google Benchmark says against the filter; "" when it can be read. */
+std::string filter(const char *const *names, size_t count, bool *keep)
+{
+    std::ostringstream listed, complaints;
+    SilentReporter reporter;
+    reporter.SetOutputStream(&listed);
+    reporter.SetErrorStream(&complaints);
+    register_cases(names, count, nullptr, nullptr);
+    initialize({"--benchmark_list_tests=true"});
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    initialize({"--benchmark_list_tests=false"});
+    benchmark::ClearRegisteredBenchmarks();
+
+    std::istringstream lines(listed.str());
+    std::string line;
+    size_t i = 0;
+    std::fill(keep, keep + count, false);
+    while (std::getline(lines, line)) { /* in the order of registration */
+        while (i < count && !is_line_of(line, names[i]))
+            i++;
+        if (i < count)
+            keep[i++] = true;
+    }
+    /* That no name matches is a complaint too, but of this chunk of names alone. */
+    std::istringstream words(complaints.str());
+    return std::getline(words, line) && line.find("Could not compile") == 0 ? line : "";
+}
+
+/* No exception may leave through a C caller. */
+template <typename Body> lb_status guarded(lb_error *err, Body body)
+{
+    try {
+        return body();
+    } catch (const std::exception &e) {
+        return lb_fail(err, LB_FAILED, "Google Benchmark: %s", e.what());
+    }
+}
+
+} // namespace
+
+enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err)
+{
+    return guarded(err, [&] {
+        std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
+        return rest.empty() ? LB_OK
+                            : lb_fail(err, LB_INVALID,
+                                      "%s: Google Benchmark has no such flag, or it takes another "
+                                      "value",
+                                      rest.c_str());
+    });
+}
+
+enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
+                                struct lb_error *err)
+{
+    const size_t chunk = 256; /* listing costs as registration does */
+    return guarded(err, [&] {
+        for (size_t i = 0; i < count; i += chunk) {
+            size_t n = count - i < chunk ? count - i : chunk;
+            std::string complaint = filter(names + i, n, keep + i);
+            if (!complaint.empty())
+                return lb_fail(err, LB_INVALID, "--benchmark_filter: %s", complaint.c_str());
+        }
+        return LB_OK;
+    });
+}
+
+enum lb_status lb_gbench_run(const char *const *names, size_t count, lb_gbench_call *call,
+                             void *user, struct lb_error *err)
+{
+    return guarded(err, [&] {
+        SilentReporter reporter;
+        register_cases(names, count, call, user);
+        benchmark::RunSpecifiedBenchmarks(&reporter, ".");
+        benchmark::ClearRegisteredBenchmarks();
+        return LB_OK;
+    });
+}

@@ -1,0 +1,24 @@
+/* Which implementations have hung in a sweep, so that those that go on hanging don't take all its
+ * time. */
+#ifndef LB_HANG_COUNT_H
+#define LB_HANG_COUNT_H
+
+#include "model/case.h"
+
+enum { LB_HANG_COUNTS_MAX = 64 /* variants of implementations; those beyond are not counted */ };
+
+struct lb_hang_counts {
+    struct lb_hang_count {
+        char impl[LB_NAME_SIZE], variant[LB_NAME_SIZE];
+        int count;
+    } items[LB_HANG_COUNTS_MAX];
+    size_t count;
+};
+
+/* How often the case's implementation and variant have hung so far. */
+int lb_hang_counts_of(const struct lb_hang_counts *hang_counts, const struct lb_case *c);
+
+/* One time more. */
+void lb_hang_counts_add(struct lb_hang_counts *hang_counts, const struct lb_case *c);
+
+#endif

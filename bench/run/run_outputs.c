@@ -1,0 +1,188 @@
+/* Everything that is derived from a run's records: table, other formats, pictures. */
+#include "run/run_outputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plot/plot.h"
+#include "plot/table.h"
+#include "record/environment.h"
+#include "report/export.h"
+#include "support/share_path.h"
+#include "support/terminal.h"
+
+enum { GNUPLOT_LIMIT_S = 60 };
+
+/* Draws one kind of picture, or all, into folder/plots. *pages is how many there are. */
+static enum lb_status draw(const struct lb_run *run, const char *folder, const char *baseline,
+                           const char *kind, struct lb_plot_report *report, struct lb_error *err)
+{
+    char plots[4200], scripts[4300];
+    enum lb_status st = lb_share_path("plots", scripts, sizeof(scripts), err);
+    if (st != LB_OK)
+        return st;
+    snprintf(plots, sizeof(plots), "%s/plots", folder);
+    const struct lb_plot_options options = {
+        .folder = plots,
+        .scripts = scripts,
+        .baseline = baseline,
+        .kind = kind,
+        .time_limit_s = GNUPLOT_LIMIT_S,
+    };
+    return lb_plot(run, &options, report, err);
+}
+
+/* Whether the file is to lie in the run's own folder, which is made later. */
+static bool lies_in(const char *folder, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = folder ? strlen(folder) : 0;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
+}
+
+enum lb_status lb_check_run_outputs(const struct lb_options *options, struct lb_error *err)
+{
+    const char *path = options->benchmark_out;
+    struct stat status;
+    if (!path)
+        return LB_OK;
+    bool there = stat(path, &status) == 0;
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (file < 0 && errno == ENOENT && lies_in(options->out, path))
+        return LB_OK;
+    if (file < 0 && errno != ENXIO) /* that one is a pipe's, which nobody reads yet */
+        return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    if (!there)
+        unlink(path);
+    return LB_OK;
+}
+
+static enum lb_status write_file(const char *path, const struct lb_run *run, struct lb_error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return lb_fail(err, LB_IO, "--benchmark_out=%s: %s", path, strerror(errno));
+    enum lb_status st = lb_export_gbench(run, file, err);
+    if (fclose(file) != 0 && st == LB_OK)
+        st = lb_fail(err, LB_IO, "--benchmark_out=%s: %s", path, strerror(errno));
+    return st;
+}
+
+/* The run's folder gets every other format; returns the first failure. */
+static enum lb_status export_all(const struct lb_run *run, const char *folder,
+                                 const struct lb_options *options, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
+        LB_TRY(lb_export_to_folder(format, run, folder, err));
+    if (options->benchmark_out)
+        LB_TRY(write_file(options->benchmark_out, run, err));
+done:
+    return st;
+}
+
+static void say_filter(const char *folder, const struct lb_plot_report *report)
+{
+    fprintf(stderr, "\nrecords   %s/%s\nformats   ", folder, LB_RUN_FILE_NAME);
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
+        fprintf(stderr, "%s%s/%s", format == lb_export_formats ? "" : "\n          ", folder,
+                format->file_name);
+    fprintf(stderr, "\n");
+    if (report->pages > 0)
+        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder, report->pages);
+    if (report->notes[0])
+        fprintf(stderr, "%s\n", report->notes);
+}
+
+enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder,
+                                    const struct lb_options *options, const char *baseline,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char base[2 * LB_NAME_SIZE], machine[1024], word[1024];
+    struct lb_plot_report report = {0};
+    struct lb_error why;
+
+    /* Files first: a reader of stdout may go away before its end. */
+    lb_choose_baseline(run, baseline, base);
+    LB_TRY(export_all(run, folder, options, err));
+    enum lb_status drawn = draw(run, folder, base, NULL, &report, &why);
+    lb_shell_word(folder, word, sizeof(word));
+    if (drawn == LB_ABSENT)
+        snprintf(report.notes, sizeof(report.notes),
+                 "no pictures: %.200s; once it is, bench-lstm --resume %s draws them", why.text,
+                 word);
+    else if (drawn != LB_OK)
+        snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
+    if (options->benchmark_json) {
+        LB_TRY(lb_export_gbench(run, stdout, err));
+    } else {
+        lb_environment_line(json_object_get(run->header, "environment"), machine, sizeof(machine));
+        printf("%s\n", machine);
+        LB_TRY(lb_table_print(stdout, run, base, err));
+    }
+    fflush(stdout);
+    say_filter(folder, &report);
+done:
+    return st;
+}
+
+/* The folder that holds a run given as folder or file. */
+static void folder_of(const char *run, char *folder, size_t size)
+{
+    const char *slash = strrchr(run, '/');
+    size_t length = strlen(run);
+    bool is_file = length > 6 && strcmp(run + length - 6, ".jsonl") == 0;
+    if (!is_file)
+        snprintf(folder, size, "%s", run);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - run) : 1, slash ? run : ".");
+}
+
+enum lb_status lb_export_print(const char *format, const char *path, struct lb_error *err)
+{
+    struct lb_run run = {0};
+    enum lb_status st = LB_OK;
+    const struct lb_export_format *found = lb_export_find(format);
+    if (!found) {
+        char names[256] = "";
+        for (const struct lb_export_format *f = lb_export_formats; f->name; f++)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), " %s", f->name);
+        return lb_fail(err, LB_INVALID, "--export %s: there is no such format; allowed are%s",
+                       format, names);
+    }
+    LB_TRY(lb_run_read(path, &run, err));
+    LB_TRY(found->write(&run, stdout, err));
+done:
+    lb_run_free(&run);
+    return st;
+}
+
+enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err)
+{
+    struct lb_run run = {0};
+    enum lb_status st = LB_OK;
+    char base[2 * LB_NAME_SIZE], folder[4096];
+    struct lb_plot_report report = {0};
+    LB_TRY(lb_run_read(options->run, &run, err));
+    const char *baseline = options->baseline;
+    if (!baseline)
+        baseline = json_string_value(json_object_get(run.header, "baseline"));
+    lb_choose_baseline(&run, baseline, base);
+    folder_of(options->run, folder, sizeof(folder));
+    LB_TRY(draw(&run, folder, base, options->subject, &report, err));
+    fprintf(stderr, "%s/plots: %zu pictures, each as .svg and .png\n", folder, report.pages);
+    if (report.notes[0])
+        fprintf(stderr, "%s\n", report.notes);
+done:
+    lb_run_free(&run);
+    return st;
+}

@@ -1,0 +1,321 @@
+/* What a sweep runs with, kept in its header. */
+#include "run/run_settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "base/tuned_choices.h"
+#include "cli/flags.h"
+
+static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
+                                   struct lb_error *err)
+{
+    *to = calloc(count + 1, sizeof(**to));
+    for (size_t i = 0; *to && i < count; i++) {
+        (*to)[i] = strdup(from[i]);
+        if (!(*to)[i])
+            return lb_fail(err, LB_OOM, "out of memory");
+    }
+    return *to ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+}
+
+static void free_strings(char **strings)
+{
+    for (size_t i = 0; strings && strings[i]; i++)
+        free(strings[i]);
+    free(strings);
+}
+
+void lb_settings_free(struct lb_settings *settings)
+{
+    free_strings(settings->command);
+    free_strings(settings->plugins);
+    free_strings(settings->benchmark);
+    free(settings->baseline);
+    free(settings->tuned);
+    *settings = (struct lb_settings){0};
+}
+
+/* A resumed run may start elsewhere: the path from the root, also of a file that is yet to be
+ * written. The caller's to free; NULL when memory runs out. */
+static char *absolute_path(const char *path)
+{
+    char here[4096];
+    char *real = realpath(path, NULL);
+    if (real || path[0] == '/' || !getcwd(here, sizeof(here)))
+        return real ? real : strdup(path);
+    size_t size = strlen(here) + strlen(path) + 2;
+    char *joined = malloc(size);
+    if (joined)
+        snprintf(joined, size, "%s/%s", here, path);
+    return joined;
+}
+
+/* Sets the file of tuned choices. */
+static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
+                                struct lb_error *err)
+{
+    settings->tuned = absolute_path(path);
+    if (!settings->tuned)
+        return lb_fail(err, LB_OOM, "out of memory");
+    json_t *text = json_string(settings->tuned);
+    bool kept = text != NULL;
+    json_decref(text);
+    return kept ? LB_OK /* else it could not be kept in the record */
+                : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
+}
+
+enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
+{
+    if (tuned && !tune && access(tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would make it", tuned,
+                       strerror(errno));
+    if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
+        (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
+        return lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
+    return LB_OK;
+}
+
+enum lb_status lb_settings_from_options(const struct lb_options *options,
+                                        struct lb_settings *settings, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *settings = (struct lb_settings){
+        .command_count = (size_t)options->argc,
+        .seed = options->seed,
+        .sampler = lb_options_sampler(options),
+        .repetitions = options->repetitions,
+        .loss_scale = options->loss_scale,
+        .kernels = options->kernels,
+        .processes = options->processes > 1 ? options->processes : 1,
+        .limits = {options->call_limit_s, options->memory_bytes, options->device},
+        .tune = options->tune,
+        .plugin_count = options->plugin_count,
+        .benchmark_count = options->benchmark_count,
+    };
+    if (options->baseline && !(settings->baseline = strdup(options->baseline)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    if (options->tuned)
+        LB_TRY(set_tuned(settings, options->tuned, err));
+    LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
+                        &settings->command, err));
+    LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
+    LB_TRY(copy_strings((const char *const *)options->benchmark, options->benchmark_count,
+                        &settings->benchmark, err));
+    for (size_t i = 0; i < settings->plugin_count; i++) {
+        char *absolute = absolute_path(settings->plugins[i]);
+        if (!absolute)
+            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+        free(settings->plugins[i]);
+        settings->plugins[i] = absolute;
+    }
+done:
+    if (st != LB_OK)
+        lb_settings_free(settings);
+    return st;
+}
+
+static json_t *string_array(char *const *strings, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        char *text = strdup(strings[i]); /* the command line may be in any encoding */
+        if (text)
+            lb_clean_text(text);
+        json_array_append_new(array, text ? json_string(text) : json_null());
+        free(text);
+    }
+    return array;
+}
+
+/* What workers run under. */
+static json_t *limits_json(const struct lb_settings *settings)
+{
+    const struct lb_worker_limits *limits = &settings->limits;
+    return json_pack("{s:f, s:f, s:i, s:b, s:s?}", "call_limit_s", limits->call_s, "memory_bytes",
+                     limits->memory_bytes, "device", limits->device, "tune", settings->tune,
+                     "tuned", settings->tuned);
+}
+
+enum lb_status lb_settings_to_header(const struct lb_settings *settings,
+                                     const struct lb_case *cases, size_t count,
+                                     const struct lb_library *libraries, json_t **header,
+                                     struct lb_error *err)
+{
+    const struct lb_sampler_options *sampler = &settings->sampler;
+    json_t *texts = json_array();
+    for (size_t i = 0; i < count; i++) {
+        char id[LB_CASE_ID_SIZE];
+        lb_case_print(&cases[i], id);
+        json_array_append_new(texts, json_string(id));
+    }
+    *header = json_pack(
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o, s:o}", "environment",
+        lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
+        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
+        "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
+        settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
+        "baseline", settings->baseline, "plugins",
+        string_array(settings->plugins, settings->plugin_count), "benchmark",
+        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
+    json_t *limits = limits_json(settings);
+    if (!*header || !limits || json_object_update(*header, limits) != 0) {
+        json_decref(limits);
+        json_decref(*header);
+        *header = NULL;
+        return lb_fail(err, LB_OOM, "out of memory for the header");
+    }
+    json_decref(limits);
+    json_object_set_new(*header, "command",
+                        string_array(settings->command, settings->command_count));
+    if (settings->kernels)
+        json_object_set_new(*header, "kernels", json_true());
+    return LB_OK;
+}
+
+enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
+                                     const struct lb_options *options,
+                                     const struct lb_library *libraries, json_t **details,
+                                     struct lb_error *err)
+{
+    json_t *limits = limits_json(settings);
+    *details = json_pack("{s:o, s:o}", "environment", lb_environment(libraries), "command",
+                         string_array(options->argv, (size_t)options->argc));
+    bool made = *details && limits && json_object_update(*details, limits) == 0;
+    json_decref(limits);
+    return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
+}
+
+static enum lb_status read_strings(const json_t *header, const char *key, char ***strings,
+                                   size_t *count, struct lb_error *err)
+{
+    const json_t *array = json_object_get(header, key);
+    *count = json_array_size(array);
+    *strings = calloc(*count + 1, sizeof(**strings));
+    for (size_t i = 0; *strings && i < *count; i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+        if (!text)
+            return lb_fail(err, LB_INVALID, "header: %s[%zu] must be a string", key, i);
+        (*strings)[i] = strdup(text);
+        if (!(*strings)[i])
+            return lb_fail(err, LB_OOM, "out of memory");
+    }
+    return *strings ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+}
+
+static enum lb_status read_cases(const json_t *header, struct lb_case **cases, size_t *count,
+                                 struct lb_error *err)
+{
+    const json_t *array = json_object_get(header, "cases");
+    enum lb_status st = LB_OK;
+    *count = json_array_size(array);
+    *cases = calloc(*count + 1, sizeof(**cases));
+    if (!*cases)
+        return lb_fail(err, LB_OOM, "out of memory for the cases");
+    for (size_t i = 0; i < *count; i++) {
+        struct lb_error why;
+        const char *text = json_string_value(json_array_get(array, i));
+        if (!text || lb_case_parse(text, &(*cases)[i], NULL, NULL, &why) != LB_OK)
+            LB_TRY(lb_fail(err, LB_INVALID, "header: cases[%zu]: %.400s", i,
+                           text ? why.text : "must be a string"));
+    }
+done:
+    if (st != LB_OK) {
+        free(*cases);
+        *cases = NULL;
+    }
+    return st;
+}
+
+static bool was_given(const struct lb_options *options, enum lb_flag_action flag)
+{
+    return (options->given & 1U << flag) != 0;
+}
+
+/* What the latest sitting that has the key says; NULL when none does. */
+static const json_t *latest(const struct lb_run *run, const char *key)
+{
+    for (size_t i = json_array_size(run->resumes); i-- > 0;) {
+        const json_t *value = json_object_get(json_array_get(run->resumes, i), key);
+        if (value)
+            return value;
+    }
+    return json_object_get(run->header, key);
+}
+
+/* What workers run under: the flag's value where it was given, the run's where it has one. */
+static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
+                                  struct lb_settings *settings, struct lb_error *err)
+{
+    const json_t *call_limit = latest(run, "call_limit_s"), *memory = latest(run, "memory_bytes"),
+                 *device = latest(run, "device");
+    const char *tuned = options->tuned;
+    struct lb_worker_limits *limits = &settings->limits;
+    *limits =
+        (struct lb_worker_limits){options->call_limit_s, options->memory_bytes, options->device};
+    if (call_limit && !was_given(options, LB_FLAG_CALL_LIMIT))
+        limits->call_s = json_number_value(call_limit);
+    if (memory && !was_given(options, LB_FLAG_MEMORY))
+        limits->memory_bytes = json_number_value(memory);
+    if (device && !was_given(options, LB_FLAG_DEVICE))
+        limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
+    if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
+        return lb_fail(err, LB_INVALID,
+                       "call_limit_s must be above 0, memory_bytes 0 or more, device 0 to 1023");
+    settings->tune = options->tune || json_is_true(latest(run, "tune"));
+    if (!tuned)
+        tuned = json_string_value(latest(run, "tuned"));
+    return tuned ? set_tuned(settings, tuned, err) : LB_OK;
+}
+
+static enum lb_status read_sampler(const json_t *header, struct lb_settings *settings,
+                                   struct lb_error *err)
+{
+    json_int_t seed, min_samples, max_samples;
+    json_error_t why;
+    struct lb_sampler_options *sampler = &settings->sampler;
+    if (json_unpack_ex((json_t *)header, &why, 0, "{s:I, s:{s:I, s:I, s:F, s:F}, s:i, s?i}", "seed",
+                       &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
+                       "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
+                       &settings->repetitions, "processes", &settings->processes) != 0)
+        return lb_fail(err, LB_INVALID, "header: %s", why.text);
+    if (min_samples < 1 || max_samples < min_samples || max_samples > 1000000000 ||
+        !(sampler->max_ns > 0 && sampler->max_ns < 1e18) || settings->repetitions < 1 ||
+        settings->processes < 1)
+        return lb_fail(err, LB_INVALID,
+                       "header: sampler, repetitions and processes must be positive counts and "
+                       "times");
+    settings->seed = (uint64_t)seed;
+    sampler->min_samples = (size_t)min_samples;
+    sampler->max_samples = (size_t)max_samples;
+    return LB_OK;
+}
+
+enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_options *options,
+                                    struct lb_settings *settings, struct lb_case **cases,
+                                    size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const json_t *header = run->header;
+    *settings = (struct lb_settings){.processes = 1};
+    *cases = NULL;
+    LB_TRY(read_sampler(header, settings, err));
+    LB_TRY(read_limits(run, options, settings, err));
+    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
+    settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
+    settings->kernels = json_is_true(json_object_get(header, "kernels"));
+    const char *baseline = json_string_value(json_object_get(header, "baseline"));
+    if (baseline && !(settings->baseline = strdup(baseline)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    LB_TRY(read_strings(header, "plugins", &settings->plugins, &settings->plugin_count, err));
+    LB_TRY(
+        read_strings(header, "benchmark", &settings->benchmark, &settings->benchmark_count, err));
+    LB_TRY(read_cases(header, cases, count, err));
+done:
+    if (st != LB_OK)
+        lb_settings_free(settings);
+    return st;
+}

@@ -1,0 +1,73 @@
+/* Single blocks of samples, outside a sweep. */
+#include "run/sample_blocks.h"
+
+#include <string.h>
+
+#include "base/random.h"
+
+struct lb_sampler_options lb_block_sampler(void)
+{
+    return (struct lb_sampler_options){.min_samples = 6, .max_samples = 25, .max_ns = 10e6};
+}
+
+/* The case as this side runs it. */
+static struct lb_case case_of(const struct lb_case *problem, const struct lb_side *side)
+{
+    struct lb_case c = *problem;
+    snprintf(c.impl, sizeof(c.impl), "%s", side->entry->name);
+    snprintf(c.variant, sizeof(c.variant), "%s", side->variant);
+    return c;
+}
+
+static enum lb_status measure_block(const struct lb_session *session, const struct lb_case *c,
+                                    const struct lb_side *side, struct lb_row *row,
+                                    struct lb_error *err)
+{
+    struct lb_row block = {0};
+    bool first = row->samples == 0;
+    const struct lb_job job = {
+        .c = c,
+        .seed = session->options->seed,
+        .sampler = lb_block_sampler(),
+        .process = "both sides",
+    };
+    enum lb_status st = lb_pool_run(session->pool, side->entry, &job, &block, err);
+    if (st == LB_OK)
+        st = lb_row_merge(row, &block, first, false, err);
+    lb_row_free(&block);
+    return st;
+}
+
+enum lb_status lb_measure_pairs(const struct lb_session *session, const struct lb_case *problem,
+                                const struct lb_side sides[2], int pairs, uint64_t *random,
+                                struct lb_row rows[2], struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_case cases[2] = {case_of(problem, &sides[0]), case_of(problem, &sides[1])};
+    for (int s = 0; s < 2; s++) {
+        rows[s] = lb_row_make(&cases[s]);
+        rows[s].verdict = LB_VERDICT_OK;
+        if (sides[s].entry->absent) {
+            rows[s].verdict = LB_VERDICT_ABSENT;
+            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s", sides[s].entry->absent);
+        }
+    }
+    for (int i = 0; i < pairs; i++) {
+        int first = (int)(lb_random_next(random) & 1);
+        for (int j = 0; j < 2; j++) {
+            int s = j == 0 ? first : 1 - first;
+            if (rows[0].verdict == LB_VERDICT_OK && rows[1].verdict == LB_VERDICT_OK)
+                LB_TRY(measure_block(session, &cases[s], &sides[s], &rows[s], err));
+        }
+    }
+    for (int s = 0; s < 2; s++)
+        if (rows[s].verdict == LB_VERDICT_OK && rows[s].samples == 0) {
+            rows[s].verdict = LB_VERDICT_SKIPPED;
+            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s did not run", sides[1 - s].label);
+        }
+done:
+    if (st != LB_OK)
+        for (int s = 0; s < 2; s++)
+            lb_row_free(&rows[s]);
+    return st;
+}

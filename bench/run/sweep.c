@@ -1,0 +1,496 @@
+/* The sweep: runs a plan case by case and keeps every outcome. */
+#include "run/sweep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/case_set.h"
+#include "run/device_query.h"
+#include "run/gbench.h"
+#include "run/hang_count.h"
+#include "run/run_outputs.h"
+#include "run/run_settings.h"
+#include "support/library_versions.h"
+#include "support/progress.h"
+#include "support/terminal.h"
+
+enum {
+    CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
+    PROCESSES_CHUNK = 32 /* with --processes, where an interruption costs what a chunk has done */
+};
+
+/* A sweep in flight. */
+struct sweep {
+    const struct lb_session *session;
+    struct lb_settings settings;
+    struct lb_run_file file;
+    struct lb_progress progress;
+    struct lb_hang_counts hang_counts;
+    double start_ns;
+    const struct lb_case *cases; /* [count] still to run */
+    size_t count;
+    size_t first;              /* of the chunk that runs */
+    struct lb_row rows[CHUNK]; /* of that chunk, growing by a block a repetition */
+    int rounds[CHUNK];         /* repetitions done */
+    struct lb_error err;       /* why the sweep can't go on; "" while it can */
+};
+
+static bool interrupted(const struct sweep *sweep)
+{
+    return sweep->session->stop && *sweep->session->stop;
+}
+
+/* So many cases of the variant have hung that it is left alone. */
+static bool has_struck_out(const struct sweep *sweep, const struct lb_case *c)
+{
+    int limit = sweep->session->options->hang_limit;
+    return limit > 0 && lb_hang_counts_of(&sweep->hang_counts, c) >= limit;
+}
+
+static bool out_of_time(const struct sweep *sweep)
+{
+    double elapsed_s = (lb_now_ns() - sweep->start_ns) / 1e9;
+    return elapsed_s > sweep->session->options->time_budget_s;
+}
+
+/* One block of one case: in a worker, or at once where it is known not to run. */
+static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
+                                struct lb_row *block, struct lb_error *err)
+{
+    const struct lb_session *session = sweep->session;
+    const struct lb_impl_entry *entry = lb_registry_find(session->registry, c->impl);
+    const struct lb_job job = {
+        .c = c,
+        .seed = sweep->settings.seed,
+        .sampler = sweep->settings.sampler,
+        .kernels = sweep->settings.kernels && first,
+        .loss_scale = sweep->settings.loss_scale,
+    };
+    enum lb_status st = LB_OK;
+    *block = lb_row_make(c);
+    if (!entry) {
+        block->verdict = LB_VERDICT_ABSENT;
+        snprintf(block->reason, sizeof(block->reason), "this program has no %s", c->impl);
+    } else if (entry->absent) {
+        block->verdict = LB_VERDICT_ABSENT;
+        snprintf(block->reason, sizeof(block->reason), "%s", entry->absent);
+    } else if (first && out_of_time(sweep)) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
+                 session->options->time_budget_s);
+    } else if (has_struck_out(sweep, c)) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        snprintf(block->reason, sizeof(block->reason),
+                 "%s%s%s has hung %d times: no more of it is tried (--hang-limit)", c->impl,
+                 c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
+    } else {
+        LB_TRY(lb_pool_run(session->pool, entry, &job, block, err));
+        if (block->verdict == LB_VERDICT_TIMEOUT)
+            lb_hang_counts_add(&sweep->hang_counts, c);
+    }
+done:
+    return st;
+}
+
+/* Says in the row of a case with a time what cut it short, and where. */
+static void warn_of_cut(const struct sweep *sweep, struct lb_row *row)
+{
+    const struct lb_settings *settings = &sweep->settings;
+    const char *what = has_struck_out(sweep, &row->c) ? "hang limit" : "time budget";
+    size_t used = strlen(row->warning), room = sizeof(row->warning) - used;
+    size_t wanted = (size_t)settings->processes * (size_t)settings->repetitions;
+    const char *separator = used > 0 ? "; " : "";
+    if (row->verdict != LB_VERDICT_OK || row->block_count >= wanted)
+        return;
+    if (settings->processes > 1)
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d processes", separator, what,
+                 row->process_count, settings->processes);
+    else
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d blocks", separator, what,
+                 row->block_count, settings->repetitions);
+}
+
+/* Writes the row of a case that has all its blocks, or those that there was time for. */
+static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
+{
+    struct lb_row *row = &sweep->rows[slot];
+    warn_of_cut(sweep, row);
+    enum lb_status st = lb_run_append(&sweep->file, row, err);
+    lb_row_free(row);
+    *row = (struct lb_row){0};
+    return st;
+}
+
+/* Repetitions that Google Benchmark schedules of each case: of blocks, or of processes. */
+static int rounds_of(const struct lb_settings *settings)
+{
+    return settings->processes > 1 ? settings->processes : settings->repetitions;
+}
+
+/* One round of a case: a block, or all blocks of a fresh process. What did not run, or failed, is
+ * not tried again; what has a block keeps it when time runs out, or others of its variant hang. */
+static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_error *err)
+{
+    const struct lb_settings *settings = &sweep->settings;
+    struct lb_row *row = &sweep->rows[slot];
+    bool fresh = settings->processes > 1;
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < (fresh ? settings->repetitions : 1); i++) {
+        struct lb_row block = {0};
+        bool first = sweep->rounds[slot] == 0 && i == 0;
+        if (!first && (row->verdict != LB_VERDICT_OK || out_of_time(sweep) ||
+                       has_struck_out(sweep, &sweep->cases[sweep->first + slot])))
+            break;
+        if (fresh && i == 0)
+            lb_pool_renew(sweep->session->pool);
+        st = run_block(sweep, &sweep->cases[sweep->first + slot], first, &block, err);
+        if (st == LB_OK)
+            st = lb_row_merge(row, &block, first, fresh && i == 0, err);
+        lb_row_free(&block);
+        if (st != LB_OK)
+            break;
+    }
+    return st;
+}
+
+/* lb_gbench_call: one repetition of a case is one round. */
+static double run_repetition(void *user, size_t slot)
+{
+    struct sweep *sweep = user;
+    enum lb_status st = LB_OK;
+    enum lb_verdict verdict;
+    char id[LB_CASE_ID_SIZE];
+    double seconds = -1;
+
+    if (interrupted(sweep) || sweep->err.text[0])
+        return -1;
+    lb_case_print(&sweep->cases[sweep->first + slot], id);
+    lb_progress_case(&sweep->progress, id);
+    LB_TRY(run_round(sweep, slot, &sweep->err));
+    if (sweep->rows[slot].verdict == LB_VERDICT_OK)
+        seconds = sweep->rows[slot].median_ns / 1e9;
+    verdict = sweep->rows[slot].verdict;
+    bool last = ++sweep->rounds[slot] == rounds_of(&sweep->settings);
+    if (last)
+        LB_TRY(finish_case(sweep, slot, &sweep->err));
+    lb_progress_done(&sweep->progress, last && lb_verdict_is_failure(verdict),
+                     last && verdict == LB_VERDICT_SKIPPED);
+done:
+    if (st == LB_INTERRUPTED)
+        sweep->err.text[0] = '\0'; /* not a failure: the signal says it all */
+    return seconds;
+}
+
+static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_error *err)
+{
+    char ids[CHUNK][LB_CASE_ID_SIZE];
+    const char *names[CHUNK];
+    memset(sweep->rounds, 0, sizeof(sweep->rounds));
+    for (size_t i = 0; i < count; i++) {
+        lb_case_print(&sweep->cases[sweep->first + i], ids[i]);
+        names[i] = ids[i];
+    }
+    enum lb_status st = lb_gbench_run(names, count, run_repetition, sweep, err);
+    for (size_t i = 0; i < count; i++) { /* cases cut short between their repetitions */
+        lb_row_free(&sweep->rows[i]);
+        sweep->rows[i] = (struct lb_row){0};
+    }
+    return st;
+}
+
+static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    sweep->start_ns = lb_now_ns();
+    lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(&sweep->settings));
+    size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
+    for (sweep->first = 0; sweep->first < sweep->count; sweep->first += chunk) {
+        size_t left = sweep->count - sweep->first;
+        LB_TRY(run_chunk(sweep, left < chunk ? left : chunk, err));
+        if (sweep->err.text[0])
+            LB_TRY(lb_fail(err, LB_FAILED, "%s", sweep->err.text));
+        if (interrupted(sweep))
+            break;
+    }
+done:
+    lb_progress_end(&sweep->progress);
+    return st;
+}
+
+static int exit_code_of(const struct lb_run *run)
+{
+    size_t ok = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        if (lb_verdict_is_failure(run->rows[i].verdict))
+            return LB_EXIT_FAILED;
+        ok += run->rows[i].verdict == LB_VERDICT_OK;
+    }
+    return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+}
+
+/* Runs what is left, closes the file, derives everything else from it. Failures from here on are
+ * LB_FAILED: cases have run. */
+static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit_code,
+                              struct lb_error *err)
+{
+    struct lb_run run = {0};
+    char word[4 * 4096 + 3];
+    enum lb_status st = run_all(sweep, err);
+    /* Even a failed sweep leaves what it has, in good order; its own failure is what is reported.
+     */
+    enum lb_status closed =
+        lb_run_finish(&sweep->file, interrupted(sweep) || st != LB_OK, st == LB_OK ? err : NULL);
+    lb_run_close(&sweep->file);
+    if (st == LB_OK)
+        st = closed;
+    LB_TRY(st);
+    LB_TRY(lb_run_read(folder, &run, err));
+    LB_TRY(
+        lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err));
+    bool stopped = interrupted(sweep); /* perhaps only while pictures were drawn */
+    *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
+    if (stopped) {
+        lb_shell_word(folder, word, sizeof(word));
+        fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", word);
+    }
+done:
+    lb_run_free(&run);
+    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+}
+
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+{
+    if (out) {
+        snprintf(folder, size, "%s", out);
+        return LB_OK;
+    }
+    char stamp[64];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&now, &utc));
+    if (mkdir("bench-lstm-runs", 0777) != 0 && errno != EEXIST)
+        return lb_fail(err, LB_INVALID, "bench-lstm-runs: %s; give a folder with --out",
+                       strerror(errno));
+    for (int i = 1; i < 100; i++) {
+        snprintf(folder, size, "bench-lstm-runs/%s%s%.0d", stamp, i > 1 ? "-" : "", i > 1 ? i : 0);
+        if (mkdir(folder, 0777) == 0)
+            return LB_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
+}
+
+/* Starts a sweep's Google Benchmark with the arguments in the settings. The processes of a case
+ * are spread over its chunk, in random order, so that what drifts meanwhile is seen between them.
+ */
+static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
+{
+    char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
+    size_t count = settings->benchmark_count;
+    char **all = calloc(count + 2, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        all[i] = settings->benchmark[i];
+    if (settings->processes > 1) {
+        snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
+                 rounds_of(settings));
+        all[count++] = repetitions;
+        all[count++] = interleaving;
+    }
+    enum lb_status st = lb_gbench_configure(count, all, err);
+    free(all);
+    return st;
+}
+
+/* The plan's cases that Google Benchmark's filter lets pass, in place. */
+static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t kept = 0;
+    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
+    const char **names = calloc(*count + 1, sizeof(*names));
+    bool *keep = calloc(*count + 1, sizeof(*keep));
+    if (!ids || !names || !keep) {
+        st = lb_fail(err, LB_OOM, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        lb_case_print(&cases[i], ids[i]);
+        names[i] = ids[i];
+    }
+    LB_TRY(lb_gbench_filter(names, *count, keep, err));
+    for (size_t i = 0; i < *count; i++)
+        if (keep[i])
+            cases[kept++] = cases[i];
+    *count = kept;
+    if (kept == 0)
+        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
+done:
+    free(keep);
+    free(names);
+    free(ids);
+    return st;
+}
+
+enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_settings settings = {0};
+    LB_TRY(lb_settings_from_options(options, &settings, err));
+    LB_TRY(configure_gbench(&settings, err));
+    if (options->benchmark_filter && plan->count > 0)
+        LB_TRY(filter_cases(plan->cases, &plan->count, err));
+done:
+    lb_settings_free(&settings);
+    return st;
+}
+
+enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
+                        int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char folder[4096];
+    json_t *header = NULL;
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    if (!sweep)
+        return lb_fail(err, LB_OOM, "out of memory");
+    sweep->session = session;
+    sweep->cases = plan->cases;
+    sweep->count = plan->count;
+    LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
+    LB_TRY(lb_check_run_outputs(session->options, err));
+    LB_TRY(configure_gbench(&sweep->settings, err));
+    LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
+                                 &header, err));
+    lb_gpu_annotate(session, json_object_get(header, "environment"));
+    LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
+    LB_TRY(lb_run_create(folder, header, &sweep->file, err));
+    LB_TRY(conduct(sweep, folder, exit_code, err));
+done:
+    json_decref(header);
+    lb_run_close(&sweep->file);
+    lb_settings_free(&sweep->settings);
+    free(sweep);
+    return st;
+}
+
+/* Drops the cases that are done in the run, in place. Those that were skipped for want of time are
+ * not: their new rows take the place of the old when the run is read. *done: how many there are. */
+static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases, size_t *count,
+                                size_t *done_count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case_set seen = {0};
+    size_t kept = 0, first, rows = 0;
+    struct lb_case *all = calloc(run->count + *count + 1, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < run->count; i++) {
+        if (run->rows[i].verdict == LB_VERDICT_SKIPPED)
+            continue;
+        all[rows] = run->rows[i].c;
+        LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
+    }
+    for (size_t i = 0; i < *count; i++) {
+        size_t place = rows + i;
+        all[place] = cases[i];
+        LB_TRY(lb_case_set_add(&seen, all, place, &first, err));
+        if (first == place)
+            cases[kept++] = cases[i];
+    }
+    *count = kept;
+    *done_count = rows;
+done:
+    lb_case_set_free(&seen);
+    free(all);
+    return st;
+}
+
+static void warn_of_other_environment(const struct lb_run *run, const json_t *now)
+{
+    char what[256];
+    if (lb_environment_differs(json_object_get(run->header, "environment"), now, what,
+                               sizeof(what)))
+        fprintf(stderr,
+                "warning: this is not where the run began (%s): its times and the new ones "
+                "don't compare\n",
+                what);
+}
+
+/* Opens the run and takes up its settings, with which the session goes on. Writes nothing. */
+static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, const char *folder,
+                              struct lb_run *run, struct lb_case **cases, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_settings *settings = &sweep->settings;
+    LB_TRY(lb_run_open(folder, &sweep->file, run, err));
+    if (json_object_get(run->header, "interleaved"))
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--resume %s: it is one side of --ab, which was measured in turn with the "
+                       "other: run --ab again",
+                       folder));
+    LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
+    LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
+    lb_pool_limit(session->pool, &settings->limits);
+    for (size_t i = 0; i < settings->plugin_count; i++)
+        LB_TRY(lb_pool_add_plugin(session->pool, settings->plugins[i], session->registry, err));
+    LB_TRY(configure_gbench(settings, err));
+    if (lb_gpu_wanted(session, NULL))
+        LB_TRY(lb_gpu_find(session, err));
+done:
+    return st;
+}
+
+/* The folder that is meant by it or by the run.jsonl in it: other commands read either. */
+static void name_of_folder(const char *word, char *folder, size_t size)
+{
+    const char *slash = strrchr(word, '/');
+    if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
+        snprintf(folder, size, "%s", word);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
+}
+
+enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
+{
+    char folder[4096];
+    enum lb_status st = LB_OK;
+    struct lb_run run = {0};
+    struct lb_case *cases = NULL;
+    json_t *details = NULL;
+    size_t done_count = 0;
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    if (!sweep)
+        return lb_fail(err, LB_OOM, "out of memory");
+    sweep->session = session;
+    LB_TRY(lb_check_run_outputs(session->options, err));
+    name_of_folder(session->options->subject, folder, sizeof(folder));
+    LB_TRY(take_up(session, sweep, folder, &run, &cases, err));
+    LB_TRY(
+        lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
+    lb_gpu_annotate(session, json_object_get(details, "environment"));
+    warn_of_other_environment(&run, json_object_get(details, "environment"));
+    LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));
+    LB_TRY(lb_run_resume(&sweep->file, details, err));
+    sweep->file.rows = done_count;
+    fprintf(stderr, "%s: %zu cases are done, %zu cases to go\n", folder, done_count, sweep->count);
+    sweep->cases = cases;
+    LB_TRY(conduct(sweep, folder, exit_code, err));
+done:
+    lb_run_close(&sweep->file);
+    lb_run_free(&run);
+    lb_settings_free(&sweep->settings);
+    json_decref(details);
+    free(cases);
+    free(sweep);
+    return st;
+}

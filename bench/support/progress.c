@@ -1,0 +1,54 @@
+/* Progress of a sweep on stderr. */
+#include "support/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "support/terminal.h"
+
+enum { LINE_EVERY_S = 10 /* where there is no terminal to redraw */ };
+
+void lb_progress_start(struct lb_progress *progress, size_t total)
+{
+    double now = lb_now_ns();
+    *progress = (struct lb_progress){
+        .total = total, .start_ns = now, .last_ns = now, .terminal = isatty(STDERR_FILENO)};
+}
+
+void lb_progress_case(struct lb_progress *progress, const char *id)
+{
+    double now = lb_now_ns();
+    if (!progress->terminal && now - progress->last_ns < LINE_EVERY_S * 1e9)
+        return;
+    progress->last_ns = now;
+
+    char eta[32] = "?", counts[64] = "", line[256];
+    double elapsed = (now - progress->start_ns) / 1e9;
+    if (progress->done > 0)
+        lb_format_clock(
+            elapsed / (double)progress->done * (double)(progress->total - progress->done), eta);
+    if (progress->failed + progress->skipped > 0)
+        snprintf(counts, sizeof(counts), ", %zu failed, %zu skipped", progress->failed,
+                 progress->skipped);
+    int columns = lb_columns(stderr);
+    snprintf(line, sizeof(line), "[%zu/%zu, %s left%s] %s", progress->done + 1, progress->total,
+             eta, counts, id);
+    if (progress->terminal)
+        fprintf(stderr, "\r\033[K%.*s", columns - 1, line);
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
+void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped)
+{
+    progress->done++;
+    progress->failed += failed;
+    progress->skipped += skipped;
+}
+
+void lb_progress_end(struct lb_progress *progress)
+{
+    if (progress->terminal)
+        fprintf(stderr, "\r\033[K");
+}

@@ -1,0 +1,22 @@
+/* Finding the row of a case in a run. */
+#ifndef LB_ROW_INDEX_H
+#define LB_ROW_INDEX_H
+
+#include "record/run_file.h"
+
+/* Zero it before use. */
+struct lb_row_index {
+    const struct lb_run *run;
+    size_t *slots; /* [mask + 1] row number plus one; 0: free */
+    size_t mask;
+};
+
+/* The run is borrowed. LB_OOM. */
+enum lb_status lb_row_index_create(const struct lb_run *run, struct lb_row_index *index,
+                                   struct lb_error *err);
+void lb_row_index_free(struct lb_row_index *index); /* accepts a zeroed one */
+
+/* NULL when the run has no row of the case. */
+const struct lb_row *lb_row_index_find(const struct lb_row_index *index, const struct lb_case *c);
+
+#endif

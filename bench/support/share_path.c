@@ -1,0 +1,38 @@
+/* Where the program finds its case files and plot scripts. */
+#include "support/share_path.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_there(const char *path)
+{
+    return access(path, R_OK | X_OK) == 0;
+}
+
+enum lb_status lb_share_path(const char *name, char *path, size_t size, struct lb_error *err)
+{
+    const char *share = getenv("BENCH_LSTM_SHARE");
+    if (share) {
+        snprintf(path, size, "%s/%s", share, name);
+        return is_there(path) ? LB_OK
+                              : lb_fail(err, LB_IO, "BENCH_LSTM_SHARE: there is no %s", path);
+    }
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash) {
+        *slash = '\0';
+        snprintf(path, size, "%s/" LB_SHARE_FROM_BINARY "/%s", program, name);
+        if (is_there(path))
+            return LB_OK;
+    }
+    bool cases = strcmp(name, "cases") == 0;
+    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, cases ? "bench/" : "", name);
+    return is_there(path) ? LB_OK
+                          : lb_fail(err, LB_IO, "%s: neither there nor in %s/" LB_SHARE_FROM_BINARY,
+                                    path, program);
+}

@@ -1,0 +1,109 @@
+/* What the terminal can do, and how numbers look on it. */
+#include "support/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool lb_has_style(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return isatty(fileno(stream)) && !(no_color && no_color[0]);
+}
+
+int lb_columns(FILE *stream)
+{
+    struct winsize size;
+    if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+/* Bytes of the text that fill the columns, up to a space where there is one: a character of UTF-8
+ * takes one column. */
+static size_t line_length(const char *text, int columns)
+{
+    size_t at = 0, space = 0;
+    for (int used = 0; text[at]; at++) {
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == columns)
+            return space > 0 ? space : at;
+        if (text[at] == ' ')
+            space = at;
+    }
+    return at;
+}
+
+void lb_print_wrapped(FILE *stream, int column, const char *text)
+{
+    int room = lb_columns(stream) - column;
+    if (!isatty(fileno(stream)) || room < 20) {
+        fputs(text, stream);
+        return;
+    }
+    for (size_t length; length = line_length(text, room), text[length]; text += length) {
+        fprintf(stream, "%.*s\n%*s", (int)length, text, column, "");
+        length += text[length] == ' ';
+    }
+    fputs(text, stream);
+}
+
+void lb_format_ns(double ns, char text[32])
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    size_t unit = 0;
+    if (!isfinite(ns)) {
+        snprintf(text, 32, "-");
+        return;
+    }
+    while (ns >= 999.5 && unit < 3) {
+        ns /= 1000;
+        unit++;
+    }
+    int digits = ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
+    snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
+}
+
+void lb_format_ratio(double ratio, char text[32])
+{
+    int digits = ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : ratio >= 0.0995 ? 2 : 3;
+    if (isfinite(ratio))
+        snprintf(text, 32, "%.*f", digits, ratio);
+    else
+        snprintf(text, 32, "–");
+}
+
+void lb_format_duration(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld s", whole);
+}
+
+void lb_format_clock(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+void lb_shell_word(const char *text, char *word, size_t size)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%";
+    bool quoted = !text[0] || text[strspn(text, plain)] != '\0';
+    size_t used = (size_t)snprintf(word, size, "%s", quoted ? "'" : "");
+    for (const char *c = text; *c && used < size; c++) {
+        const char one[2] = {*c, '\0'};
+        used += (size_t)snprintf(word + used, size - used, "%s", *c == '\'' ? "'\\''" : one);
+    }
+    if (quoted && used < size)
+        snprintf(word + used, size - used, "'");
+}

@@ -1,0 +1,159 @@
+/* The LSTM cell's pointwise kernels. Plain CUDA C++: threads share nothing, so a host compiler that
+ * knows the built-in variables can run them as loops. */
+#ifndef LB_CELL_CUH
+#define LB_CELL_CUH
+
+#include "cuda/common/cell.h"
+#include "cuda/common/scalar.cuh"
+
+namespace lb_cell
+{
+
+/* cell_forward_kernel: pre-activations to new state; shapes in struct lb_cell_forward.
+ *   1-D grid over B H elements: a thread is one (b, j), neighbours share a row.
+ *   Cost, f32: 24 bytes read, 12 written an element (28 in training); bound by bandwidth, or by the
+ *   launch below some 100k elements. */
+template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
+{
+    using R = inside_t<T>;
+    int64_t index = thread_index(), H = p.hidden;
+    if (index >= p.batch * H)
+        return;
+    int64_t b = index / H, j = index - b * H;
+    R c = static_cast<const R *>(p.c_prev)[index];
+    T h = narrow<T>::from(R(0)), y = h;
+
+    if (p.lengths && p.step >= p.lengths[b]) {
+        h = static_cast<const T *>(p.h_prev)[index];
+    } else {
+        const R *pre = static_cast<const R *>(p.pre) + b * 4 * H + j;
+        const R *bias = static_cast<const R *>(p.bias) + j;
+        bool relu = p.act == LB_ACT_RELU;
+        R i = sigmoid(pre[0] + bias[0]);
+        R f = sigmoid(pre[H] + bias[H]);
+        R g = squash(pre[2 * H] + bias[2 * H], relu);
+        R o = sigmoid(pre[3 * H] + bias[3 * H]);
+        c = f * c + i * g;
+        h = narrow<T>::from(o * squash(c, relu));
+        y = h;
+        if (p.gates) {
+            R *gates = static_cast<R *>(p.gates) + b * 4 * H + j;
+            gates[0] = i;
+            gates[H] = f;
+            gates[2 * H] = g;
+            gates[3 * H] = o;
+        }
+    }
+    static_cast<R *>(p.c)[index] = c;
+    static_cast<T *>(p.h)[index] = h;
+    static_cast<T *>(p.y)[b * p.y_stride + j] = y;
+    if (p.hn) {
+        static_cast<T *>(p.hn)[index] = h;
+        static_cast<T *>(p.cn)[index] = narrow<T>::from(c);
+    }
+}
+
+/* cell_backward_kernel: gradients of one step; shapes in struct lb_cell_backward.
+ *   Grid as above.  Cost, f32: 40 bytes read, 20 written an element. */
+template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward p)
+{
+    using R = inside_t<T>;
+    int64_t index = thread_index(), H = p.hidden;
+    if (index >= p.batch * H)
+        return;
+    int64_t b = index / H, j = index - b * H;
+    T *dgates = static_cast<T *>(p.dgates) + b * 4 * H + j;
+    if (p.lengths && p.step >= p.lengths[b]) {
+        for (int k = 0; k < 4; k++)
+            dgates[k * H] = narrow<T>::from(R(0));
+        return;
+    }
+    const R *gates = static_cast<const R *>(p.gates) + b * 4 * H + j;
+    bool relu = p.act == LB_ACT_RELU;
+    R i = gates[0], f = gates[H], g = gates[2 * H], o = gates[3 * H];
+    R inner = squash(static_cast<const R *>(p.c)[index], relu);
+    R dh = static_cast<const R *>(p.dh)[index] +
+           widen(static_cast<const T *>(p.dy)[b * p.dy_stride + j]);
+    R dc = static_cast<R *>(p.dc)[index] + dh * o * squash_slope(inner, relu);
+
+    dgates[0] = narrow<T>::from(dc * g * i * (R(1) - i));
+    dgates[H] = narrow<T>::from(dc * static_cast<const R *>(p.c_prev)[index] * f * (R(1) - f));
+    dgates[2 * H] = narrow<T>::from(dc * i * squash_slope(g, relu));
+    dgates[3 * H] = narrow<T>::from(dh * inner * o * (R(1) - o));
+    static_cast<R *>(p.dc)[index] = dc * f;
+}
+
+/* convert_to_sums_kernel, convert_to_storage_kernel: from [count] -> to [count]; a thread is one
+ * element. */
+template <class T>
+__global__ void convert_to_sums_kernel(inside_t<T> *to, const T *from, int64_t count)
+{
+    int64_t index = thread_index();
+    if (index < count)
+        to[index] = widen(from[index]);
+}
+
+template <class T>
+__global__ void convert_to_storage_kernel(T *to, const inside_t<T> *from, int64_t count)
+{
+    int64_t index = thread_index();
+    if (index < count)
+        to[index] = narrow<T>::from(from[index]);
+}
+
+/* add_kernel: a [count] + b [count] -> to [count]; a thread is one element. */
+template <class T>
+__global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t count)
+{
+    int64_t index = thread_index();
+    if (index < count)
+        to[index] = widen(a[index]) + widen(b[index]);
+}
+
+/* part_sums_kernel: from [rows, columns] -> parts [LB_CELL_PARTS, columns]; part p sums the rows
+ *   p, p + PARTS, ...  A thread is one (part, column), neighbours share a row. */
+template <class T>
+__global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows, int64_t columns)
+{
+    int64_t index = thread_index();
+    if (index >= LB_CELL_PARTS * columns)
+        return;
+    int64_t part = index / columns, column = index - part * columns;
+    inside_t<T> sum = 0;
+    for (int64_t row = part; row < rows; row += LB_CELL_PARTS)
+        sum += widen(from[row * columns + column]);
+    parts[index] = sum;
+}
+
+/* total_kernel: parts [LB_CELL_PARTS, columns] -> to [columns], and the same into also. */
+template <class T>
+__global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t columns)
+{
+    int64_t column = thread_index();
+    if (column >= columns)
+        return;
+    inside_t<T> sum = 0;
+    for (int64_t part = 0; part < LB_CELL_PARTS; part++)
+        sum += parts[part * columns + column];
+    to[column] = narrow<T>::from(sum);
+    if (also)
+        also[column] = narrow<T>::from(sum);
+}
+
+/* zero_tails_kernel: data [T, B, width] zeroed where t >= lengths[b]; a thread is one of count =
+ *   T B width elements. */
+template <class T>
+__global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch, int64_t width,
+                                  int64_t count)
+{
+    int64_t index = thread_index();
+    if (index >= count)
+        return;
+    int64_t row = index / width, t = row / batch, b = row - t * batch;
+    if (t >= lengths[b])
+        data[index] = narrow<T>::from(inside_t<T>(0));
+}
+
+} // namespace lb_cell
+
+#endif

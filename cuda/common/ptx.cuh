@@ -1,0 +1,294 @@
+/* ptx.cuh: all inline PTX of the project.
+ *
+ * One wrapper an instruction, named for it, with the section of the PTX ISA manual it follows. When
+ * a host compiler reads this file the same names come from tests/simt (simt_ptx.h, which that build
+ * puts on the include path), so a kernel runs on the CPU unchanged. A wrapper added here needs its
+ * twin there and a test in tests/simt/test_ptx.cpp.
+ *
+ * Shared-memory addresses are 32 bits wide where an instruction can reach another block of the
+ * cluster: shared_address() gives one, map_shared_address() moves it to a peer. What needs sm_90
+ * exists only there: a kernel that uses it is guarded by LB_PTX_SM90. */
+#ifndef LB_PTX_CUH
+#define LB_PTX_CUH
+
+#include <cstdint>
+
+#ifndef __CUDACC__
+
+#define LB_PTX_SM90 1
+#include <simt_ptx.h>
+
+#else
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define LB_PTX_SM90 1
+#endif
+
+/* The block's dynamic shared memory, as an array of `type`. */
+#define LB_DYNAMIC_SHARED(type, name)                                   \
+    extern __shared__ __align__(128) unsigned char lb_dynamic_shared[]; \
+    type *name = reinterpret_cast<type *>(lb_dynamic_shared)
+
+namespace lb_ptx
+{
+
+/* Scope: the threads that a strong operation is strong against. */
+enum class scope { cta, cluster, gpu, sys };
+
+/* ---- Order: "ld", "st", "red", "atom", "membar / fence"; "Memory Consistency Model" ---------- */
+
+/* The strong operations of one scope and width. Used through the templates below. */
+template <scope S, class T> struct strong;
+template <scope S> __device__ inline void fence_acq_rel();
+
+#define LB_PTX_STRONG(SCOPE, T, WIDTH, LETTER)                                                 \
+    template <> struct strong<scope::SCOPE, T> {                                               \
+        static __device__ inline T load_relaxed(const T *from)                                 \
+        {                                                                                      \
+            T value;                                                                           \
+            asm volatile("ld.relaxed." #SCOPE ".b" WIDTH " %0, [%1];"                          \
+                         : "=" LETTER(value)                                                   \
+                         : "l"(from)                                                           \
+                         : "memory");                                                          \
+            return value;                                                                      \
+        }                                                                                      \
+        static __device__ inline T load_acquire(const T *from)                                 \
+        {                                                                                      \
+            T value;                                                                           \
+            asm volatile("ld.acquire." #SCOPE ".b" WIDTH " %0, [%1];"                          \
+                         : "=" LETTER(value)                                                   \
+                         : "l"(from)                                                           \
+                         : "memory");                                                          \
+            return value;                                                                      \
+        }                                                                                      \
+        static __device__ inline void store_relaxed(T *to, T value)                            \
+        {                                                                                      \
+            asm volatile("st.relaxed." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
+                         : "memory");                                                          \
+        }                                                                                      \
+        static __device__ inline void store_release(T *to, T value)                            \
+        {                                                                                      \
+            asm volatile("st.release." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
+                         : "memory");                                                          \
+        }                                                                                      \
+        static __device__ inline void reduce_add_release(T *to, T value)                       \
+        {                                                                                      \
+            asm volatile("red.release." #SCOPE ".add.u" WIDTH " [%0], %1;" ::"l"(to),          \
+                         LETTER(value)                                                         \
+                         : "memory");                                                          \
+        }                                                                                      \
+        static __device__ inline T atomic_add_acq_rel(T *to, T value)                          \
+        {                                                                                      \
+            T before;                                                                          \
+            asm volatile("atom.acq_rel." #SCOPE ".add.u" WIDTH " %0, [%1], %2;"                \
+                         : "=" LETTER(before)                                                  \
+                         : "l"(to), LETTER(value)                                              \
+                         : "memory");                                                          \
+            return before;                                                                     \
+        }                                                                                      \
+    };
+#define LB_PTX_SCOPE(SCOPE)                                          \
+    LB_PTX_STRONG(SCOPE, uint32_t, "32", "r")                        \
+    LB_PTX_STRONG(SCOPE, uint64_t, "64", "l")                        \
+    template <> __device__ inline void fence_acq_rel<scope::SCOPE>() \
+    {                                                                \
+        asm volatile("fence.acq_rel." #SCOPE ";" ::: "memory");      \
+    }
+
+LB_PTX_SCOPE(cta)
+LB_PTX_SCOPE(gpu)
+LB_PTX_SCOPE(sys)
+#ifdef LB_PTX_SM90
+LB_PTX_SCOPE(cluster)
+#endif
+
+#undef LB_PTX_SCOPE
+#undef LB_PTX_STRONG
+
+/* T: uint32_t or uint64_t. */
+template <scope S, class T> __device__ inline T load_relaxed(const T *from)
+{
+    return strong<S, T>::load_relaxed(from);
+}
+
+template <scope S, class T> __device__ inline T load_acquire(const T *from)
+{
+    return strong<S, T>::load_acquire(from);
+}
+
+template <scope S, class T> __device__ inline void store_relaxed(T *to, T value)
+{
+    strong<S, T>::store_relaxed(to, value);
+}
+
+template <scope S, class T> __device__ inline void store_release(T *to, T value)
+{
+    strong<S, T>::store_release(to, value);
+}
+
+template <scope S, class T> __device__ inline void reduce_add_release(T *to, T value)
+{
+    strong<S, T>::reduce_add_release(to, value);
+}
+
+/* Gives what was there. */
+template <scope S, class T> __device__ inline T atomic_add_acq_rel(T *to, T value)
+{
+    return strong<S, T>::atomic_add_acq_rel(to, value);
+}
+
+/* Four words of global memory at once, 16 bytes aligned: each is an access of its own, in no order
+ * ("Vector Data-types" of the memory consistency model). */
+template <scope S> __device__ inline void load_relaxed4(uint32_t (&to)[4], const void *from)
+{
+    static_assert(S == scope::gpu, "the scope that kernels use");
+    asm volatile("ld.relaxed.gpu.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+
+template <scope S> __device__ inline void store_relaxed4(void *to, const uint32_t (&value)[4])
+{
+    static_assert(S == scope::gpu, "the scope that kernels use");
+    asm volatile(
+        "st.relaxed.gpu.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+        "r"(value[0]), "r"(value[1]), "r"(value[2]), "r"(value[3])
+        : "memory");
+}
+
+/* ---- Barriers of some warps of a block: "barrier{.cta}" -------------------------------------- */
+
+/* id 1 to 15 (0 is __syncthreads); count of threads, a multiple of 32. */
+__device__ inline void barrier_sync(unsigned id, unsigned count)
+{
+    asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
+}
+
+__device__ inline void barrier_arrive(unsigned id, unsigned count)
+{
+    asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(count) : "memory");
+}
+
+/* ---- Arithmetic ------------------------------------------------------------------------------ */
+
+/* "tanh": relative error up to 2^-11. */
+__device__ inline float tanh_approx(float x)
+{
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* "cvt": to the nearest TF32, ties away from zero. */
+__device__ inline uint32_t to_tf32(float x)
+{
+    uint32_t y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return y;
+}
+
+/* ---- Tensor cores: "mma", "Matrix Fragments for mma.m16n8k16 / m16n8k8" ---------------------- */
+
+/* d [16, 8] f32 = a [16, 16] b [16, 8] + c. With g = lane / 4 and t = lane % 4 a lane holds
+ *   a: rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8, two neighbours a register
+ *   b: rows 2t and 2t+8, two neighbours a register, at column g
+ *   c, d: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1).   d may be c. */
+#define LB_PTX_MMA_16(name, type)                                                           \
+    __device__ inline void name(float(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2], \
+                                const float(&c)[4])                                         \
+    {                                                                                       \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "         \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"  \
+                     : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                       \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),    \
+                       "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));                         \
+    }
+LB_PTX_MMA_16(mma_f16, "f16")
+LB_PTX_MMA_16(mma_bf16, "bf16")
+#undef LB_PTX_MMA_16
+
+/* d [16, 8] f32 = a [16, 8] b [8, 8] + c. Operands as to_tf32 gives them.
+ *   a: (g, t) (g+8, t) (g, t+4) (g+8, t+4)   b: (t, g) (t+4, g)   c, d: as above. */
+__device__ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                const float (&c)[4])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),
+                   "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
+/* ---- Shared memory --------------------------------------------------------------------------- */
+
+/* "cvta" */
+__device__ inline uint32_t shared_address(const void *address)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(address));
+}
+
+/* "ldmatrix": N = 1, 2 or 4 matrices [8, 8] of 16 bits. Lane 8i + r names row r of matrix i, 16
+ * bytes, aligned. A lane gets of each matrix (lane / 4, 2 * (lane % 4)) and its right neighbour;
+ * of the transposed matrices with ldmatrix_transposed. */
+#define LB_PTX_LDMATRIX(name, suffix)                                                             \
+    __device__ inline void name(uint32_t(&to)[1], const void *row)                                \
+    {                                                                                             \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1" suffix ".shared.b16 {%0}, [%1];"             \
+                     : "=r"(to[0])                                                                \
+                     : "r"(shared_address(row))                                                   \
+                     : "memory");                                                                 \
+    }                                                                                             \
+    __device__ inline void name(uint32_t(&to)[2], const void *row)                                \
+    {                                                                                             \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2" suffix ".shared.b16 {%0, %1}, [%2];"         \
+                     : "=r"(to[0]), "=r"(to[1])                                                   \
+                     : "r"(shared_address(row))                                                   \
+                     : "memory");                                                                 \
+    }                                                                                             \
+    __device__ inline void name(uint32_t(&to)[4], const void *row)                                \
+    {                                                                                             \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" suffix ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])                         \
+                     : "r"(shared_address(row))                                                   \
+                     : "memory");                                                                 \
+    }
+LB_PTX_LDMATRIX(ldmatrix, "")
+LB_PTX_LDMATRIX(ldmatrix_transposed, ".trans")
+#undef LB_PTX_LDMATRIX
+
+/* "cp.async": 4, 8 or 16 bytes, global to shared; `from_bytes` of them read, the rest zeros. */
+template <int bytes>
+__device__ inline void copy_async(void *to, const void *from, unsigned from_bytes = bytes)
+{
+    static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async moves 4, 8 or 16 bytes");
+    if (bytes == 16) /* past the first-level cache, which has no use for it */
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                     "l"(from), "r"(from_bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
+                     "l"(from), "n"(bytes), "r"(from_bytes)
+                     : "memory");
+}
+
+/* "cp.async.commit_group", "cp.async.wait_group": until all but the last `keep` groups are done. */
+__device__ inline void copy_async_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int keep> __device__ inline void copy_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(keep) : "memory");
+}
+
+#ifdef LB_PTX_SM90
+#include "cuda/common/ptx_sm90.cuh"
+#endif
+
+} // namespace lb_ptx
+
+#endif /* __CUDACC__ */
+
+#endif

@@ -1,0 +1,252 @@
+/* fused_backward.cuh: gradients of a whole sequence's pre-activations in one launch, transposed
+ * weights stationary. The weight gradients, dx and db are products over all steps, done after. */
+#ifndef LB_FUSED_BACKWARD_CUH
+#define LB_FUSED_BACKWARD_CUH
+
+#include "cuda/fused/cluster/cluster.cuh"
+
+namespace lb_fused
+{
+
+/* Dynamic shared memory of a block; lb_fused_backward_shared gives its size. */
+template <class Tile> struct backward_shared {
+    static constexpr int sums = Tile::cells * Tile::own_units * 8; /* floats from one block */
+    static constexpr int sums_bytes = Tile::blocks * sums * 4;
+    static constexpr int operand_bytes = Tile::warps * Tile::cells * slice_bytes;
+    static constexpr int bytes =
+        Tile::warps * Tile::spilled * lanes * 16 + 2 * (sums_bytes + operand_bytes) + 2 * 8;
+    uint4 *weights;        /* [warps, spilled, 32] */
+    float *sums_of;        /* [2, blocks, cells, own units, 8] dh from each block, states in turn */
+    unsigned char *dgates; /* [2, warps, cells] slices: 4 gates of a warp's 4 units, in turn */
+    uint64_t *full;        /* [2] */
+
+    __device__ inline explicit backward_shared(unsigned char *at)
+    {
+        weights = reinterpret_cast<uint4 *>(at);
+        at += Tile::warps * Tile::spilled * lanes * sizeof(uint4);
+        sums_of = reinterpret_cast<float *>(at);
+        dgates = at + 2 * sums_bytes;
+        full = reinterpret_cast<uint64_t *>(dgates + 2 * operand_bytes);
+    }
+};
+
+#ifdef LB_PTX_SM90
+
+/* What one cell's step reads from global memory. */
+struct cell_inputs {
+    float4 gates;
+    float c, c_prev, dy;
+};
+
+/* What a thread carries from step to step. Steps go from T - 1 to 0. */
+template <class Tile> struct backward_thread {
+    cell_place place;
+    int live; /* columns */
+    cell_row rows[Tile::cells];
+    float dh[Tile::cells], dc[Tile::cells];
+    cell_inputs next[Tile::cells]; /* of the step to come */
+    stationary<Tile> weights;
+    uint32_t sums_at; /* this block's sums, as an address */
+};
+
+template <class T, class Tile>
+__device__ inline void load_gradients(const lb_fused_backward_args &a, backward_thread<Tile> &t)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        t.rows[i] = find_row(a, t.place, i);
+        t.dh[i] = t.dc[i] = 0;
+        t.next[i] = {};
+        if (t.rows[i].length == 0)
+            continue;
+        size_t at = state_index(a, t.place, t.rows[i].row);
+        bool begun = t.rows[i].length > a.to; /* by the launch before this one */
+        const float *carry = static_cast<const float *>(a.carry);
+        t.dh[i] = begun ? carry[at] : widen(static_cast<const T *>(a.dhn)[at]);
+        t.dc[i] = begun ? carry[at + state_size(a)] : widen(static_cast<const T *>(a.dcn)[at]);
+    }
+}
+
+/* Inputs of a step, asked for a whole step before they are used. c comes along from the step after,
+ * except at a row's end and at the launch's. */
+template <class T, class Tile>
+__device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<Tile> &t,
+                                   int step)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        const cell_row &r = t.rows[i];
+        const float *cells = static_cast<const float *>(a.cells);
+        cell_inputs &in = t.next[i];
+        if (step < a.from || step >= r.length)
+            continue;
+        size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
+        in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
+        in.dy = widen(static_cast<const T *>(a.dy)[at]);
+        in.c = step == min(r.length, a.to) - 1 ? cells[at] : in.c_prev;
+        if (step > 0)
+            in.c_prev = cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
+        else
+            in.c_prev = widen(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
+    }
+}
+
+/* One cell's step back: gradients of i f g o before activation; past a row's end zero. */
+template <class Tile> __device__ inline float4 cell_back(backward_thread<Tile> &t, int i, int step)
+{
+    if (step >= t.rows[i].length)
+        return make_float4(0, 0, 0, 0);
+    const cell_inputs &in = t.next[i];
+    const float4 &g = in.gates;
+    float dh = t.dh[i] + in.dy, squashed = tangent(in.c);
+    float dc = t.dc[i] + dh * g.w * (1 - squashed * squashed);
+    t.dc[i] = dc * g.y;
+    return make_float4(dc * g.z * g.x * (1 - g.x), dc * in.c_prev * g.y * (1 - g.y),
+                       dc * g.x * (1 - g.z * g.z), dh * squashed * g.w * (1 - g.w));
+}
+
+/* A cell's four gradients, 8 bytes: to this block's operand and to global memory. */
+template <class T, class Tile>
+__device__ inline void store_dgates(const lb_fused_backward_args &a, const backward_thread<Tile> &t,
+                                    const float4 &d, int i, int step, unsigned char *operand)
+{
+    const cell_place &p = t.place;
+    uint2 packed = make_uint2(bits_of<T>(d.x) | bits_of<T>(d.y) << 16,
+                              bits_of<T>(d.z) | bits_of<T>(d.w) << 16);
+    int offset = (p.warp * Tile::cells + i) * slice_bytes + p.lane / 8 * 64 + p.column * 8;
+    *reinterpret_cast<uint2 *>(operand + offset) = packed;
+    const cell_row &r = t.rows[i];
+    if (r.length == 0)
+        return;
+    size_t at = sequence_index(a, p, time_of(r, p, step), r.row);
+    static_cast<uint2 *>(a.dgates)[at] = packed;
+}
+
+/* A row tile's sums to the blocks that own its 16 units. Neighbouring lanes trade, so that each has
+ * 4 columns of one unit: 16 bytes, one message. */
+template <class Tile>
+__device__ inline void send_sums(const backward_thread<Tile> &t, const float (&sum)[4], int m,
+                                 int i, int slot)
+{
+    using shared = backward_shared<Tile>;
+    const cell_place &p = t.place;
+    bool odd = p.lane % 2;
+    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1);
+    float got1 = __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1);
+    const float packet[4] = {odd ? got0 : sum[0], odd ? got1 : sum[1], odd ? sum[2] : got0,
+                             odd ? sum[3] : got1};
+    int unit = (p.warp * (Tile::blocks / 4) + m) * 16 + p.lane / 4 + (odd ? 8 : 0);
+    int offset = p.rank * shared::sums + (i * Tile::own_units + unit % Tile::own_units) * 8 +
+                 p.lane % 4 / 2 * 4;
+    if (8 * i + p.lane % 4 / 2 * 4 >= t.live)
+        return; /* and ask for no address: a peer that waits for nothing more may be gone */
+    uint32_t to = lb_ptx::map_shared_address(t.sums_at, unit / Tile::own_units);
+    uint32_t full = to + 2 * (shared::sums_bytes + shared::operand_bytes);
+    lb_ptx::store_async(to + slot * shared::sums_bytes + offset * 4, packet,
+                        full + slot * sizeof(uint64_t));
+}
+
+/* dh of this thread's cells: the sums of all blocks, always in the same order. A row that had not
+ * begun yet keeps its dhn. */
+template <class Tile>
+__device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums, int step)
+{
+    using shared = backward_shared<Tile>;
+    const cell_place &p = t.place;
+    for (int i = 0; i < Tile::cells; i++) {
+        int offset = (i * Tile::own_units + p.warp * 4 + p.lane / 8) * 8 + p.column;
+        if (step >= t.rows[i].length)
+            continue;
+        float sum = 0;
+#pragma unroll
+        for (int block = 0; block < Tile::blocks; block++)
+            sum += sums[block * shared::sums + offset];
+        t.dh[i] = sum;
+    }
+}
+
+/* One step: gradients of the cells into this block's operand, its product with the transposed
+ * weights of all units, and the sums on their way. One barrier of the block: it makes the operand
+ * whole, and all its warps have then read the sums before, so peers may write there again. The
+ * operand has two buffers, since a slow warp may read one while the next step begins. */
+template <class T, class Tile>
+__device__ inline void backward_step(const lb_fused_backward_args &a, backward_thread<Tile> &t,
+                                     const backward_shared<Tile> &s, int step, int state)
+{
+    unsigned char *operand = s.dgates + state % 2 * backward_shared<Tile>::operand_bytes;
+    for (int i = 0; i < Tile::cells; i++)
+        store_dgates<T, Tile>(a, t, cell_back(t, i, step), i, step, operand);
+    load_inputs<T, Tile>(a, t, step - 1);
+    __syncthreads();
+    float sum[Tile::blocks / 4][Tile::cells][4];
+    multiply_slices<T, Tile::warps>(sum, t.weights, operand, t.place.lane);
+    for (int m = 0; m < Tile::blocks / 4; m++)
+        for (int i = 0; i < Tile::cells; i++)
+            send_sums(t, sum[m][i], m, i, state % 2);
+}
+
+/* To the initial state, or to the launch that goes on. */
+template <class T, class Tile>
+__device__ inline void store_gradients(const lb_fused_backward_args &a,
+                                       const backward_thread<Tile> &t)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        size_t at = state_index(a, t.place, t.rows[i].row);
+        if (t.rows[i].length > a.from && a.from > 0) {
+            static_cast<float *>(a.carry)[at] = t.dh[i];
+            static_cast<float *>(a.carry)[at + state_size(a)] = t.dc[i];
+        } else if (t.rows[i].length > 0 && a.from == 0) {
+            narrow(static_cast<T *>(a.dh0)[at], t.dh[i]);
+            narrow(static_cast<T *>(a.dc0)[at], t.dc[i]);
+        }
+    }
+}
+
+template <class T, class Tile> __device__ inline void backward_run(const lb_fused_backward_args &a)
+{
+    LB_DYNAMIC_SHARED(unsigned char, memory);
+    using shared = backward_shared<Tile>;
+    shared s(memory);
+    backward_thread<Tile> t;
+    t.place = find_place<Tile>();
+    t.live = live_columns<Tile>(a, t.place);
+    t.sums_at = lb_ptx::shared_address(s.sums_of);
+    t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
+    load_gradients<T, Tile>(a, t);
+    load_inputs<T, Tile>(a, t, a.to - 1);
+    unsigned quads = (t.live + 3) / 4; /* columns go in fours */
+    arrivals sums = {s.full, quads * 16 * Tile::own_units * Tile::blocks};
+    int states = a.to - a.from;
+    if (threadIdx.x == 0)
+        sums.open(states);
+    lb_ptx::cluster_arrive(); /* barriers stand in all blocks before anyone sends */
+    lb_ptx::cluster_wait();
+    for (int state = 1; state <= states; state++) {
+        int step = a.to - state;
+        backward_step<T, Tile>(a, t, s, step, state);
+        sums.wait(state, states);
+        collect_sums(t, s.sums_of + state % 2 * Tile::blocks * shared::sums, step);
+    }
+    store_gradients<T>(a, t);
+}
+
+#endif
+
+/* fused_backward_kernel: what the training forward kept and dy to gradients of the pre-activations
+ * of steps and of the initial state. lb_fused_backward_args has the shapes.
+ *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
+ *   Dynamic shared memory: lb_fused_backward_shared.
+ *   Cost a step and block: the flops of the forward kernel; 4 * units * columns bytes sent and as
+ *   many received; from global memory 22 bytes a cell, to it 8.
+ * It exists for every architecture, since host code names it; before sm_90, and where shared
+ * memory is too small, it is empty. */
+template <class T, class Tile>
+__global__ void __launch_bounds__(Tile::threads, 1) fused_backward_kernel(lb_fused_backward_args a)
+{
+#ifdef LB_PTX_SM90
+    if constexpr (backward_shared<Tile>::bytes <= shared_limit)
+        backward_run<T, Tile>(a);
+#endif
+}
+
+} // namespace lb_fused
+
+#endif

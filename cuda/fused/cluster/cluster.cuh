@@ -1,0 +1,295 @@
+/* fused_cluster.cuh: what the forward and the backward cluster kernel share: tiles as types, the
+ * cell's place of a thread, weights that rest in registers and shared memory, the sending of sums
+ * and states to peers. cuda/README.md draws one step. */
+#ifndef LB_FUSED_CLUSTER_CUH
+#define LB_FUSED_CLUSTER_CUH
+
+#include <cooperative_groups.h>
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/common/ptx.cuh"
+#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/common/args.h"
+
+namespace lb_fused
+{
+
+constexpr int lanes = 32;
+
+/* Dynamic shared memory that a block may have: CUDA C++ Programming Guide, "Technical
+ * Specifications per Compute Capability". Kernels of larger tiles are empty. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int shared_limit = 99 << 10;
+#else
+constexpr int shared_limit = 227 << 10;
+#endif
+
+/* struct lb_fused_tile as a type. */
+template <int blocks_, int warps_, int split_, int resident_, int columns_> struct tile {
+    static constexpr int blocks = blocks_, warps = warps_, split = split_;
+    static constexpr int resident = resident_, columns = columns_;
+    static constexpr lb_fused_tile figures = {blocks_, warps_, split_, resident_, columns_};
+    static constexpr int threads = lanes * warps;
+    static constexpr int own_units = 4 * warps;          /* of a block */
+    static constexpr int units = own_units * blocks;     /* of the cluster: the largest H */
+    static constexpr int fragments = units / 16;         /* of a warp */
+    static constexpr int spilled = fragments - resident; /* of these, in shared memory */
+    static constexpr int cells = columns / 8;            /* of a thread: column blocks of 8 */
+    static_assert(warps % split == 0 && fragments % split == 0, "a depth is shared evenly");
+    static_assert(blocks % 4 == 0, "each warp gets as many backward row tiles as the others");
+    static_assert(resident <= fragments && columns % 8 == 0, "a fragment rests in one place");
+};
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+__device__ inline float widen(__half v)
+{
+    return __half2float(v);
+}
+
+__device__ inline float widen(__nv_bfloat16 v)
+{
+    return __bfloat162float(v);
+}
+
+__device__ inline void narrow(__half &to, float v)
+{
+    __half rounded = __float2half_rn(v);
+    to = rounded; /* a store of its own, which the emulator sees */
+}
+
+__device__ inline void narrow(__nv_bfloat16 &to, float v)
+{
+    __nv_bfloat16 rounded = __float2bfloat16_rn(v);
+    to = rounded;
+}
+
+/* The bits of v, rounded once to T. */
+template <class T> __device__ inline uint32_t bits_of(float v)
+{
+    union {
+        T value;
+        uint16_t bits;
+    } u = {};
+    narrow(u.value, v);
+    return u.bits;
+}
+
+template <class T>
+__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+template <>
+__device__ inline void multiply<__half>(float (&sum)[4], const uint32_t (&a)[4],
+                                        const uint32_t (&b)[2])
+{
+    lb_ptx::mma_f16(sum, a, b, sum);
+}
+
+template <>
+__device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (&a)[4],
+                                               const uint32_t (&b)[2])
+{
+    lb_ptx::mma_bf16(sum, a, b, sum);
+}
+
+/* By fast exp and division: absolute error a few 2^-24, which f16 and bf16 do not see. Right at
+ * both ends, where exp is 0 or infinite. */
+__device__ inline float sigmoid(float v)
+{
+    return __fdividef(1.0f, 1.0f + __expf(-v));
+}
+
+__device__ inline float tangent(float v)
+{
+    return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * v));
+}
+
+/* ---- Places ---------------------------------------------------------------------------------- */
+
+/* A thread's cells: one unit, and one column of each block of 8. Lane 4g + t has unit g / 2 of its
+ * warp's four and column 2t + g % 2. */
+struct cell_place {
+    int lane, warp, rank;
+    int unit;   /* 0 to H - 1, or beyond: padding */
+    int column; /* 0 to 7 */
+    int row;    /* of the batch, of the first column block */
+    int direction;
+};
+
+#ifdef LB_PTX_SM90
+template <class Tile> __device__ inline cell_place find_place()
+{
+    cell_place p;
+    p.lane = threadIdx.x % lanes;
+    p.warp = threadIdx.x / lanes;
+    p.rank = lb_ptx::cluster_rank();
+    p.unit = (p.rank * Tile::warps + p.warp) * 4 + p.lane / 8;
+    p.column = p.lane % 4 * 2 + p.lane / 4 % 2;
+    p.row = blockIdx.x / Tile::blocks * Tile::columns + p.column;
+    p.direction = blockIdx.y;
+    return p;
+}
+#endif
+
+/* How many of the cluster's columns are rows of the batch. What concerns no other is not sent. */
+template <class Tile, class Args>
+__device__ inline int live_columns(const Args &a, const cell_place &p)
+{
+    return min(Tile::columns, a.batch - (p.row - p.column));
+}
+
+/* One of a thread's cells over time: which row it is, and whether that exists. */
+struct cell_row {
+    int row, length; /* length 0: padding, nothing is loaded or stored */
+};
+
+template <class Args>
+__device__ inline cell_row find_row(const Args &a, const cell_place &p, int block_of_8)
+{
+    cell_row r = {p.row + 8 * block_of_8, 0};
+    if (r.row < a.batch && p.unit < a.hidden)
+        r.length = a.lengths ? a.lengths[r.row] : a.seq_len;
+    return r;
+}
+
+/* The time that a row is at after `step` steps; past its end, time counts on. */
+__device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
+{
+    return p.direction == 1 && step < r.length ? r.length - 1 - step : step;
+}
+
+/* Element index in [T, B, D, H] and in [D, B, H]. */
+template <class Args>
+__device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
+{
+    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
+    return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
+}
+
+template <class Args>
+__device__ inline size_t state_index(const Args &a, const cell_place &p, int row)
+{
+    return (static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + p.unit;
+}
+
+/* Elements of [D, B, H]. */
+template <class Args> __device__ inline size_t state_size(const Args &a)
+{
+    return static_cast<size_t>(a.directions) * a.batch * a.hidden;
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+/* A warp's fragments: the first in registers, the others in shared memory. */
+template <class Tile> struct stationary {
+    uint32_t held[Tile::resident][4];
+    const uint4 *spilled; /* [spilled, 32]; each lane reads only what it copied itself */
+
+    /* packed [D, blocks, warps, fragments, 32]; room [warps, spilled, 32] in shared memory */
+    __device__ inline void load(const uint4 *packed, uint4 *room, const cell_place &p)
+    {
+        int warp = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
+        const uint4 *from = packed + static_cast<size_t>(warp) * Tile::fragments * lanes + p.lane;
+        uint4 *to = room + p.warp * Tile::spilled * lanes + p.lane;
+        spilled = to;
+        for (int f = 0; f < Tile::spilled; f++)
+            lb_ptx::copy_async<16>(to + f * lanes, from + (Tile::resident + f) * lanes);
+        lb_ptx::copy_async_commit();
+#pragma unroll
+        for (int f = 0; f < Tile::resident; f++) {
+            uint4 v = from[f * lanes];
+            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
+        }
+        lb_ptx::copy_async_wait<0>();
+    }
+
+    /* Fragment f, a compile-time constant once loops are unrolled. */
+    __device__ inline void get(int f, uint32_t (&a)[4]) const
+    {
+        if (f < Tile::resident) {
+            for (int r = 0; r < 4; r++)
+                a[r] = held[f][r];
+        } else {
+            uint4 v = spilled[(f - Tile::resident) * lanes];
+            a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+        }
+    }
+};
+
+/* Operand of one slice of 16 deep and one column block: 256 bytes, [4 lanes t][8 columns][4 deep].
+ * Lane 4g + t reads its 8 bytes; a warp reads all 256, no two lanes in one bank. */
+constexpr int slice_bytes = 256;
+
+__device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane)
+{
+    uint2 v = *reinterpret_cast<const uint2 *>(slice + lane % 4 * 64 + lane / 4 * 8);
+    b[0] = v.x, b[1] = v.y;
+}
+
+/* sum = the warp's row tiles times an operand of so many slices; fragments are ordered by slice,
+ * then row tile. The chains keep the tensor cores busy while a sum is on its way. */
+template <class T, int slices, int rows, int cells, class Weights>
+__device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weights &weights,
+                                       const unsigned char *operand, int lane)
+{
+    constexpr int chains = rows * cells >= 4 ? 1 : 4 / (rows * cells);
+    float part[chains][rows][cells][4] = {};
+#pragma unroll
+    for (int k = 0; k < slices; k++) {
+        uint32_t b[cells][2];
+        for (int i = 0; i < cells; i++)
+            load_operand(b[i], operand + (k * cells + i) * slice_bytes, lane);
+        for (int m = 0; m < rows; m++) {
+            uint32_t w[4];
+            weights.get(k * rows + m, w);
+            for (int i = 0; i < cells; i++)
+                multiply<T>(part[k % chains][m][i], w, b[i]);
+        }
+    }
+    for (int m = 0; m < rows; m++)
+        for (int i = 0; i < cells; i++)
+            for (int e = 0; e < 4; e++) {
+                sum[m][i][e] = part[0][m][i][e];
+                for (int c = 1; c < chains; c++)
+                    sum[m][i][e] += part[c][m][i][e];
+            }
+}
+
+/* ---- Cluster --------------------------------------------------------------------------------- */
+
+#ifdef LB_PTX_SM90
+
+/* Two buffers in turn, each with an mbarrier that counts the bytes of one state. State s lies in
+ * buffer s % 2 and is phase (s - first) / 2 of its barrier; `first` is the first state sent. */
+struct arrivals {
+    uint64_t *full; /* [2] */
+    unsigned bytes; /* of a state, from all peers, this block among them */
+
+    /* By one thread: the barriers, and what they shall wait for in states 1 and 2. */
+    __device__ inline void open(int last_state) const
+    {
+        for (int slot = 0; slot < 2; slot++)
+            lb_ptx::mbarrier_init(full + slot, 1);
+        lb_ptx::fence_mbarrier_init();
+        for (int state = 1; state <= 2 && state <= last_state; state++)
+            lb_ptx::mbarrier_arrive_expect_bytes(full + state % 2, bytes);
+    }
+
+    /* By all threads: until state is here. One thread then readies the barrier for the state after
+     * the next: none of its bytes is on the way before every warp of this block has sent state
+     * + 1, and its phase cannot end before this arrival. */
+    __device__ inline void wait(int state, int last_state) const
+    {
+        lb_ptx::mbarrier_wait<lb_ptx::scope::cluster>(full + state % 2, (state - 1) / 2 % 2);
+        if (threadIdx.x == 0 && state + 2 <= last_state)
+            lb_ptx::mbarrier_arrive_expect_bytes(full + state % 2, bytes);
+    }
+};
+
+#endif
+
+} // namespace lb_fused
+
+#endif

@@ -1,0 +1,309 @@
+/* fused_forward.cuh: the recurrent part of a whole sequence in one launch, weights stationary. */
+#ifndef LB_FUSED_FORWARD_CUH
+#define LB_FUSED_FORWARD_CUH
+
+#include "cuda/fused/cluster/cluster.cuh"
+
+namespace lb_fused
+{
+
+/* Dynamic shared memory of a block; lb_fused_forward_shared gives its size. */
+template <class Tile> struct forward_shared {
+    static constexpr int h_bytes = Tile::units * Tile::columns * 2;
+    static constexpr int sums = Tile::warps * (Tile::split - 1) * Tile::cells * lanes;
+    static constexpr int bytes =
+        (Tile::warps * Tile::spilled * lanes + sums) * 16 + 2 * h_bytes + 2 * 8;
+    uint4 *weights;   /* [warps, spilled, 32] */
+    unsigned char *h; /* [2, units / 16, cells] slices, states in turn */
+    float4 *swapped;  /* [warps, split - 1, cells, 32] sums for each warp from its partners */
+    uint64_t *full;   /* [2] */
+
+    __device__ inline explicit forward_shared(unsigned char *at)
+    {
+        weights = reinterpret_cast<uint4 *>(at);
+        h = at + Tile::warps * Tile::spilled * lanes * sizeof(uint4);
+        swapped = reinterpret_cast<float4 *>(h + 2 * h_bytes);
+        full = reinterpret_cast<uint64_t *>(swapped + sums);
+    }
+};
+
+#ifdef LB_PTX_SM90
+
+/* What a thread carries from step to step. */
+template <class Tile> struct forward_thread {
+    cell_place place;
+    int live; /* columns */
+    cell_row rows[Tile::cells];
+    float c[Tile::cells], h[Tile::cells];
+    float4 bias, pre[Tile::cells]; /* pre: of the step to come */
+    stationary<Tile> weights;
+    uint32_t peer[(Tile::blocks + 7) / 8]; /* peers' h that this lane sends to */
+};
+
+/* h before the first step: h0, or where a launch before this one left off what it wrote to y.
+ * Nobody asks for a row that has ended. */
+template <class T>
+__device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
+{
+    size_t at = static_cast<size_t>(p.direction) * a.batch + row;
+    const T *h = static_cast<const T *>(a.h0);
+    if (a.from > 0) {
+        cell_row r = {row, a.lengths ? a.lengths[row] : a.seq_len};
+        int time = time_of(r, p, a.from - 1);
+        at = (static_cast<size_t>(time) * a.batch + row) * a.directions + p.direction;
+        h = static_cast<const T *>(a.y);
+    }
+    return h[at * a.hidden + unit];
+}
+
+/* All units of this cluster's rows before the first step, zero in the padding; into both buffers,
+ * since nobody sends the padding. A barrier must follow. */
+template <class T, class Tile>
+__device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place &p,
+                               unsigned char *h)
+{
+    int first_row = p.row - p.column;
+    for (int i = threadIdx.x; i < Tile::units * Tile::columns; i += Tile::threads) {
+        int unit = i % 4 + i / 32 % 4 * 4 + i / 128 / Tile::cells * 16;
+        int row = first_row + i / 4 % 8 + i / 128 % Tile::cells * 8;
+        T value;
+        narrow(value, 0.0f);
+        if (unit < a.hidden && row < a.batch)
+            value = first_h<T>(a, p, row, unit);
+        reinterpret_cast<T *>(h)[i] = value;
+        reinterpret_cast<T *>(h)[i + Tile::units * Tile::columns] = value;
+    }
+}
+
+/* w_ih x of the next step, asked for a whole step before it is used. */
+template <class Tile>
+__device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<Tile> &t, int step)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        t.pre[i] = make_float4(0, 0, 0, 0);
+        if (step >= t.rows[i].length || step >= a.to)
+            continue;
+        int time = time_of(t.rows[i], t.place, step);
+        size_t at = sequence_index(a, t.place, time, t.rows[i].row);
+        t.pre[i] = __ldcs(static_cast<const float4 *>(a.pre) + at);
+    }
+}
+
+template <class T, class Tile>
+__device__ inline void load_state(const lb_fused_forward_args &a, forward_thread<Tile> &t)
+{
+    t.bias = make_float4(0, 0, 0, 0);
+    if (t.place.unit < a.hidden)
+        t.bias = static_cast<const float4 *>(a.bias)[t.place.direction * a.hidden + t.place.unit];
+    for (int i = 0; i < Tile::cells; i++) {
+        t.rows[i] = find_row(a, t.place, i);
+        t.c[i] = t.h[i] = 0; /* no row is shorter than one step: h comes with it */
+        if (t.rows[i].length == 0)
+            continue;
+        size_t at = state_index(a, t.place, t.rows[i].row);
+        t.c[i] = widen(static_cast<const T *>(a.c0)[at]);
+        if (a.from > 0 && t.rows[i].length > a.from)
+            t.c[i] = static_cast<const float *>(a.carry)[at];
+    }
+}
+
+/* The warps that share a depth give each other their sums, each keeping its own row tile. One
+ * buffer is enough: a warp comes here again only with the next h, part of which its partners sent
+ * after they had read. */
+template <class Tile>
+__device__ inline void swap_sums(float (&own)[Tile::cells][4],
+                                 const float (&sum)[Tile::split][Tile::cells][4], float4 *sums,
+                                 const cell_place &p)
+{
+    int member = p.warp % Tile::split;
+    for (int m = 0; m < Tile::split; m++) {
+        int from = member < m ? member : member - 1; /* of the others, as the receiver counts */
+        float4 *to =
+            sums + ((p.warp - member + m) * (Tile::split - 1) + from) * Tile::cells * lanes;
+        for (int i = 0; i < Tile::cells; i++) {
+            const float(&s)[4] = sum[m][i];
+            if (m != member)
+                to[i * lanes + p.lane] = make_float4(s[0], s[1], s[2], s[3]);
+            for (int e = 0; e < 4; e++)
+                own[i][e] = m == 0 || m == member ? s[e] : own[i][e];
+        }
+    }
+    if (Tile::split == 1)
+        return;
+    lb_ptx::barrier_sync(1 + p.warp / Tile::split, Tile::split * lanes);
+    const float4 *from = sums + p.warp * (Tile::split - 1) * Tile::cells * lanes;
+    for (int o = 0; o < Tile::split - 1; o++) {
+        for (int i = 0; i < Tile::cells; i++) {
+            float4 s = from[(o * Tile::cells + i) * lanes + p.lane];
+            own[i][0] += s.x, own[i][1] += s.y, own[i][2] += s.z, own[i][3] += s.w;
+        }
+    }
+}
+
+/* A lane's sums are two gates of two columns; its neighbour in lane 4 has the other two gates. Each
+ * takes one column: 2 shuffles bring i f g o of one cell together. */
+__device__ inline float4 gather_gates(const float (&sum)[4], int lane)
+{
+    bool odd = lane / 4 % 2;
+    float keep0 = odd ? sum[1] : sum[0], keep1 = odd ? sum[3] : sum[2];
+    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[1], 4);
+    float got1 = __shfl_xor_sync(~0u, odd ? sum[2] : sum[3], 4);
+    return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
+}
+
+/* One cell's step; past a row's end the state stays. Gives the activated gates. */
+template <class Tile>
+__device__ inline float4 step_cell(forward_thread<Tile> &t, const float4 &sum, int i, int step)
+{
+    float4 g;
+    g.x = sigmoid(sum.x + t.pre[i].x + t.bias.x);
+    g.y = sigmoid(sum.y + t.pre[i].y + t.bias.y);
+    g.z = tangent(sum.z + t.pre[i].z + t.bias.z);
+    g.w = sigmoid(sum.w + t.pre[i].w + t.bias.w);
+    float c = g.y * t.c[i] + g.x * g.z;
+    if (step < t.rows[i].length) {
+        t.c[i] = c;
+        t.h[i] = g.w * tangent(c);
+    }
+    return g;
+}
+
+/* h of the warp's 4 units x 8 columns to every block, this one among them: packets of 16 bytes, 4
+ * units of 2 columns, which 4 shuffles build in 8 lanes at once; each of these sends to another
+ * peer, or to two. */
+template <class T, class Tile>
+__device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
+{
+    const cell_place &p = t.place;
+    uint32_t mine = bits_of<T>(t.h[i]);
+    uint32_t next = __shfl_xor_sync(~0u, mine, 8);
+    uint32_t two = p.lane & 8 ? next | mine << 16 : mine | next << 16;
+    uint32_t other = __shfl_xor_sync(~0u, two, 16);
+    uint32_t low = p.lane & 16 ? other : two, high = p.lane & 16 ? two : other;
+    uint32_t low_by = __shfl_xor_sync(~0u, low, 4), high_by = __shfl_xor_sync(~0u, high, 4);
+    bool odd = p.lane & 4;
+    const float packet[4] = {
+        __uint_as_float(odd ? low_by : low), __uint_as_float(odd ? high_by : high),
+        __uint_as_float(odd ? low : low_by), __uint_as_float(odd ? high : high_by)};
+
+    using shared = forward_shared<Tile>;
+    int four = p.rank * Tile::warps + p.warp; /* these units, as the cluster counts by four */
+    int offset = (four / 4 * Tile::cells + i) * slice_bytes + four % 4 * 64 + p.lane % 4 * 16;
+    uint32_t full = 2 * shared::h_bytes + shared::sums * sizeof(float4);
+    for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
+        if (p.lane / 4 + 8 * q < Tile::blocks && 8 * i + p.lane % 4 * 2 < t.live)
+            lb_ptx::store_async(t.peer[q] + slot * shared::h_bytes + offset, packet,
+                                t.peer[q] + full + slot * sizeof(uint64_t));
+}
+
+template <class T, class Tile, bool train>
+__device__ inline void store_step(const lb_fused_forward_args &a, const forward_thread<Tile> &t,
+                                  const float4 &gates, int i, int step)
+{
+    const cell_row &r = t.rows[i];
+    if (r.length == 0)
+        return;
+    size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
+    bool past = step >= r.length;
+    narrow(static_cast<T *>(a.y)[at], past ? 0.0f : t.h[i]);
+    if (train && !past) {
+        __stcs(static_cast<float4 *>(a.gates) + at, gates);
+        __stcs(static_cast<float *>(a.cells) + at, t.c[i]);
+    }
+}
+
+template <class T, class Tile>
+__device__ inline void store_state(const lb_fused_forward_args &a, const forward_thread<Tile> &t)
+{
+    for (int i = 0; i < Tile::cells; i++) {
+        if (t.rows[i].length == 0)
+            continue;
+        size_t at = state_index(a, t.place, t.rows[i].row);
+        if (t.rows[i].length > a.to)
+            static_cast<float *>(a.carry)[at] = t.c[i];
+        if (t.rows[i].length > a.to || t.rows[i].length <= a.from)
+            continue;
+        narrow(static_cast<T *>(a.hn)[at], t.h[i]);
+        narrow(static_cast<T *>(a.cn)[at], t.c[i]);
+    }
+}
+
+/* One step: the product with h in its buffer, the cells, and the new h on its way before anything
+ * else is stored. No barrier of the block: a warp that has sent has read, and no peer writes to
+ * this buffer again before all warps have sent. */
+template <class T, class Tile, bool train>
+__device__ inline void forward_step(const lb_fused_forward_args &a, forward_thread<Tile> &t,
+                                    const forward_shared<Tile> &s, int step)
+{
+    using shared = forward_shared<Tile>;
+    float sum[Tile::split][Tile::cells][4], own[Tile::cells][4];
+    constexpr int slices = Tile::fragments / Tile::split;
+    int first = t.place.warp % Tile::split * slices * Tile::cells * slice_bytes;
+    int state = step - a.from;
+    multiply_slices<T, slices>(sum, t.weights, s.h + state % 2 * shared::h_bytes + first,
+                               t.place.lane);
+    swap_sums<Tile>(own, sum, s.swapped, t.place);
+    float4 gates[Tile::cells];
+    __syncwarp(); /* all lanes have read h, whichever of them sends */
+    for (int i = 0; i < Tile::cells; i++) {
+        gates[i] = step_cell(t, gather_gates(own[i], t.place.lane), i, step);
+        if (step + 1 < a.to)
+            send_h<T, Tile>(t, i, (state + 1) % 2);
+    }
+    for (int i = 0; i < Tile::cells; i++)
+        store_step<T, Tile, train>(a, t, gates[i], i, step);
+}
+
+template <class T, class Tile, bool train>
+__device__ inline void forward_run(const lb_fused_forward_args &a)
+{
+    LB_DYNAMIC_SHARED(unsigned char, memory);
+    forward_shared<Tile> s(memory);
+    forward_thread<Tile> t;
+    t.place = find_place<Tile>();
+    t.live = live_columns<Tile>(a, t.place);
+    t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
+    load_state<T, Tile>(a, t);
+    load_pre<Tile>(a, t, a.from);
+    load_h0<T, Tile>(a, t.place, s.h);
+    for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
+        t.peer[q] = lb_ptx::map_shared_address(lb_ptx::shared_address(s.h),
+                                               (t.place.lane / 4 + 8 * q) % Tile::blocks);
+    arrivals h = {s.full, (t.live + 1) / 2 * 2 * Tile::units * 2u}; /* columns go in pairs */
+    int last_sent = a.to - a.from - 1; /* the last state that anybody reads from shared memory */
+    if (threadIdx.x == 0)
+        h.open(last_sent);
+    lb_ptx::cluster_arrive(); /* barriers and state 0 stand in all blocks before anyone sends */
+    lb_ptx::cluster_wait();
+    for (int step = a.from; step < a.to; step++) {
+        if (step > a.from)
+            h.wait(step - a.from, last_sent);
+        forward_step<T, Tile, train>(a, t, s, step);
+        load_pre<Tile>(a, t, step + 1);
+    }
+    store_state<T, Tile>(a, t);
+}
+
+#endif
+
+/* fused_forward_kernel: pre-activations of steps to y and the final state; with `train` also
+ * activated gates and cells. lb_fused_forward_args has the shapes.
+ *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
+ *   Dynamic shared memory: lb_fused_forward_shared.
+ *   Cost a step and block: 2 * 16 * units * columns * warps flops on the tensor cores; reads of h
+ *   from shared memory units * columns * 2 * warps / split bytes; to each peer 8 * warps * columns
+ *   bytes, fewer where columns have no row; from global memory 16 bytes a cell, to it 2, with
+ * `train` 20 more. It exists for every architecture, since host code names it; before sm_90, and
+ * where shared memory is too small, it is empty. */
+template <class T, class Tile, bool train>
+__global__ void __launch_bounds__(Tile::threads, 1) fused_forward_kernel(lb_fused_forward_args a)
+{
+#ifdef LB_PTX_SM90
+    if constexpr (forward_shared<Tile>::bytes <= shared_limit)
+        forward_run<T, Tile, train>(a);
+#endif
+}
+
+} // namespace lb_fused
+
+#endif

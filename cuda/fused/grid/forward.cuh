@@ -1,0 +1,411 @@
+/* fused_grid_forward.cuh: the recurrent part of a layer in one launch, weights stationary in all
+ * blocks of a group, h through the second-level cache. */
+#ifndef LB_FUSED_GRID_FORWARD_CUH
+#define LB_FUSED_GRID_FORWARD_CUH
+
+#include "cuda/fused/grid/grid.cuh"
+
+namespace lb_grid
+{
+
+/* Dynamic shared memory of a block; lb_grid_forward_shared gives its size. */
+template <class Math, class Tile> struct forward_shared {
+    static constexpr int sums = Tile::warps * Tile::cells; /* of a buffer */
+    static constexpr int staged = Math::staged ? Tile::warps * Tile::window * Tile::eights : 0;
+    static constexpr int chunk_bytes = Tile::cells * 8; /* and this for each chunk: */
+    static constexpr int bytes =
+        Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 + staged * slice_bytes + 2 * 4;
+    uint4 *weights;       /* [warps, spilled, 32] */
+    float4 *partial;      /* [2, warps, cells] gates of a warp's part of the depth, in turn */
+    unsigned char *stage; /* [warps, window, eights] slices */
+    uint32_t *gave_up;    /* [2] a warp of this block has, in turn */
+    int *lengths;         /* [chunks, cells]; 0: no such cell */
+    float *c;             /* [chunks, cells] */
+
+    __device__ inline forward_shared(unsigned char *at, int chunks)
+    {
+        weights = reinterpret_cast<uint4 *>(at);
+        partial = reinterpret_cast<float4 *>(weights + Tile::warps * Tile::spilled * lanes);
+        stage = reinterpret_cast<unsigned char *>(partial + 2 * sums);
+        gave_up = reinterpret_cast<uint32_t *>(stage + staged * slice_bytes);
+        lengths = reinterpret_cast<int *>(gave_up + 2);
+        c = reinterpret_cast<float *>(lengths + chunks * Tile::cells);
+    }
+};
+
+/* What a thread carries from step to step. */
+template <class Math, class Tile> struct forward_thread {
+    block_place place;
+    waiting wait;
+    unsigned char *exchange; /* this group's [2, chunks, packets, eights] slices */
+    int units_sent;          /* of the group, padding included */
+    stationary<Tile> weights;
+    float4 pre[Tile::cells_thread]; /* of the chunk to come */
+
+    __device__ inline int packets() const
+    {
+        return (units_sent + deep<Math> - 1) / deep<Math>;
+    }
+    __device__ inline unsigned char *slice(int state, int chunk, int packet, int eight) const
+    {
+        int buffer = state % 2 * place.chunks + chunk;
+        return exchange +
+               static_cast<size_t>((buffer * packets() + packet) * Tile::eights + eight) *
+                   slice_bytes;
+    }
+};
+
+/* ---- h, from where it is ----------------------------------------------------------------------
+ */
+
+/* One unit of h before the launch's first step: h0, or where a launch before this one left off what
+ * that wrote to y. Nobody asks for a row that has ended. */
+template <class T>
+__device__ inline float first_h(const lb_fused_forward_args &a, int direction, int row, int unit)
+{
+    if (a.from == 0)
+        return lb_cell::widen(static_cast<const T *>(a.h0)[state_index(a, direction, row, unit)]);
+    int length = a.lengths ? a.lengths[row] : a.seq_len;
+    if (a.from >= length)
+        return 0;
+    int time = time_of(length, direction, a.from - 1);
+    return lb_cell::widen(
+        static_cast<const T *>(a.y)[sequence_index(a, direction, time, row, unit)]);
+}
+
+/* The same as packets of this lane. */
+template <class Math, class Tile>
+__device__ inline void first_packets(const lb_fused_forward_args &a,
+                                     const forward_thread<Math, Tile> &t, int chunk, int first,
+                                     uint32_t (&words)[Tile::window * Tile::eights][4])
+{
+    using T = typename Math::stored;
+    const block_place &p = t.place;
+#pragma unroll
+    for (int n = 0; n < Tile::window * Tile::eights; n++) {
+        int packet = (first + n / Tile::eights) * Tile::warps + p.warp;
+        int unit = packet * deep<Math> + p.lane % 4 * Math::lane_units;
+        int column = n % Tile::eights * 8 + p.lane / 4;
+        int row = p.first_row + chunk * Tile::columns + column;
+        for (int e = 0; e < Math::lane_units; e++) {
+            uint32_t &word = words[n][e / Math::word_units];
+            float h = 0;
+            if (column < live_columns<Tile>(p, chunk) && unit + e < a.hidden)
+                h = first_h<T>(a, p.direction, row, unit + e);
+            word = (e % Math::word_units ? word : 0) | Math::bits(h) << 16 * (e % Math::word_units);
+        }
+    }
+}
+
+/* What send_h left out of a word comes back: where h was no number the bit of the epoch is set, and
+ * no number it is again. */
+template <class Math> __device__ inline uint32_t restore(uint32_t word)
+{
+    constexpr uint32_t twice = Math::word_units == 2 ? 0x10001u : 1;
+    return word | ((word + Math::above_one * twice) & Math::spare * twice);
+}
+
+/* A window of this lane's packets of h before `step`. False: given up. */
+template <class Math, class Tile>
+__device__ inline bool receive_h(const lb_fused_forward_args &a,
+                                 const forward_thread<Math, Tile> &t, int step, int chunk,
+                                 int first, uint32_t (&words)[Tile::window * Tile::eights][4])
+{
+    constexpr int count = Tile::window * Tile::eights;
+    constexpr uint32_t spare = Math::spare * (Math::word_units == 2 ? 0x10001u : 1);
+    const block_place &p = t.place;
+    int state = step - a.from;
+    if (state == 0) {
+        first_packets<Math, Tile>(a, t, chunk, first, words);
+        return true;
+    }
+    auto unit = [&](int n) {
+        int packet = (first + n / Tile::eights) * Tile::warps + p.warp;
+        return packet * deep<Math> + p.lane % 4 * Math::lane_units;
+    };
+    uint32_t wanted = 0;
+    for (int n = 0; n < count; n++) {
+        int column = n % Tile::eights * 8 + p.lane / 4;
+        if (column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent)
+            wanted |= 1u << n;
+    }
+    const unsigned char *from =
+        t.slice(state, chunk, first * Tile::warps + p.warp, 0) + place_in_slice(p.lane);
+    bool came = t.wait.read(
+        words, wanted, epoch_of(state) * spare, spare, step,
+        [&](int n) {
+            int slices = n / Tile::eights * Tile::warps * Tile::eights + n % Tile::eights;
+            return from + slices * slice_bytes;
+        },
+        [&](int n) { return p.first_block + unit(n) / Tile::units; });
+    for (int n = 0; n < count; n++)
+        for (int w = 0; w < 4; w++)
+            words[n][w] = restore<Math>(words[n][w]);
+    return came;
+}
+
+/* ---- Product ----------------------------------------------------------------------------------
+ */
+
+/* A window's packets as operands: as they are, or by way of shared memory, where the whole warp
+ * reads what each lane received. */
+template <class Math, class Tile>
+__device__ inline void make_operands(const uint32_t (&words)[Tile::window * Tile::eights][4],
+                                     unsigned char *stage, int lane,
+                                     typename Math::operand (&b)[Tile::window * Tile::eights])
+{
+    constexpr int count = Tile::window * Tile::eights;
+    if constexpr (Math::staged) {
+        __syncwarp(); /* the window before has been read */
+        for (int n = 0; n < count; n++)
+            *reinterpret_cast<uint4 *>(stage + n * slice_bytes + place_in_slice(lane)) =
+                make_uint4(words[n][0], words[n][1], words[n][2], words[n][3]);
+        __syncwarp();
+        for (int n = 0; n < count; n++)
+            b[n] = Math::take(stage + n * slice_bytes, lane);
+    } else {
+        for (int n = 0; n < count; n++)
+            for (int w = 0; w < 4; w++)
+                b[n].x[w] = words[n][w];
+    }
+}
+
+/* Gates of all own units and a chunk's columns, over this warp's part of the depth, into partial
+ * [cells]. False: a packet never came. */
+template <class Math, class Tile>
+__device__ inline bool multiply(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
+                                int step, int chunk, unsigned char *stage, float4 *partial)
+{
+    constexpr int tiles = Tile::rows * Tile::eights;
+    constexpr int chains = tiles < 4 && !Math::staged ? 4 / tiles : 1; /* of dependent products */
+    typename Math::sums sum[chains][Tile::rows][Tile::eights] = {};
+    bool came = true;
+#pragma unroll
+    for (int first = 0; first < Tile::packets; first += Tile::window) {
+        uint32_t words[Tile::window * Tile::eights][4];
+        typename Math::operand b[Tile::window * Tile::eights];
+        came = came && receive_h<Math, Tile>(a, t, step, chunk, first, words);
+        if (!__all_sync(~0u, came))
+            return false;
+        make_operands<Math, Tile>(words, stage, t.place.lane, b);
+#pragma unroll
+        for (int q = 0; q < Tile::window; q++) {
+            if ((first + q) * Tile::warps + t.place.warp >= t.packets())
+                continue;
+            for (int m = 0; m < Tile::rows; m++) {
+                uint32_t w[2][4];
+                t.weights.get((first + q) * Tile::rows + m, w);
+                for (int i = 0; i < Tile::eights; i++)
+                    Math::multiply(sum[q % chains][m][i], w, b[q * Tile::eights + i]);
+            }
+        }
+    }
+    for (int m = 0; m < Tile::rows; m++) {
+        for (int i = 0; i < Tile::eights; i++) {
+            float d[4];
+            sum[0][m][i].finish(d, t.place.lane);
+            for (int chain = 1; chain < chains; chain++) {
+                float more[4];
+                sum[chain][m][i].finish(more, t.place.lane);
+                for (int e = 0; e < 4; e++)
+                    d[e] += more[e];
+            }
+            partial[(m * Tile::eights + i) * lanes + t.place.lane] = gather_gates(d, t.place.lane);
+        }
+    }
+    return true;
+}
+
+/* ---- Cells ------------------------------------------------------------------------------------
+ */
+
+/* w_ih x of the chunk to come, asked for before h is waited for. */
+template <class Math, class Tile>
+__device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
+                                const forward_shared<Math, Tile> &s, int step, int chunk)
+{
+    for (int n = 0; n < Tile::cells_thread; n++) {
+        int at = threadIdx.x + n * Tile::threads;
+        t.pre[n] = make_float4(0, 0, 0, 0);
+        if (at >= Tile::cells || step >= s.lengths[chunk * Tile::cells + at])
+            continue;
+        cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, at);
+        int time = time_of(s.lengths[chunk * Tile::cells + at], t.place.direction, step);
+        t.pre[n] = __ldcs(static_cast<const float4 *>(a.pre) +
+                          sequence_index(a, t.place.direction, time, c.row, c.unit));
+    }
+}
+
+/* Own h to the group. It lies in [-1, 1], which leaves one bit of the exponent free for the epoch;
+ * what is no number is sent as what no h can be. Words of 32 bits, as they are read: of 2-byte
+ * types the lane of the even unit sends both. Padding is sent too, since packets are read whole. */
+template <class Math, class Tile>
+__device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_place &c, float h,
+                              int state, int chunk)
+{
+    constexpr bool halves = Math::word_units == 2;
+    uint32_t bits = Math::bits(h), size = bits & (Math::spare * 2 - 1);
+    if ((size | (size + Math::above_one)) & Math::spare)
+        bits = Math::spare - 1;
+    bits ^= epoch_of(state) * Math::spare;
+    if (halves)
+        bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
+    if (c.column >= live_columns<Tile>(t.place, chunk) || (halves && c.own % 2))
+        return;
+    unsigned char *slice = t.slice(state, chunk, c.unit / deep<Math>, c.column / 8);
+    int lane = c.column % 8 * 4 + c.unit % deep<Math> / Math::lane_units;
+    int word = c.unit % Math::lane_units / Math::word_units;
+    lb_ptx::store_relaxed<scope::gpu>(
+        reinterpret_cast<uint32_t *>(slice + place_in_slice(lane)) + word, bits);
+}
+
+template <class Math, class Tile>
+__device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
+                                  const cell_place &cell, int length, int step, const float4 &g,
+                                  float c, float h)
+{
+    using T = typename Math::stored;
+    using narrow = lb_cell::narrow<T>;
+    int time = time_of(length, direction, step);
+    size_t at = sequence_index(a, direction, time, cell.row, cell.unit);
+    static_cast<T *>(a.y)[at] = narrow::from(h);
+    if (step >= length)
+        return;
+    if (a.cells) {
+        __stcs(static_cast<float4 *>(a.gates) + at, g);
+        __stcs(static_cast<float *>(a.cells) + at, c);
+    }
+    if (step == length - 1) {
+        size_t of = state_index(a, direction, cell.row, cell.unit);
+        static_cast<T *>(a.hn)[of] = narrow::from(h);
+        static_cast<T *>(a.cn)[of] = narrow::from(c);
+    }
+}
+
+/* A chunk's cells from the parts of their gates [warps, cells], always added in the same order; the
+ * new h is on its way before anything else is stored. */
+template <class Math, class Tile>
+__device__ inline void
+step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
+           const forward_shared<Math, Tile> &s, const float4 *partial, int step, int chunk)
+{
+    for (int n = 0; n < Tile::cells_thread; n++) {
+        int at = threadIdx.x + n * Tile::threads;
+        if (at >= Tile::cells)
+            return; /* the whole warp */
+        cell_place cell = find_cell<Tile>(t.place, a.hidden, chunk, at);
+        int length = s.lengths[chunk * Tile::cells + at];
+        float &kept = s.c[chunk * Tile::cells + at];
+        float4 g = t.pre[n];
+        if (length > 0) {
+            float4 bias = __ldg(static_cast<const float4 *>(a.bias) + t.place.direction * a.hidden +
+                                cell.unit);
+            g.x += bias.x, g.y += bias.y, g.z += bias.z, g.w += bias.w;
+        }
+#pragma unroll
+        for (int w = 0; w < Tile::warps; w++) {
+            float4 part = partial[w * Tile::cells + at];
+            g.x += part.x, g.y += part.y, g.z += part.z, g.w += part.w;
+        }
+        g.x = Math::sigmoid(g.x), g.y = Math::sigmoid(g.y);
+        g.z = Math::tangent(g.z), g.w = Math::sigmoid(g.w);
+        float c = g.y * kept + g.x * g.z;
+        float h = step < length ? g.w * Math::tangent(c) : 0.0f;
+        if (step + 1 < a.to)
+            send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk);
+        if (length == 0)
+            continue;
+        kept = c; /* past the end nobody looks */
+        store_cell<Math, Tile>(a, t.place.direction, cell, length, step, g, c, h);
+    }
+}
+
+/* ---- Run --------------------------------------------------------------------------------------
+ */
+
+template <class Math, class Tile>
+__device__ inline void load_state(const lb_fused_forward_args &a, const block_place &p,
+                                  const forward_shared<Math, Tile> &s)
+{
+    using T = typename Math::stored;
+    for (int i = threadIdx.x; i < p.chunks * Tile::cells; i += Tile::threads) {
+        cell_place cell = find_cell<Tile>(p, a.hidden, i / Tile::cells, i % Tile::cells);
+        s.lengths[i] = length_of(a, cell);
+        s.c[i] = 0;
+        if (s.lengths[i] <= a.from)
+            continue;
+        size_t at = state_index(a, p.direction, cell.row, cell.unit);
+        s.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]
+                            : lb_cell::widen(static_cast<const T *>(a.c0)[at]);
+    }
+}
+
+template <class Math, class Tile>
+__device__ inline void store_carry(const lb_fused_forward_args &a, const block_place &p,
+                                   const forward_shared<Math, Tile> &s)
+{
+    for (int i = threadIdx.x; i < p.chunks * Tile::cells; i += Tile::threads) {
+        cell_place cell = find_cell<Tile>(p, a.hidden, i / Tile::cells, i % Tile::cells);
+        if (s.lengths[i] > a.to)
+            static_cast<float *>(a.carry)[state_index(a, p.direction, cell.row, cell.unit)] =
+                s.c[i];
+    }
+}
+
+template <class Math, class Tile> __device__ inline void forward_run(const lb_grid_forward_args &g)
+{
+    LB_DYNAMIC_SHARED(unsigned char, memory);
+    const lb_fused_forward_args &a = g.layer;
+    forward_thread<Math, Tile> t;
+    t.place = find_place<Tile>(g);
+    const block_place &p = t.place;
+    forward_shared<Math, Tile> s(memory, p.chunks);
+    t.wait = {a.fault, g.spin_limit};
+    t.units_sent = p.blocks * Tile::units;
+    size_t slices = static_cast<size_t>(2 * p.chunks * t.packets() * Tile::eights);
+    t.exchange = static_cast<unsigned char *>(a.scratch) + p.group * slices * slice_bytes;
+    size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
+    t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
+                   s.weights + p.warp * Tile::spilled * lanes, p.lane);
+    load_state<Math, Tile>(a, p, s);
+    if (threadIdx.x < 2)
+        s.gave_up[threadIdx.x] = 0;
+    load_pre<Math, Tile>(a, t, s, a.from, 0); /* of cells whose state this thread wrote itself */
+    unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
+    int chunk = 0, turn = 0;
+    for (int step = a.from; step < a.to; turn = 1 - turn) {
+        float4 *partial = s.partial + turn * s.sums;
+        if (!multiply<Math, Tile>(a, t, step, chunk, stage, partial + p.warp * Tile::cells))
+            lb_ptx::store_relaxed<scope::cta>(&s.gave_up[turn], 1u);
+        __syncthreads(); /* all parts stand, and this block has read all of this state */
+        if (s.gave_up[turn])
+            return;
+        step_cells<Math, Tile>(a, t, s, partial, step, chunk);
+        chunk = chunk + 1 < p.chunks ? chunk + 1 : 0;
+        step += chunk == 0;
+        if (step < a.to)
+            load_pre<Math, Tile>(a, t, s, step, chunk);
+    }
+    store_carry<Math, Tile>(a, p, s);
+}
+
+/* fused_grid_forward_kernel: pre-activations of steps to y and the final state, and where there are
+ * cells to keep also activated gates and cells. lb_fused_forward_args has the shapes.
+ *   grid (ceil(H / units), groups, directions), block (32 * warps), all blocks resident at once.
+ *   Dynamic shared memory: lb_grid_forward_shared.
+ *   Cost a step and block: 8 * H * units * columns flops; reads of h through the second-level cache
+ *   H * columns values, of parts from shared memory and writes of them 16 * cells * warps bytes;
+ * from global memory 16 bytes a cell, to it 2 or 4, with cells to keep 20 more. Where shared memory
+ * is too small for one chunk, it is empty. */
+template <class Math, class Tile>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    fused_grid_forward_kernel(lb_grid_forward_args a)
+{
+    using shared = forward_shared<Math, Tile>;
+    if constexpr (shared::bytes + shared::chunk_bytes <= shared_limit)
+        forward_run<Math, Tile>(a);
+}
+
+} // namespace lb_grid
+
+#endif

@@ -1,0 +1,441 @@
+/* fused_grid.cuh: what the forward and the backward grid kernel share: tiles as types, products of
+ * each kind, weights that rest in registers and shared memory, packets that carry their own epoch,
+ * waits that end. cuda/README.md draws one step. */
+#ifndef LB_FUSED_GRID_CUH
+#define LB_FUSED_GRID_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/common/ptx.cuh"
+#include "cuda/common/scalar.cuh"
+#include "cuda/fused/grid/grid.h"
+
+namespace lb_grid
+{
+
+using lb_ptx::scope;
+
+constexpr int lanes = 32;
+constexpr int slice_bytes = 512; /* a packet of 8 columns: [4 lanes t][8 columns][16 bytes] */
+
+/* Dynamic shared memory that a block may have: CUDA C++ Programming Guide, "Technical
+ * Specifications per Compute Capability". Kernels of larger tiles are empty. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int shared_limit = 99 << 10;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int shared_limit = 163 << 10;
+#else
+constexpr int shared_limit = 227 << 10;
+#endif
+
+/* struct lb_grid_tile as a type. */
+template <int units_, int warps_, int packets_, int resident_, int columns_> struct tile {
+    static constexpr int units = units_, warps = warps_, packets = packets_;
+    static constexpr int resident = resident_, columns = columns_;
+    static constexpr lb_grid_tile figures = {units_, warps_, packets_, resident_, columns_};
+    static constexpr int threads = lanes * warps;
+    static constexpr int rows = units / 4;     /* row tiles of a block, forward */
+    static constexpr int eights = columns / 8; /* blocks of 8 columns */
+    static constexpr int fragments = 2 * packets * rows;
+    static constexpr int spilled = fragments - resident; /* in shared memory */
+    static constexpr int cells = units * columns;        /* of a block and chunk */
+    static constexpr int cells_thread = (cells + threads - 1) / threads;
+    static constexpr int window = packets < 8 / eights ? packets : 8 / eights; /* read at once */
+    static_assert(units == 8 || units % 16 == 0, "whole packets and row tiles");
+    static_assert(columns == 8 || columns == 16, "a window holds 8 packets of 8 columns");
+    static_assert(resident <= fragments && packets % window == 0, "windows are whole");
+};
+
+/* ---- Numbers ----------------------------------------------------------------------------------
+ */
+
+/* By fast exp and division: absolute error a few 2^-24, which f16 and bf16 do not see. Right at
+ * both ends, where exp is 0 or infinite. */
+struct fast_functions {
+    static __device__ inline float sigmoid(float v)
+    {
+        return __fdividef(1.0f, 1.0f + __expf(-v));
+    }
+    static __device__ inline float tangent(float v)
+    {
+        return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * v));
+    }
+};
+
+struct exact_functions {
+    static __device__ inline float sigmoid(float v)
+    {
+        return lb_cell::sigmoid(v);
+    }
+    static __device__ inline float tangent(float v)
+    {
+        return lb_cell::tangent(v);
+    }
+};
+
+/* The bits of v, rounded once to T. */
+template <class T> __device__ inline uint32_t bits_of(float v)
+{
+    union {
+        T value;
+        uint16_t bits;
+    } u = {};
+    u.value = lb_cell::narrow<T>::from(v);
+    return u.bits;
+}
+
+/* A lane's share of a product with one packet: 2 k-steps, 16 rows, 8 columns.
+ *   sums: of the 16 x 8; finish brings them to d as mma leaves them: (g, 2t) (g, 2t+1) (g+8, 2t)
+ *   (g+8, 2t+1).   operand: what a lane needs of a packet, from a slice in shared memory. */
+struct tensor_operand {
+    uint32_t x[4];
+};
+
+struct tensor_sums {
+    float v[4];
+    __device__ inline void finish(float (&d)[4], int) const
+    {
+        for (int e = 0; e < 4; e++)
+            d[e] = v[e];
+    }
+};
+
+__device__ inline int place_in_slice(int lane)
+{
+    return (lane % 4 * 8 + lane / 4) * 16;
+}
+
+__device__ inline tensor_operand take_operand(const unsigned char *slice, int lane)
+{
+    uint4 v = *reinterpret_cast<const uint4 *>(slice + place_in_slice(lane));
+    return {{v.x, v.y, v.z, v.w}};
+}
+
+template <class T, uint32_t above> struct half_math : fast_functions {
+    using stored = T;
+    using sums = tensor_sums;
+    using operand = tensor_operand;
+    static constexpr bool staged = false;        /* operands come straight from the exchange */
+    static constexpr int lane_units = 8;         /* of a column in 16 bytes */
+    static constexpr int word_units = 2;         /* in 32 bits */
+    static constexpr uint32_t spare = 0x4000u;   /* the bit that is 0 in all of [-1, 1] */
+    static constexpr uint32_t above_one = above; /* carries into that bit what is larger than 1 */
+
+    static __device__ inline uint32_t bits(float v)
+    {
+        return bits_of<T>(v);
+    }
+    static __device__ inline operand take(const unsigned char *slice, int lane)
+    {
+        return take_operand(slice, lane);
+    }
+};
+
+struct f16_math : half_math<__half, 0x03ff> {
+    static constexpr lb_grid_math figure = LB_GRID_F16;
+    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
+    {
+        lb_ptx::mma_f16(s.v, a[0], {b.x[0], b.x[1]}, s.v);
+        lb_ptx::mma_f16(s.v, a[1], {b.x[2], b.x[3]}, s.v);
+    }
+};
+
+struct bf16_math : half_math<__nv_bfloat16, 0x007f> {
+    static constexpr lb_grid_math figure = LB_GRID_BF16;
+    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
+    {
+        lb_ptx::mma_bf16(s.v, a[0], {b.x[0], b.x[1]}, s.v);
+        lb_ptx::mma_bf16(s.v, a[1], {b.x[2], b.x[3]}, s.v);
+    }
+};
+
+struct float_math : exact_functions {
+    using stored = float;
+    static constexpr int lane_units = 4;
+    static constexpr int word_units = 1;
+    static constexpr uint32_t spare = 0x40000000u;
+    static constexpr uint32_t above_one = 0x007fffffu;
+};
+
+struct tf32_math : float_math {
+    static constexpr lb_grid_math figure = LB_GRID_TF32;
+    using sums = tensor_sums;
+    using operand = tensor_operand;
+    static constexpr bool staged = false;
+
+    static __device__ inline uint32_t bits(float v)
+    {
+        return lb_ptx::to_tf32(v);
+    }
+    static __device__ inline operand take(const unsigned char *slice, int lane)
+    {
+        return take_operand(slice, lane);
+    }
+    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
+    {
+        lb_ptx::mma_tf32(s.v, a[0], {b.x[0], b.x[1]}, s.v);
+        lb_ptx::mma_tf32(s.v, a[1], {b.x[2], b.x[3]}, s.v);
+    }
+};
+
+/* No tensor cores: a lane multiplies rows g and g + 8 at its 4 units by all 8 columns, the same
+ * weights as above, and the 4 lanes of a row then add up. */
+struct fma_sums {
+    float v[2][8];
+    __device__ inline void finish(float (&d)[4], int lane) const
+    {
+        bool high = lane & 2, odd = lane & 1; /* columns 4 to 7; of these the last two */
+        for (int r = 0; r < 2; r++) {
+            float half[4];
+            for (int e = 0; e < 4; e++) {
+                float got = __shfl_xor_sync(~0u, high ? v[r][e] : v[r][e + 4], 2);
+                half[e] = (high ? v[r][e + 4] : v[r][e]) + got;
+            }
+            for (int e = 0; e < 2; e++) {
+                float got = __shfl_xor_sync(~0u, odd ? half[e] : half[e + 2], 1);
+                d[2 * r + e] = (odd ? half[e + 2] : half[e]) + got;
+            }
+        }
+    }
+};
+
+struct fma_operand {
+    const float4 *columns; /* [8] 4 units each */
+};
+
+struct f32_math : float_math {
+    static constexpr lb_grid_math figure = LB_GRID_F32;
+    using sums = fma_sums;
+    using operand = fma_operand;
+    static constexpr bool staged = true; /* a lane needs what others have read */
+
+    static __device__ inline uint32_t bits(float v)
+    {
+        return __float_as_uint(v);
+    }
+    static __device__ inline operand take(const unsigned char *slice, int lane)
+    {
+        return {reinterpret_cast<const float4 *>(slice) + lane % 4 * 8};
+    }
+    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
+    {
+        for (int column = 0; column < 8; column++) {
+            float4 h = b.columns[column];
+            for (int r = 0; r < 2; r++) {
+                float &sum = s.v[r][column];
+                sum = __fmaf_rn(__uint_as_float(a[0][r]), h.x, sum);
+                sum = __fmaf_rn(__uint_as_float(a[0][r + 2]), h.y, sum);
+                sum = __fmaf_rn(__uint_as_float(a[1][r]), h.z, sum);
+                sum = __fmaf_rn(__uint_as_float(a[1][r + 2]), h.w, sum);
+            }
+        }
+    }
+};
+
+template <class Math> constexpr int deep = 4 * Math::lane_units; /* units of a packet */
+
+/* ---- Weights ----------------------------------------------------------------------------------
+ */
+
+/* A warp's fragments: the first in registers, the others in shared memory. */
+template <class Tile> struct stationary {
+    uint32_t held[Tile::resident][4];
+    const uint4 *spilled; /* [spilled, 32]; each lane reads only what it copied itself */
+
+    /* from [fragments, 32], room [spilled, 32] in shared memory: this warp's */
+    __device__ inline void load(const uint4 *from, uint4 *room, int lane)
+    {
+        from += lane;
+        room += lane;
+        spilled = room;
+        for (int f = 0; f < Tile::spilled; f++)
+            lb_ptx::copy_async<16>(room + f * lanes, from + (Tile::resident + f) * lanes);
+        lb_ptx::copy_async_commit();
+#pragma unroll
+        for (int f = 0; f < Tile::resident; f++) {
+            uint4 v = from[f * lanes];
+            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
+        }
+        lb_ptx::copy_async_wait<0>();
+    }
+
+    /* Fragments 2 f and 2 f + 1, compile-time constants once loops are unrolled. */
+    __device__ inline void get(int f, uint32_t (&a)[2][4]) const
+    {
+        for (int k = 0; k < 2; k++) {
+            int at = 2 * f + k;
+            if (at < Tile::resident) {
+                for (int r = 0; r < 4; r++)
+                    a[k][r] = held[at][r];
+            } else {
+                uint4 v = spilled[(at - Tile::resident) * lanes];
+                a[k][0] = v.x, a[k][1] = v.y, a[k][2] = v.z, a[k][3] = v.w;
+            }
+        }
+    }
+};
+
+/* ---- Places -----------------------------------------------------------------------------------
+ */
+
+struct block_place {
+    int lane, warp;
+    int rank, blocks; /* of this block in its group */
+    int direction;
+    int first_row, rows; /* of the batch, of this group */
+    int chunks;          /* of the largest group */
+    int group;           /* of all directions */
+    int first_block;     /* of the group, in the launch */
+};
+
+template <class Tile, class Args> __device__ inline block_place find_place(const Args &a)
+{
+    block_place p;
+    p.lane = threadIdx.x % lanes;
+    p.warp = threadIdx.x / lanes;
+    p.rank = blockIdx.x;
+    p.blocks = gridDim.x;
+    p.direction = a.direction + blockIdx.z;
+    p.first_row = blockIdx.y * a.rows;
+    p.rows = min(a.rows, a.layer.batch - p.first_row);
+    p.chunks = (a.rows + Tile::columns - 1) / Tile::columns;
+    p.group = p.direction * gridDim.y + blockIdx.y;
+    p.first_block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
+    return p;
+}
+
+/* Columns of a chunk that are rows of the batch; 0 or less: none. */
+template <class Tile> __device__ inline int live_columns(const block_place &p, int chunk)
+{
+    return min(Tile::columns, p.rows - chunk * Tile::columns);
+}
+
+/* A cell of a chunk: 32 neighbours are a row tile's 4 units x 8 columns, in the order in which
+ * lanes hold sums once gather_gates has brought the gates together. */
+struct cell_place {
+    int at;          /* 0 to Tile::cells - 1 */
+    int own, unit;   /* of the block; of all, and beyond H padding */
+    int column, row; /* of the chunk; of the batch */
+    bool exists;
+};
+
+template <class Tile>
+__device__ inline cell_place find_cell(const block_place &p, int hidden, int chunk, int at)
+{
+    cell_place c;
+    c.at = at;
+    c.own = at / lanes / Tile::eights * 4 + p.lane / 8;
+    c.unit = p.rank * Tile::units + c.own;
+    c.column = at / lanes % Tile::eights * 8 + p.lane % 4 * 2 + p.lane / 4 % 2;
+    c.row = p.first_row + chunk * Tile::columns + c.column;
+    c.exists = c.column < live_columns<Tile>(p, chunk) && c.unit < hidden;
+    return c;
+}
+
+/* The time that a row is at after `step` steps; past its end, time counts on. */
+__device__ inline int time_of(int length, int direction, int step)
+{
+    return direction == 1 && step < length ? length - 1 - step : step;
+}
+
+/* Element index in [T, B, D, H] and in [D, B, H]. */
+template <class Layer>
+__device__ inline size_t sequence_index(const Layer &a, int direction, int time, int row, int unit)
+{
+    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
+    return (row_of_all * a.directions + direction) * a.hidden + unit;
+}
+
+template <class Layer>
+__device__ inline size_t state_index(const Layer &a, int direction, int row, int unit)
+{
+    return (static_cast<size_t>(direction) * a.batch + row) * a.hidden + unit;
+}
+
+template <class Layer> __device__ inline int length_of(const Layer &a, const cell_place &c)
+{
+    if (!c.exists)
+        return 0;
+    return a.lengths ? a.lengths[c.row] : a.seq_len;
+}
+
+/* A lane's sums are two gates of two columns; its neighbour in lane 4 has the other two gates. Each
+ * takes one column: 2 shuffles bring i f g o of one cell together. */
+__device__ inline float4 gather_gates(const float (&sum)[4], int lane)
+{
+    bool odd = lane / 4 % 2;
+    float keep0 = odd ? sum[1] : sum[0], keep1 = odd ? sum[3] : sum[2];
+    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[1], 4);
+    float got1 = __shfl_xor_sync(~0u, odd ? sum[2] : sum[3], 4);
+    return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
+}
+
+/* ---- Exchange ---------------------------------------------------------------------------------
+ */
+
+/* States 1, 2, ... of a launch lie in two buffers in turn. Every word carries one bit that tells a
+ * state from the one two before it, whose place it takes, and from zeros. */
+__device__ inline uint32_t epoch_of(int state)
+{
+    return ((state - 1) / 2 + 1) & 1;
+}
+
+/* Reads packets until each is of the wanted epoch: the data are their own flag. A wait that does
+ * not end is given up and named in the fault record; so are all waits once there is a record. */
+struct waiting {
+    lb_fused_fault *fault;
+    uint32_t spin_limit;
+
+    /* address(n): packet n's, owner(n): the block that writes it, wanted: bit n is set where this
+     * lane wants packet n. words [count][4] come with `epoch` (a word, its bits under `mask`) taken
+     * off, and zero where not wanted. False: given up. */
+    template <int count, class Address, class Owner>
+    __device__ inline bool read(uint32_t (&words)[count][4], uint32_t wanted, uint32_t epoch,
+                                uint32_t mask, int step, const Address &address,
+                                const Owner &owner) const
+    {
+        uint32_t late = wanted;
+        for (uint32_t round = 0; late; round++) {
+            if (round >= spin_limit || (round % 256 == 255 && others_gave_up())) {
+                give_up(owner(__ffs(static_cast<int>(late)) - 1), step);
+                return false;
+            }
+#pragma unroll
+            for (int n = 0; n < count; n++)
+                if (late >> n & 1)
+                    lb_ptx::load_relaxed4<scope::gpu>(words[n], address(n));
+#pragma unroll
+            for (int n = 0; n < count; n++) {
+                uint32_t differs = 0;
+                for (int w = 0; w < 4; w++)
+                    differs |= words[n][w] ^ epoch;
+                if (late >> n & 1 && !(differs & mask))
+                    late &= ~(1u << n);
+            }
+        }
+        for (int n = 0; n < count; n++)
+            for (int w = 0; w < 4; w++)
+                words[n][w] = wanted >> n & 1 ? words[n][w] ^ epoch : 0;
+        return true;
+    }
+
+    __device__ inline bool others_gave_up() const
+    {
+        return lb_ptx::load_relaxed<scope::gpu>(&fault->raised) != 0;
+    }
+
+    /* The first to come writes. */
+    __device__ inline void give_up(int awaited, int step) const
+    {
+        if (atomicCAS(&fault->raised, 0u, 1u) != 0)
+            return;
+        fault->block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+        fault->awaited = awaited;
+        fault->step = step;
+    }
+};
+
+} // namespace lb_grid
+
+#endif

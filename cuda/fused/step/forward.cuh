@@ -1,0 +1,125 @@
+/* fused_step_forward.cuh: one forward step of a layer, product and cell. */
+#ifndef LB_FUSED_STEP_FORWARD_CUH
+#define LB_FUSED_STEP_FORWARD_CUH
+
+#include "cuda/fused/step/step.cuh"
+
+namespace lb_fused_step
+{
+
+/* h before the step, H elements of a row of the batch: h0 or what the step before wrote to y; NULL
+ * where the row has ended or does not exist. */
+template <class T>
+__device__ inline const T *state_row(const lb_fused_forward_args &a, int direction, int row,
+                                     int step)
+{
+    int length = length_of(a, row);
+    if (step >= length)
+        return nullptr;
+    const T *from = static_cast<const T *>(step == 0 ? a.h0 : a.y);
+    size_t index = step == 0 ? state_index(a, direction, row)
+                             : sequence_index(a, direction, row, length, step - 1);
+    return from + index * a.hidden;
+}
+
+/* One cell's inputs and where it is, asked for before the product. */
+template <class R> struct forward_cell {
+    int unit, row, length; /* length 0: no such cell */
+    R pre[4], c;
+};
+
+template <class Product, class Tile>
+__device__ inline void load_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
+                                 int step, int index, forward_cell<typename Product::real> &cell)
+{
+    using T = typename Product::storage;
+    using R = typename Product::real;
+    constexpr int units = 4 * Tile::row_tiles;
+    cell.unit = p.first_unit + index % units;
+    cell.row = p.first_row + index / units;
+    cell.length =
+        index < units * Tile::columns && cell.unit < a.hidden ? length_of(a, cell.row) : 0;
+    if (step >= cell.length)
+        return;
+    size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
+    for (int q = 0; q < 4; q++)
+        cell.pre[q] = static_cast<const R *>(a.pre)[4 * at + q];
+    size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
+    cell.c = step == 0 ? R(widen(static_cast<const T *>(a.c0)[state]))
+                       : static_cast<const R *>(a.carry)[state];
+}
+
+/* The sums of a cell's gates to its new state. Past the row's end y is zero and nothing else
+ * changes. */
+template <class Product, class Tile>
+__device__ inline void finish_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
+                                   const forward_cell<typename Product::real> &cell, int index,
+                                   int step, bool relu, const unsigned char *memory)
+{
+    using T = typename Product::storage;
+    using R = typename Product::real;
+    constexpr int units = 4 * Tile::row_tiles;
+    if (cell.length == 0)
+        return;
+    size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
+    if (step >= cell.length) {
+        static_cast<T *>(a.y)[at] = narrow<T>::from(R(0));
+        return;
+    }
+    const R *bias = static_cast<const R *>(a.bias) + 4 * (p.direction * a.hidden + cell.unit);
+    R gate[4];
+    for (int q = 0; q < 4; q++) {
+        R sum = block_sum<Product, Tile>(memory, index % units * 4 + q, index / units);
+        sum += cell.pre[q] + bias[q];
+        gate[q] = q == 2 ? squash(sum, relu) : sigmoid(sum);
+    }
+    R c = gate[1] * cell.c + gate[0] * gate[2], h = gate[3] * squash(c, relu);
+    size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
+    static_cast<T *>(a.y)[at] = narrow<T>::from(h);
+    static_cast<R *>(a.carry)[state] = c;
+    if (a.cells) {
+        static_cast<R *>(a.cells)[at] = c;
+        for (int q = 0; q < 4; q++)
+            static_cast<R *>(a.gates)[4 * at + q] = gate[q];
+    }
+    if (step == cell.length - 1) {
+        static_cast<T *>(a.hn)[state] = narrow<T>::from(h);
+        static_cast<T *>(a.cn)[state] = narrow<T>::from(c);
+    }
+}
+
+/* fused_step_forward_kernel: pre-activations and state of one step to the next state; where cells
+ * is there, activated gates and cells too. lb_fused_forward_args has the shapes. grid (ceil(H / (4
+ * row_tiles)) * ceil(B / columns), D), block (32 * row_tiles * split). Dynamic shared memory:
+ * lb_fused_step_shared. Cost a block: (16 row_tiles + columns) H elements read, 2 * 16 row_tiles *
+ * columns * H flops; R = f32: 20 bytes read a cell and 4 + a T written, with cells 20 more. */
+template <class Product, class Tile>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    fused_step_forward_kernel(lb_fused_forward_args a, int step, bool relu)
+{
+    using T = typename Product::storage;
+    constexpr int units = 4 * Tile::row_tiles;
+    constexpr int own = (units * Tile::columns + Tile::threads - 1) / Tile::threads;
+    LB_DYNAMIC_SHARED(unsigned char, memory);
+    block_place<Tile> p(units, a.hidden);
+    forward_cell<typename Product::real> cells[own];
+#pragma unroll
+    for (int n = 0; n < own; n++)
+        load_cell<Product>(a, p, step, static_cast<int>(threadIdx.x) + n * Tile::threads, cells[n]);
+    /* Lengths descend: where the block's first row has ended, all have. */
+    if (step < length_of(a, p.first_row)) {
+        fetcher<Product, Tile> from(
+            a.weights, p.direction, 4l * a.hidden, 4l * p.first_unit,
+            a.hidden * static_cast<long>(sizeof(T)),
+            [&](int row) { return state_row<T>(a, p.direction, p.first_row + row, step); });
+        multiply_block(from, memory);
+    }
+#pragma unroll
+    for (int n = 0; n < own; n++)
+        finish_cell<Product>(a, p, cells[n], static_cast<int>(threadIdx.x) + n * Tile::threads,
+                             step, relu, memory);
+}
+
+} // namespace lb_fused_step
+
+#endif

@@ -1,0 +1,320 @@
+/* fused_step.cuh: the product of one step, which the forward and the backward step kernel share: a
+ * block of weights times some rows of the batch, depth in slices through shared memory. Any type,
+ * any size. cuda/README.md draws it. */
+#ifndef LB_FUSED_STEP_CUH
+#define LB_FUSED_STEP_CUH
+
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/common/ptx.cuh"
+#include "cuda/common/scalar.cuh"
+#include "cuda/fused/common/args.h"
+#include "cuda/fused/step/tile.h"
+
+namespace lb_fused_step
+{
+
+using lb_cell::inside_t;
+using lb_cell::narrow;
+using lb_cell::sigmoid;
+using lb_cell::squash;
+using lb_cell::squash_slope;
+using lb_cell::widen;
+
+constexpr int lanes = 32;
+constexpr int chunk = 16;   /* bytes that go to shared memory together */
+constexpr int k_bytes = 32; /* depth of one multiplication: two chunks of a row */
+
+/* struct lb_fused_step_tile as a type. */
+template <int row_tiles_, int columns_, int split_> struct tile {
+    static constexpr int row_tiles = row_tiles_, columns = columns_, split = split_;
+    static constexpr lb_fused_step_tile figures = {row_tiles_, columns_, split_};
+    static constexpr int threads = lanes * row_tiles * split;
+    static constexpr int rows = 16 * row_tiles;
+    static constexpr int cells = columns / 8;         /* blocks of 8 columns */
+    static constexpr int slice = 2 * k_bytes * split; /* bytes of a row's depth at a time */
+    static constexpr int pitch = slice + chunk;       /* of a row in shared memory */
+    static constexpr int stage = (rows + columns) * pitch;
+    static constexpr int row_chunks = slice / chunk;     /* neighbouring threads fetch a row */
+    static constexpr int fetched = threads / row_chunks; /* rows at a time: half of `rows` */
+    static_assert(columns % 16 == 0, "columns are multiplied in blocks of 8, loaded in pairs");
+    static_assert(columns % fetched == 0, "each thread fetches as many rows as the others");
+};
+
+/* ---- Products -------------------------------------------------------------------------------
+ * A warp's sums of 16 rows and `cells` blocks of 8 columns; a lane holds 4 of each 16 x 8, at
+ * (row_of(e), column_of(e)). step() adds k_bytes of depth: weights and state point at a row's start
+ * of it, rows are `pitch` bytes apart. */
+
+__device__ inline void load_chunk(float (&v)[4], const unsigned char *from)
+{
+    float4 f = *reinterpret_cast<const float4 *>(from);
+    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
+}
+
+__device__ inline void load_chunk(double (&v)[2], const unsigned char *from)
+{
+    double2 f = *reinterpret_cast<const double2 *>(from);
+    v[0] = f.x, v[1] = f.y;
+}
+
+/* f32 and f64 in their own precision: a lane has 4 rows of one column. */
+template <class T> struct plain_product {
+    using storage = T;
+    using real = T;
+
+    template <int cells>
+    static __device__ inline void step(T (&sum)[cells][4], const unsigned char *weights,
+                                       const unsigned char *state, int pitch, int lane)
+    {
+        constexpr int depth = chunk / sizeof(T);
+        for (int half = 0; half < k_bytes; half += chunk) {
+            T w[4][depth], h[depth];
+            for (int e = 0; e < 4; e++)
+                load_chunk(w[e], weights + row_of(lane, e) * pitch + half);
+            for (int i = 0; i < cells; i++) {
+                load_chunk(h, state + (8 * i + lane % 8) * pitch + half);
+                for (int k = 0; k < depth; k++)
+                    for (int e = 0; e < 4; e++)
+                        sum[i][e] += w[e][k] * h[k];
+            }
+        }
+    }
+
+    static __device__ inline int row_of(int lane, int e)
+    {
+        return lane / 8 * 4 + e;
+    }
+
+    static __device__ inline int column_of(int lane, int)
+    {
+        return lane % 8;
+    }
+};
+
+/* On the tensor cores: Format is __half, __nv_bfloat16, or float for TF32. A row of 8 depths of 16
+ * bits and one of 4 of 32 bits are 16 bytes each, so ldmatrix serves both. */
+template <class Format>
+__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+
+template <>
+__device__ inline void multiply<__half>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                        uint32_t b1)
+{
+    const uint32_t b[2] = {b0, b1};
+    lb_ptx::mma_f16(sum, a, b, sum);
+}
+
+template <>
+__device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                               uint32_t b1)
+{
+    const uint32_t b[2] = {b0, b1};
+    lb_ptx::mma_bf16(sum, a, b, sum);
+}
+
+template <>
+__device__ inline void multiply<float>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                       uint32_t b1)
+{
+    const uint32_t b[2] = {lb_ptx::to_tf32(__uint_as_float(b0)),
+                           lb_ptx::to_tf32(__uint_as_float(b1))};
+    lb_ptx::mma_tf32(sum, a, b, sum);
+}
+
+template <class Format> struct tensor_product {
+    using storage = Format;
+    using real = float;
+
+    template <int cells>
+    static __device__ inline void step(float (&sum)[cells][4], const unsigned char *weights,
+                                       const unsigned char *state, int pitch, int lane)
+    {
+        uint32_t a[4], b[4];
+        lb_ptx::ldmatrix(a, weights + lane % 16 * pitch + lane / 16 * chunk);
+        const unsigned char *column = state + (lane % 8 + lane / 16 * 8) * pitch;
+        for (int i = 0; i < cells; i += 2) {
+            lb_ptx::ldmatrix(b, column + 8 * i * pitch + lane / 8 % 2 * chunk);
+            multiply<Format>(sum[i], a, b[0], b[1]);
+            multiply<Format>(sum[i + 1], a, b[2], b[3]);
+        }
+    }
+
+    static __device__ inline int row_of(int lane, int e)
+    {
+        return lane / 4 + e / 2 * 8;
+    }
+
+    static __device__ inline int column_of(int lane, int e)
+    {
+        return lane % 4 * 2 + e % 2;
+    }
+};
+
+/* ---- Places ------------------------------------------------------------------------------------
+ */
+
+/* What a block does. Blocks count units first, then rows of the batch; y is the direction. */
+template <class Tile> struct block_place {
+    int first_unit, first_row, direction;
+
+    /* `units` of a block, and of the layer */
+    __device__ inline block_place(int units, int hidden)
+    {
+        int across = (hidden + units - 1) / units;
+        first_unit = static_cast<int>(blockIdx.x) % across * units;
+        first_row = static_cast<int>(blockIdx.x) / across * Tile::columns;
+        direction = static_cast<int>(blockIdx.y);
+    }
+};
+
+/* Steps of a row of the batch; 0 where there is no such row. */
+template <class Args> __device__ inline int length_of(const Args &a, int row)
+{
+    if (row >= a.batch)
+        return 0;
+    return a.lengths ? a.lengths[row] : a.seq_len;
+}
+
+/* Index of (time of that step of the row, row, direction) in [T, B, D]; past a row's end time
+ * counts on. */
+template <class Args>
+__device__ inline size_t sequence_index(const Args &a, int direction, int row, int length, int step)
+{
+    int time = direction == 1 && step < length ? length - 1 - step : step;
+    return (static_cast<size_t>(time) * a.batch + row) * a.directions + direction;
+}
+
+/* In [D, B]. */
+template <class Args> __device__ inline size_t state_index(const Args &a, int direction, int row)
+{
+    return static_cast<size_t>(direction) * a.batch + row;
+}
+
+/* ---- The product of a block --------------------------------------------------------------------
+ */
+
+/* A thread's chunks of every slice: its place in two or more rows of weights and of the state. */
+template <class Product, class Tile> struct fetcher {
+    static constexpr int weight_rows = Tile::rows / Tile::fetched;
+    static constexpr int state_rows = Tile::columns / Tile::fetched;
+    const unsigned char *weights[weight_rows]; /* at this thread's chunk of the first slice */
+    const unsigned char *state[state_rows];    /* likewise; NULL: a row of zeros */
+    long left;                                 /* bytes of a state row from that chunk on */
+    int slices;                                /* of the whole depth */
+
+    /* Rows of `depth` bytes: packed [D, all_rows padded] from row `first` on, and row i of the
+     * state at state_row(i). */
+    template <class StateRow>
+    __device__ inline fetcher(const void *packed, int direction, long all_rows, long first,
+                              long depth, const StateRow &state_row)
+    {
+        slices = static_cast<int>((depth + Tile::slice - 1) / Tile::slice);
+        left = depth - at();
+        long padded = (all_rows + Tile::rows - 1) / Tile::rows * Tile::rows;
+        for (int j = 0; j < weight_rows; j++)
+            weights[j] =
+                static_cast<const unsigned char *>(packed) +
+                (direction * padded + first + row() + j * Tile::fetched) * slices * Tile::slice +
+                at();
+        for (int j = 0; j < state_rows; j++) {
+            const void *start = state_row(row() + j * Tile::fetched);
+            state[j] = start ? static_cast<const unsigned char *>(start) + at() : nullptr;
+        }
+    }
+
+    /* The first of the rows that this thread fetches, and the chunk of them. */
+    static __device__ inline int row()
+    {
+        return static_cast<int>(threadIdx.x) / Tile::row_chunks;
+    }
+
+    static __device__ inline int at()
+    {
+        return static_cast<int>(threadIdx.x) % Tile::row_chunks * chunk;
+    }
+
+    /* What is past the depth is zero. A row that does not start at 16 bytes goes by elements. */
+    static __device__ inline void fetch_state(unsigned char *to, const unsigned char *from,
+                                              const unsigned char *any, long valid)
+    {
+        using T = typename Product::storage;
+        valid = from ? min(max(valid, 0L), static_cast<long>(chunk)) : 0L;
+        if (reinterpret_cast<uintptr_t>(from) % chunk == 0) {
+            lb_ptx::copy_async<chunk>(to, valid > 0 ? from : any, static_cast<unsigned>(valid));
+            return;
+        }
+        for (int e = 0; e < chunk / static_cast<int>(sizeof(T)); e++)
+            reinterpret_cast<T *>(to)[e] = (e + 1) * static_cast<long>(sizeof(T)) <= valid
+                                               ? reinterpret_cast<const T *>(from)[e]
+                                               : narrow<T>::from(inside_t<T>(0));
+    }
+
+    /* Slice k on its way to its stage. */
+    __device__ inline void fetch(unsigned char *stage, int k) const
+    {
+        long from = static_cast<long>(k) * Tile::slice;
+        unsigned char *to = stage + row() * Tile::pitch + at();
+        for (int j = 0; j < weight_rows; j++)
+            lb_ptx::copy_async<chunk>(to + j * Tile::fetched * Tile::pitch, weights[j] + from);
+        to += Tile::rows * Tile::pitch;
+        for (int j = 0; j < state_rows; j++)
+            fetch_state(to + j * Tile::fetched * Tile::pitch, state[j] ? state[j] + from : nullptr,
+                        weights[0], left - from);
+    }
+};
+
+/* This block's sums to shared memory, [split, rows, columns + 1]: those of the warps that share a
+ * depth side by side. The ring has `stages` slices; one barrier a slice says that it has come, for
+ * all threads, and that nobody reads the one before, whose place is filled next. */
+template <class Product, class Tile>
+__device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsigned char *memory)
+{
+    constexpr int stages = LB_FUSED_STEP_STAGES;
+    using R = typename Product::real;
+    int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
+    int row = warp % Tile::row_tiles * 16, member = warp / Tile::row_tiles;
+    R sum[Tile::cells][4] = {};
+    for (int k = 0; k < stages - 1; k++) {
+        if (k < from.slices)
+            from.fetch(memory + k * Tile::stage, k);
+        lb_ptx::copy_async_commit();
+    }
+    for (int k = 0; k < from.slices; k++) {
+        lb_ptx::copy_async_wait<stages - 2>();
+        __syncthreads();
+        int next = k + stages - 1;
+        if (next < from.slices)
+            from.fetch(memory + next % stages * Tile::stage, next);
+        lb_ptx::copy_async_commit();
+        const unsigned char *at = memory + k % stages * Tile::stage + member * 2 * k_bytes;
+        for (int s = 0; s < 2 * k_bytes; s += k_bytes)
+            Product::step(sum, at + row * Tile::pitch + s, at + Tile::rows * Tile::pitch + s,
+                          Tile::pitch, lane);
+    }
+    __syncthreads(); /* sums take the place of slices that others may still read */
+    R *to = reinterpret_cast<R *>(memory) + (member * Tile::rows + row) * (Tile::columns + 1);
+    for (int i = 0; i < Tile::cells; i++)
+        for (int e = 0; e < 4; e++)
+            to[Product::row_of(lane, e) * (Tile::columns + 1) + 8 * i +
+               Product::column_of(lane, e)] = sum[i][e];
+    __syncthreads();
+}
+
+/* One sum of the block, always added in the same order. */
+template <class Product, class Tile>
+__device__ inline typename Product::real block_sum(const unsigned char *memory, int row, int column)
+{
+    using R = typename Product::real;
+    const R *from = reinterpret_cast<const R *>(memory) + row * (Tile::columns + 1) + column;
+    R sum = from[0];
+    for (int member = 1; member < Tile::split; member++)
+        sum += from[member * Tile::rows * (Tile::columns + 1)];
+    return sum;
+}
+
+} // namespace lb_fused_step
+
+#endif

@@ -1,0 +1,71 @@
+/* Files that are there whole or not at all. */
+#include "base/atomic_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The file that path leads to through links, which stay: NULL where none can be put in its place,
+ * because it is no file (a device, a pipe) or not there yet behind a link. For the caller to free.
+ */
+static char *replaceable(const char *path, mode_t *mode)
+{
+    struct stat there;
+    *mode = 0;
+    if (stat(path, &there) == 0) {
+        *mode = there.st_mode & 07777;
+        return S_ISREG(there.st_mode) ? realpath(path, NULL) : NULL;
+    }
+    return lstat(path, &there) == 0 ? NULL : strdup(path);
+}
+
+/* Gives the open file that mode; what is none keeps its own. */
+static bool set_mode(FILE *out, mode_t mode)
+{
+    struct stat there;
+    return mode == 0 || (fstat(fileno(out), &there) == 0 &&
+                         (!S_ISREG(there.st_mode) || fchmod(fileno(out), mode) == 0));
+}
+
+/* Opens path, of which errors speak as name, and writes it. */
+static enum lb_status write_to(const char *path, const char *name, mode_t mode,
+                               lb_file_writer *write, const void *user, struct lb_error *err)
+{
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return lb_fail(err, LB_IO, "%s: %s", name, strerror(errno));
+    bool failed = !set_mode(out, mode);
+    enum lb_status st = write(out, user, err);
+    failed = ferror(out) || failed;
+    failed = fclose(out) != 0 || failed;
+    return st == LB_OK && failed ? lb_fail(err, LB_IO, "%s: %s", name, strerror(errno)) : st;
+}
+
+enum lb_status lb_write_file_atomically(const char *path, lb_file_writer *write, const void *user,
+                                        struct lb_error *err)
+{
+    mode_t mode;
+    char *target = replaceable(path, &mode);
+    if (!target)
+        return write_to(path, path, 0, write, user, err);
+    size_t size = strlen(target) + sizeof(".-9223372036854775808.new");
+    char *draft = malloc(size);
+    enum lb_status st = LB_OK;
+    if (!draft) {
+        st = lb_fail(err, LB_OOM, "%s: out of memory", path);
+        goto done;
+    }
+    snprintf(draft, size, "%s.%ld.new", target, (long)getpid());
+    st = write_to(draft, path, mode, write, user, err);
+    if (st == LB_OK && rename(draft, target) != 0)
+        st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    if (st != LB_OK)
+        unlink(draft);
+done:
+    free(draft);
+    free(target);
+    return st;
+}

@@ -1,0 +1,66 @@
+/* The name a person probably meant: edit distance over short names. */
+#include "base/suggest.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_LENGTH = 63 }; /* longer words are nobody's misspelling */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Optimal string alignment distance of a [m] and b [n], both at most MAX_LENGTH long.
+ * rows[i % 3][j] is the distance of a's first i letters from b's first j. */
+static size_t edit_distance(const char *a, size_t m, const char *b, size_t n)
+{
+    size_t rows[3][MAX_LENGTH + 1];
+    for (size_t j = 0; j <= n; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t *now = rows[i % 3];
+        const size_t *before = rows[(i + 2) % 3], *twice_before = rows[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t cost = same_letter(a[i - 1], b[j - 1]) ? 0 : 1;
+            now[j] = least(before[j - 1] + cost, least(before[j], now[j - 1]) + 1);
+            bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                           same_letter(a[i - 2], b[j - 1]);
+            if (swapped)
+                now[j] = least(now[j], twice_before[j - 2] + 1);
+        }
+    }
+    return rows[m % 3][n];
+}
+
+bool lb_is_nearer(const char *word, const char *name, size_t *distance)
+{
+    size_t m = strlen(word), n = strlen(name);
+    if (m == 0 || m > MAX_LENGTH || n > MAX_LENGTH)
+        return false;
+    size_t mine = edit_distance(word, m, name, n);
+    if (mine > 1 && m > 1 && m < n && strncasecmp(word, name, m) == 0)
+        mine = 1;
+    if (mine > 1 + m / 3 || mine >= m || mine >= *distance)
+        return false;
+    *distance = mine;
+    return true;
+}
+
+const char *lb_suggest(const char *word, const char *const *names)
+{
+    size_t distance = SIZE_MAX;
+    const char *best = NULL;
+    for (; *names; names++)
+        if (lb_is_nearer(word, *names, &distance))
+            best = *names;
+    return best;
+}

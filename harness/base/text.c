@@ -1,0 +1,50 @@
+/* Text from outside the project. */
+#include "base/text.h"
+
+#include <stddef.h>
+
+/* Bytes of the UTF-8 character at the start; 0 where there is none: a stray or cut sequence, an
+ * overlong form, a surrogate, beyond U+10FFFF. Source: RFC 3629, section 4. */
+static size_t character(const unsigned char *at)
+{
+    static const struct {
+        unsigned char first, last; /* of the first byte */
+        unsigned char least, most; /* of the second */
+        size_t length;
+    } forms[] = {
+        {0x01, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (at[0] < forms[i].first || at[0] > forms[i].last)
+            continue;
+        if (forms[i].length > 1 && (at[1] < forms[i].least || at[1] > forms[i].most))
+            return 0;
+        for (size_t k = 2; k < forms[i].length; k++)
+            if (at[k] < 0x80 || at[k] > 0xbf) /* the text's end is such a byte too */
+                return 0;
+        return forms[i].length;
+    }
+    return 0;
+}
+
+void lb_clean_text(char *text)
+{
+    unsigned char *to = (unsigned char *)text;
+    for (const unsigned char *from = to; *from;) {
+        size_t length = character(from);
+        if (length == 0) {
+            *to++ = '?';
+            from++;
+        } else if (*from < ' ' || *from == 0x7f ||
+                   (length == 2 && from[0] == 0xc2 && from[1] < 0xa0)) {
+            *to++ = ' ';
+            from += length;
+        } else {
+            while (length-- > 0)
+                *to++ = *from++;
+        }
+    }
+    *to = '\0';
+}

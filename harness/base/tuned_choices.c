@@ -1,0 +1,116 @@
+/* Tuned choices: one text file, replaced as a whole. */
+#include "base/tuned_choices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic_file.h"
+#include "base/cache_path.h"
+
+static const char first_line[] = "bench-lstm tuned choices 1\n";
+
+bool lb_tuning(void)
+{
+    const char *value = getenv(LB_TUNE_VARIABLE);
+    return value && value[0];
+}
+
+/* Makes the folders of the cache when they are to be written to. */
+static void file_path(bool make, char path[4096])
+{
+    const char *given = getenv(LB_TUNED_VARIABLE);
+    if (given && given[0])
+        snprintf(path, 4096, "%.4000s", given);
+    else
+        lb_cache_path("tuned.txt", make, path);
+}
+
+/* What is done with each line that was read: the key and its value. */
+typedef void line_taker(void *user, const char *key, const char *value);
+
+/* All lines of the file; a file that does not exist has none. */
+static enum lb_status read_lines(const char *path, line_taker *take, void *user,
+                                 struct lb_error *err)
+{
+    char line[1024];
+    enum lb_status st = LB_OK;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return errno == ENOENT ? LB_OK : lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno));
+    if (!fgets(line, sizeof(line), file) || strcmp(line, first_line) != 0)
+        st = lb_fail(err, LB_INVALID, "%.400s: not a file of tuned choices", path);
+    for (int number = 2; st == LB_OK && fgets(line, sizeof(line), file); number++) {
+        char *tab = strchr(line, '\t'), *end = strchr(line, '\n');
+        if (!tab || tab == line || !end) {
+            st = lb_fail(err, LB_INVALID, "%.400s:%d: not a key, a tab and a value", path, number);
+            break;
+        }
+        *tab = *end = '\0';
+        take(user, line, tab + 1);
+    }
+    fclose(file);
+    return st;
+}
+
+struct search {
+    const char *key;
+    char *value;
+    size_t size;
+    bool found;
+};
+
+static void take_found(void *user, const char *key, const char *value)
+{
+    struct search *s = user;
+    if (strcmp(key, s->key) != 0)
+        return;
+    snprintf(s->value, s->size, "%s", value);
+    s->found = true;
+}
+
+enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct lb_error *why)
+{
+    char path[4096];
+    struct search s = {key, value, size, false};
+    file_path(false, path);
+    enum lb_status st = read_lines(path, take_found, &s, why);
+    if (st == LB_OK && !s.found)
+        st = lb_fail(why, LB_ABSENT, "%.400s: nothing is known of %.80s", path, key);
+    return st;
+}
+
+struct change {
+    const char *path, *key, *value;
+};
+
+struct copy {
+    FILE *to;
+    const char *key; /* left out */
+};
+
+static void take_copy(void *user, const char *key, const char *value)
+{
+    const struct copy *c = user;
+    if (strcmp(key, c->key) != 0)
+        fprintf(c->to, "%s\t%s\n", key, value);
+}
+
+static enum lb_status write_changed(FILE *out, const void *user, struct lb_error *err)
+{
+    const struct change *change = user;
+    struct copy c = {out, change->key};
+    fputs(first_line, out);
+    enum lb_status st = read_lines(change->path, take_copy, &c, err);
+    fprintf(out, "%s\t%s\n", change->key, change->value);
+    return st;
+}
+
+enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err)
+{
+    char path[4096];
+    const struct change change = {path, key, value};
+    file_path(true, path);
+    return lb_write_file_atomically(path, write_changed, &change, err);
+}

@@ -1,0 +1,108 @@
+/* The limit that control groups set on this process's memory. */
+#include "device/cgroup.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where each version mounts the groups, and what their files are called. */
+struct version {
+    const char *controller; /* in /proc/self/cgroup */
+    const char *mount, *limit, *used;
+    const char *unused_cache; /* in memory.stat, of the group and those below it */
+};
+
+static const struct version versions[] = {
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file"},
+};
+
+/* The number that the file begins with, or that stands behind the word in it; NaN when there is
+ * none
+ * ("max"). */
+static double read_number(const char *folder, const char *name, const char *word)
+{
+    char path[4400], line[256];
+    size_t length = word ? strlen(word) : 0;
+    double value = (double)NAN;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    while (file && isnan(value) && fgets(line, sizeof(line), file)) {
+        char *end, *at = line + length;
+        bool is_it = !word || (strncmp(line, word, length) == 0 && *at == ' ');
+        double number = is_it ? strtod(at, &end) : 0;
+        if (is_it && end != at)
+            value = number;
+        if (!word)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+static double room_of(const struct version *version, const char *folder)
+{
+    double limit = read_number(folder, version->limit, NULL);
+    double used = read_number(folder, version->used, NULL);
+    double cache = read_number(folder, "memory.stat", version->unused_cache);
+    if (isnan(limit) || isnan(used))
+        return (double)INFINITY;
+    return fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0);
+}
+
+/* Whether the word is in the list, which commas separate; an empty list holds the empty word. */
+static bool is_listed(const char *word, const char *list)
+{
+    size_t length = strlen(word);
+    for (const char *at = list;; at++) {
+        size_t end = strcspn(at, ",");
+        if (end == length && strncmp(at, word, length) == 0)
+            return true;
+        at += end;
+        if (*at == '\0')
+            return false;
+    }
+}
+
+/* The process's group in that version, as a path below the mount; "" where it is in none. */
+static void find_group(const char *root, const struct version *version, char *group, size_t size)
+{
+    char path[4096], line[4096];
+    group[0] = '\0';
+    snprintf(path, sizeof(path), "%.4000s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file)) { /* number:controllers:path */
+        char *list = strchr(line, ':'), *place = list ? strchr(list + 1, ':') : NULL;
+        if (!place)
+            continue;
+        *place++ = '\0';
+        place[strcspn(place, "\n")] = '\0';
+        if (is_listed(version->controller, list + 1))
+            snprintf(group, size, "%s", place);
+    }
+    if (file)
+        fclose(file);
+}
+
+/* In a container the group may be named as the host sees it: what is not there is passed over, and
+ * the mount itself, with which each walk ends, is then the container's own group. */
+double lb_cgroup_room(const char *root)
+{
+    double room = (double)INFINITY;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        char group[2048], folder[4200];
+        find_group(root, &versions[i], group, sizeof(group));
+        for (char *last = group; last;) {
+            snprintf(folder, sizeof(folder), "%.2000s%s%s", root, versions[i].mount, group);
+            room = fmin(room, room_of(&versions[i], folder));
+            last = strrchr(group, '/');
+            if (last)
+                *last = '\0';
+        }
+    }
+    return room;
+}

@@ -1,0 +1,122 @@
+/* Which CPUs a case runs on. */
+#include "device/cpu_affinity.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static cpu_set_t all; /* at the first call; the process's own from then on */
+static bool known;
+static cpu_set_t given; /* to the case at hand; none while nothing is pinned */
+
+static bool look(void)
+{
+    if (!known)
+        known = sched_getaffinity(0, sizeof(all), &all) == 0;
+    return known;
+}
+
+/* "CPU 3", "CPUs 0-1,4". */
+static void describe(const cpu_set_t *set, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, CPU_COUNT(set) == 1 ? "CPU" : "CPUs");
+    const char *before = " ";
+    for (size_t first = 0; first < CPU_SETSIZE; first++) {
+        size_t last = first;
+        if (!CPU_ISSET(first, set))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+            last++;
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used,
+                                     first == last ? "%s%zu" : "%s%zu-%zu", before, first, last);
+        before = ",";
+        first = last;
+    }
+}
+
+void lb_pin(int count, char *text, size_t size)
+{
+    cpu_set_t some;
+    CPU_ZERO(&some);
+    snprintf(text, size, "any CPU");
+    if (!look())
+        return;
+    given = all;
+    if (CPU_COUNT(&all) < count)
+        return;
+    for (size_t cpu = CPU_SETSIZE; cpu-- > 0 && CPU_COUNT(&some) < count;)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &some);
+    if (sched_setaffinity(0, sizeof(some), &some) != 0)
+        return;
+    given = some;
+    describe(&some, text, size);
+}
+
+void lb_unpin(void)
+{
+    CPU_ZERO(&given);
+    if (known)
+        sched_setaffinity(0, sizeof(all), &all);
+}
+
+/* The first of the CPUs that share a CPU's third-level cache; the CPU itself where the system does
+ * not say. */
+static size_t cache_of(size_t cpu)
+{
+    static size_t known_as[CPU_SETSIZE]; /* one more than it; 0: not looked up yet */
+    char path[96];
+    size_t first = cpu;
+    if (known_as[cpu] > 0)
+        return known_as[cpu] - 1;
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%zu/cache/index3/shared_cpu_list",
+             cpu);
+    FILE *list = fopen(path, "r");
+    if (list && (fscanf(list, "%zu", &first) != 1 || first >= CPU_SETSIZE))
+        first = cpu;
+    if (list)
+        fclose(list);
+    known_as[cpu] = first + 1;
+    return first;
+}
+
+/* The CPU, of those given, that is the last to be visited of its cache: here, or else the first. */
+static size_t last_of_cache(size_t cpu, size_t here)
+{
+    size_t cache = cache_of(cpu), last = 0;
+    if (cache_of(here) == cache)
+        return here;
+    while (!CPU_ISSET(last, &given) || cache_of(last) != cache)
+        last++;
+    return last;
+}
+
+static void visit_on(size_t cpu, lb_cpu_visit *visit, void *user, bool last)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) == 0)
+        visit(user, last);
+}
+
+void lb_visit_cpus(lb_cpu_visit *visit, void *user)
+{
+    cpu_set_t before;
+    int cpu = sched_getcpu();
+    if (CPU_COUNT(&given) < 2 || cpu < 0 || cpu >= CPU_SETSIZE ||
+        sched_getaffinity(0, sizeof(before), &before) != 0) {
+        visit(user, true);
+        return;
+    }
+    size_t here = (size_t)cpu;
+    for (int last = 0; last < 2; last++)
+        for (size_t other = 0; other < CPU_SETSIZE; other++)
+            if (other != here && CPU_ISSET(other, &given) &&
+                (other == last_of_cache(other, here)) == (last == 1))
+                visit_on(other, visit, user, last == 1);
+    visit_on(here, visit, user, true);
+    sched_setaffinity(0, sizeof(before), &before);
+}

@@ -1,0 +1,186 @@
+/* The device layer: which device this process has, and its memory as a space. */
+#include "device/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The built table. --------------------------------------------------------------------- */
+
+#ifdef LB_HAVE_CUDA
+
+static const struct lb_device_api *const built = &lb_device_cuda;
+
+#else
+
+static enum lb_status absent_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
+{
+    (void)ordinal, (void)info;
+    return lb_fail(err, LB_ABSENT, "this program was built without CUDA");
+}
+
+static const struct lb_device_api absent_device = {.open = absent_open};
+static const struct lb_device_api *const built = &absent_device;
+
+#endif
+
+/* ---- The device of this process. ---------------------------------------------------------- */
+
+static struct {
+    const struct lb_device_api *api; /* NULL: the built one */
+    bool asked;                      /* status, info and why hold an answer */
+    enum lb_status status;
+    struct lb_device_info info;
+    struct lb_error why;
+} current;
+
+const struct lb_device_api *lb_device(void)
+{
+    return current.api ? current.api : built;
+}
+
+void lb_device_use(const struct lb_device_api *api)
+{
+    memset(&current, 0, sizeof(current));
+    current.api = api;
+}
+
+enum lb_status lb_device_open(int ordinal, struct lb_error *err)
+{
+    if (!current.asked) {
+        current.info = (struct lb_device_info){.ordinal = ordinal};
+        current.status = lb_device()->open(ordinal, &current.info, &current.why);
+        current.asked = true;
+    }
+    return current.status == LB_OK ? LB_OK : lb_fail(err, current.status, "%s", current.why.text);
+}
+
+void lb_device_assume(const struct lb_device_info *info, const char *absent)
+{
+    current.asked = true;
+    current.status = info ? LB_OK : LB_ABSENT;
+    if (info)
+        current.info = *info;
+    else
+        snprintf(current.why.text, sizeof(current.why.text), "%s", absent);
+}
+
+const struct lb_device_info *lb_device_known(struct lb_error *why)
+{
+    if (current.asked && current.status == LB_OK)
+        return &current.info;
+    lb_fail(why, LB_ABSENT, "%s",
+            current.asked ? current.why.text : "no device has been looked for");
+    return NULL;
+}
+
+/* ---- Devices by name. --------------------------------------------------------------------- */
+
+/* Public data sheets and the CUDA programming guide's table of capabilities. */
+static const struct model {
+    const char *name;
+    struct lb_device_info info;
+} models[] = {
+    {"a100",
+     {.name = "NVIDIA A100-SXM4-80GB",
+      .major = 8,
+      .minor = 0,
+      .sm_count = 108,
+      .memory_bytes = 80e9,
+      .l2_bytes = 40 << 20,
+      .shared_bytes = 163 << 10}},
+    {"h100",
+     {.name = "NVIDIA H100 80GB HBM3",
+      .major = 9,
+      .minor = 0,
+      .sm_count = 132,
+      .memory_bytes = 80e9,
+      .l2_bytes = 50 << 20,
+      .shared_bytes = 227 << 10}},
+    {"h200",
+     {.name = "NVIDIA H200",
+      .major = 9,
+      .minor = 0,
+      .sm_count = 132,
+      .memory_bytes = 141e9,
+      .l2_bytes = 50 << 20,
+      .shared_bytes = 227 << 10}},
+    {"b200",
+     {.name = "NVIDIA B200",
+      .major = 10,
+      .minor = 0,
+      .sm_count = 148,
+      .memory_bytes = 180e9,
+      .l2_bytes = 126 << 20,
+      .shared_bytes = 227 << 10}},
+};
+
+enum { MODEL_COUNT = sizeof(models) / sizeof(models[0]) };
+
+enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err)
+{
+    char known[128] = "";
+    for (int i = 0; i < MODEL_COUNT; i++) {
+        size_t used = strlen(known);
+        if (strcmp(models[i].name, name) == 0) {
+            *info = models[i].info;
+            info->modelled = true;
+            return LB_OK;
+        }
+        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", models[i].name);
+    }
+    return lb_fail(err, LB_INVALID, "'%s': no device of that name is known; there are %s", name,
+                   known);
+}
+
+/* ---- Device memory as a space. ------------------------------------------------------------ */
+
+static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *err)
+{
+    *out = NULL;
+    return bytes == 0 ? LB_OK : lb_device()->allocate(bytes, out, err);
+}
+
+static void space_release(void *memory)
+{
+    if (memory)
+        lb_device()->release(memory);
+}
+
+static enum lb_status space_upload(void *to, const void *host, size_t bytes, struct lb_error *err)
+{
+    return bytes == 0 ? LB_OK : lb_device()->upload(to, host, bytes, err);
+}
+
+static enum lb_status space_download(void *host, const void *from, size_t bytes,
+                                     struct lb_error *err)
+{
+    return bytes == 0 ? LB_OK : lb_device()->download(host, from, bytes, err);
+}
+
+/* All bits set is NaN in every dtype. */
+static enum lb_status space_poison(void *to, size_t bytes, struct lb_error *err)
+{
+    return bytes == 0 ? LB_OK : lb_device()->fill(to, 0xff, bytes, err);
+}
+
+static enum lb_status space_synchronize(struct lb_error *err)
+{
+    return lb_device()->synchronize(err);
+}
+
+static double space_available(void)
+{
+    double free_bytes = 0, total_bytes = 0;
+    return lb_device()->memory(&free_bytes, &total_bytes, NULL) == LB_OK ? free_bytes : 0;
+}
+
+const struct lb_space lb_device_space = {
+    .name = "device",
+    .allocate = space_allocate,
+    .release = space_release,
+    .upload = space_upload,
+    .download = space_download,
+    .poison = space_poison,
+    .synchronize = space_synchronize,
+    .available = space_available,
+};

@@ -1,0 +1,264 @@
+/* The device layer on the CUDA runtime. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+
+static struct {
+    cudaStream_t stream;
+    cudaEvent_t from, to; /* around what is timed */
+    cudaError_t fault;    /* the first that the process can't get over */
+} device;
+
+/* Errors after which every later call fails alike until the process ends. */
+static bool is_sticky(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorLaunchFailure:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorAssert:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+#if CUDART_VERSION >= 12080 /* which first has them */
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+#endif
+    case cudaErrorECCUncorrectable:
+    case cudaErrorUnknown: return true;
+    default: return false;
+    }
+}
+
+/* The runtime's memory of the error is cleared, so that it is not taken for a later call's. */
+enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
+{
+    cudaError_t error = (cudaError_t)answer;
+    if (error == cudaSuccess)
+        return LB_OK;
+    (void)cudaGetLastError();
+    if (is_sticky(error) && device.fault == cudaSuccess)
+        device.fault = error;
+    return lb_fail(err, error == cudaErrorMemoryAllocation ? LB_OOM : LB_FAILED, "%s: %s (%s, %d)",
+                   what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
+}
+
+/* "No device" has several forms, and the runtime's words for them mislead. */
+static enum lb_status absent(cudaError_t error, struct lb_error *err)
+{
+    const char *words = cudaGetErrorString(error);
+    (void)cudaGetLastError();
+    if (error == cudaErrorInsufficientDriver)
+        words = "no NVIDIA driver, or one too old for this runtime";
+    else if (error == cudaErrorStubLibrary)
+        words = "no NVIDIA driver, only the library's stub";
+    else if (error == cudaErrorNoDevice)
+        words = "the NVIDIA driver sees none";
+    return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", words, cudaGetErrorName(error),
+                   (int)error);
+}
+
+static void format_uuid(const cudaUUID_t *uuid, char text[48])
+{
+    size_t used = (size_t)snprintf(text, 48, "GPU-");
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(text + used, 48 - used, "%s%02x",
+                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                                 (unsigned char)uuid->bytes[i]);
+}
+
+static enum lb_status describe(int ordinal, struct lb_device_info *info, struct lb_error *err)
+{
+    struct cudaDeviceProp properties;
+    enum lb_status st = LB_OK;
+    memset(&properties, 0, sizeof(properties));
+    LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
+    snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
+    format_uuid(&properties.uuid, info->uuid);
+    info->ordinal = ordinal;
+    info->major = properties.major;
+    info->minor = properties.minor;
+    info->sm_count = properties.multiProcessorCount;
+    info->memory_bytes = (double)properties.totalGlobalMem;
+    info->l2_bytes = (double)properties.l2CacheSize;
+    info->shared_bytes = (double)properties.sharedMemPerBlockOptin;
+    LB_TRY(lb_cuda_check(cudaDriverGetVersion(&info->driver), "reading the driver's version", err));
+    LB_TRY(
+        lb_cuda_check(cudaRuntimeGetVersion(&info->runtime), "reading the runtime's version", err));
+done:
+    return st;
+}
+
+static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int count = 0; /* left untouched when there is no driver */
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess)
+        return absent(error, err);
+    if (count == 0)
+        return absent(cudaErrorNoDevice, err);
+    if (ordinal < 0 || ordinal >= count)
+        return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
+                       count);
+    /* Here the context is made, which costs most of a second. */
+    error = cudaSetDevice(ordinal);
+    if (error == cudaSuccess)
+        error = cudaFree(NULL);
+    if (error != cudaSuccess)
+        return absent(error, err);
+    LB_TRY(describe(ordinal, info, err));
+    LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
+                         "creating a stream", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&device.to), "creating an event", err));
+done:
+    return st == LB_OK ? LB_OK : LB_ABSENT;
+}
+
+static void *cuda_stream(void)
+{
+    return device.stream;
+}
+
+static enum lb_status cuda_allocate(size_t bytes, void **out, struct lb_error *err)
+{
+    char size[32], what[80];
+    lb_format_bytes((double)bytes, size);
+    snprintf(what, sizeof(what), "allocating %s of device memory", size);
+    *out = NULL;
+    return lb_cuda_check(cudaMalloc(out, bytes), what, err);
+}
+
+static void cuda_release(void *memory)
+{
+    lb_cuda_check(cudaFree(memory), "releasing device memory", NULL);
+}
+
+static enum lb_status cuda_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
+{
+    size_t left = 0, all = 0;
+    enum lb_status st = lb_cuda_check(cudaMemGetInfo(&left, &all), "reading the free memory", err);
+    *free_bytes = (double)left;
+    *total_bytes = (double)all;
+    return st;
+}
+
+static enum lb_status cuda_synchronize(struct lb_error *err)
+{
+    return lb_cuda_check(cudaStreamSynchronize(device.stream), "waiting for the device", err);
+}
+
+static enum lb_status copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
+    LB_TRY(cuda_synchronize(err));
+done:
+    return st;
+}
+
+static enum lb_status cuda_upload(void *to, const void *host, size_t bytes, struct lb_error *err)
+{
+    return copy(to, host, bytes, cudaMemcpyHostToDevice, err);
+}
+
+static enum lb_status cuda_download(void *host, const void *from, size_t bytes,
+                                    struct lb_error *err)
+{
+    return copy(host, from, bytes, cudaMemcpyDeviceToHost, err);
+}
+
+static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_error *err)
+{
+    return lb_cuda_check(cudaMemsetAsync(to, byte, bytes, device.stream), "filling device memory",
+                         err);
+}
+
+static enum lb_status cuda_start(struct lb_error *err)
+{
+    return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
+}
+
+static enum lb_status cuda_stop(double *ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    float ms = 0;
+    LB_TRY(lb_cuda_check(cudaEventRecord(device.to, device.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
+    LB_TRY(
+        lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
+    *ns = (double)ms * 1e6;
+done:
+    return st;
+}
+
+static enum lb_status cuda_capture_begin(struct lb_error *err)
+{
+    /* Relaxed: libraries may query and load while they enqueue. What they enqueue elsewhere than on
+     * the stream would be missing from the replay, and found by the check of its results. */
+    return lb_cuda_check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
+                         "beginning a graph capture", err);
+}
+
+static enum lb_status cuda_capture_end(void **graph, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    cudaGraph_t captured = NULL;
+    cudaGraphExec_t ready = NULL;
+    *graph = NULL;
+    LB_TRY(lb_cuda_check(cudaStreamEndCapture(device.stream, &captured), "capturing a graph", err));
+    LB_TRY(lb_cuda_check(cudaGraphInstantiate(&ready, captured, 0), "instantiating a graph", err));
+    LB_TRY(lb_cuda_check(cudaGraphUpload(ready, device.stream), "uploading a graph", err));
+    LB_TRY(cuda_synchronize(err));
+    *graph = ready;
+    ready = NULL;
+done:
+    if (ready)
+        (void)cudaGraphExecDestroy(ready);
+    if (captured)
+        (void)cudaGraphDestroy(captured);
+    return st;
+}
+
+static enum lb_status cuda_replay(void *graph, struct lb_error *err)
+{
+    return lb_cuda_check(cudaGraphLaunch(graph, device.stream), "launching a graph", err);
+}
+
+static void cuda_graph_release(void *graph)
+{
+    if (graph)
+        lb_cuda_check(cudaGraphExecDestroy(graph), "releasing a graph", NULL);
+}
+
+static bool cuda_lost(void)
+{
+    return device.fault != cudaSuccess;
+}
+
+const struct lb_device_api lb_device_cuda = {
+    .open = cuda_open,
+    .stream = cuda_stream,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .memory = cuda_memory,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .fill = cuda_fill,
+    .synchronize = cuda_synchronize,
+    .start = cuda_start,
+    .stop = cuda_stop,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .replay = cuda_replay,
+    .graph_release = cuda_graph_release,
+    .lost = cuda_lost,
+};

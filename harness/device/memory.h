@@ -1,0 +1,54 @@
+/* Where tensors live: a memory space with its copies, and how much of the host's there is. */
+#ifndef LB_MEMORY_H
+#define LB_MEMORY_H
+
+#include <stddef.h>
+
+#include "api/status.h"
+
+/* A kind of memory. Addresses of one space mean nothing in another. */
+struct lb_space {
+    const char *name;
+    /* 256-byte aligned; bytes may be 0, then *out is NULL. LB_OOM. */
+    enum lb_status (*allocate)(size_t bytes, void **out, struct lb_error *err);
+    void (*release)(void *memory); /* accepts NULL */
+    enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
+    enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
+    enum lb_status (*poison)(void *to, size_t bytes, struct lb_error *err); /* NaN in every dtype */
+    /* Waits until all work on the space's stream is done. */
+    enum lb_status (*synchronize)(struct lb_error *err);
+    double (*available)(void); /* bytes that can still be allocated */
+    /* (optional) Whether anything was written beside a piece that allocate gave: NULL when nothing
+     * was, else which side, "before its start" or "past its end". Accepts NULL. */
+    const char *(*overrun)(const void *memory);
+};
+
+/* Each piece stands between guard bands of a known pattern, 256 bytes before it and 4096 behind,
+ * which overrun looks at; under the address sanitizer, whose own red zones see more, there are none
+ * and overrun is NULL. Pieces of 4 MiB and more are in huge pages where the system has any. */
+extern const struct lb_space lb_host_space;
+
+/* Fills bytes of host memory with a poison that is NaN in every dtype. */
+void lb_poison(void *memory, size_t bytes);
+
+/* Bytes the host can still give to this process: free and reclaimable memory, under the limits of
+ * its control groups where there are any. 0 when the system does not say. */
+double lb_host_available(void);
+
+/* From now on lb_host_available() counts as if this process had at most bytes in all; 0: no limit.
+ */
+void lb_host_limit(double bytes);
+
+/* Bytes of memory that a process holds now; 0 when there is no such process. */
+double lb_resident_bytes(long pid);
+
+/* Physical memory of the host in bytes. */
+double lb_host_total(void);
+
+/* Size of the largest CPU cache in bytes, from the system; 32 MiB where it does not say. */
+size_t lb_host_cache_bytes(void);
+
+/* "12.3 GiB", "512 KiB", "64 B" into text. */
+void lb_format_bytes(double bytes, char text[32]);
+
+#endif

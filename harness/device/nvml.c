@@ -1,0 +1,148 @@
+/* NVML, loaded at run time. Prototypes follow the NVML API reference. */
+#include "device/nvml.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef void *nvml_device;
+
+enum {
+    CLOCK_SM = 1,
+    CLOCK_MEMORY = 2,
+    SENSOR_GPU = 0,
+    SUCCESS = 0,
+    INSUFFICIENT_SIZE = 7 /* the answer to a question with no room for it: there is one */
+};
+
+static struct {
+    bool tried;
+    void *library;
+    int (*init)(void);
+    int (*driver)(char *version, unsigned length);
+    int (*by_uuid)(const char *uuid, nvml_device *device);
+    int (*count)(unsigned *count);
+    int (*by_index)(unsigned index, nvml_device *device);
+    int (*processes)(nvml_device device, unsigned *count, void *infos);
+    int (*clock)(nvml_device device, int type, unsigned *mhz);
+    int (*max_clock)(nvml_device device, int type, unsigned *mhz);
+    int (*temperature)(nvml_device device, int sensor, unsigned *celsius);
+    int (*power)(nvml_device device, unsigned *milliwatts);
+    int (*throttle)(nvml_device device, unsigned long long *reasons);
+} nvml;
+
+/* Loads it once and keeps it until the process ends. */
+static bool load(void)
+{
+    static const struct {
+        const char *name;
+        void **function;
+    } symbols[] = {
+        {"nvmlInit_v2", (void **)&nvml.init},
+        {"nvmlSystemGetDriverVersion", (void **)&nvml.driver},
+        {"nvmlDeviceGetHandleByUUID", (void **)&nvml.by_uuid},
+        {"nvmlDeviceGetCount_v2", (void **)&nvml.count},
+        {"nvmlDeviceGetHandleByIndex_v2", (void **)&nvml.by_index},
+        {"nvmlDeviceGetClockInfo", (void **)&nvml.clock},
+        {"nvmlDeviceGetMaxClockInfo", (void **)&nvml.max_clock},
+        {"nvmlDeviceGetTemperature", (void **)&nvml.temperature},
+        {"nvmlDeviceGetPowerUsage", (void **)&nvml.power},
+        {"nvmlDeviceGetCurrentClocksThrottleReasons", (void **)&nvml.throttle},
+    };
+    if (nvml.tried)
+        return nvml.library != NULL;
+    nvml.tried = true;
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        *symbols[i].function = dlsym(library, symbols[i].name);
+        if (!*symbols[i].function)
+            return false;
+    }
+    /* Old drivers have not got this one. */
+    *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+    if (nvml.init() != SUCCESS)
+        return false;
+    nvml.library = library;
+    return true;
+}
+
+static unsigned long long throttle_of(nvml_device device)
+{
+    unsigned long long reasons = 0;
+    return nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
+}
+
+bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
+{
+    nvml_device device = NULL;
+    unsigned value = 0;
+    *state = (struct lb_gpu_state){NAN, NAN, NAN, NAN, NAN, 0};
+    if (!load() || nvml.by_uuid(uuid, &device) != SUCCESS)
+        return false;
+    if (nvml.clock(device, CLOCK_SM, &value) == SUCCESS)
+        state->sm_mhz = value;
+    if (nvml.clock(device, CLOCK_MEMORY, &value) == SUCCESS)
+        state->memory_mhz = value;
+    if (nvml.max_clock(device, CLOCK_SM, &value) == SUCCESS)
+        state->sm_max_mhz = value;
+    if (nvml.temperature(device, SENSOR_GPU, &value) == SUCCESS)
+        state->temperature_c = value;
+    if (nvml.power(device, &value) == SUCCESS)
+        state->power_w = value / 1000.0;
+    state->throttle = throttle_of(device);
+    return true;
+}
+
+int lb_nvml_count(void)
+{
+    unsigned count = 0;
+    return load() && nvml.count(&count) == SUCCESS ? (int)count : -1;
+}
+
+bool lb_nvml_use(int index, struct lb_gpu_use *use)
+{
+    nvml_device device = NULL;
+    unsigned count = 0;
+    *use = (struct lb_gpu_use){0, 0};
+    if (!load() || nvml.by_index((unsigned)index, &device) != SUCCESS)
+        return false;
+    if (nvml.processes && nvml.processes(device, &count, NULL) == INSUFFICIENT_SIZE)
+        use->tenants = (int)count;
+    use->throttle = throttle_of(device);
+    return true;
+}
+
+const char *lb_nvml_driver(void)
+{
+    static char version[96];
+    if (!version[0] && load() && nvml.driver(version, sizeof(version)) != SUCCESS)
+        version[0] = '\0';
+    return version;
+}
+
+void lb_throttle_text(unsigned long long throttle, char *text, size_t size)
+{
+    static const struct {
+        unsigned long long bit;
+        const char *words;
+    } reasons[] = {
+        {0x1, "idle"},
+        {0x2, "clocks set by the user"},
+        {0x4, "power cap"},
+        {0x8, "hardware slowdown"},
+        {0x10, "sync boost"},
+        {0x20, "hot (software)"},
+        {0x40, "hot"},
+        {0x80, "power brake"},
+        {0x100, "display clocks"},
+    };
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        size_t used = strlen(text);
+        if (throttle & reasons[i].bit)
+            snprintf(text + used, size - used, "%s%s", used ? ", " : "", reasons[i].words);
+    }
+}

@@ -1,0 +1,200 @@
+/* Streams on CUDA handles and cuBLAS. */
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "device/device.h"
+#include "device/streams.h"
+
+struct lb_streams {
+    int count;
+    cudaStream_t handles[LB_STREAMS_MAX]; /* [0] is the caller's */
+    cudaEvent_t marks[LB_STREAMS_MAX];    /* the last point that somebody waited for */
+};
+
+/* Kept for the process: making one takes long, and allocates. */
+static cublasHandle_t handles[LB_STREAMS_MAX];
+
+static enum lb_status check_blas(cublasStatus_t status, const char *what, struct lb_error *err)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return LB_OK;
+    enum lb_status st = status == CUBLAS_STATUS_ALLOC_FAILED    ? LB_OOM
+                        : status == CUBLAS_STATUS_NOT_SUPPORTED ? LB_UNSUPPORTED
+                                                                : LB_FAILED;
+    return lb_fail(err, st, "%s: cuBLAS: %s (%d)", what, cublasGetStatusString(status),
+                   (int)status);
+}
+
+/* The handle of a stream, bound to its stream. Binding takes back the workspace. */
+static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!handles[stream_index]) {
+        LB_TRY(check_blas(cublasCreate(&handles[stream_index]), "opening cuBLAS", err));
+        /* Sums of f16 and bf16 products stay in f32; f32 products are not rounded to TF32. */
+        LB_TRY(check_blas(cublasSetMathMode(handles[stream_index],
+                                            CUBLAS_DEFAULT_MATH |
+                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                          "setting cuBLAS up", err));
+    }
+    LB_TRY(check_blas(cublasSetStream(handles[stream_index], streams->handles[stream_index]),
+                      "setting cuBLAS up", err));
+done:
+    return st;
+}
+
+enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_streams *streams = calloc(1, sizeof(*streams));
+    if (!streams)
+        return lb_fail(err, LB_OOM, "out of memory");
+    streams->handles[0] = stream;
+    for (int i = 0; i < count && i < LB_STREAMS_MAX; i++) {
+        if (i > 0)
+            LB_TRY(lb_cuda_check(
+                cudaStreamCreateWithFlags(&streams->handles[i], cudaStreamNonBlocking),
+                "creating a stream", err));
+        streams->count = i + 1;
+        LB_TRY(lb_cuda_check(cudaEventCreateWithFlags(&streams->marks[i], cudaEventDisableTiming),
+                             "creating an event", err));
+        LB_TRY(bind_handle(streams, i, err));
+    }
+done:
+    if (st == LB_OK)
+        *out = streams;
+    else
+        lb_streams_destroy(streams);
+    return st;
+}
+
+void lb_streams_destroy(struct lb_streams *streams)
+{
+    if (!streams)
+        return;
+    for (int i = streams->count - 1; i >= 0; i--) {
+        if (streams->marks[i])
+            (void)cudaEventDestroy(streams->marks[i]);
+        /* The handle outlives the stream and the memory lent to it. */
+        if (handles[i])
+            (void)cublasSetStream(handles[i], NULL);
+        if (i > 0)
+            (void)cudaStreamDestroy(streams->handles[i]);
+    }
+    free(streams);
+}
+
+size_t lb_stream_scratch_bytes(void)
+{
+    return (size_t)32 << 20;
+}
+
+int lb_streams_count(const struct lb_streams *streams)
+{
+    return streams->count;
+}
+
+void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
+{
+    return streams->handles[stream_index];
+}
+
+enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory,
+                                        struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < streams->count; i++)
+        LB_TRY(check_blas(cublasSetWorkspace(handles[i],
+                                             (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
+                                             lb_stream_scratch_bytes()),
+                          "giving cuBLAS its workspace", err));
+done:
+    return st;
+}
+
+enum lb_status lb_stream_wait(struct lb_streams *streams, int waiter, int awaited,
+                              struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (waiter == awaited)
+        return LB_OK;
+    LB_TRY(lb_cuda_check(cudaEventRecord(streams->marks[awaited], streams->handles[awaited]),
+                         "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaStreamWaitEvent(streams->handles[waiter], streams->marks[awaited], 0),
+                         "waiting for an event", err));
+done:
+    return st;
+}
+
+enum lb_status lb_streams_fork(struct lb_streams *streams, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 1; i < streams->count; i++)
+        LB_TRY(lb_stream_wait(streams, i, 0, err));
+done:
+    return st;
+}
+
+enum lb_status lb_streams_join(struct lb_streams *streams, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 1; i < streams->count; i++)
+        LB_TRY(lb_stream_wait(streams, 0, i, err));
+done:
+    return st;
+}
+
+enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
+                              struct lb_error *err)
+{
+    return bytes == 0 ? LB_OK
+                      : lb_cuda_check(cudaMemsetAsync(to, 0, bytes, streams->handles[stream_index]),
+                                      "zeroing device memory", err);
+}
+
+enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
+                              const void *from, size_t bytes, struct lb_error *err)
+{
+    return bytes == 0 ? LB_OK
+                      : lb_cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                                      streams->handles[stream_index]),
+                                      "copying device memory", err);
+}
+
+static cublasComputeType_t compute_type(enum lb_dtype in, enum lb_math math)
+{
+    static const cublasComputeType_t f32[LB_MATH_COUNT] = {
+        [LB_IEEE] = CUBLAS_COMPUTE_32F,
+        [LB_TF32] = CUBLAS_COMPUTE_32F_FAST_TF32,
+        [LB_HALF] = CUBLAS_COMPUTE_32F_FAST_16F,
+    };
+    if (in == LB_F64)
+        return CUBLAS_COMPUTE_64F;
+    return in == LB_F32 ? f32[math] : CUBLAS_COMPUTE_32F;
+}
+
+enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, const struct lb_gemm *g,
+                              struct lb_error *err)
+{
+    static const cudaDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDA_R_64F,
+                                                         [LB_F32] = CUDA_R_32F,
+                                                         [LB_F16] = CUDA_R_16F,
+                                                         [LB_BF16] = CUDA_R_16BF};
+    const double one64 = 1, beta64 = g->accumulate ? 1 : 0;
+    const float one32 = 1, beta32 = g->accumulate ? 1 : 0;
+    bool wide = g->in == LB_F64;
+    (void)streams;
+    if (g->m == 0 || g->n == 0 || g->k == 0)
+        return LB_OK;
+    /* Row-major c = a b is, to a library that thinks in columns, c' = b' a'. */
+    return check_blas(
+        cublasGemmEx_64(handles[stream_index], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                        g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
+                        wide ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
+                        types[g->in], g->lda, wide ? (const void *)&beta64 : &beta32, g->c,
+                        types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
+        "a matrix product", err);
+}

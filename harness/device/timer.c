@@ -1,0 +1,108 @@
+/* Taking one sample. */
+#include "device/timer.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "device/cpu_affinity.h"
+#include "device/device.h"
+
+static const struct lb_space *space_of(enum lb_memory memory)
+{
+    return memory == LB_DEVICE ? &lb_device_space : &lb_host_space;
+}
+
+size_t lb_timer_bytes(enum lb_memory memory, bool cold)
+{
+    if (!cold)
+        return 0;
+    if (memory == LB_HOST)
+        return 2 * lb_host_cache_bytes();
+    const struct lb_device_info *device = lb_device_known(NULL);
+    return device ? 2 * (size_t)device->l2_bytes : 0;
+}
+
+enum lb_status lb_timer_create(enum lb_memory memory, bool cold, struct lb_timer *timer,
+                               struct lb_error *err)
+{
+    *timer = (struct lb_timer){.memory = memory, .flush_bytes = lb_timer_bytes(memory, cold)};
+    return space_of(memory)->allocate(timer->flush_bytes, &timer->flush, err);
+}
+
+void lb_timer_destroy(struct lb_timer *timer)
+{
+    if (timer->graph)
+        lb_device()->graph_release(timer->graph);
+    space_of(timer->memory)->release(timer->flush);
+    *timer = (struct lb_timer){.memory = timer->memory};
+}
+
+enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *user,
+                                struct lb_error *err)
+{
+    const struct lb_device_api *device = lb_device();
+    enum lb_status st = device->synchronize(err);
+    if (st == LB_OK)
+        st = device->capture_begin(err);
+    if (st != LB_OK)
+        return st;
+    /* A capture that was begun must be ended; the first failure is the one that tells why. */
+    struct lb_error end_err = {""};
+    st = call(user, err);
+    enum lb_status end = device->capture_end(&timer->graph, st == LB_OK ? err : &end_err);
+    return st == LB_OK ? end : st;
+}
+
+/* lb_cpu_visit: writes more than the caches hold; where another CPU will empty the cache that they
+ * share, more than this one's own. */
+static void flush_here(void *user, bool last)
+{
+    const struct lb_timer *timer = user;
+    char *flush = timer->flush;
+    long own = 2 * sysconf(_SC_LEVEL2_CACHE_SIZE);
+    size_t bytes = last || own <= 0 ? timer->flush_bytes : (size_t)own;
+    for (size_t i = 0; i < bytes && i < timer->flush_bytes; i += 64)
+        flush[i] = (char)(flush[i] + 1);
+}
+
+/* Nothing of the case stays in the caches of any CPU that it runs on. */
+static enum lb_status flush_caches(const struct lb_timer *timer, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (timer->memory == LB_HOST) {
+        lb_visit_cpus(flush_here, (void *)timer);
+        return LB_OK;
+    }
+    LB_TRY(lb_device()->fill(timer->flush, 0, timer->flush_bytes, err));
+    LB_TRY(lb_device()->synchronize(err));
+done:
+    return st;
+}
+
+static enum lb_status call_or_replay(const struct lb_timer *timer, lb_call *call, void *user,
+                                     struct lb_error *err)
+{
+    return timer->graph ? lb_device()->replay(timer->graph, err) : call(user, err);
+}
+
+enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, void *user, int calls,
+                                double *ns, struct lb_error *err)
+{
+    bool device = timer->memory == LB_DEVICE;
+    enum lb_status st = LB_OK;
+    LB_TRY(space_of(timer->memory)->synchronize(err));
+    if (timer->flush)
+        LB_TRY(flush_caches(timer, err));
+    double start = lb_now_ns();
+    if (device)
+        LB_TRY(lb_device()->start(err));
+    for (int i = 0; i < calls; i++)
+        LB_TRY(call_or_replay(timer, call, user, err));
+    if (device)
+        LB_TRY(lb_device()->stop(ns, err));
+    else
+        *ns = lb_now_ns() - start;
+    *ns /= calls;
+done:
+    return st;
+}

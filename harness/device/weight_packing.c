@@ -1,0 +1,103 @@
+/* Canonical weights in one buffer, and buffers cut into parts. */
+#include "device/weight_packing.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 256 };
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+size_t lb_weight_elements(const struct lb_problem *problem, size_t entry, enum lb_weight which)
+{
+    size_t hidden = (size_t)problem->hidden;
+    int64_t layer = (int64_t)entry / problem->directions;
+    if (which == LB_W_IH)
+        return 4 * hidden * (size_t)lb_layer_input(problem, layer);
+    return which == LB_W_HH ? 4 * hidden * hidden : 4 * hidden;
+}
+
+size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t entry,
+                        enum lb_weight which)
+{
+    size_t offset = 0, size = lb_dtype_size(dtype);
+    for (size_t e = 0; e <= entry; e++)
+        for (int w = 0; w < LB_WEIGHT_COUNT && (e < entry || w < (int)which); w++)
+            offset += round_up(lb_weight_elements(problem, e, (enum lb_weight)w) * size);
+    return offset;
+}
+
+size_t lb_packed_bytes(const struct lb_problem *problem, enum lb_dtype dtype)
+{
+    return lb_packed_offset(problem, dtype, lb_layer_dir_count(problem), LB_W_IH);
+}
+
+enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,
+                                void *buffer, const struct lb_weights *weights,
+                                struct lb_error *err)
+{
+    const void *const *const from[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh, weights->b_ih,
+                                                      weights->b_hh};
+    size_t entries = lb_layer_dir_count(problem);
+    enum lb_status st = LB_OK;
+    for (size_t e = 0; e < entries; e++) {
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
+            enum lb_weight which = (enum lb_weight)w;
+            size_t bytes = lb_weight_elements(problem, e, which) * lb_dtype_size(problem->dtype);
+            size_t offset = lb_packed_offset(problem, problem->dtype, e, which);
+            LB_TRY(space->upload((char *)buffer + offset, from[w][e], bytes, err));
+        }
+    }
+done:
+    return st;
+}
+
+/* One tensor, through double where the two types differ. */
+static enum lb_status fetch(const struct lb_space *space, enum lb_dtype stored, const void *from,
+                            enum lb_dtype dtype, void *to, size_t count, struct lb_error *err)
+{
+    size_t bytes = count * lb_dtype_size(stored);
+    enum lb_status st = LB_OK;
+    if (stored == dtype)
+        return space->download(to, from, bytes, err);
+    void *raw = malloc(bytes);
+    double *values = malloc(count * sizeof(*values));
+    if (!raw || !values)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for a weight gradient"));
+    LB_TRY(space->download(raw, from, bytes, err));
+    lb_load(stored, raw, values, count);
+    lb_store(dtype, to, values, count);
+done:
+    free(values);
+    free(raw);
+    return st;
+}
+
+enum lb_status lb_packed_download(const struct lb_problem *problem, const struct lb_space *space,
+                                  enum lb_dtype stored, const void *buffer,
+                                  const struct lb_gradients *gradients, struct lb_error *err)
+{
+    void *const *const to[LB_WEIGHT_COUNT] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
+                                              gradients->db_hh};
+    size_t entries = lb_layer_dir_count(problem);
+    enum lb_status st = LB_OK;
+    for (size_t e = 0; e < entries; e++) {
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
+            enum lb_weight which = (enum lb_weight)w;
+            const char *from = (const char *)buffer + lb_packed_offset(problem, stored, e, which);
+            LB_TRY(fetch(space, stored, from, problem->dtype, to[w][e],
+                         lb_weight_elements(problem, e, which), err));
+        }
+    }
+done:
+    return st;
+}
+
+void *lb_carve(struct lb_carver *carver, size_t bytes)
+{
+    char *part = carver->base ? carver->base + carver->used : NULL;
+    carver->used += round_up(bytes);
+    return part;
+}

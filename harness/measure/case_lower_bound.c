@@ -1,0 +1,57 @@
+/* The floor of a case on the device at hand. */
+#include "measure/case_lower_bound.h"
+
+#include <math.h>
+
+#include "device/ceilings.h"
+#include "device/device.h"
+#include "device/nvml.h"
+
+enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_machine *machine,
+                               struct lb_error *err)
+{
+    struct lb_gpu_state state;
+    struct lb_ceilings ceilings;
+    enum lb_status st = lb_machine_of(device, machine, err);
+    if (st != LB_OK || !device->uuid[0])
+        return st;
+    if (lb_nvml_read(device->uuid, &state) && state.sm_max_mhz > 0)
+        machine->clock_max_hz = state.sm_max_mhz * 1e6;
+    if (lb_ceilings_load(device->uuid, &ceilings))
+        lb_machine_measured(machine, device, &ceilings);
+    return LB_OK;
+}
+
+/* By measured rates alone. */
+static double measured_lower_bound(const struct lb_ceilings *ceilings,
+                                   const struct lb_device_info *device, const struct lb_case *c)
+{
+    const struct lb_problem *p = &c->problem;
+    if (p->ragged)
+        return (double)NAN;
+    if (c->cache == LB_COLD || lb_problem_bytes(p) > device->l2_bytes)
+        return lb_ceilings_lower_bound_ns(ceilings, p);
+    return lb_problem_flops(p) / ceilings->gemm_flops_s[p->dtype][p->math] * 1e9;
+}
+
+void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths)
+{
+    struct lb_machine machine;
+    struct lb_ceilings ceilings;
+    struct lb_lower_bound floor;
+    const struct lb_problem *problem = &row->c.problem;
+    struct lb_lower_bound_run run = {.cold = row->c.cache == LB_COLD};
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (!device)
+        return;
+    for (int64_t b = 0; lengths && b < problem->batch; b++)
+        run.row_steps += lengths[b];
+    if (lb_case_machine(device, &machine, NULL) == LB_OK) {
+        lb_lower_bound_of(&machine, device, problem, &run, &floor);
+        row->floor_ns = floor.total_ns;
+        row->chain_steps = floor.steps;
+        row->chain_ns = floor.steps * floor.step_ns;
+    } else if (lb_ceilings_load(device->uuid, &ceilings)) {
+        row->floor_ns = measured_lower_bound(&ceilings, device, &row->c);
+    }
+}

@@ -1,0 +1,499 @@
+/* The life of one case in this process: from supports to destroy, with one row as its outcome. */
+#include "measure/case_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "device/cpu_affinity.h"
+#include "device/device.h"
+#include "device/memory.h"
+#include "device/nvml.h"
+#include "device/timer.h"
+#include "measure/case_lower_bound.h"
+#include "measure/case_probe.h"
+#include "measure/kernel_trace.h"
+#include "measure/nvtx.h"
+#include "model/registry.h"
+#include "reference/case_tensors.h"
+#include "reference/loss_scale.h"
+
+/* Everything that one case holds while it lives. Released in reverse by close_case. */
+struct context {
+    const struct lb_impl *impl;
+    const struct lb_case *c;
+    const struct lb_run_options *options;
+    const struct lb_run_observer *observer;
+    const struct lb_space *space;
+    struct lb_row *row;
+
+    void *self; /* the implementation's state, zeroed before create */
+    struct lb_sizes sizes;
+    struct lb_buffers buffers;
+    struct lb_exec_config place;
+    struct lb_reference *reference;
+    struct lb_results results;
+    struct lb_tensors tensors;
+    struct lb_forward_io forward;
+    struct lb_backward_io backward;
+    struct lb_timer timer;
+    int calls;           /* timed together: 1 isolated, more batched */
+    double before_bytes; /* of the space that were free before create */
+    struct lb_nvtx nvtx;
+    char cpus[64]; /* what the case is pinned to; "" where it is not */
+};
+
+static void phase(const struct context *context, const char *name)
+{
+    if (context->observer->phase)
+        context->observer->phase(context->observer->user, name);
+}
+
+/* Notes the most memory that was gone from the device, whoever took it: libraries may allocate more
+ * than they said. On the host the harness's own buffers are all that is known. */
+static void note_peak(struct context *context)
+{
+    if (context->impl->memory == LB_DEVICE)
+        context->row->peak_bytes =
+            fmax(context->row->peak_bytes, context->before_bytes - context->space->available());
+}
+
+/* create, sizes, memory check. */
+static enum lb_status open_implementation(struct context *context, struct lb_error *err)
+{
+    const struct lb_impl *impl = context->impl;
+    enum lb_status st = LB_OK;
+    phase(context, "create");
+    context->self = calloc(1, impl->state_size);
+    if (!context->self)
+        return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
+    context->place = lb_case_exec_config(impl, context->c);
+    LB_TRY(lb_resolve_variant(impl->variants, context->c->variant, &context->place.variant, err));
+    context->before_bytes = context->space->available();
+    if (impl->memory == LB_HOST)
+        lb_pin(context->place.threads, context->cpus, sizeof(context->cpus));
+
+    double start = lb_now_ns();
+    LB_TRY(impl->create(context->self, &context->c->problem, &context->place, err));
+    LB_TRY(impl->sizes(context->self, &context->sizes, err));
+    context->row->prepare_ns = lb_now_ns() - start;
+
+    const struct lb_sizes *s = &context->sizes;
+    context->row->weights_bytes = (double)s->weights;
+    context->row->gradients_bytes = (double)s->gradients;
+    context->row->reserve_bytes = (double)s->reserve;
+    context->row->workspace_bytes = (double)s->workspace;
+    double buffers = context->row->weights_bytes + context->row->gradients_bytes +
+                     context->row->reserve_bytes + context->row->workspace_bytes;
+    double needed =
+        buffers + (impl->memory == LB_DEVICE ? lb_case_tensor_bytes(&context->c->problem)
+                                             : lb_case_bytes(&context->c->problem));
+    needed += (double)lb_timer_bytes(impl->memory, context->c->cache == LB_COLD);
+    LB_TRY(lb_check_memory(needed, context->space->available(), context->space->name, err));
+done:
+    return st;
+}
+
+static enum lb_status allocate_buffers(struct context *context, struct lb_error *err)
+{
+    const struct lb_space *space = context->space;
+    enum lb_status st = LB_OK;
+    LB_TRY(space->allocate(context->sizes.weights, &context->buffers.weights, err));
+    LB_TRY(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
+    LB_TRY(space->allocate(context->sizes.reserve, &context->buffers.reserve, err));
+    LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
+    LB_TRY(lb_tensors_create(&context->c->problem, space, &context->tensors, err));
+    LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
+    context->forward = lb_tensors_forward(&context->tensors);
+    context->backward = lb_tensors_backward(&context->tensors);
+    context->row->peak_bytes = (double)lb_tensors_bytes(&context->tensors) +
+                               (double)context->sizes.weights + (double)context->sizes.gradients +
+                               (double)context->sizes.reserve + (double)context->sizes.workspace;
+    LB_TRY(
+        lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
+    note_peak(context);
+done:
+    return st;
+}
+
+/* The oracle's answer, buffers, weights and inputs in place. */
+static enum lb_status prepare(struct context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    void *scaled = NULL;
+    double start = lb_now_ns();
+    phase(context, "oracle");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
+    LB_TRY(lb_reference_open(context->options->cache, &context->c->problem, context->options->seed,
+                             &context->reference, err));
+    context->row->verify_ns = lb_now_ns() - start;
+
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
+    LB_TRY(allocate_buffers(context, err));
+    struct lb_inputs inputs = *lb_reference_inputs(context->reference);
+    context->buffers.lengths = inputs.lengths;
+    if (inputs.lengths && context->impl->memory == LB_DEVICE)
+        lb_case_lower_bound(context->row, inputs.lengths);
+    LB_TRY(
+        lb_loss_scale(&context->c->problem, context->options->loss_scale, &inputs, &scaled, err));
+    LB_TRY(lb_tensors_upload(&context->tensors, &inputs, err));
+
+    phase(context, "prepare");
+    start = lb_now_ns();
+    LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs.weights, err));
+    LB_TRY(context->space->synchronize(err));
+    context->row->prepare_ns += lb_now_ns() - start;
+    if (context->impl->chosen) {
+        const char *chosen = context->impl->chosen(context->self);
+        snprintf(context->row->chosen, sizeof(context->row->chosen), "%s%s%s", chosen ? chosen : "",
+                 context->cpus[0] ? ", on " : "", context->cpus);
+    }
+done:
+    free(scaled);
+    return st;
+}
+
+/* One call of the pass, as it is timed. */
+static enum lb_status call_once(void *user, struct lb_error *err)
+{
+    struct context *context = user;
+    enum lb_status st = LB_OK;
+    if (context->c->problem.pass != LB_BACKWARD)
+        LB_TRY(context->impl->forward(context->self, &context->forward, err));
+    if (lb_has_backward(&context->c->problem))
+        LB_TRY(context->impl->backward(context->self, &context->backward, err));
+done:
+    return st;
+}
+
+/* What a call needs before it and is not timed: backward alone needs a fresh reserve. */
+static enum lb_status call_before(struct context *context, struct lb_error *err)
+{
+    if (context->c->problem.pass != LB_BACKWARD)
+        return LB_OK;
+    return context->impl->forward(context->self, &context->forward, err);
+}
+
+/* lb_measure: one sample. */
+static enum lb_status measure(void *user, double *ns, struct lb_error *err)
+{
+    struct context *context = user;
+    enum lb_status st = call_before(context, err);
+    return st == LB_OK
+               ? lb_timer_measure(&context->timer, call_once, context, context->calls, ns, err)
+               : st;
+}
+
+/* Fills all that the pass is to write with NaN: what a checked call leaves as it was is found. */
+static enum lb_status poison(const struct context *context, struct lb_error *err)
+{
+    enum lb_status st = lb_tensors_poison(&context->tensors, err);
+    return st == LB_OK
+               ? context->space->poison(context->buffers.gradients, context->sizes.gradients, err)
+               : st;
+}
+
+static enum lb_status fetch_results(struct context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(context->space->synchronize(err));
+    if (context->impl->check)
+        LB_TRY(context->impl->check(context->self, err));
+    lb_results_poison(&context->c->problem, &context->results);
+    LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
+    if (lb_has_backward(&context->c->problem))
+        LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+    LB_TRY(lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results,
+                           err));
+    note_peak(context);
+done:
+    return st;
+}
+
+/* Compares the fetched results with the oracle into the row; false when they are wrong. */
+static bool results_right(struct context *context)
+{
+    struct lb_check check;
+    struct lb_row *row = context->row;
+    lb_reference_check(context->reference, &context->results, &check);
+    row->err_max_abs = check.err_max_abs;
+    row->err_max_rel = check.err_max_rel;
+    row->err_norm = check.err_norm;
+    if (!check.right) {
+        row->verdict = LB_VERDICT_WRONG;
+        if (!check.in_gradient ||
+            !lb_loss_overflow(&context->c->problem, context->options->loss_scale, &context->results,
+                              row->reason, sizeof(row->reason)))
+            snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
+    }
+    return check.right;
+}
+
+/* False when the implementation wrote beside something that it was given; the row says beside what.
+ */
+static bool bands_whole(struct context *context)
+{
+    const struct {
+        const char *name;
+        const void *memory;
+    } others[] = {
+        {"the packed weights", context->buffers.weights},
+        {"its gradients", context->buffers.gradients},
+        {"the reserve", context->buffers.reserve},
+        {"the workspace", context->buffers.workspace},
+    };
+    const struct lb_gradients *gradients = &context->results.gradients;
+    const char *side, *name = NULL;
+    if (!context->space->overrun)
+        return true;
+    enum lb_tensor tensor = lb_tensors_overrun(&context->tensors, &side);
+    if (side)
+        name = lb_tensor_name(tensor);
+    for (size_t i = 0; !side && i < sizeof(others) / sizeof(others[0]); i++)
+        if ((side = context->space->overrun(others[i].memory)))
+            name = others[i].name;
+    if (!side && gradients->dw_ih && (side = context->space->overrun(gradients->dw_ih[0])))
+        name = "the weight gradients";
+    if (side) {
+        context->row->verdict = LB_VERDICT_WRONG;
+        snprintf(context->row->reason, sizeof(context->row->reason), "%s was written %s", name,
+                 side);
+    }
+    return !side;
+}
+
+/* A checked call on poisoned outputs. */
+static enum lb_status verify(struct context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    phase(context, "verify");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
+    LB_TRY(poison(context, err));
+    LB_TRY(call_before(context, err));
+    LB_TRY(call_once(context, err));
+    LB_TRY(fetch_results(context, err));
+    phase(context, "oracle");
+    if (results_right(context) && bands_whole(context))
+        context->row->verdict = LB_VERDICT_OK;
+    context->row->hash = lb_results_hash(&context->c->problem, &context->results);
+done:
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
+/* Holds the results of the last timed call to the same standard: what was timed must have computed
+ * the same answer, to the bit where the implementation says that it is deterministic. */
+static enum lb_status verify_again(struct context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_RECHECK);
+    LB_TRY(fetch_results(context, err));
+    phase(context, "oracle");
+    uint64_t hash = lb_results_hash(&context->c->problem, &context->results);
+    if (!bands_whole(context))
+        goto done;
+    if (hash != context->row->hash && results_right(context) &&
+        (context->impl->traits & LB_DETERMINISTIC)) {
+        context->row->verdict = LB_VERDICT_WRONG;
+        snprintf(context->row->reason, sizeof(context->row->reason),
+                 "says it is deterministic, but the last timed call gave other bits (hash %016llx) "
+                 "than the first (%016llx)",
+                 (unsigned long long)hash, (unsigned long long)context->row->hash);
+    }
+done:
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
+/* Calls to time together in batched mode: as many as take 100 us, for what the clock can't
+ * resolve. */
+static enum lb_status choose_calls(struct context *context, struct lb_error *err)
+{
+    double ns;
+    context->calls = 1;
+    if (context->c->timing == LB_ISOLATED)
+        return LB_OK;
+    enum lb_status st = measure(context, &ns, err);
+    if (st == LB_OK)
+        context->calls = (int)fmin(fmax(ceil(1e5 / ns), 1), 10000);
+    return st;
+}
+
+/* Clocks and temperature right after the samples, and a warning when something held them down. */
+static void note_device_state(struct context *context)
+{
+    struct lb_gpu_state state;
+    char why[160];
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (context->impl->memory != LB_DEVICE || !device || !lb_nvml_read(device->uuid, &state))
+        return;
+    context->row->sm_mhz = state.sm_mhz;
+    context->row->memory_mhz = state.memory_mhz;
+    context->row->temperature_c = state.temperature_c;
+    lb_throttle_text(state.throttle & ~1ull /* idle, now that the samples are over */, why,
+                     sizeof(why));
+    if (why[0])
+        snprintf(context->row->warning, sizeof(context->row->warning), "clocks were held down: %s",
+                 why);
+}
+
+/* lb_sampler_options.warm */
+static void samples_begin(void *user)
+{
+    struct context *context = user;
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
+}
+
+/* lb_sampler_options.done */
+static void samples_end(void *user)
+{
+    struct context *context = user;
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
+}
+
+static enum lb_status sample(struct context *context, struct lb_error *err)
+{
+    struct lb_samples samples = {0};
+    struct lb_sampler_options sampler = context->options->sampler;
+    enum lb_status st = LB_OK;
+    phase(context, "sample");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_WARM_UP);
+    LB_TRY(poison(context, err));
+    if (context->c->launch == LB_GRAPH) {
+        LB_TRY(call_before(context, err));
+        LB_TRY(lb_timer_capture(&context->timer, call_once, context, err));
+    }
+    LB_TRY(choose_calls(context, err));
+    sampler.warm = samples_begin;
+    sampler.done = samples_end;
+    if (context->options->profile)
+        LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
+    else
+        LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
+    note_device_state(context);
+    context->row->calls_per_sample = context->calls;
+    context->row->stop_reason = samples.stop_reason;
+    LB_TRY(lb_row_add_block(context->row, samples.ns, samples.count, err));
+    LB_TRY(lb_row_summarize(context->row, err));
+    LB_TRY(verify_again(context, err));
+done:
+    lb_samples_free(&samples);
+    return st;
+}
+
+/* lb_traced_call */
+static enum lb_status call_for_trace(void *user, struct lb_error *err)
+{
+    double ns;
+    struct context *context = user;
+    return lb_timer_measure(&context->timer, call_once, context, 1, &ns, err);
+}
+
+/* Traces the kernels of one more call, and warns when they are not what the case is called. */
+static void trace_kernels(struct context *context)
+{
+    struct lb_row *row = context->row;
+    struct lb_error why = {""};
+    enum lb_status st = LB_OK;
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
+    if (context->impl->memory != LB_DEVICE)
+        LB_TRY(lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels"));
+    LB_TRY(call_before(context, &why));
+    LB_TRY(context->space->synchronize(&why));
+    LB_TRY(lb_kernel_trace(call_for_trace, context, &row->kernels, &why));
+    char *warning = row->warning + strlen(row->warning);
+    if (warning > row->warning && warning < row->warning + sizeof(row->warning) - 2)
+        warning = stpcpy(warning, "; ");
+    lb_kernels_contradict(context->c, &row->kernels, warning,
+                          (size_t)(row->warning + sizeof(row->warning) - warning));
+done:
+    if (st != LB_OK)
+        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
+                 (int)sizeof(row->kernels_reason) - 1, why.text);
+}
+
+static void close_case(struct context *context)
+{
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_TEARDOWN);
+    if (context->self) {
+        phase(context, "destroy");
+        context->impl->destroy(context->self);
+        free(context->self);
+    }
+    lb_timer_destroy(&context->timer);
+    lb_unpin();
+    lb_tensors_destroy(&context->tensors);
+    lb_results_destroy(&context->results);
+    context->space->release(context->buffers.workspace);
+    context->space->release(context->buffers.reserve);
+    context->space->release(context->buffers.gradients);
+    context->space->release(context->buffers.weights);
+    lb_reference_close(context->reference);
+    lb_nvtx_end(&context->nvtx);
+}
+
+static enum lb_verdict verdict_of(enum lb_status st)
+{
+    switch (st) {
+    case LB_UNSUPPORTED: return LB_VERDICT_UNSUPPORTED;
+    case LB_ABSENT: return LB_VERDICT_ABSENT;
+    case LB_OOM: return LB_VERDICT_OOM;
+    default: return LB_VERDICT_ERROR;
+    }
+}
+
+void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
+                 const struct lb_run_options *options, const struct lb_run_observer *observer,
+                 struct lb_row *row)
+{
+    enum lb_status st = LB_OK;
+    struct lb_error err = {""};
+    double start = lb_now_ns();
+    struct context context = {
+        .impl = impl,
+        .c = c,
+        .options = options,
+        .observer = observer,
+        .space = impl->memory == LB_DEVICE ? &lb_device_space : &lb_host_space,
+        .timer = {.memory = impl->memory},
+        .row = row,
+        .calls = 1,
+    };
+
+    lb_nvtx_begin(&context.nvtx, c);
+    lb_nvtx_phase(&context.nvtx, LB_NVTX_PLAN);
+    *row = lb_row_make(c);
+    row->flops = lb_problem_flops(&c->problem);
+    row->bytes = lb_problem_bytes(&c->problem);
+    /* Without a device that is the reason, whatever else the implementation could not do. */
+    if (impl->memory == LB_DEVICE && !lb_device_known(&err))
+        LB_TRY(LB_ABSENT);
+    LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
+    if (impl->memory == LB_DEVICE)
+        lb_case_lower_bound(row, NULL);
+    LB_TRY(open_implementation(&context, &err));
+    LB_TRY(prepare(&context, &err));
+    LB_TRY(verify(&context, &err));
+    if (row->verdict == LB_VERDICT_OK)
+        LB_TRY(sample(&context, &err));
+    if (row->verdict == LB_VERDICT_OK && options->kernels)
+        trace_kernels(&context);
+done:
+    if (st != LB_OK) {
+        row->verdict = verdict_of(st);
+        snprintf(row->reason, sizeof(row->reason), "%s",
+                 err.text[0] ? err.text : "the implementation gave no reason");
+    }
+    if (row->verdict != LB_VERDICT_OK)
+        lb_row_drop_samples(row);
+    lb_clean_text(row->reason);
+    lb_clean_text(row->chosen);
+    row->elapsed_ns = lb_now_ns() - start;
+    observer->result(observer->user, row);
+    close_case(&context);
+}

@@ -1,0 +1,208 @@
+/* Waiting kernels, for the ceilings: one thread a block does the waiting, nothing else is on the
+ * device. A kernel runs so many rounds and leaves in *done how many it ended; the cost of a round
+ * is the difference between a long and a short run. */
+#include "measure/gpu_latency.h"
+
+#include <cooperative_groups.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+
+#include "device/device.h"
+
+namespace lb_latency
+{
+
+namespace cg = cooperative_groups;
+
+constexpr int few_rounds = 200, many_rounds = 2200, repeats = 5;
+constexpr int largest_cluster = 16, portable_cluster = 8, threads = 32;
+constexpr unsigned spin_limit = 1u << 22; /* polls: from a tenth of a second to two */
+
+/* grid_barrier_kernel: all blocks meet so many times. grid (SMs), cooperative. */
+__global__ void grid_barrier_kernel(int rounds, int *done, unsigned *)
+{
+    cg::grid_group grid = cg::this_grid();
+    for (int i = 0; i < rounds; i++)
+        grid.sync();
+    if (grid.thread_rank() == 0)
+        *done = rounds;
+}
+
+/* cluster_barrier_kernel: likewise the blocks of one cluster. */
+__global__ void cluster_barrier_kernel(int rounds, int *done, unsigned *)
+{
+#if __CUDA_ARCH__ >= 900
+    cg::cluster_group cluster = cg::this_cluster();
+    for (int i = 0; i < rounds; i++)
+        cluster.sync();
+    if (cluster.thread_rank() == 0)
+        *done = rounds;
+#endif
+}
+
+/* Block 0 writes 1, 2, ... to theirs and waits for the same in mine; block 1 answers. False when
+ * the other did not answer in time. */
+__device__ bool exchange(volatile unsigned *mine, volatile unsigned *theirs, bool first, int rounds)
+{
+    for (unsigned i = 1; i <= static_cast<unsigned>(rounds); i++) {
+        if (first)
+            *theirs = i;
+        unsigned polls = 0;
+        while (*mine != i)
+            if (++polls == spin_limit)
+                return false;
+        if (!first)
+            *theirs = i;
+    }
+    return true;
+}
+
+/* peer_kernel: words in the shared memory of two blocks of a cluster. grid (2), cluster 2. */
+__global__ void peer_kernel(int rounds, int *done, unsigned *)
+{
+#if __CUDA_ARCH__ >= 900
+    __shared__ unsigned word;
+    cg::cluster_group cluster = cg::this_cluster();
+    unsigned rank = cluster.block_rank();
+    bool answered = true;
+    if (threadIdx.x == 0)
+        word = 0;
+    cluster.sync();
+    if (threadIdx.x == 0)
+        answered = exchange(&word, cluster.map_shared_rank(&word, 1 - rank), rank == 0, rounds);
+    cluster.sync(); /* nobody leaves while the other may still write here */
+    if (threadIdx.x == 0 && rank == 0)
+        *done = answered ? rounds : -1;
+#endif
+}
+
+/* l2_kernel: words in global memory, a cache line each, zeroed before. grid (2), cooperative. */
+__global__ void l2_kernel(int rounds, int *done, unsigned *words)
+{
+    unsigned rank = blockIdx.x;
+    if (threadIdx.x != 0)
+        return;
+    bool answered = exchange(words + 64 * rank, words + 64 * (1 - rank), rank == 0, rounds);
+    if (rank == 0)
+        *done = answered ? rounds : -1;
+}
+
+using kernel_function = void (*)(int, int *, unsigned *);
+
+struct bench {
+    cudaStream_t stream;
+    cudaEvent_t from, to;
+    int *done;
+    unsigned *words;
+};
+
+/* One run of so many rounds on blocks of 32 threads: cluster 0 is a cooperative launch. */
+static enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster,
+                          int rounds, float *ms, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int done = 0;
+    cudaLaunchAttribute attribute = {};
+    cudaLaunchConfig_t config = {};
+    attribute.id =
+        cluster > 0 ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
+    if (cluster > 0)
+        attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    else
+        attribute.val.cooperative = 1;
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(threads);
+    config.stream = b.stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    LB_TRY(lb_cuda_check(cudaMemsetAsync(b.words, 0, 128 * sizeof(*b.words), b.stream), "zeroing",
+                         err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(b.from, b.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(cudaLaunchKernelEx(&config, kernel, rounds, b.done, b.words), "launching",
+                         err));
+    LB_TRY(lb_cuda_check(cudaEventRecord(b.to, b.stream), "recording an event", err));
+    LB_TRY(lb_cuda_check(
+        cudaMemcpyAsync(&done, b.done, sizeof(done), cudaMemcpyDeviceToHost, b.stream),
+        "reading a count", err));
+    LB_TRY(lb_cuda_check(cudaStreamSynchronize(b.stream), "waiting for the device", err));
+    LB_TRY(lb_cuda_check(cudaEventElapsedTime(ms, b.from, b.to), "reading the time", err));
+    if (done != rounds)
+        st = lb_fail(err, LB_FAILED, "an SM waited in vain for another");
+done:
+    return st;
+}
+
+/* *ns of one round: the best of some long runs less the best of some short ones. */
+static enum lb_status time_round(const bench &b, kernel_function kernel, int blocks, int cluster,
+                                 double *ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    float few = INFINITY, many = INFINITY, ms = 0;
+    for (int i = 0; i < repeats; i++) {
+        LB_TRY(run(b, kernel, blocks, cluster, few_rounds, &ms, err));
+        few = fminf(few, ms);
+        LB_TRY(run(b, kernel, blocks, cluster, many_rounds, &ms, err));
+        many = fminf(many, ms);
+    }
+    *ns = static_cast<double>(many - few) * 1e6 / (many_rounds - few_rounds);
+done:
+    return st;
+}
+
+/* The barrier of 16 blocks where the device starts so large a cluster, else of 8. */
+static enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *err)
+{
+    struct lb_error why;
+    if (cudaFuncSetAttribute(reinterpret_cast<const void *>(cluster_barrier_kernel),
+                             cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+        time_round(b, cluster_barrier_kernel, largest_cluster, largest_cluster, ns, &why) == LB_OK)
+        return LB_OK;
+    (void)cudaGetLastError();
+    return time_round(b, cluster_barrier_kernel, portable_cluster, portable_cluster, ns, err);
+}
+
+static enum lb_status has_clusters(bool *has, struct lb_error *err)
+{
+    int device = 0, launches = 0;
+    enum lb_status st = lb_cuda_check(cudaGetDevice(&device), "asking for the device", err);
+    if (st == LB_OK)
+        st = lb_cuda_check(cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device),
+                           "asking for clusters", err);
+    *has = launches != 0;
+    return st;
+}
+
+} // namespace lb_latency
+
+enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
+                                  struct lb_error *err)
+{
+    using namespace lb_latency;
+    enum lb_status st = LB_OK;
+    bench b = {};
+    bool clusters = false;
+    double trip = NAN;
+    *latencies = {NAN, NAN, NAN, NAN};
+    b.stream = static_cast<cudaStream_t>(stream);
+    LB_TRY(lb_cuda_check(cudaMalloc(&b.done, sizeof(*b.done)), "allocating", err));
+    LB_TRY(lb_cuda_check(cudaMalloc(&b.words, 128 * sizeof(*b.words)), "allocating", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&b.from), "creating an event", err));
+    LB_TRY(lb_cuda_check(cudaEventCreate(&b.to), "creating an event", err));
+    LB_TRY(time_round(b, grid_barrier_kernel, sm_count, 0, &latencies->grid_barrier_ns, err));
+    LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
+    latencies->l2_ns = trip / 2; /* a round is there and back */
+    LB_TRY(has_clusters(&clusters, err));
+    if (clusters) {
+        LB_TRY(time_cluster(b, &latencies->cluster_barrier_ns, err));
+        LB_TRY(time_round(b, peer_kernel, 2, 2, &trip, err));
+        latencies->peer_ns = trip / 2;
+    }
+done:
+    if (b.to)
+        (void)cudaEventDestroy(b.to);
+    if (b.from)
+        (void)cudaEventDestroy(b.from);
+    (void)cudaFree(b.words);
+    (void)cudaFree(b.done);
+    return st;
+}

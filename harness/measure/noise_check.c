@@ -1,0 +1,227 @@
+/* Whether this machine is fit to measure on. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "measure/noise_check.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stats/order_stats.h"
+
+#define GAP_NS 20e3 /* a step of the clock in a busy loop beyond this is time spent elsewhere */
+
+enum { READS = 2001 };
+
+static void look_at_clock(struct lb_noise_check *noise)
+{
+    static double costs[READS];
+    double step = INFINITY;
+    for (int i = 0; i < READS; i++) {
+        double start = lb_now_ns(), end = start;
+        for (int j = 0; j < 20; j++) {
+            double now = lb_now_ns();
+            if (now > end)
+                step = fmin(step, now - end);
+            end = now;
+        }
+        costs[i] = (end - start) / 20;
+    }
+    lb_sort(costs, READS);
+    noise->overhead_ns = lb_median(costs, READS);
+    noise->resolution_ns = step;
+}
+
+static void look_at_gaps(double busy_s, struct lb_noise_check *noise)
+{
+    double start = lb_now_ns(), last = start, lost = 0, longest = 0;
+    while (last - start < busy_s * 1e9) {
+        double now = lb_now_ns();
+        if (now - last > GAP_NS)
+            lost += now - last;
+        longest = fmax(longest, now - last);
+        last = now;
+    }
+    noise->stolen = lost / (last - start);
+    noise->longest_gap_us = longest / 1e3;
+}
+
+/* The first number behind the word in the file; NaN when there is none. */
+static double number_after(const char *path, const char *word)
+{
+    char *line = NULL;
+    size_t capacity = 0, length = strlen(word);
+    double value = NAN;
+    FILE *file = fopen(path, "r");
+    while (file && isnan(value) && getline(&line, &capacity, file) > 0)
+        if (strncmp(line, word, length) == 0)
+            value = strtod(line + length, NULL);
+    free(line);
+    if (file)
+        fclose(file);
+    return value;
+}
+
+static void look_at_cgroup(struct lb_noise_check *noise)
+{
+    static const char *const files[] = {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"};
+    noise->cgroup_throttled = NAN;
+    for (size_t i = 0; i < 2 && isnan(noise->cgroup_throttled); i++) {
+        double periods = number_after(files[i], "nr_periods ");
+        double throttled = number_after(files[i], "nr_throttled ");
+        if (periods > 0)
+            noise->cgroup_throttled = throttled / periods;
+    }
+}
+
+/* /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal. */
+static void look_at_steal(struct lb_noise_check *noise)
+{
+    enum { STEAL = 7 };
+    char line[512] = "";
+    double all = 0, steal = NAN;
+    FILE *file = fopen("/proc/stat", "r");
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    char *at = line + strcspn(line, " ");
+    for (int i = 0; i <= STEAL; i++) {
+        steal = strtod(at, &at);
+        all += steal;
+    }
+    noise->steal = all > 0 ? steal / all : NAN;
+}
+
+static void look_at_governor(struct lb_noise_check *noise)
+{
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "r");
+    noise->governor[0] = '\0';
+    if (file && fgets(noise->governor, sizeof(noise->governor), file))
+        noise->governor[strcspn(noise->governor, "\n")] = '\0';
+    if (file)
+        fclose(file);
+    double no_turbo = number_after("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
+    double boost = number_after("/sys/devices/system/cpu/cpufreq/boost", "");
+    noise->turbo = no_turbo == 0 || boost == 1;
+    noise->thermal_throttles =
+        number_after("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "");
+}
+
+void lb_noise_check_run(double busy_s, struct lb_noise_check *noise)
+{
+    cpu_set_t set;
+    *noise = (struct lb_noise_check){.cpus = 1};
+    look_at_clock(noise);
+    look_at_gaps(busy_s, noise);
+    noise->load = number_after("/proc/loadavg", "");
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        noise->cpus = CPU_COUNT(&set);
+    look_at_cgroup(noise);
+    look_at_steal(noise);
+    look_at_governor(noise);
+    lb_noise_check_gpu(noise);
+}
+
+/* One kind of trouble each: false when there is none of it. */
+static bool advise_load(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "Other work is running: a load of %.1f on %d CPUs. Stop it, or pin the benchmark to a "
+             "CPU of its own (taskset -c N).",
+             f->load, f->cpus);
+    return f->load > 0.5 * f->cpus;
+}
+
+static bool advise_stolen(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "A busy loop lost %.1f %% of its time to others, %.0f us at a stretch. Short cases "
+             "will have outliers; use --processes 10 or more, and --ab for small differences.",
+             100 * f->stolen, f->longest_gap_us);
+    return f->stolen > 0.01;
+}
+
+static bool advise_governor(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "The CPU's governor is '%s': clocks follow the load. As root: cpupower frequency-set "
+             "-g performance.",
+             f->governor);
+    return f->governor[0] && strcmp(f->governor, "performance") != 0;
+}
+
+static bool advise_turbo(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "Turbo clocks are on: times depend on heat and on the neighbours' load. For baselines "
+             "switch them off (cpufreq/boost or intel_pstate/no_turbo).");
+    return f->turbo;
+}
+
+static bool advise_quota(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, or "
+             "times measure the quota.",
+             100 * f->cgroup_throttled);
+    return f->cgroup_throttled > 0.001;
+}
+
+static bool advise_steal(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "The hypervisor kept %.1f %% of the time for others: a shared machine. Compare only "
+             "what was measured in turn (--ab), or move to a dedicated one.",
+             100 * f->steal);
+    return f->steal > 0.005;
+}
+
+static bool advise_heat(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "The CPU was throttled for heat %.0f times since boot: cool it, or let it rest "
+             "between runs.",
+             f->thermal_throttles);
+    return f->thermal_throttles > 0;
+}
+
+static bool advise_clock(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "Reading the clock costs %.0f ns in steps of %.0f ns: cases below %.0f us need "
+             "--timing batched.",
+             f->overhead_ns, f->resolution_ns, 0.1 * fmax(f->overhead_ns, f->resolution_ns));
+    return fmax(f->overhead_ns, f->resolution_ns) > 200;
+}
+
+static bool advise_tenants(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size, "%d other processes compute on this machine's GPUs: have them stopped.",
+             f->gpu_tenants);
+    return f->gpu_tenants > 0;
+}
+
+static bool advise_gpu_heat(const struct lb_noise_check *f, char *text, size_t size)
+{
+    snprintf(text, size,
+             "%d GPUs are held back by heat or power: let them cool, or lock their clocks "
+             "(nvidia-smi -lgc).",
+             f->gpus_throttled);
+    return f->gpus_throttled > 0;
+}
+
+bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,
+                           size_t size)
+{
+    static bool (*const kinds[])(const struct lb_noise_check *, char *, size_t) = {
+        advise_load,  advise_stolen, advise_steal, advise_governor, advise_turbo,
+        advise_quota, advise_heat,   advise_clock, advise_tenants,  advise_gpu_heat,
+    };
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i](noise, text, size) && index-- == 0)
+            return true;
+    return false;
+}

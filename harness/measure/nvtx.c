@@ -1,0 +1,180 @@
+/* Ranges on a profiler's timeline, by NVTX 3: header-only, nothing is linked. */
+#include "measure/nvtx.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/palette.h"
+
+enum category { PLAN = 1, PREPARE, VERIFY, WARM_UP, TIMED, TEARDOWN, CATEGORY_COUNT };
+
+static const char *const category_names[CATEGORY_COUNT] = {
+    [PLAN] = "plan",       [PREPARE] = "prepare", [VERIFY] = "verify",
+    [WARM_UP] = "warm-up", [TIMED] = "timed",     [TEARDOWN] = "teardown",
+};
+
+static const struct {
+    const char *name;
+    enum category category;
+} phases[LB_NVTX_NONE] = {
+    [LB_NVTX_PLAN] = {"plan", PLAN},          [LB_NVTX_ORACLE] = {"oracle", VERIFY},
+    [LB_NVTX_PREPARE] = {"prepare", PREPARE}, [LB_NVTX_VERIFY] = {"verify", VERIFY},
+    [LB_NVTX_WARM_UP] = {"warm-up", WARM_UP}, [LB_NVTX_TIMED] = {"timed", TIMED},
+    [LB_NVTX_RECHECK] = {"recheck", VERIFY},  [LB_NVTX_TEARDOWN] = {"teardown", TEARDOWN},
+};
+
+/* The payload of a range, as the schema below describes it. */
+struct problem_payload {
+    int64_t seq_len, batch, input, hidden, layers, directions;
+    nvtxStringHandle_t dtype, pass;
+};
+
+#define FIELD(field, kind, letter, text)                                                 \
+    {                                                                                    \
+        .type = NVTX_PAYLOAD_ENTRY_TYPE_##kind, .name = (letter), .description = (text), \
+        .offset = offsetof(struct problem_payload, field)                                \
+    }
+
+static const nvtxPayloadSchemaEntry_t fields[] = {
+    FIELD(seq_len, INT64, "T", "steps"),
+    FIELD(batch, INT64, "B", "batch"),
+    FIELD(input, INT64, "I", "input size"),
+    FIELD(hidden, INT64, "H", "hidden size"),
+    FIELD(layers, INT64, "L", "layers"),
+    FIELD(directions, INT64, "D", "directions"),
+    FIELD(dtype, NVTX_REGISTERED_STRING_HANDLE, "dtype", "storage of x, y, h and weights"),
+    FIELD(pass, NVTX_REGISTERED_STRING_HANDLE, "pass", "infer, forward, backward or train"),
+};
+
+enum { LABELS = 64 /* implementations whose registered strings are kept */ };
+
+/* What is registered with the tool, once a process. */
+static struct {
+    bool tried;
+    nvtxDomainHandle_t domain; /* NULL: no tool listens */
+    uint64_t schema;           /* 0: the tool takes no payloads */
+    nvtxStringHandle_t phases[LB_NVTX_NONE];
+    nvtxStringHandle_t dtypes[LB_DTYPE_COUNT];
+    nvtxStringHandle_t passes[LB_PASS_COUNT];
+    char labels[LABELS][2 * LB_NAME_SIZE];
+    nvtxStringHandle_t label_handles[LABELS];
+    size_t label_count;
+} tool;
+
+static nvtxStringHandle_t register_string(const char *text)
+{
+    return nvtxDomainRegisterStringA(tool.domain, text);
+}
+
+static void attach(void)
+{
+    tool.tried = true;
+    tool.domain = nvtxDomainCreateA("bench-lstm");
+    if (!tool.domain)
+        return;
+    for (uint32_t i = PLAN; i < CATEGORY_COUNT; i++)
+        nvtxDomainNameCategoryA(tool.domain, i, category_names[i]);
+    for (size_t i = 0; i < LB_NVTX_NONE; i++)
+        tool.phases[i] = register_string(phases[i].name);
+    for (size_t i = 0; i < LB_DTYPE_COUNT; i++)
+        tool.dtypes[i] = register_string(lb_dtype_name((enum lb_dtype)i));
+    for (size_t i = 0; i < LB_PASS_COUNT; i++)
+        tool.passes[i] = register_string(lb_pass_name((enum lb_pass)i));
+    const nvtxPayloadSchemaAttr_t schema = {
+        .fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE,
+        .name = "problem",
+        .type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+        .entries = fields,
+        .numEntries = sizeof(fields) / sizeof(fields[0]),
+        .payloadStaticSize = sizeof(struct problem_payload),
+    };
+    tool.schema = nvtxPayloadSchemaRegister(tool.domain, &schema);
+}
+
+/* The registered string of "impl:variant". Names come from a table and from plug-ins, so there are
+ * few; those beyond LABELS are registered anew each time, which tools accept. */
+static nvtxStringHandle_t label_handle(const struct lb_case *c)
+{
+    char label[2 * LB_NAME_SIZE];
+    snprintf(label, sizeof(label), "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
+    for (size_t i = 0; i < tool.label_count; i++)
+        if (strcmp(tool.labels[i], label) == 0)
+            return tool.label_handles[i];
+    nvtxStringHandle_t handle = register_string(label);
+    if (tool.label_count < LABELS) {
+        memcpy(tool.labels[tool.label_count], label, sizeof(label));
+        tool.label_handles[tool.label_count++] = handle;
+    }
+    return handle;
+}
+
+static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t category)
+{
+    const struct lb_problem *p = &c->problem;
+    const struct problem_payload problem = {p->seq_len,
+                                            p->batch,
+                                            p->input,
+                                            p->hidden,
+                                            p->layers,
+                                            p->directions,
+                                            tool.dtypes[p->dtype],
+                                            tool.passes[p->pass]};
+    const nvtxPayloadData_t data = {tool.schema, sizeof(problem), &problem};
+    nvtxEventAttributes_t range = {
+        .version = NVTX_VERSION,
+        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+        .category = category,
+        .colorType = NVTX_COLOR_ARGB,
+        .color = 0xff000000u | lb_palette_color(c->impl),
+        .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+        .message.registered = name,
+    };
+    if (tool.schema) {
+        range.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+        range.payload.ullValue = (uint64_t)(uintptr_t)&data;
+        range.reserved0 = 1; /* the number of payloads */
+    }
+    nvtxDomainRangePushEx(tool.domain, &range);
+}
+
+static void pop(void)
+{
+    nvtxDomainRangePop(tool.domain);
+}
+
+void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c)
+{
+    if (!tool.tried)
+        attach();
+    *nvtx = (struct lb_nvtx){0};
+    if (!tool.domain)
+        return;
+    nvtx->c = c;
+    push(c, label_handle(c), 0);
+}
+
+void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase)
+{
+    if (!nvtx->c)
+        return;
+    if (nvtx->in_phase)
+        pop();
+    nvtx->in_phase = phase != LB_NVTX_NONE;
+    if (nvtx->in_phase)
+        push(nvtx->c, tool.phases[phase], (uint32_t)phases[phase].category);
+}
+
+void lb_nvtx_end(struct lb_nvtx *nvtx)
+{
+    if (!nvtx->c)
+        return;
+    lb_nvtx_phase(nvtx, LB_NVTX_NONE);
+    pop();
+    nvtx->c = NULL;
+}

@@ -1,0 +1,120 @@
+/* Repeated measurement of one thing until its median is known well enough. */
+#include "measure/sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "stats/order_stats.h"
+
+enum { INTERVAL_MIN = 6 }; /* the fewest samples with a 95 % interval of the median */
+
+struct lb_sampler_options lb_sampler_defaults(void)
+{
+    return (struct lb_sampler_options){
+        .min_samples = 20, .max_samples = 5000, .precision = 0.01, .max_ns = 10e9};
+}
+
+/* Calls until two in a row were not 1 % faster than the fastest before them, for at most a tenth of
+ * the case's time; at least two calls, so that first-touch and first-use costs are gone. */
+static enum lb_status warm_up(lb_measure *measure, void *user,
+                              const struct lb_sampler_options *options, size_t *calls,
+                              struct lb_error *err)
+{
+    double start = lb_now_ns(), best = INFINITY;
+    int since_best = 0;
+    for (*calls = 0; *calls < 2 || since_best < 2;) {
+        double ns;
+        enum lb_status st = measure(user, &ns, err);
+        if (st != LB_OK)
+            return st;
+        ++*calls;
+        since_best = ns < best * 0.99 ? 0 : since_best + 1;
+        best = fmin(best, ns);
+        /* One call alone that takes this long is warm after the first. */
+        if (lb_now_ns() - start > options->max_ns / 10)
+            break;
+    }
+    return LB_OK;
+}
+
+/* Half width of the median's 95 % interval over the median; infinity where there is none. */
+static double relative_half_width(const double *ns, size_t count, double *scratch)
+{
+    double lo, hi;
+    memcpy(scratch, ns, count * sizeof(*ns));
+    lb_sort(scratch, count);
+    double median = lb_median(scratch, count);
+    if (lb_median_interval(scratch, count, 0.95, &lo, &hi) != LB_OK || !(median > 0))
+        return (double)INFINITY;
+    return (hi - lo) / 2 / median;
+}
+
+/* State of the stop rule between looks. */
+struct stop_rule {
+    size_t next_look;
+    size_t anchor_count; /* where anchor_width was seen */
+    double anchor_width;
+};
+
+static enum lb_stop_reason look(struct stop_rule *rule, const struct lb_sampler_options *options,
+                                const double *ns, size_t count, double *scratch)
+{
+    if (count >= options->max_samples)
+        return LB_STOP_COUNT_LIMIT;
+    if (count < rule->next_look)
+        return LB_STOP_NONE;
+    double width = relative_half_width(ns, count, scratch);
+    if (width <= options->precision)
+        return LB_STOP_PRECISION;
+    if (count >= 2 * rule->anchor_count) {
+        if (rule->anchor_count > 0 && width > 0.9 * rule->anchor_width)
+            return LB_STOP_PLATEAU;
+        rule->anchor_count = count;
+        rule->anchor_width = width;
+    }
+    rule->next_look = count + count / 4 + 1;
+    return LB_STOP_NONE;
+}
+
+enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sampler_options *options,
+                         struct lb_samples *samples, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    double *scratch = malloc(options->max_samples * sizeof(*scratch));
+    struct stop_rule rule = {.next_look = options->min_samples};
+
+    *samples = (struct lb_samples){.ns = malloc(options->max_samples * sizeof(*samples->ns))};
+    if (!scratch || !samples->ns) {
+        st = lb_fail(err, LB_OOM, "out of memory for %zu samples", options->max_samples);
+        goto done;
+    }
+    LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
+    if (options->warm)
+        options->warm(user);
+    while (samples->stop_reason == LB_STOP_NONE) {
+        LB_TRY(measure(user, &samples->ns[samples->count], err));
+        samples->count++;
+        double elapsed = lb_now_ns() - start;
+        if ((elapsed > options->max_ns && samples->count >= INTERVAL_MIN) ||
+            elapsed > 3 * options->max_ns)
+            samples->stop_reason = LB_STOP_TIME;
+        else
+            samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
+    }
+    if (options->done)
+        options->done(user);
+done:
+    free(scratch);
+    if (st != LB_OK)
+        lb_samples_free(samples);
+    return st;
+}
+
+void lb_samples_free(struct lb_samples *samples)
+{
+    free(samples->ns);
+    *samples = (struct lb_samples){0};
+}

@@ -1,0 +1,211 @@
+/* Axes: the lists of values that a command line asks for, of numbers or of words. */
+#include "model/axes.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "model/case.h"
+
+void lb_axis_free(struct lb_axis *axis)
+{
+    free(axis->values);
+    *axis = (struct lb_axis){0};
+}
+
+/* The text being read and where reading stands. */
+struct reader {
+    const char *flag, *text, *at;
+    struct lb_axis *axis;
+    struct lb_error *err;
+};
+
+/* "FLAG TEXT: what is wrong", with the column unless it is the first. */
+__attribute__((format(printf, 2, 3))) static enum lb_status refuse(const struct reader *r,
+                                                                   const char *format, ...)
+{
+    char message[256], column[40] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    if (r->at > r->text)
+        snprintf(column, sizeof(column), "column %td: ", r->at - r->text + 1);
+    return lb_fail(r->err, LB_INVALID, "%s %.80s%s: %s%s", r->flag, *r->text ? r->text : "''",
+                   strlen(r->text) > 80 ? "..." : "", column, message);
+}
+
+static enum lb_status append(const struct reader *r, int64_t value)
+{
+    struct lb_axis *axis = r->axis;
+    if (axis->count == LB_AXIS_MAX_VALUES)
+        return refuse(r, "more than %d values", LB_AXIS_MAX_VALUES);
+    if (axis->count == axis->capacity) {
+        size_t capacity = axis->capacity ? 2 * axis->capacity : 8;
+        int64_t *grown = realloc(axis->values, capacity * sizeof(*grown));
+        if (!grown)
+            return lb_fail(r->err, LB_OOM, "%s: out of memory", r->flag);
+        axis->values = grown;
+        axis->capacity = capacity;
+    }
+    axis->values[axis->count++] = value;
+    return LB_OK;
+}
+
+/* "1 or more", "1 or 2", "1 to 4096". */
+static const char *describe_limits(char text[64], int64_t min, int64_t max)
+{
+    if (max == INT64_MAX)
+        snprintf(text, 64, "%" PRId64 " or more", min);
+    else
+        snprintf(text, 64, "%" PRId64 " %s %" PRId64, min, max == min + 1 ? "or" : "to", max);
+    return text;
+}
+
+/* Reads a number that ends at a comma, a colon or the end. */
+static enum lb_status read_number(struct reader *r, const char *what, int64_t min, int64_t max,
+                                  int64_t *value)
+{
+    size_t length = strcspn(r->at, ",:"), digits = strspn(r->at, "0123456789");
+    char limits[64];
+    describe_limits(limits, min, max);
+    if (length == 0)
+        return refuse(r, "a number is missing: %s must be %s", what, limits);
+    if (digits != length)
+        return refuse(r, "'%.*s' is not a whole number: %s must be %s",
+                      (int)(length < 40 ? length : 40), r->at, what, limits);
+    if (lb_parse_int(r->at, length, 0, value, NULL) != LB_OK)
+        return refuse(r, "%s must be below 2^63", what);
+    if (*value < min || *value > max)
+        return refuse(r, "%s must be %s", what, limits);
+    r->at += length;
+    return LB_OK;
+}
+
+static enum lb_status add_steps(const struct reader *r, int64_t first, int64_t last, int64_t step)
+{
+    uint64_t steps = (uint64_t)(last - first) / (uint64_t)step;
+    if (steps >= LB_AXIS_MAX_VALUES - r->axis->count)
+        return refuse(r, "more than %d values", LB_AXIS_MAX_VALUES);
+    enum lb_status st = LB_OK;
+    for (uint64_t k = 0; k <= steps && st == LB_OK; k++)
+        st = append(r, first + (int64_t)k * step);
+    return st;
+}
+
+static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t last,
+                                 int64_t factor)
+{
+    enum lb_status st = LB_OK;
+    bool overflow = false;
+    for (int64_t value = first; st == LB_OK && !overflow && value <= last;
+         overflow = __builtin_mul_overflow(value, factor, &value))
+        st = append(r, value);
+    return st;
+}
+
+/* 64 | 64:512:+64 | 64:1024:x2 */
+static enum lb_status add_item(struct reader *r, const struct lb_axis_numbers *allowed)
+{
+    enum lb_status st = LB_OK;
+    struct reader start = *r; /* errors of a range as a whole point to its beginning */
+    int64_t first = 0, last = 0, step = 1;
+    LB_TRY(read_number(r, allowed->what, 1, allowed->max, &first));
+    if (*r->at != ':')
+        return append(r, first);
+    r->at++;
+    LB_TRY(read_number(r, allowed->what, 1, allowed->max, &last));
+    if (first > last)
+        return refuse(&start, "empty range: %" PRId64 " is above %" PRId64, first, last);
+    const char *step_at = r->at;
+    char kind = *step_at == ':' ? step_at[1] : '\0';
+    if (kind != '+' && kind != 'x')
+        return refuse(r,
+                      "a range needs a step: %" PRId64 ":%" PRId64 ":+64 adds, "
+                      "%" PRId64 ":%" PRId64 ":x2 multiplies",
+                      first, last, first, last);
+    r->at += 2;
+    if (kind == '+')
+        LB_TRY(read_number(r, "step", 1, INT64_MAX, &step));
+    else
+        LB_TRY(read_number(r, "factor", 2, INT64_MAX, &step));
+    if (*r->at == ':')
+        return refuse(r, "':' after a range: write 64:512:+64 or 64:1024:x2, commas between");
+    LB_TRY(kind == '+' ? add_steps(&start, first, last, step)
+                       : add_powers(&start, first, last, step));
+done:
+    return st;
+}
+
+enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
+                                   const char *text, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count = axis->count;
+    struct reader r = {allowed->flag, text, text, axis, err};
+    LB_TRY(add_item(&r, allowed));
+    while (*r.at == ',') {
+        r.at++;
+        LB_TRY(add_item(&r, allowed));
+    }
+done:
+    if (st != LB_OK)
+        axis->count = count;
+    return st;
+}
+
+/* "f64, f32, f16 or bf16" */
+static const char *list_words(char text[160], const char *const *words)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; words[i] && used < 160; i++) {
+        const char *before = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+        used += (size_t)snprintf(text + used, 160 - used, "%s%s", before, words[i]);
+    }
+    return text;
+}
+
+static enum lb_status refuse_word(const struct reader *r, const char *const *words, size_t length)
+{
+    char word[64], list[160];
+    snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
+    list_words(list, words);
+    const char *nearest = lb_suggest(word, words);
+    if (nearest)
+        return refuse(r, "'%s' must be %s; did you mean %s?", word, list, nearest);
+    return refuse(r, "'%s' must be %s", word, list);
+}
+
+static enum lb_status add_word(struct reader *r, const char *const *words)
+{
+    size_t length = strcspn(r->at, ",");
+    for (size_t i = 0; words[i]; i++) {
+        if (strlen(words[i]) == length && memcmp(words[i], r->at, length) == 0) {
+            r->at += length;
+            return append(r, (int64_t)i);
+        }
+    }
+    return refuse_word(r, words, length);
+}
+
+enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
+                                 const char *text, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count = axis->count;
+    struct reader r = {flag, text, text, axis, err};
+    LB_TRY(add_word(&r, words));
+    while (*r.at == ',') {
+        r.at++;
+        LB_TRY(add_word(&r, words));
+    }
+done:
+    if (st != LB_OK)
+        axis->count = count;
+    return st;
+}

@@ -1,0 +1,353 @@
+/* The text form of a case, both ways. */
+#include "model/case.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
+                            struct lb_error *err)
+{
+    int64_t sum = 0;
+    size_t i = 0;
+    for (; i < length && isdigit((unsigned char)text[i]); i++)
+        if (__builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_add_overflow(sum, text[i] - '0', &sum))
+            return lb_fail(err, LB_INVALID, "%.*s: a number must be below 2^63", (int)length, text);
+    if (i == 0 || i < length)
+        return lb_fail(err, LB_INVALID, "'%.*s' is not a whole number of %" PRId64 " or more",
+                       (int)length, text, min);
+    if (sum < min)
+        return lb_fail(err, LB_INVALID, "%" PRId64 ": must be %" PRId64 " or more", sum, min);
+    *value = sum;
+    return LB_OK;
+}
+
+/* One word of a case text and what it sets: the tail of the grammar is this table. */
+enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, LAUNCH, CACHE, TIMING };
+
+static const struct word {
+    const char *text;
+    enum word_field field;
+    int value;
+} words[] = {
+    {"f64", DTYPE, LB_F64},
+    {"f32", DTYPE, LB_F32},
+    {"f16", DTYPE, LB_F16},
+    {"bf16", DTYPE, LB_BF16},
+    {"infer", PASS, LB_INFER},
+    {"forward", PASS, LB_FORWARD},
+    {"backward", PASS, LB_BACKWARD},
+    {"train", PASS, LB_TRAIN},
+    {"ieee", MATH, LB_IEEE},
+    {"tf32", MATH, LB_TF32},
+    {"half", MATH, LB_HALF},
+    {"ragged", RAGGED, 1},
+    {"full", RAGGED, 0},
+    {"act-tanh", ACT, LB_ACT_TANH},
+    {"act-relu", ACT, LB_ACT_RELU},
+    {"stream", LAUNCH, LB_STREAM},
+    {"graph", LAUNCH, LB_GRAPH},
+    {"hot", CACHE, LB_HOT},
+    {"cold", CACHE, LB_COLD},
+    {"isolated", TIMING, LB_ISOLATED},
+    {"batched", TIMING, LB_BATCHED},
+};
+
+static const unsigned given_bits[] = {
+    [DTYPE] = LB_GIVEN_DTYPE,   [PASS] = LB_GIVEN_PASS,     [MATH] = LB_GIVEN_MATH,
+    [RAGGED] = LB_GIVEN_RAGGED, [ACT] = LB_GIVEN_ACT,       [LAUNCH] = LB_GIVEN_LAUNCH,
+    [CACHE] = LB_GIVEN_CACHE,   [TIMING] = LB_GIVEN_TIMING,
+};
+
+static void apply_word(struct lb_case *c, enum word_field field, int value)
+{
+    switch (field) {
+    case DTYPE: c->problem.dtype = (enum lb_dtype)value; break;
+    case PASS: c->problem.pass = (enum lb_pass)value; break;
+    case MATH: c->problem.math = (enum lb_math)value; break;
+    case RAGGED: c->problem.ragged = value != 0; break;
+    case ACT: c->problem.act = (enum lb_act)value; break;
+    case LAUNCH: c->launch = (enum lb_launch)value; break;
+    case CACHE: c->cache = (enum lb_cache)value; break;
+    case TIMING: c->timing = (enum lb_timing)value; break;
+    }
+}
+
+/* A part of the text being read: [at, at + length). */
+struct part {
+    const char *at;
+    size_t length;
+};
+
+static struct part next_part(const char **cursor, char separator)
+{
+    struct part part = {*cursor, strcspn(*cursor, (char[]){separator, '\0'})};
+    *cursor = part.at + part.length;
+    return part;
+}
+
+static bool is_name(struct part part)
+{
+    if (part.length == 0 || part.length >= LB_NAME_SIZE)
+        return false;
+    for (size_t i = 0; i < part.length; i++) {
+        char ch = part.at[i];
+        if (!(ch >= 'a' && ch <= 'z') && !(ch >= '0' && ch <= '9') && ch != '_')
+            return false;
+    }
+    return true;
+}
+
+static void copy_name(char name[LB_NAME_SIZE], struct part part)
+{
+    memcpy(name, part.at, part.length);
+    name[part.length] = '\0';
+}
+
+/* impl[:variant] */
+static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *given,
+                                 const char **where, struct lb_error *err)
+{
+    const char *colon = memchr(part.at, ':', part.length);
+    struct part name = {part.at, colon ? (size_t)(colon - part.at) : part.length};
+    *where = part.at;
+    if (!is_name(name))
+        return lb_fail(err, LB_INVALID,
+                       "'%.*s' is neither an implementation's name (a-z, 0-9, _) nor sizes such as "
+                       "T25_B16_I512_H512",
+                       (int)part.length, part.at);
+    copy_name(c->impl, name);
+    *given |= LB_GIVEN_IMPL;
+    if (!colon)
+        return LB_OK;
+    struct part variant = {colon + 1, part.length - name.length - 1};
+    *where = colon + 1;
+    if (!is_name(variant))
+        return lb_fail(err, LB_INVALID, "'%.*s' is not a variant's name (a-z, 0-9, _)",
+                       (int)variant.length, variant.at);
+    *given |= LB_GIVEN_VARIANT;
+    if (variant.length != 4 || memcmp(variant.at, "auto", 4) != 0)
+        copy_name(c->variant, variant);
+    return LB_OK;
+}
+
+/* The number after a size's letter. */
+static enum lb_status parse_size(char letter, const char *text, size_t length, int64_t *size,
+                                 const char **where, struct lb_error *err)
+{
+    *where = text;
+    enum lb_status st = lb_parse_int(text, length, 1, size, err);
+    if (st == LB_OK && letter == 'D' && *size > 2)
+        st = lb_fail(err, LB_INVALID, "%" PRId64 ": directions must be 1 or 2", *size);
+    return st;
+}
+
+/* T_B_I_H[_L][_D], in any order. */
+static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsigned *given,
+                                  const char **where, struct lb_error *err)
+{
+    static const char letters[] = "TBIHLD";
+    static const unsigned bits[] = {0, 0, LB_GIVEN_INPUT, 0, LB_GIVEN_LAYERS, LB_GIVEN_DIRECTIONS};
+    int64_t *const fields[] = {&p->seq_len, &p->batch,  &p->input,
+                               &p->hidden,  &p->layers, &p->directions};
+    const char *end = part.at + part.length;
+
+    for (const char *at = part.at;; at++) {
+        size_t length = (size_t)(end - at);
+        const char *stop = memchr(at, '_', length);
+        if (stop)
+            length = (size_t)(stop - at);
+        const char *letter = length ? memchr(letters, *at, sizeof(letters) - 1) : NULL;
+        *where = at;
+        if (!letter)
+            return lb_fail(err, LB_INVALID,
+                           "'%.*s': a size is T, B, I, H, L or D and a number, as in T25_B16_H512",
+                           (int)length, at);
+        size_t k = (size_t)(letter - letters);
+        bool seen = bits[k] ? (*given & bits[k]) != 0 : *fields[k] != 0;
+        if (seen)
+            return lb_fail(err, LB_INVALID, "%c is given twice", *letter);
+        enum lb_status st = parse_size(*letter, at + 1, length - 1, fields[k], where, err);
+        if (st != LB_OK)
+            return st;
+        *given |= bits[k];
+        at += length;
+        if (at == end)
+            break;
+    }
+    *where = part.at;
+    if (!p->seq_len || !p->batch || !p->hidden)
+        return lb_fail(err, LB_INVALID, "T, B and H must be given, as in T25_B16_H512");
+    if (!(*given & LB_GIVEN_INPUT))
+        p->input = p->hidden;
+    return LB_OK;
+}
+
+/* thN, the digits known to be there. */
+static enum lb_status parse_threads(struct part part, struct lb_case *c, struct lb_error *err)
+{
+    int64_t threads = 0;
+    enum lb_status st = lb_parse_int(part.at + 2, part.length - 2, 0, &threads, err);
+    if (st != LB_OK)
+        return st;
+    if (threads < 1 || threads > LB_MAX_THREADS)
+        return lb_fail(err, LB_INVALID, "th%" PRId64 ": threads must be 1 to %d", threads,
+                       LB_MAX_THREADS);
+    c->threads = (int)threads;
+    return LB_OK;
+}
+
+static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *given,
+                                 struct lb_error *err)
+{
+    unsigned bit = 0;
+    if (part.length > 2 && memcmp(part.at, "th", 2) == 0 && isdigit((unsigned char)part.at[2])) {
+        enum lb_status st = parse_threads(part, c, err);
+        if (st != LB_OK)
+            return st;
+        bit = LB_GIVEN_THREADS;
+    }
+    for (size_t i = 0; !bit && i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strlen(words[i].text) == part.length &&
+            memcmp(words[i].text, part.at, part.length) == 0) {
+            apply_word(c, words[i].field, words[i].value);
+            bit = given_bits[words[i].field];
+        }
+    }
+    if (!bit)
+        return lb_fail(err, LB_INVALID,
+                       "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
+                       "backward train), tf32, half, ragged, act-relu, graph, cold, batched, thN",
+                       (int)part.length, part.at);
+    if (*given & bit)
+        return lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
+                       part.at);
+    *given |= bit;
+    return LB_OK;
+}
+
+/* True when the part is sizes rather than a name: names have no capitals. */
+static bool looks_like_sizes(struct part part)
+{
+    return part.length > 0 && isupper((unsigned char)part.at[0]);
+}
+
+enum lb_status lb_case_parse(const char *text, struct lb_case *out, unsigned *given, int *column,
+                             struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c = lb_case_defaults();
+    unsigned seen = 0;
+    const char *cursor = text, *where = text;
+
+    struct part part = next_part(&cursor, '/');
+    if (!looks_like_sizes(part)) {
+        LB_TRY(parse_impl(part, &c, &seen, &where, err));
+        if (*cursor == '/')
+            cursor++;
+        part = next_part(&cursor, '/');
+        if (!looks_like_sizes(part)) {
+            where = part.at;
+            LB_TRY(lb_fail(err, LB_INVALID,
+                           "sizes such as T25_B16_I512_H512 must follow the implementation"));
+        }
+    }
+    LB_TRY(parse_sizes(part, &c.problem, &seen, &where, err));
+    while (*cursor == '/') {
+        cursor++;
+        part = next_part(&cursor, '/');
+        where = part.at;
+        LB_TRY(parse_word(part, &c, &seen, err));
+    }
+    where = text;
+    LB_TRY(lb_case_check(&c, err));
+    *out = c;
+    if (given)
+        *given = seen;
+done:
+    if (st != LB_OK && column)
+        *column = (int)(where - text) + 1;
+    return st;
+}
+
+/* A text under construction: [at, end), always terminated. */
+struct writer {
+    char *at, *end;
+};
+
+static void add_text(struct writer *w, const char *text)
+{
+    while (*text && w->at + 1 < w->end)
+        *w->at++ = *text++;
+    *w->at = '\0';
+}
+
+static void add_number(struct writer *w, const char *before, int64_t value)
+{
+    char digits[24], *at = digits + sizeof(digits) - 1;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    *at = '\0';
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0) /* in no valid case, but a message may show an invalid one */
+        *--at = '-';
+    add_text(w, before);
+    add_text(w, at);
+}
+
+static void add_word(struct writer *w, const char *before, const char *word)
+{
+    add_text(w, before);
+    add_text(w, word);
+}
+
+static void add_problem(struct writer *w, const struct lb_case *c)
+{
+    const struct lb_problem *p = &c->problem;
+    add_number(w, "T", p->seq_len);
+    add_number(w, "_B", p->batch);
+    add_number(w, "_I", p->input);
+    add_number(w, "_H", p->hidden);
+    if (p->layers != 1)
+        add_number(w, "_L", p->layers);
+    if (p->directions != 1)
+        add_number(w, "_D", p->directions);
+    add_word(w, "/", lb_dtype_name(p->dtype));
+    add_word(w, "/", lb_pass_name(p->pass));
+    if (p->math != LB_IEEE)
+        add_word(w, "/", lb_math_name(p->math));
+    if (p->ragged)
+        add_text(w, "/ragged");
+    if (p->act != LB_ACT_TANH)
+        add_word(w, "/act-", lb_act_name(p->act));
+    if (c->launch != LB_STREAM)
+        add_word(w, "/", lb_launch_name(c->launch));
+    if (c->cache != LB_HOT)
+        add_word(w, "/", lb_cache_name(c->cache));
+    if (c->timing != LB_ISOLATED)
+        add_word(w, "/", lb_timing_name(c->timing));
+    if (c->threads != 1)
+        add_number(w, "/th", c->threads);
+}
+
+size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+{
+    struct writer w = {text, text + LB_CASE_ID_SIZE};
+    add_problem(&w, c);
+    return (size_t)(w.at - text);
+}
+
+size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+{
+    struct writer w = {text, text + LB_CASE_ID_SIZE};
+    if (c->impl[0]) {
+        add_text(&w, c->impl);
+        if (c->variant[0])
+            add_word(&w, ":", c->variant);
+        add_text(&w, "/");
+    }
+    add_problem(&w, c);
+    return (size_t)(w.at - text);
+}

@@ -1,0 +1,238 @@
+/* Which implementations there are: those of the built-in table, and plug-ins. */
+#include "model/registry.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "model/case.h"
+
+static bool is_name(const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    return length > 0 && length < LB_NAME_SIZE &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
+}
+
+static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error *err)
+{
+    const char *const *variants = impl->variants;
+    if (variants && variants[0] && strcmp(variants[0], "auto") != 0)
+        return lb_fail(err, LB_INVALID, "%s: the first variant must be auto", impl->name);
+    for (size_t i = 0; variants && variants[i]; i++) {
+        if (!is_name(variants[i]))
+            return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
+                           impl->name, variants[i]);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(variants[i], variants[k]) == 0)
+                return lb_fail(err, LB_INVALID, "%s: variant '%s' is there twice", impl->name,
+                               variants[i]);
+    }
+    return LB_OK;
+}
+
+enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
+{
+    if (impl->abi != LB_IMPL_ABI)
+        return lb_fail(err, LB_INVALID, "built for interface %u, this program has %u", impl->abi,
+                       LB_IMPL_ABI);
+    if (!is_name(impl->name))
+        return lb_fail(err, LB_INVALID, "name '%s': allowed are 1 to %d of a-z, 0-9 and _",
+                       impl->name ? impl->name : "(null)", LB_NAME_SIZE - 1);
+    if (!impl->summary || !impl->supports || !impl->create || !impl->sizes || !impl->prepare ||
+        !impl->forward || !impl->destroy || impl->state_size == 0)
+        return lb_fail(err, LB_INVALID,
+                       "%s: summary, state_size, supports, create, sizes, prepare, forward and "
+                       "destroy must be set",
+                       impl->name);
+    if (impl->backward && !impl->gradients)
+        return lb_fail(err, LB_INVALID, "%s: backward needs gradients", impl->name);
+    return check_variants(impl, err);
+}
+
+static void free_entry(struct lb_impl_entry *entry)
+{
+    for (size_t i = 0; entry->variants && entry->variants[i]; i++)
+        free(entry->variants[i]);
+    free(entry->variants);
+    free(entry->name);
+    free(entry->summary);
+    free(entry->absent);
+    free(entry->plugin);
+}
+
+static bool copy_text(const char *text, char **copy)
+{
+    *copy = text ? strdup(text) : NULL;
+    return !text || *copy;
+}
+
+static bool copy_variants(char *const *variants, char ***copy)
+{
+    size_t n = 0;
+    *copy = NULL;
+    if (!variants)
+        return true;
+    while (variants[n])
+        n++;
+    *copy = calloc(n + 1, sizeof(**copy));
+    for (size_t i = 0; *copy && i < n; i++)
+        if (!copy_text(variants[i], &(*copy)[i]))
+            return false;
+    return *copy != NULL;
+}
+
+enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *entry,
+                               struct lb_error *err)
+{
+    if (lb_registry_find(registry, entry->name))
+        return lb_fail(err, LB_INVALID, "%s: an implementation of that name is there already",
+                       entry->name);
+    struct lb_impl_entry *grown =
+        realloc(registry->entries, (registry->count + 1) * sizeof(*registry->entries));
+    if (!grown)
+        return lb_fail(err, LB_OOM, "out of memory");
+    registry->entries = grown;
+
+    struct lb_impl_entry *copy = &grown[registry->count];
+    *copy = (struct lb_impl_entry){
+        .memory = entry->memory, .traits = entry->traits, .impl = entry->impl};
+    if (!copy_text(entry->name, &copy->name) || !copy_text(entry->summary, &copy->summary) ||
+        !copy_text(entry->absent, &copy->absent) || !copy_text(entry->plugin, &copy->plugin) ||
+        !copy_variants(entry->variants, &copy->variants)) {
+        free_entry(copy);
+        return lb_fail(err, LB_OOM, "out of memory");
+    }
+    registry->count++;
+    return LB_OK;
+}
+
+enum lb_status lb_registry_create(const struct lb_registration *table, struct lb_registry *out,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *out = (struct lb_registry){0};
+    for (const struct lb_registration *row = table; row->name; row++) {
+        const struct lb_impl *impl = row->impl;
+        struct lb_impl_entry entry = {
+            .name = (char *)row->name,
+            .summary = (char *)(impl ? impl->summary : row->absent),
+            .variants = (char **)row->variants,
+            .memory = impl ? impl->memory : LB_HOST,
+            .traits = impl ? impl->traits : 0,
+            .impl = impl,
+            .absent = (char *)row->absent,
+        };
+        if (impl)
+            LB_TRY(lb_impl_check(impl, err));
+        LB_TRY(lb_registry_add(out, &entry, err));
+    }
+done:
+    if (st != LB_OK)
+        lb_registry_destroy(out);
+    return st;
+}
+
+void lb_registry_destroy(struct lb_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++)
+        free_entry(&registry->entries[i]);
+    free(registry->entries);
+    *registry = (struct lb_registry){0};
+}
+
+const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry, const char *name)
+{
+    for (size_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->entries[i].name, name) == 0)
+            return &registry->entries[i];
+    return NULL;
+}
+
+enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
+                                   const struct lb_impl_entry **entry, struct lb_error *err)
+{
+    size_t distance = SIZE_MAX;
+    const char *best = NULL;
+    *entry = lb_registry_find(registry, name);
+    if (*entry)
+        return LB_OK;
+    for (size_t i = 0; i < registry->count; i++)
+        if (lb_is_nearer(name, registry->entries[i].name, &distance))
+            best = registry->entries[i].name;
+    return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
+                   best ? "; did you mean " : "; see --list", best ? best : "", best ? "?" : "");
+}
+
+#define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
+
+/* Bytes of the struct by its number; 0: no longer taken. */
+static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check)};
+
+_Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
+                   END_OF(check) == sizeof(struct lb_impl),
+               "a slot was appended: raise LB_IMPL_ABI, and say here where its struct ends");
+
+/* A plug-in's struct with all slots of this program. */
+struct adopted {
+    struct lb_impl impl;
+    struct adopted *next;
+};
+
+/* Copies what a plug-in's struct has, and checks it. */
+static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl **ours,
+                            struct lb_error *err)
+{
+    static struct adopted *all;
+    size_t bytes = theirs->abi <= LB_IMPL_ABI ? impl_bytes[theirs->abi] : 0;
+    if (bytes == 0)
+        return lb_fail(err, LB_INVALID, "built for interface %u, this program has %u", theirs->abi,
+                       LB_IMPL_ABI);
+    struct adopted *adopted = calloc(1, sizeof(*adopted));
+    if (!adopted)
+        return lb_fail(err, LB_OOM, "out of memory");
+    memcpy(&adopted->impl, theirs, bytes);
+    adopted->impl.abi = LB_IMPL_ABI;
+    adopted->next = all;
+    all = adopted;
+    *ours = &adopted->impl;
+    return lb_impl_check(*ours, err);
+}
+
+enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
+{
+    typedef const struct lb_impl *plugin_function(uint32_t abi);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, dlerror());
+    plugin_function *plugin = NULL;
+    *(void **)&plugin = dlsym(library, "lb_plugin"); /* the form POSIX gives for functions */
+    if (!plugin)
+        return lb_fail(err, LB_INVALID, "--plugin %s: it has no function lb_plugin", path);
+    const struct lb_impl *theirs = NULL;
+    for (uint32_t abi = LB_IMPL_ABI; !theirs && impl_bytes[abi] > 0; abi--)
+        theirs = plugin(abi);
+    if (!theirs)
+        return lb_fail(err, LB_INVALID, "--plugin %s: it does not offer interface %u", path,
+                       LB_IMPL_ABI);
+    struct lb_error why;
+    enum lb_status st = adopt(theirs, impl, &why);
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
+}
+
+enum lb_status lb_resolve_variant(const char *const *variants, const char *name,
+                                  const char **variant, struct lb_error *err)
+{
+    *variant = NULL;
+    if (!variants || !variants[0])
+        return name[0] ? lb_fail(err, LB_INVALID, "there are no variants, not '%s'", name) : LB_OK;
+    for (size_t i = 0; variants[i]; i++)
+        if (strcmp(variants[i], name) == 0)
+            *variant = variants[i];
+    if (!name[0])
+        *variant = variants[0];
+    return *variant ? LB_OK : lb_fail(err, LB_INVALID, "there is no variant '%s'", name);
+}

@@ -1,0 +1,167 @@
+/* What the numbers were measured on: machine, system, build. */
+#include "record/environment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "build_info.h"
+#include "device/memory.h"
+
+const char *lb_version(void)
+{
+    return LB_VERSION;
+}
+
+const char *lb_commit(void)
+{
+    return LB_COMMIT_DIRTY ? LB_COMMIT "+changes" : LB_COMMIT;
+}
+
+/* The value of the first "key : value" line of /proc/cpuinfo whose key is given; "" when none is.
+ */
+static void cpuinfo(const char *key, char *value, size_t size)
+{
+    char *line = NULL;
+    size_t capacity = 0, length = strlen(key);
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    value[0] = '\0';
+    while (file && !value[0] && getline(&line, &capacity, file) > 0) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, length) != 0)
+            continue;
+        char *text = colon + 1 + strspn(colon + 1, " \t");
+        text[strcspn(text, "\n")] = '\0';
+        snprintf(value, size, "%s", text);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+}
+
+/* The vector units that matter here, from the CPU's flags, in the system's order. */
+static void simd_names(char *names, size_t size)
+{
+    static const struct {
+        const char *flag, *name;
+    } units[] = {
+        {"sse4_2", "sse4.2"},     {"avx2", "avx2"},       {"fma", "fma"},
+        {"f16c", "f16c"},         {"avx512f", "avx512f"}, {"avx512_bf16", "avx512-bf16"},
+        {"amx_bf16", "amx-bf16"}, {"asimd", "neon"},      {"sve", "sve"},
+    };
+    char flags[8192];
+    cpuinfo("flags", flags, sizeof(flags));
+    if (!flags[0])
+        cpuinfo("Features", flags, sizeof(flags));
+    names[0] = '\0';
+    for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " ")) {
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+            size_t used = strlen(names);
+            if (strcmp(flag, units[i].flag) == 0)
+                snprintf(names + used, size - used, "%s%s", used ? " " : "", units[i].name);
+        }
+    }
+}
+
+/* A file's first line as JSON text, null when it can't be read. */
+static json_t *first_line(const char *path)
+{
+    char line[128];
+    json_t *text = NULL;
+    FILE *file = fopen(path, "r");
+    if (file && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        text = json_string(line);
+    }
+    if (file)
+        fclose(file);
+    return text ? text : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+    json_t *value = text && text[0] ? json_string(text) : NULL;
+    return value ? value : json_null();
+}
+
+json_t *lb_environment(const struct lb_library *libraries)
+{
+    char cpu[256], simd[256], system[512], host[256] = "";
+    struct utsname name;
+    cpuinfo("model name", cpu, sizeof(cpu));
+    simd_names(simd, sizeof(simd));
+    gethostname(host, sizeof(host) - 1);
+    system[0] = '\0';
+    if (uname(&name) == 0)
+        snprintf(system, sizeof(system), "%s %s %s", name.sysname, name.release, name.machine);
+
+    json_t *versions = json_object();
+    for (const struct lb_library *library = libraries; library->name; library++)
+        json_object_set_new(versions, library->name, text_or_null(library->version));
+
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:o}", "host",
+        text_or_null(host), "cpu", text_or_null(cpu), "cores",
+        (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
+        (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "simd", text_or_null(simd), "governor",
+        first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "cache_bytes",
+        (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
+        text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,
+        "compiler", LB_COMPILER, "flags", LB_FLAGS, "build_type", LB_BUILD_TYPE, "libraries",
+        versions);
+}
+
+static const char *text_of(const json_t *environment, const char *key)
+{
+    const char *text = json_string_value(json_object_get(environment, key));
+    return text ? text : "unknown";
+}
+
+void lb_environment_line(const json_t *environment, char *line, size_t size)
+{
+    char memory[40] = "", size_text[32];
+    double bytes = json_number_value(json_object_get(environment, "memory_bytes"));
+    if (bytes > 0) {
+        lb_format_bytes(bytes, size_text);
+        snprintf(memory, sizeof(memory), ", %s", size_text);
+    }
+    snprintf(line, size, "%s, %d threads%s, %s", text_of(environment, "cpu"),
+             (int)json_integer_value(json_object_get(environment, "threads")), memory,
+             text_of(environment, "system"));
+    lb_clean_text(line);
+}
+
+bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
+{
+    static const char *const keys[] = {"host",     "cpu",        "threads", "simd", "governor",
+                                       "compiler", "build_type", "flags",   "gpu"};
+    what[0] = '\0';
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        size_t used = strlen(what);
+        const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
+        if (x != y && !json_equal(x, y)) /* a key that neither has makes no difference */
+            snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
+    }
+    return what[0] != '\0';
+}
+
+bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size)
+{
+    const json_t *before = json_object_get(a, "libraries"),
+                 *after = json_object_get(b, "libraries");
+    const char *name;
+    json_t *version;
+    what[0] = '\0';
+    json_object_foreach((json_t *)after, name, version)
+    {
+        size_t used = strlen(what);
+        const json_t *was = json_object_get(before, name);
+        if (was && !json_equal(was, version))
+            snprintf(what + used, size - used, "%s%s %s to %s", used ? ", " : "", name,
+                     text_of(before, name), text_of(after, name));
+    }
+    return what[0] != '\0';
+}

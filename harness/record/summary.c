@@ -1,0 +1,185 @@
+/* What is derived from a row's samples. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/record.h"
+#include "stats/anomalies.h"
+#include "stats/order_stats.h"
+
+#define MAD_TO_SIGMA 1.4826 /* of a normal distribution */
+
+/* Sorts a copy of values [n] into scratch [n]. */
+static void sort_into(const double *values, size_t n, double *scratch)
+{
+    if (n > 0)
+        memcpy(scratch, values, n * sizeof(*values));
+    lb_sort(scratch, n);
+}
+
+static double relative_spread(const double *sorted, size_t n)
+{
+    return n > 1 ? MAD_TO_SIGMA * lb_mad(sorted, n) / lb_median(sorted, n) : (double)NAN;
+}
+
+/* Samples that belong to the i-th unit. */
+static size_t unit_samples(const struct lb_row *row, size_t unit, size_t *first_block)
+{
+    if (row->process_count < 2)
+        return row->blocks[unit];
+    size_t count = 0;
+    for (size_t b = 0; b < row->processes[unit]; b++)
+        count += row->blocks[(*first_block)++];
+    return count;
+}
+
+size_t lb_row_units(const struct lb_row *row)
+{
+    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
+    size_t filled = 0, block = 0;
+    for (size_t i = 0; i < units; i++)
+        filled += unit_samples(row, i, &block) > 0;
+    return filled;
+}
+
+enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, struct lb_error *err)
+{
+    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
+    size_t first = 0, block = 0;
+    double *scratch = malloc((row->samples + 1) * sizeof(*scratch));
+    if (!scratch)
+        return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples);
+    for (size_t i = 0; i < units; i++) {
+        size_t count = unit_samples(row, i, &block);
+        sort_into(row->samples_ns + first, count, scratch);
+        if (count > 0)
+            *medians++ = lb_median(scratch, count);
+        first += count;
+    }
+    free(scratch);
+    return LB_OK;
+}
+
+/* How samples scatter within a block, as the median over the blocks; scratch [samples + blocks]. */
+static double spread_within(const struct lb_row *row, double *scratch)
+{
+    double *spreads = scratch + row->samples;
+    size_t first = 0, count = 0;
+    for (size_t b = 0; b < row->block_count; first += row->blocks[b++]) {
+        sort_into(row->samples_ns + first, row->blocks[b], scratch);
+        if (row->blocks[b] > 1)
+            spreads[count++] = relative_spread(scratch, row->blocks[b]);
+    }
+    lb_sort(spreads, count);
+    return lb_median(spreads, count);
+}
+
+/* How units scatter, and the median with its interval where those are processes; medians is scratch
+ * [blocks]. */
+static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
+{
+    size_t units = lb_row_units(row);
+    enum lb_status st = lb_row_unit_medians(row, medians, err);
+    if (st != LB_OK)
+        return st;
+    lb_sort(medians, units);
+    row->spread_between = relative_spread(medians, units);
+    if (row->process_count < 2)
+        return LB_OK;
+    row->median_ns = lb_median(medians, units);
+    row->median_lo_ns = row->median_hi_ns = NAN;
+    lb_median_interval(medians, units, 0.95, &row->median_lo_ns, &row->median_hi_ns);
+    return LB_OK;
+}
+
+enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_anomalies odd;
+    size_t n = row->samples;
+    row->min_ns = row->median_ns = row->median_lo_ns = row->median_hi_ns = NAN;
+    row->floor_multiple = NAN;
+    row->p5_ns = row->p95_ns = row->mad_ns = NAN;
+    row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
+    row->flags = 0;
+    if (n == 0)
+        return LB_OK;
+
+    double *sorted = malloc((n + row->block_count) * sizeof(*sorted));
+    if (!sorted)
+        return lb_fail(err, LB_OOM, "out of memory for %zu samples", n);
+    sort_into(row->samples_ns, n, sorted);
+    row->min_ns = sorted[0];
+    row->median_ns = lb_median(sorted, n);
+    row->p5_ns = lb_quantile(sorted, n, 0.05);
+    row->p95_ns = lb_quantile(sorted, n, 0.95);
+    row->mad_ns = lb_mad(sorted, n);
+    /* Too few samples leave the bounds unknown, which is what they are. */
+    lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
+    row->spread_within = spread_within(row, sorted);
+    LB_TRY(summarize_units(row, sorted, err));
+    row->floor_multiple = row->median_ns / row->floor_ns;
+    LB_TRY(lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &odd, err));
+    row->flags = odd.flags;
+    row->outliers_mild = (double)odd.mild;
+    row->outliers_severe = (double)odd.severe;
+done:
+    free(sorted);
+    return st;
+}
+
+/* The block's warning beside those that are there, once. */
+static void add_warning(struct lb_row *row, const char *warning)
+{
+    size_t used = strlen(row->warning);
+    if (warning[0] && !strstr(row->warning, warning))
+        snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s", used ? "; " : "",
+                 warning);
+}
+
+static double latest(double before, double now)
+{
+    return isnan(now) ? before : now;
+}
+
+/* What a later block has to say but for its samples, which the row has not got yet. */
+static void take_findings(struct lb_row *row, const struct lb_row *block)
+{
+    double before = (double)row->samples, more = (double)block->samples;
+    if (before + more > 0)
+        row->calls_per_sample =
+            (row->calls_per_sample * before + block->calls_per_sample * more) / (before + more);
+    row->err_max_abs = fmax(row->err_max_abs, block->err_max_abs);
+    row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
+    row->err_norm = fmax(row->err_norm, block->err_norm);
+    row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
+    row->elapsed_ns += block->elapsed_ns;
+    row->verify_ns += block->verify_ns;
+    row->stop_reason = block->stop_reason;
+    row->sm_mhz = latest(row->sm_mhz, block->sm_mhz);
+    row->memory_mhz = latest(row->memory_mhz, block->memory_mhz);
+    row->temperature_c = latest(row->temperature_c, block->temperature_c);
+    add_warning(row, block->warning);
+}
+
+enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
+                            struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!first && row->verdict != LB_VERDICT_OK)
+        return LB_OK;
+    if (first || block->verdict != LB_VERDICT_OK) {
+        lb_row_free(row);
+        *row = *block;
+        *block = (struct lb_row){0};
+        return LB_OK;
+    }
+    take_findings(row, block);
+    if (new_process)
+        LB_TRY(lb_row_add_process(row, err));
+    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
+    LB_TRY(lb_row_summarize(row, err));
+done:
+    return st;
+}

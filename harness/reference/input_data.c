@@ -1,0 +1,125 @@
+/* The data of a problem: distinct rows (classes) drawn by seed, and their dealing to a batch. */
+#include "reference/input_data.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+/* Rows stay distinct while the oracle's forward pass takes less than this many flops (some 5 ms);
+ * beyond, 4 are dealt, or 8 of a ragged batch, where a row costs about half. */
+static const double distinct_flops = 5e7;
+enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
+
+/* Spread of what is drawn: tensors are uniform in +-amplitude, weights in +-amplitude over the root
+ * of their fan-in. Chosen by experiment (README.md has the numbers): pre-activations have a
+ * standard deviation near 1, 0.4 of it from h, so gates bend, and a wrong h, a swapped gate or a
+ * row from elsewhere moves results by tenths of their size, which shows in bf16 too. The recurrence
+ * still forgets: rounding errors at T = 1024 are those at T = 16. With w_hh at 4 single errors
+ * begin to grow in deep networks, at 6 the recurrence is chaotic. */
+static const double amplitudes[] = {
+    [LB_DRAWN_X] = 1.0,    [LB_DRAWN_H0] = 0.5,   [LB_DRAWN_C0] = 1.0,   [LB_DRAWN_DY] = 0.25,
+    [LB_DRAWN_DHN] = 0.25, [LB_DRAWN_DCN] = 0.25, [LB_DRAWN_W_IH] = 2.5, [LB_DRAWN_W_HH] = 2.5,
+    [LB_DRAWN_B_IH] = 0.5, [LB_DRAWN_B_HH] = 0.5,
+};
+
+/* relu does not saturate: with the weights above h grows without end, with these it stays below 10.
+ * The bias of g keeps most pre-activations off the kink, where a rounding flips a gradient. */
+static const double relu_w_ih = 1.0, relu_w_hh = 0.5, relu_gate_bias = 0.5;
+
+size_t lb_class_count(const struct lb_problem *problem)
+{
+    struct lb_problem forward = *problem;
+    forward.pass = LB_FORWARD;
+    int64_t few = problem->ragged ? FEW_RAGGED_ROWS : FEW_ROWS;
+    bool distinct = problem->batch <= few || lb_problem_flops(&forward) <= distinct_flops;
+    return (size_t)(distinct ? problem->batch : few);
+}
+
+static uint64_t stream_of(enum lb_drawn what, size_t part)
+{
+    return (uint64_t)what << 48 | part;
+}
+
+void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *lengths)
+{
+    uint64_t stream = stream_of(LB_DRAWN_LENGTHS, 0);
+    lengths[0] = (int32_t)problem->seq_len;
+    /* Row k from the k-th of rows - 1 equal parts of 1 .. T, longest first. */
+    for (size_t k = 1; k < rows; k++) {
+        double u = 0.5 + 0.5 * (double)lb_random_float(seed, stream, k); /* [0, 1) */
+        double part = ((double)(rows - 1 - k) + u) / (double)(rows - 1);
+        lengths[k] = 1 + (int32_t)((double)problem->seq_len * part);
+    }
+}
+
+/* values [count] of a stream, each uniform in +-amplitude: scaled in f32, rounded once to dtype. */
+static void draw(const struct lb_problem *problem, uint64_t seed, uint64_t stream, size_t first,
+                 double amplitude, double *values, size_t count)
+{
+    float scale = (float)amplitude;
+    for (size_t i = 0; i < count; i++) {
+        float value = scale * lb_random_float(seed, stream, first + i);
+        values[i] = lb_round(problem->dtype, (double)value);
+    }
+}
+
+void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
+                  double *values)
+{
+    size_t H = (size_t)problem->hidden, T = (size_t)problem->seq_len;
+    size_t D = (size_t)problem->directions, L = (size_t)problem->layers;
+    bool sequence = what == LB_DRAWN_X || what == LB_DRAWN_DY;
+    size_t steps = sequence ? T : L * D;
+    size_t width = what == LB_DRAWN_X ? (size_t)problem->input : what == LB_DRAWN_DY ? D * H : H;
+    for (size_t s = 0; s < steps; s++)
+        for (size_t k = 0; k < rows; k++)
+            draw(problem, seed, stream_of(what, k), s * width, amplitudes[what],
+                 values + (s * rows + k) * width, width);
+}
+
+void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
+                     size_t entry, double *values)
+{
+    size_t D = (size_t)problem->directions, H = (size_t)problem->hidden, columns = 1;
+    bool relu = problem->act == LB_ACT_RELU;
+    double amplitude = amplitudes[what];
+    if (what == LB_DRAWN_W_IH || what == LB_DRAWN_W_HH) {
+        columns = what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(entry / D));
+        if (relu)
+            amplitude = what == LB_DRAWN_W_HH ? relu_w_hh : relu_w_ih;
+    }
+    draw(problem, seed, stream_of(what, entry), 0, amplitude / sqrt((double)columns), values,
+         4 * H * columns);
+    for (size_t j = 2 * H; relu && what == LB_DRAWN_B_IH && j < 3 * H; j++)
+        values[j] = lb_round(problem->dtype, values[j] + relu_gate_bias);
+}
+
+void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
+             int32_t *counts)
+{
+    size_t B = (size_t)problem->batch;
+    uint64_t stream = stream_of(LB_DRAWN_PLACES, B);
+    for (size_t k = 0; k < rows; k++)
+        counts[k] = rows == B ? 1 : 0;
+    for (size_t b = 0; b < B; b++)
+        class_of[b] = (int32_t)b;
+    if (rows == B)
+        return;
+
+    for (size_t b = 0; b < B; b++) {
+        class_of[b] = (int32_t)(b < rows ? b : lb_random_below(seed, stream, b, rows));
+        counts[class_of[b]]++;
+    }
+    if (problem->ragged) { /* in order of the rows, which is that of their lengths */
+        for (size_t k = 0, b = 0; k < rows; k++)
+            for (int32_t n = 0; n < counts[k]; n++)
+                class_of[b++] = (int32_t)k;
+        return;
+    }
+    for (size_t b = B - 1; b > 0; b--) { /* Fisher-Yates */
+        size_t other = (size_t)lb_random_below(seed, stream, B + b, b + 1);
+        int32_t swapped = class_of[b];
+        class_of[b] = class_of[other];
+        class_of[other] = swapped;
+    }
+}

@@ -1,0 +1,299 @@
+/* Inputs and right answers of one problem at one batch size, and the cache of what batches share.
+ */
+#include "reference/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference/expected.h"
+#include "reference/input_data.h"
+#include "reference/verify.h"
+
+/* Answers in a list, the newest first; those in use are never dropped. */
+struct lb_reference_cache {
+    struct lb_expected *newest;
+    size_t bytes, max_bytes;
+    size_t computed, reused;
+};
+
+struct lb_reference {
+    struct lb_reference_cache *cache; /* NULL: the answer is this reference's own */
+    struct lb_expected *answer;
+    struct lb_inputs inputs;
+    size_t batch;
+    int32_t *class_of; /* [B] */
+    int32_t *counts;   /* [R] */
+    int32_t *lengths;  /* [B]; NULL when not ragged */
+    double *dw;        /* weight gradients of this batch; NULL where the answer's own are right */
+};
+
+enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
+                                         struct lb_error *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return lb_fail(err, LB_OOM, "out of memory");
+    (*out)->max_bytes = max_bytes;
+    return LB_OK;
+}
+
+void lb_reference_cache_destroy(struct lb_reference_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->newest) {
+        struct lb_expected *answer = cache->newest;
+        cache->newest = answer->older;
+        lb_expected_destroy(answer);
+    }
+    free(cache);
+}
+
+void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *computed,
+                               size_t *reused)
+{
+    *computed = cache->computed;
+    *reused = cache->reused;
+}
+
+/* An answer with a backward also answers a problem without one. */
+static bool answers(const struct lb_expected *answer, const struct lb_problem *p, uint64_t seed,
+                    size_t rows)
+{
+    const struct lb_problem *q = &answer->problem;
+    return answer->seed == seed && answer->rows == rows && q->seq_len == p->seq_len &&
+           q->input == p->input && q->hidden == p->hidden && q->layers == p->layers &&
+           q->directions == p->directions && q->dtype == p->dtype && q->math == p->math &&
+           q->act == p->act && q->ragged == p->ragged && lb_has_backward(q) >= lb_has_backward(p);
+}
+
+/* Takes a matching answer out of the list; NULL when there is none. */
+static struct lb_expected *find(struct lb_reference_cache *cache, const struct lb_problem *problem,
+                                uint64_t seed, size_t rows)
+{
+    for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
+        struct lb_expected *answer = *at;
+        if (!answers(answer, problem, seed, rows))
+            continue;
+        *at = answer->older;
+        return answer;
+    }
+    return NULL;
+}
+
+/* Drops the oldest answers that nobody uses until the rest fits. */
+static void trim(struct lb_reference_cache *cache)
+{
+    for (;;) {
+        size_t bytes = 0;
+        struct lb_expected **oldest = NULL;
+        for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
+            bytes += (*at)->bytes + (*at)->batch_bytes;
+            if ((*at)->users == 0)
+                oldest = at;
+        }
+        if (bytes <= cache->max_bytes || !oldest)
+            return;
+        struct lb_expected *answer = *oldest;
+        *oldest = answer->older;
+        lb_expected_destroy(answer);
+    }
+}
+
+/* The answer of a problem, found or computed, with one more user. */
+static enum lb_status get_answer(struct lb_reference_cache *cache, const struct lb_problem *problem,
+                                 uint64_t seed, struct lb_expected **out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t rows = lb_class_count(problem);
+    struct lb_expected *answer = cache ? find(cache, problem, seed, rows) : NULL;
+    if (answer)
+        cache->reused++;
+    else {
+        LB_TRY(lb_expected_create(problem, seed, rows, &answer, err));
+        if (cache)
+            cache->computed++;
+    }
+    if (cache) {
+        answer->older = cache->newest;
+        cache->newest = answer;
+    }
+    answer->users++;
+    *out = answer;
+done:
+    return st;
+}
+
+/* Rows of an input tensor, dealt to the batch: from [steps, R, width] -> [steps, B, width]. */
+static enum lb_status deal_rows(const struct lb_reference *reference, const double *from,
+                                size_t steps, size_t width, void **out, struct lb_error *err)
+{
+    enum lb_dtype dtype = reference->answer->problem.dtype;
+    size_t rows = reference->answer->rows, row_bytes = width * lb_dtype_size(dtype);
+    char *stored = malloc(rows * row_bytes), *to = malloc(steps * reference->batch * row_bytes);
+    *out = to;
+    if (!stored || !to) {
+        free(stored);
+        return lb_fail(err, LB_OOM, "out of memory for inputs");
+    }
+    for (size_t s = 0; s < steps; s++) {
+        lb_store(dtype, stored, from + s * rows * width, rows * width);
+        for (size_t b = 0; b < reference->batch; b++, to += row_bytes)
+            memcpy(to, stored + (size_t)reference->class_of[b] * row_bytes, row_bytes);
+    }
+    free(stored);
+    return LB_OK;
+}
+
+static enum lb_status deal_inputs(struct lb_reference *reference, const struct lb_problem *p,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_oracle *net = &reference->answer->net;
+    struct lb_inputs *in = &reference->inputs;
+    size_t T = (size_t)p->seq_len, H = (size_t)p->hidden;
+    size_t entries = lb_layer_dir_count(p), wide = (size_t)p->directions * H;
+    in->weights = reference->answer->weights;
+    in->lengths = reference->lengths;
+    LB_TRY(deal_rows(reference, net->x, T, (size_t)p->input, &in->x, err));
+    LB_TRY(deal_rows(reference, net->h0, entries, H, &in->h0, err));
+    LB_TRY(deal_rows(reference, net->c0, entries, H, &in->c0, err));
+    if (lb_has_backward(p)) {
+        LB_TRY(deal_rows(reference, net->dy, T, wide, &in->dy, err));
+        LB_TRY(deal_rows(reference, net->dhn, entries, H, &in->dhn, err));
+        LB_TRY(deal_rows(reference, net->dcn, entries, H, &in->dcn, err));
+    }
+done:
+    return st;
+}
+
+static enum lb_status deal_places(struct lb_reference *reference, const struct lb_problem *p,
+                                  uint64_t seed, struct lb_error *err)
+{
+    const struct lb_expected *answer = reference->answer;
+    reference->class_of = malloc(reference->batch * sizeof(int32_t));
+    reference->counts = malloc(answer->rows * sizeof(int32_t));
+    if (p->ragged)
+        reference->lengths = malloc(reference->batch * sizeof(int32_t));
+    if (!reference->class_of || !reference->counts || (p->ragged && !reference->lengths))
+        return lb_fail(err, LB_OOM, "out of memory for the batch");
+    lb_deal(p, seed, answer->rows, reference->class_of, reference->counts);
+    for (size_t b = 0; p->ragged && b < reference->batch; b++)
+        reference->lengths[b] = answer->lengths[reference->class_of[b]];
+    return LB_OK;
+}
+
+/* Weight gradients of this batch: the answer's own where every row has one place, or those that it
+ * remembers of the batch before, or new ones. */
+static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
+{
+    struct lb_expected *answer = reference->answer;
+    const struct lb_problem *p = &answer->problem;
+    if (!answer->dw || answer->rows == reference->batch)
+        return LB_OK;
+    size_t count = lb_gradient_offset(p, lb_layer_dir_count(p));
+    if (answer->batch_dw && answer->batch == (int64_t)reference->batch) {
+        reference->dw = answer->batch_dw;
+        answer->batch_dw = NULL;
+        answer->batch_bytes = 0;
+        return LB_OK;
+    }
+    reference->dw = malloc(count * sizeof(double));
+    if (!reference->dw)
+        return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
+    return lb_expected_gradients(answer, reference->counts, reference->dw, err);
+}
+
+enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
+                                 uint64_t seed, struct lb_reference **out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_reference *reference = calloc(1, sizeof(*reference));
+    *out = NULL;
+    if (!reference)
+        return lb_fail(err, LB_OOM, "out of memory");
+    reference->cache = cache;
+    reference->batch = (size_t)problem->batch;
+    LB_TRY(get_answer(cache, problem, seed, &reference->answer, err));
+    LB_TRY(deal_places(reference, problem, seed, err));
+    LB_TRY(deal_inputs(reference, problem, err));
+    if (lb_has_backward(problem))
+        LB_TRY(get_gradients(reference, err));
+    *out = reference;
+    reference = NULL;
+done:
+    lb_reference_close(reference);
+    return st;
+}
+
+/* Leaves the answer to the cache, with the weight gradients just used. */
+static void leave_answer(struct lb_reference *reference)
+{
+    struct lb_expected *answer = reference->answer;
+    if (reference->dw) {
+        free(answer->batch_dw);
+        answer->batch_dw = reference->dw;
+        answer->batch = (int64_t)reference->batch;
+        answer->batch_bytes =
+            sizeof(double) *
+            lb_gradient_offset(&answer->problem, lb_layer_dir_count(&answer->problem));
+        reference->dw = NULL;
+    }
+    answer->users--;
+    trim(reference->cache);
+}
+
+void lb_reference_close(struct lb_reference *reference)
+{
+    if (!reference)
+        return;
+    struct lb_inputs *in = &reference->inputs;
+    if (reference->answer && reference->cache)
+        leave_answer(reference);
+    else
+        lb_expected_destroy(reference->answer);
+    free(reference->dw);
+    free(in->dcn);
+    free(in->dhn);
+    free(in->dy);
+    free(in->c0);
+    free(in->h0);
+    free(in->x);
+    free(reference->lengths);
+    free(reference->counts);
+    free(reference->class_of);
+    free(reference);
+}
+
+const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference)
+{
+    return &reference->inputs;
+}
+
+double lb_reference_bytes(const struct lb_problem *problem)
+{
+    struct lb_counts n;
+    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
+        return 0;
+    double inputs = (double)n.x + 2 * (double)n.state;
+    if (lb_has_backward(problem))
+        inputs += (double)n.y + 2 * (double)n.state;
+    return inputs * (double)lb_dtype_size(problem->dtype) +
+           lb_expected_bytes(problem, lb_class_count(problem));
+}
+
+void lb_reference_check(const struct lb_reference *reference, const struct lb_results *results,
+                        struct lb_check *check)
+{
+    struct lb_comparison comparison = {
+        .answer = reference->answer,
+        .results = results,
+        .batch = reference->batch,
+        .class_of = reference->class_of,
+        .counts = reference->counts,
+        .dw = reference->dw ? reference->dw : reference->answer->dw,
+    };
+    if (!results->dx) /* no backward in this pass, though the answer may know of one */
+        comparison.dw = NULL;
+    lb_compare(&comparison, check);
+}

@@ -1,0 +1,267 @@
+/* A comparison of two runs as Markdown, JUnit XML and JSON. */
+#include "report/compare_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_out.h"
+#include "base/xml.h"
+
+/* "+3.1 %" from a shift of logarithms. */
+static void format_change(double shift, char text[32])
+{
+    snprintf(text, 32, "%+.1f %%", 100 * expm1(shift));
+}
+
+/* "3 slower, 1 broken" of the changes from first to last that occur. */
+static void list_counts(const struct lb_run_comparison *comparison, int first, int last, char *text,
+                        size_t size)
+{
+    text[0] = '\0';
+    for (int c = first; c <= last; c++) {
+        size_t used = strlen(text);
+        if (comparison->counts[c] > 0)
+            snprintf(text + used, size - used, "%s%zu %s", used ? ", " : "", comparison->counts[c],
+                     lb_change_name((enum lb_change)c));
+    }
+}
+
+void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size)
+{
+    char counts[256];
+    const size_t *n = comparison->counts;
+    const char *word = "No regression found";
+    list_counts(comparison, 0, LB_CHANGE_COUNT - 1, counts, sizeof(counts));
+    if (n[LB_CHANGE_SLOWER] + n[LB_CHANGE_BROKEN] > 0)
+        word = "REGRESSION";
+    else if (comparison->common == 0)
+        word = "Nothing to compare";
+    else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
+        word = "No regression shown, but not all is decided";
+    snprintf(text, size, "%s: %zu cases: %s (margin %.3g %%).", word, comparison->count, counts,
+             100 * comparison->margin);
+}
+
+/* Markdown is assembled in pieces whose sizes are known before they are written. */
+struct markdown {
+    FILE *out;
+    size_t written, cut;
+};
+
+/* Writes the text unless that would pass the limit less the room that closing needs. */
+static bool put(struct markdown *md, const char *text)
+{
+    const size_t room = 600;
+    size_t length = strlen(text);
+    if (md->written + length + room > LB_MARKDOWN_LIMIT)
+        return false;
+    fputs(text, md->out);
+    md->written += length;
+    return true;
+}
+
+/* The median in us; "-" where there is none. */
+static void format_time(const struct lb_row *row, char text[32])
+{
+    snprintf(text, 32, "-");
+    if (row && lb_row_is_timed(row))
+        snprintf(text, 32, "%.4g", row->median_ns / 1e3);
+}
+
+/* One line of the table. Case ids need no escapes; reasons may hold anything. */
+static void format_line(const struct lb_pair *pair, char *line, size_t size)
+{
+    char change[32] = "", lo[32] = "", hi[32] = "", note[sizeof(pair->note)], base[32], now[32];
+    size_t used = 0;
+    for (const char *at = pair->note; *at && used + 1 < sizeof(note); at++)
+        note[used++] = strchr("|<>`\n\r", *at) ? ' ' : *at;
+    note[used] = '\0';
+    format_time(pair->base, base);
+    format_time(pair->now, now);
+    if (pair->compared) {
+        format_change(pair->shift.estimate, change);
+        format_change(pair->shift.lo95, lo);
+        format_change(pair->shift.hi95, hi);
+    }
+    snprintf(line, size, "| %s | `%s` | %s | %s%s%s | %s | %s | %s |\n",
+             lb_change_name(pair->change), pair->id, change, lo, pair->compared ? " to " : "", hi,
+             base, now, note);
+}
+
+static const char table_head[] =
+    "| verdict | case | change | 95 % interval | base us | new us | |\n"
+    "|---|---|---:|---:|---:|---:|---|\n";
+
+/* The lines of pairs [first, last). */
+static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t first, size_t last)
+{
+    char line[1024];
+    if (!put(md, table_head))
+        md->cut += last - first;
+    else
+        for (size_t i = first; i < last; i++) {
+            format_line(&pairs[i], line, sizeof(line));
+            if (!put(md, line)) {
+                md->cut += last - i;
+                return;
+            }
+        }
+}
+
+enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
+                                  const struct lb_report_names *names, FILE *out,
+                                  struct lb_error *err)
+{
+    (void)err;
+    struct markdown md = {.out = out};
+    char text[2048], verdict[512];
+    size_t worst = 0;
+    lb_report_verdict(comparison, verdict, sizeof(verdict));
+    snprintf(text, sizeof(text), "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict,
+             names->base, names->now,
+             comparison->interleaved ? " Measured in turn, in one process." : "");
+    put(&md, text);
+    if (comparison->notes[0]) {
+        snprintf(text, sizeof(text), "> **Note.** %s\n\n", comparison->notes);
+        put(&md, text);
+    }
+    while (worst < comparison->count && lb_change_is_regression(comparison->pairs[worst].change))
+        worst++;
+    if (worst > 0)
+        put_table(&md, comparison->pairs, 0, worst);
+    if (worst < comparison->count) {
+        snprintf(text, sizeof(text), "\n<details><summary>The other %zu cases</summary>\n\n",
+                 comparison->count - worst);
+        if (put(&md, text)) {
+            put_table(&md, comparison->pairs, worst, comparison->count);
+            fputs("\n</details>\n", out);
+        } else {
+            md.cut += comparison->count - worst;
+        }
+    }
+    if (md.cut > 0)
+        fprintf(out, "\n%zu cases of the least severe are left out here; the JSON has all.\n",
+                md.cut);
+    fprintf(out,
+            "\nslower, faster: Benjamini-Hochberg at %.3g %% over %zu compared cases, and beyond "
+            "the margin; same: two one-sided tests within it.\n",
+            100 * comparison->level, comparison->compared);
+    return LB_OK;
+}
+
+/* A sentence on the pair for a failure's message or a passed test's output. */
+static void describe(const struct lb_pair *pair, char *text, size_t size)
+{
+    char change[32], lo[32], hi[32];
+    snprintf(text, size, "%s", lb_change_name(pair->change));
+    if (pair->compared && pair->base && pair->now) {
+        format_change(pair->shift.estimate, change);
+        format_change(pair->shift.lo95, lo);
+        format_change(pair->shift.hi95, hi);
+        snprintf(text, size, "%s: %s (%s to %s), %.4g us before, %.4g us now, adjusted p %.2g",
+                 lb_change_name(pair->change), change, lo, hi, pair->base->median_ns / 1e3,
+                 pair->now->median_ns / 1e3, pair->adjusted_p);
+    }
+    size_t used = strlen(text);
+    if (pair->note[0])
+        snprintf(text + used, size - used, "%s%s", pair->compared ? "; " : ": ", pair->note);
+}
+
+/* What a case is in JUnit's words; NULL: passed. Under strict, what makes the exit code 4 fails. */
+static const char *junit_element(enum lb_change change, bool strict)
+{
+    bool open = change == LB_CHANGE_INCONCLUSIVE || change == LB_CHANGE_GONE;
+    if (lb_change_is_regression(change) || (strict && open))
+        return "failure";
+    bool skipped = change == LB_CHANGE_GONE || change == LB_CHANGE_NOT_RUN ||
+                   change == LB_CHANGE_STILL_FAILING;
+    return skipped ? "skipped" : NULL;
+}
+
+static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
+{
+    char text[1024];
+    const char *element = junit_element(pair->change, strict);
+    double seconds = pair->now && lb_row_is_timed(pair->now) ? pair->now->median_ns / 1e9 : 0;
+    describe(pair, text, sizeof(text));
+    fputs("    <testcase classname=\"bench-lstm.compare\" name=\"", out);
+    lb_xml_text(pair->id, out);
+    fprintf(out, "\" time=\"%.9f\">", seconds);
+    if (element) {
+        fprintf(out, "<%s message=\"", element);
+        lb_xml_text(text, out);
+        fputs("\"/>", out);
+    } else {
+        fputs("<system-out>", out);
+        lb_xml_text(text, out);
+        fputs("</system-out>", out);
+    }
+    fputs("</testcase>\n", out);
+}
+
+enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
+                               const struct lb_report_names *names, bool strict, FILE *out,
+                               struct lb_error *err)
+{
+    struct lb_junit_counts counts = {0};
+    (void)err;
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
+    lb_xml_text(names->base, out);
+    fputs(" to ", out);
+    lb_xml_text(names->now, out);
+    fputc('"', out);
+    lb_junit_attributes(&counts, out);
+    fputs(" time=\"0\">\n", out);
+    for (size_t i = 0; i < comparison->count; i++)
+        write_testcase(&comparison->pairs[i], strict, out);
+    if (comparison->notes[0]) {
+        fputs("    <system-out>", out);
+        lb_xml_text(comparison->notes, out);
+        fputs("</system-out>\n", out);
+    }
+    fputs("  </testsuite>\n</testsuites>\n", out);
+    return LB_OK;
+}
+
+static json_t *number_or_null(bool known, double value)
+{
+    return known && isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *pair_json(const struct lb_pair *pair)
+{
+    const struct lb_shift *s = &pair->shift;
+    bool c = pair->compared;
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s}", "case", pair->id, "change",
+        lb_change_name(pair->change), "ratio", number_or_null(c, exp(s->estimate)), "ratio_lo",
+        number_or_null(c, exp(s->lo95)), "ratio_hi", number_or_null(c, exp(s->hi95)), "p",
+        number_or_null(c, s->p), "adjusted_p", number_or_null(c, pair->adjusted_p),
+        "base_median_ns", number_or_null(pair->base, pair->base ? pair->base->median_ns : 0),
+        "new_median_ns", number_or_null(pair->now, pair->now ? pair->now->median_ns : 0),
+        "base_units", (json_int_t)pair->base_units, "new_units", (json_int_t)pair->now_units,
+        "note", pair->note);
+}
+
+enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
+                              const struct lb_report_names *names, FILE *out, struct lb_error *err)
+{
+    char verdict[512];
+    json_t *cases = json_array(), *counts = json_object();
+    bool done = cases && counts;
+    for (size_t i = 0; done && i < comparison->count; i++)
+        done = json_array_append_new(cases, pair_json(&comparison->pairs[i])) == 0;
+    for (int c = 0; done && c < LB_CHANGE_COUNT; c++)
+        done = json_object_set_new(counts, lb_change_name((enum lb_change)c),
+                                   json_integer((json_int_t)comparison->counts[c])) == 0;
+    lb_report_verdict(comparison, verdict, sizeof(verdict));
+    json_t *document = json_pack(
+        "{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:o, s:o}", "verdict", verdict, "base",
+        names->base, "new", names->now, "margin", comparison->margin, "level", comparison->level,
+        "interleaved", comparison->interleaved, "environments_differ_in", comparison->environments,
+        "notes", comparison->notes, "counts", counts, "cases", cases);
+    return lb_json_write(document, done, "the comparison", out, err);
+}

@@ -1,0 +1,78 @@
+/* A run as CSV. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/export.h"
+
+/* One field; text is quoted where RFC 4180 asks for it. Unknown is empty. */
+static enum lb_status write_field(const json_t *value, FILE *out)
+{
+    const char *text = json_string_value(value);
+    if (json_is_array(value)) {
+        fprintf(out, "%zu", json_array_size(value));
+    } else if (text && strpbrk(text, ",\"\r\n")) {
+        fputc('"', out);
+        for (; *text; text++) {
+            if (*text == '"')
+                fputc('"', out);
+            fputc(*text, out);
+        }
+        fputc('"', out);
+    } else if (text) {
+        fputs(text, out);
+    } else if (!json_is_null(value)) {
+        char *number = json_dumps(value, JSON_ENCODE_ANY);
+        if (!number)
+            return LB_OOM;
+        fputs(number, out);
+        free(number);
+    }
+    return LB_OK;
+}
+
+/* The columns, named after the record's keys; the lengths of arrays lose the unit. */
+static void write_names(json_t *columns, FILE *out)
+{
+    const char *key, *separator = "";
+    json_t *value;
+    json_object_foreach(columns, key, value)
+    {
+        if (strcmp(key, "kind") == 0)
+            continue;
+        fprintf(out, "%s%s", separator, strcmp(key, "samples_ns") == 0 ? "samples" : key);
+        separator = ",";
+    }
+    fputc('\n', out);
+}
+
+static enum lb_status write_row(const struct lb_row *row, FILE *out)
+{
+    const char *key, *separator = "";
+    json_t *value, *record = lb_row_to_json(row);
+    enum lb_status st = record ? LB_OK : LB_OOM;
+    json_object_foreach(record, key, value)
+    {
+        if (st != LB_OK || strcmp(key, "kind") == 0)
+            continue;
+        fputs(separator, out);
+        separator = ",";
+        st = write_field(value, out);
+    }
+    fputc('\n', out);
+    json_decref(record);
+    return st;
+}
+
+enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c = lb_case_defaults();
+    struct lb_row empty = lb_row_make(&c);
+    json_t *columns = lb_row_to_json(&empty);
+    write_names(columns, out);
+    st = columns ? LB_OK : LB_OOM;
+    for (size_t i = 0; st == LB_OK && i < run->count; i++)
+        st = write_row(&run->rows[i], out);
+    json_decref(columns);
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "csv: out of memory");
+}

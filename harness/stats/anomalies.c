@@ -1,0 +1,213 @@
+/* What is odd about the samples of a row. */
+#include "stats/anomalies.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/order_stats.h"
+
+enum { FEWEST = 8 /* samples that anything can be said of */ };
+
+const char *lb_anomaly_name(size_t index)
+{
+    static const char *const names[LB_ANOMALY_COUNT] = {"outliers", "slow_first", "drift",
+                                                        "autocorrelation", "two_modes"};
+    return index < LB_ANOMALY_COUNT ? names[index] : NULL;
+}
+
+/* A sample and its place in time. */
+struct ranked {
+    double value;
+    size_t place;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* ranks [n] from 1 in the order of time, ties sharing the mean of theirs. */
+static bool rank(const double *values, size_t n, double *ranks)
+{
+    struct ranked *sorted = malloc(n * sizeof(*sorted));
+    if (!sorted)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = (struct ranked){values[i], i};
+    qsort(sorted, n, sizeof(*sorted), by_value);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && sorted[end].value == sorted[i].value; end++)
+            ;
+        for (size_t j = i; j < end; j++)
+            ranks[sorted[j].place] = ((double)i + (double)end + 1) / 2;
+    }
+    free(sorted);
+    return true;
+}
+
+static double sum_of_squares(const double *ranks, size_t n)
+{
+    double sum = 0, mean = ((double)n + 1) / 2;
+    for (size_t i = 0; i < n; i++)
+        sum += (ranks[i] - mean) * (ranks[i] - mean);
+    return sum;
+}
+
+/* Spearman's correlation of the ranks with the order; NaN where all are equal. */
+static double correlation(const double *ranks, size_t n)
+{
+    double size = (double)n, mean = (size + 1) / 2, product = 0;
+    double all = sum_of_squares(ranks, n) * size * (size * size - 1) / 12;
+    for (size_t i = 0; i < n; i++)
+        product += (ranks[i] - mean) * ((double)i + 1 - mean);
+    return all > 0 ? product / sqrt(all) : (double)NAN;
+}
+
+static bool drifts(const double *samples, double trend, size_t n, double *scratch)
+{
+    if (!(fabs(trend) * sqrt((double)n - 1) >= 3.2905))
+        return false;
+    /* Significant is not large: many samples show what matters to nobody. */
+    size_t third = n / 3;
+    memcpy(scratch, samples, third * sizeof(*samples));
+    lb_sort(scratch, third);
+    double first = lb_median(scratch, third);
+    memcpy(scratch, samples + n - third, third * sizeof(*samples));
+    lb_sort(scratch, third);
+    return fabs(lb_median(scratch, third) - first) > 0.005 * first;
+}
+
+/* Sum of squared steps over that of squared distances from the mean; NaN where all are equal. */
+static double von_neumann_ratio(const double *ranks, size_t n)
+{
+    double steps = 0, all = sum_of_squares(ranks, n);
+    for (size_t i = 1; i < n; i++)
+        steps += (ranks[i] - ranks[i - 1]) * (ranks[i] - ranks[i - 1]);
+    return all > 0 ? steps / all : (double)NAN;
+}
+
+static bool follows_itself(double ratio, size_t n)
+{
+    double size = (double)n;
+    double variance = 4 * (size - 2) * (5 * size * size - 2 * size - 9) /
+                      (5 * size * (size + 1) * (size - 1) * (size - 1));
+    return (ratio - 2) / sqrt(variance) < -2.5758;
+}
+
+/* P(at most k of n) where each has probability p. */
+static double binomial_at_most(size_t k, size_t n, double p)
+{
+    double size = (double)n, sum = 0;
+    for (size_t i = 0; i <= k; i++) {
+        double x = (double)i;
+        sum += exp(lgamma(size + 1) - lgamma(x + 1) - lgamma(size - x + 1) + x * log(p) +
+                   (size - x) * log1p(-p));
+    }
+    return sum;
+}
+
+/* The split of sorted [n] that leaves the least squares within both sides. */
+static size_t best_split(const double *sorted, size_t n)
+{
+    size_t least = (size_t)ceil(0.15 * (double)n), best = least;
+    double all = 0, left = 0, most = -1;
+    for (size_t i = 0; i < n; i++)
+        all += sorted[i] - sorted[0];
+    for (size_t i = 1; i + least <= n; i++) {
+        left += sorted[i - 1] - sorted[0];
+        double a = (double)i, b = (double)(n - i), between = left / a - (all - left) / b;
+        if (i >= least && a * b * between * between > most) {
+            most = a * b * between * between;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static bool has_two_modes(const double *sorted, size_t n)
+{
+    size_t split = best_split(sorted, n), between = 0;
+    double low = lb_median(sorted, split), high = lb_median(sorted + split, n - split);
+    double third = (high - low) / 3;
+    if (high - low < 0.01 * low)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        between += sorted[i] > low + third && sorted[i] < high - third;
+    return 6 * between < n && binomial_at_most(between, n, 1.0 / 6) < 0.001;
+}
+
+/* Counts outliers, and in how many blocks the first sample is a severe one above. */
+static void count_outliers(const double *samples, const double *sorted, size_t n,
+                           const size_t *blocks, size_t block_count, struct lb_anomalies *anomalies)
+{
+    double q1 = lb_quantile(sorted, n, 0.25), q3 = lb_quantile(sorted, n, 0.75), range = q3 - q1;
+    size_t slow = 0, first = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool severe = samples[i] < q1 - 3 * range || samples[i] > q3 + 3 * range;
+        bool mild = samples[i] < q1 - 1.5 * range || samples[i] > q3 + 1.5 * range;
+        anomalies->severe += severe;
+        anomalies->mild += mild && !severe;
+    }
+    for (size_t b = 0; b < block_count; first += blocks[b++])
+        slow += blocks[b] > 0 && samples[first] > q3 + 3 * range;
+    if (20 * anomalies->severe > n)
+        anomalies->flags |= LB_ANOMALY_OUTLIERS;
+    if (block_count > 0 && 2 * slow >= block_count)
+        anomalies->flags |= LB_ANOMALY_SLOW_FIRST;
+}
+
+/* samples over the median of their block: what a block shares is not autocorrelation. */
+static void take_blocks_out(const double *samples, const size_t *blocks, size_t block_count,
+                            double *out, double *scratch)
+{
+    for (size_t b = 0; b < block_count; b++) {
+        if (blocks[b] == 0)
+            continue;
+        memcpy(scratch, samples, blocks[b] * sizeof(*samples));
+        lb_sort(scratch, blocks[b]);
+        double median = lb_median(scratch, blocks[b]);
+        for (size_t i = 0; i < blocks[b]; i++)
+            *out++ = samples[i] / median;
+        samples += blocks[b];
+    }
+}
+
+enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *blocks,
+                                 size_t block_count, struct lb_anomalies *anomalies,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *anomalies = (struct lb_anomalies){.trend = NAN, .von_neumann = NAN};
+    if (n < FEWEST)
+        return LB_OK;
+    double *sorted = malloc(4 * n * sizeof(*sorted));
+    if (!sorted)
+        return lb_fail(err, LB_OOM, "out of memory for %zu samples", n);
+    double *ranks = sorted + n, *centred = sorted + 2 * n, *scratch = sorted + 3 * n;
+    memcpy(sorted, samples, n * sizeof(*sorted));
+    lb_sort(sorted, n);
+    count_outliers(samples, sorted, n, blocks, block_count, anomalies);
+    if (has_two_modes(sorted, n))
+        anomalies->flags |= LB_ANOMALY_TWO_MODES;
+    take_blocks_out(samples, blocks, block_count, centred, scratch);
+    if (!rank(samples, n, ranks)) {
+        st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+        goto done;
+    }
+    anomalies->trend = correlation(ranks, n);
+    if (drifts(samples, anomalies->trend, n, scratch))
+        anomalies->flags |= LB_ANOMALY_DRIFT;
+    if (!rank(centred, n, ranks)) {
+        st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+        goto done;
+    }
+    anomalies->von_neumann = von_neumann_ratio(ranks, n);
+    if (follows_itself(anomalies->von_neumann, n))
+        anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;
+done:
+    free(sorted);
+    return st;
+}

@@ -1,0 +1,134 @@
+/* Change points in a series of runs. */
+#include "stats/change_point.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "stats/order_stats.h"
+
+struct lb_change_options lb_change_defaults(void)
+{
+    return (struct lb_change_options){.significance = 0.01, .permutations = 499, .seed = 1};
+}
+
+/* Sums of distances within the first a values, within the rest, and across are kept up as one value
+ * after the other changes sides. */
+double lb_energy_split(const double *values, size_t n, size_t *split)
+{
+    double first = 0, second = 0, across = 0, best = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++)
+            second += fabs(values[i] - values[j]);
+    *split = LB_CHANGE_MIN_SEGMENT;
+    for (size_t moved = 0; moved + LB_CHANGE_MIN_SEGMENT < n; moved++) {
+        double to_first = 0, to_second = 0;
+        for (size_t i = 0; i < n; i++) {
+            double distance = fabs(values[moved] - values[i]);
+            *(i < moved ? &to_first : &to_second) += distance;
+        }
+        first += to_first;
+        second -= to_second;
+        across += to_second - to_first;
+        double a = (double)(moved + 1), b = (double)n - a;
+        if (moved + 1 < LB_CHANGE_MIN_SEGMENT)
+            continue;
+        double distance =
+            2 * across / (a * b) - first / (a * (a - 1) / 2) - second / (b * (b - 1) / 2);
+        double scaled = distance * a * b / (a + b);
+        if (scaled > best) {
+            best = scaled;
+            *split = moved + 1;
+        }
+    }
+    return best;
+}
+
+static void shuffle(double *values, size_t n, uint64_t *state)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)(lb_random_next(state) % i);
+        double was = values[i - 1];
+        values[i - 1] = values[j];
+        values[j] = was;
+    }
+}
+
+/* Share of random orders, the given one among them, that split at least as well. Gives up when the
+ * share can't come down to the significance any more. */
+static double permuted_share(const double *values, size_t n, double observed,
+                             const struct lb_change_options *options, double *scratch)
+{
+    uint64_t state = options->seed;
+    double allowed = options->significance * (double)(options->permutations + 1), as_good = 1;
+    memcpy(scratch, values, n * sizeof(*values));
+    for (size_t i = 0; i < options->permutations && as_good <= allowed; i++) {
+        size_t split;
+        shuffle(scratch, n, &state);
+        as_good += lb_energy_split(scratch, n, &split) >= observed;
+    }
+    return as_good / (double)(options->permutations + 1);
+}
+
+static double median_of(const double *values, size_t n, double *scratch)
+{
+    memcpy(scratch, values, n * sizeof(*values));
+    lb_sort(scratch, n);
+    return lb_median(scratch, n);
+}
+
+/* The change point of one segment, if it has one. */
+static bool find_split(const double *values, size_t n, const struct lb_change_options *options,
+                       double *scratch, size_t *split)
+{
+    if (n < 2 * LB_CHANGE_MIN_SEGMENT)
+        return false;
+    double observed = lb_energy_split(values, n, split);
+    if (permuted_share(values, n, observed, options, scratch) > options->significance)
+        return false;
+    double before = median_of(values, *split, scratch);
+    double after = median_of(values + *split, n - *split, scratch);
+    return fabs(after - before) >= options->least_shift;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum lb_status lb_change_points(const double *values, size_t n,
+                                const struct lb_change_options *options, size_t *points,
+                                size_t *count, struct lb_error *err)
+{
+    double *scratch = malloc((n + 1) * sizeof(*scratch));
+    size_t *ends = malloc((n + 1) * sizeof(*ends));
+    enum lb_status st = LB_OK;
+    *count = 0;
+    if (!scratch || !ends) {
+        st = lb_fail(err, LB_OOM, "out of memory for %zu runs", n);
+        goto done;
+    }
+    /* Segments still to look at are [first, ends[depth - 1]), the ends being a stack: the left one
+     * is looked at first, so that first only ever grows. */
+    size_t depth = 1, first = 0, split;
+    ends[0] = n;
+    while (depth > 0) {
+        size_t end = ends[depth - 1];
+        if (find_split(values + first, end - first, options, scratch, &split)) {
+            points[(*count)++] = first + split;
+            ends[depth++] = first + split;
+        } else {
+            first = end;
+            depth--;
+        }
+    }
+    if (*count > 1)
+        qsort(points, *count, sizeof(*points), by_size);
+done:
+    free(ends);
+    free(scratch);
+    return st;
+}

@@ -1,0 +1,97 @@
+/* Statistics of samples: order, median and its interval, quantiles, spread. */
+#include "stats/order_stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void lb_sort(double *values, size_t n)
+{
+    if (n > 1)
+        qsort(values, n, sizeof(*values), compare_doubles);
+}
+
+double lb_median(const double *sorted, size_t n)
+{
+    if (n == 0)
+        return NAN;
+    double low = sorted[(n - 1) / 2];
+    return low + (sorted[n / 2] - low) / 2;
+}
+
+/* The binomial weight of k - 1 from that of k, for n fair coins: both over the same constant. */
+static double next_weight(double weight, size_t n, size_t k)
+{
+    return weight * (double)k / (double)(n - k + 1);
+}
+
+/* Sum of the weights of all counts 0..n, the weight of n/2 (rounded down) being 1. */
+static double total_weight(size_t n)
+{
+    double sum = 0, weight = 1;
+    for (size_t k = n / 2; weight > 1e-20 * sum; k--) {
+        sum += weight;
+        if (k == 0)
+            break;
+        weight = next_weight(weight, n, k);
+    }
+    /* The other half mirrors this one; an even n has its middle count in both. */
+    return n % 2 ? 2 * sum : 2 * sum - 1;
+}
+
+enum lb_status lb_median_interval(const double *sorted, size_t n, double level, double *lo,
+                                  double *hi)
+{
+    if (n < 2 || !(level > 0 && level < 1))
+        return LB_INVALID;
+
+    /* Between the r-th smallest and the r-th largest lies the median when r to n - r of the n
+     * samples are below it. Widen from the middle until that has the probability asked for. */
+    double total = total_weight(n), weight = 1, inside = n % 2 ? 2 : 1;
+    size_t r = n / 2;
+    while (inside < level * total) {
+        if (r == 1)
+            return LB_INVALID;
+        weight = next_weight(weight, n, r);
+        inside += 2 * weight;
+        r--;
+    }
+    *lo = sorted[r - 1];
+    *hi = sorted[n - r];
+    return LB_OK;
+}
+
+double lb_quantile(const double *sorted, size_t n, double p)
+{
+    if (n == 0)
+        return NAN;
+    double position = p * (double)(n - 1);
+    size_t below = (size_t)position;
+    if (below >= n - 1)
+        return sorted[n - 1];
+    return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
+}
+
+double lb_mad(const double *sorted, size_t n)
+{
+    /* Deviations grow outwards from the median on both sides: a merge of the two sides yields them
+     * in order, and half way through stands their median. */
+    double middle = lb_median(sorted, n), before = NAN, deviation = NAN;
+    size_t left = n / 2, right = n / 2; /* [0, left) and [right, n) are not merged yet */
+    for (size_t taken = 0; taken <= n / 2 && n > 0; taken++) {
+        double down = left > 0 ? middle - sorted[left - 1] : INFINITY;
+        double up = right < n ? sorted[right] - middle : INFINITY;
+        before = deviation;
+        deviation = fabs(down < up ? down : up);
+        if (down < up)
+            left--;
+        else
+            right++;
+    }
+    return n % 2 ? deviation : before + (deviation - before) / 2;
+}

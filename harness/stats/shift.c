@@ -1,0 +1,296 @@
+/* Shift between two sets of times, from ranks. */
+#include "stats/shift.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/order_stats.h"
+
+#define PAIRS_EXACT 50
+
+/* Points of the standard normal distribution with 2.5 % and 5 % above them. */
+static const double z_95 = 1.959963984540054, z_90 = 1.6448536269514722;
+
+/* What U is under no shift: a law on 0..steps that is symmetric about steps / 2. */
+struct law {
+    double steps;
+    double *at_most; /* [steps / 2 + 1] P(U <= u); NULL: normal */
+    double sigma;    /* of the normal form */
+};
+
+/* Counts [size] of each u become the probabilities of at most u; all arrangements are total. */
+static void accumulate(double *counts, size_t size, double total)
+{
+    double sum = 0;
+    for (size_t u = 0; u < size; u++) {
+        sum += counts[u];
+        counts[u] = sum / total;
+    }
+}
+
+/* The counts are the coefficients of prod_i (1 - q^(m+i)) / (1 - q^i), i = 1..n, up to the middle;
+ * total is (n + m choose n). */
+static double *mann_whitney(size_t n, size_t m)
+{
+    size_t size = n * m / 2 + 1;
+    double *counts = calloc(size, sizeof(*counts)), total = 1;
+    if (!counts)
+        return NULL;
+    counts[0] = 1;
+    for (size_t i = 1; i <= n; i++) {
+        for (size_t u = size; u-- > m + i;)
+            counts[u] -= counts[u - m - i];
+        for (size_t u = i; u < size; u++)
+            counts[u] += counts[u - i];
+        total *= (double)(m + i) / (double)i;
+    }
+    accumulate(counts, size, total);
+    return counts;
+}
+
+/* The counts are the coefficients of prod_i (1 + q^i), i = 1..n; total is 2^n. */
+static double *signed_ranks(size_t n)
+{
+    size_t size = n * (n + 1) / 4 + 1;
+    double *counts = calloc(size, sizeof(*counts));
+    if (!counts)
+        return NULL;
+    counts[0] = 1;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t u = size; u-- > i;)
+            counts[u] += counts[u - i];
+    accumulate(counts, size, ldexp(1, (int)n));
+    return counts;
+}
+
+static void swap(double *a, double *b)
+{
+    double was = *a;
+    *a = *b;
+    *b = was;
+}
+
+/* The k-th smallest (from 0) of values [n], which are put in another order. */
+static double select_rank(double *values, size_t n, size_t k)
+{
+    size_t first = 0, last = n - 1;
+    while (first < last) {
+        /* The median of three as the pivot: sorted input is the usual one. */
+        size_t middle = first + (last - first) / 2;
+        if (values[middle] < values[first])
+            swap(&values[middle], &values[first]);
+        if (values[last] < values[first])
+            swap(&values[last], &values[first]);
+        if (values[last] < values[middle])
+            swap(&values[last], &values[middle]);
+        double pivot = values[middle];
+        size_t i = first, j = last;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (pivot < values[j])
+                j--;
+            if (i >= j)
+                break;
+            swap(&values[i++], &values[j--]);
+        }
+        /* [first, split] <= pivot <= (split, last], and neither is empty: i stops at the middle at
+         * the latest, which lies before last, and after a swap j is below last for good. */
+        size_t split = i == j ? j : i - 1;
+        if (k <= split)
+            last = split;
+        else
+            first = split + 1;
+    }
+    return values[k];
+}
+
+/* Two-sided p-value of the statistic. */
+static double p_value(const struct law *law, double statistic)
+{
+    double tail = fmin(statistic, law->steps - statistic);
+    if (law->at_most)
+        return fmin(1, 2 * law->at_most[(size_t)tail]);
+    double distance = law->steps / 2 - tail - 0.5;
+    return distance > 0 && law->sigma > 0 ? erfc(distance / law->sigma / sqrt(2)) : 1;
+}
+
+/* How many of the ordered differences lie outside each end of the interval whose one-sided error
+ * is alpha: the bounds are the k-th smallest and the k-th largest. 0: there is no such interval. */
+static size_t interval_rank(const struct law *law, double alpha, double z)
+{
+    if (!law->at_most) {
+        double k = floor(law->steps / 2 + 0.5 - z * law->sigma);
+        return k >= 1 ? (size_t)k : 1;
+    }
+    size_t k = 0, size = (size_t)law->steps / 2 + 1;
+    while (k < size && law->at_most[k] <= alpha)
+        k++;
+    return k;
+}
+
+/* Estimate, intervals and p-value from differences [count], which are put in another order. */
+static enum lb_status conclude(const struct law *law, double *differences, size_t count,
+                               struct lb_shift *shift, struct lb_error *err)
+{
+    double above = 0;
+    for (size_t i = 0; i < count; i++)
+        above += differences[i] > 0 ? 1 : differences[i] == 0 ? 0.5 : 0;
+    size_t k95 = interval_rank(law, 0.025, z_95), k90 = interval_rank(law, 0.05, z_90);
+    if (k95 == 0)
+        return lb_fail(err, LB_INVALID, "too few units for a 95 %% interval");
+    double low = select_rank(differences, count, (count - 1) / 2);
+    double high = select_rank(differences, count, count / 2);
+    *shift = (struct lb_shift){
+        .estimate = low + (high - low) / 2,
+        .lo95 = select_rank(differences, count, k95 - 1),
+        .hi95 = select_rank(differences, count, count - k95),
+        .lo90 = select_rank(differences, count, k90 - 1),
+        .hi90 = select_rank(differences, count, count - k90),
+        .p = p_value(law, above),
+        .exact = law->at_most != NULL,
+    };
+    return LB_OK;
+}
+
+static bool all_finite(const double *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
+/* Sum of t^3 - t over groups of t equal values; sorted [n]. */
+static double tie_sum(const double *sorted, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && sorted[end] == sorted[i]; end++)
+            ;
+        double t = (double)(end - i);
+        sum += t * (t * t - 1);
+    }
+    return sum;
+}
+
+enum lb_status lb_shift(const double *base, size_t n, const double *changed, size_t m,
+                        struct lb_shift *shift, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct law law = {.steps = (double)n * (double)m};
+    double *both = NULL, *differences = NULL;
+    if (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS)
+        return lb_fail(err, LB_INVALID,
+                       "%zu units against %zu: at least %d on each side are needed", n, m,
+                       LB_SHIFT_MIN_UNITS);
+    if (!all_finite(base, n) || !all_finite(changed, m))
+        return lb_fail(err, LB_INVALID, "a unit is not a finite number");
+    both = malloc((n + m) * sizeof(*both));
+    differences = malloc(n * m * sizeof(*differences));
+    if (!both || !differences) {
+        st = lb_fail(err, LB_OOM, "out of memory for %zu x %zu differences", n, m);
+        goto done;
+    }
+    memcpy(both, base, n * sizeof(*both));
+    memcpy(both + n, changed, m * sizeof(*both));
+    lb_sort(both, n + m);
+    double all = (double)(n + m), ties = tie_sum(both, n + m);
+    law.sigma = sqrt(law.steps / 12 * (all + 1 - ties / (all * (all - 1))));
+    if (ties == 0 && n * m <= LB_SHIFT_EXACT && !(law.at_most = mann_whitney(n, m)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu x %zu ranks", n, m));
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < m; j++)
+            differences[i * m + j] = changed[j] - base[i];
+    st = conclude(&law, differences, n * m, shift, err);
+done:
+    free(law.at_most);
+    free(differences);
+    free(both);
+    return st;
+}
+
+/* 1 + 2 + ... + n. */
+static double rank_sum(size_t n)
+{
+    return (double)n * (double)(n + 1) / 2;
+}
+
+/* The laws of signed ranks for these differences: that of all, where those of 0 have the lowest
+ * ranks and no sign, and that of the others alone. absolute [n] is scratch. */
+static enum lb_status signed_rank_laws(const double *differences, size_t n, double *absolute,
+                                       struct law *all, struct law *nonzero, struct lb_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (differences[i] != 0)
+            absolute[count++] = fabs(differences[i]);
+    lb_sort(absolute, count);
+    double ties = tie_sum(absolute, count), zeros = (double)(n - count);
+    *nonzero = (struct law){.steps = rank_sum(count)};
+    nonzero->sigma = sqrt(nonzero->steps * (2 * (double)count + 1) / 12 - ties / 48);
+    *all = (struct law){.steps = rank_sum(n)};
+    all->sigma =
+        sqrt((all->steps * (2 * (double)n + 1) - rank_sum(n - count) * (2 * zeros + 1)) / 12 -
+             ties / 48);
+    if (zeros > 0 || ties > 0 || n > PAIRS_EXACT)
+        return LB_OK;
+    all->at_most = signed_ranks(n);
+    return all->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+}
+
+/* The statistic of the differences that are not 0. */
+static double nonzero_above(const double *differences, size_t n)
+{
+    double above = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            if (differences[i] != 0 && differences[j] != 0)
+                above += differences[i] + differences[j] > 0    ? 1
+                         : differences[i] + differences[j] == 0 ? 0.5
+                                                                : 0;
+    return above;
+}
+
+enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct law all = {0}, nonzero = {0};
+    size_t count = n * (n + 1) / 2;
+    if (n < LB_SHIFT_MIN_PAIRS)
+        return lb_fail(err, LB_INVALID, "%zu pairs: at least %d are needed", n, LB_SHIFT_MIN_PAIRS);
+    if (!all_finite(differences, n))
+        return lb_fail(err, LB_INVALID, "a difference is not a finite number");
+    double *averages = malloc(count * sizeof(*averages));
+    if (!averages)
+        return lb_fail(err, LB_OOM, "out of memory for %zu averages", count);
+    LB_TRY(signed_rank_laws(differences, n, averages, &all, &nonzero, err));
+    double *next = averages;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            *next++ = differences[i] / 2 + differences[j] / 2;
+    LB_TRY(conclude(&all, averages, count, shift, err));
+    if (nonzero.steps < all.steps)
+        shift->p = p_value(&nonzero, nonzero_above(differences, n));
+done:
+    free(all.at_most);
+    free(averages);
+    return st;
+}
+
+double lb_shift_least_p(size_t n, size_t m)
+{
+    double arrangements = 1;
+    if (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS)
+        return 1;
+    for (size_t i = 1; i <= n; i++)
+        arrangements *= (double)(m + i) / (double)i;
+    return 2 / arrangements;
+}
+
+double lb_shift_paired_least_p(size_t n)
+{
+    return n < LB_SHIFT_MIN_PAIRS ? 1 : ldexp(2, -(int)n);
+}

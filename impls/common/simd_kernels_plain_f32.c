@@ -1,0 +1,6 @@
+/* cpu_simd's kernels, float, for what the compiler targets by default, 16-byte vectors. */
+#define KERNELS      lb_simd_kernels_plain_f32
+#define NAME         "16-byte vectors"
+#define VECTOR_BYTES 16
+#define ROWS         3
+#include "impls/common/simd_kernels_f32.inc"

@@ -1,0 +1,6 @@
+/* cpu_simd's kernels, double, for what the compiler targets by default, 16-byte vectors. */
+#define KERNELS      lb_simd_kernels_plain_f64
+#define NAME         "16-byte vectors"
+#define VECTOR_BYTES 16
+#define ROWS         3
+#include "impls/common/simd_kernels_f64.inc"

@@ -1,6 +1,0 @@
-/* cpu_blas's kernels, float, for AVX2 and FMA: 12 of 16 registers hold sums. */
-#define KERNELS      lb_cpu_kernels_avx2_f32
-#define NAME         "AVX2"
-#define VECTOR_BYTES 32
-#define ROWS         3
-#include "cpu_kernels_f32.inc"

@@ -1,0 +1,238 @@
+/* cpu_ref: the oracle as an implementation. Any size and dtype, double inside, one thread. */
+#include <string.h>
+
+#include "api/impl.h"
+#include "reference/oracle.h"
+
+/* The oracle's arrays lie in the harness's buffers: weights in `weights`, what backward reads of
+ * the forward before it in `reserve`, all else in `workspace`. */
+struct cpu_ref {
+    struct lb_problem problem;
+    struct lb_oracle oracle;
+    double *x, *h0, *c0, *dy, *dhn, *dcn; /* what the oracle reads, in the workspace */
+    double *staging;                      /* one entry's canonical weights, in the workspace */
+    double *gradients; /* of each entry: dw_ih [4H, I_l], dw_hh [4H, H], db [4H] */
+};
+
+static size_t entries_of(const struct lb_problem *p)
+{
+    return (size_t)(p->layers * p->directions);
+}
+
+static size_t input_of(const struct lb_problem *p, size_t entry)
+{
+    return (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
+}
+
+/* Elements of one entry's weights, with both biases. */
+static size_t entry_count(const struct lb_problem *p, size_t entry)
+{
+    size_t H = (size_t)p->hidden;
+    return 4 * H * (input_of(p, entry) + H + 2);
+}
+
+static size_t largest_entry(const struct lb_problem *p)
+{
+    size_t first = entry_count(p, 0), last = entry_count(p, entries_of(p) - 1);
+    return first > last ? first : last;
+}
+
+static enum lb_status cpu_ref_supports(const struct lb_problem *problem,
+                                       const struct lb_exec_config *place, struct lb_error *why)
+{
+    if (place->threads > 1)
+        return lb_fail(why, LB_UNSUPPORTED, "threads %d: it runs on one thread", place->threads);
+    if (problem->math != LB_IEEE)
+        return lb_fail(why, LB_UNSUPPORTED, "math %s: it computes in double precision",
+                       lb_math_name(problem->math));
+    return LB_OK;
+}
+
+static enum lb_status cpu_ref_create(void *self, const struct lb_problem *problem,
+                                     const struct lb_exec_config *place, struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    (void)place;
+    (void)err;
+    ref->problem = *problem;
+    return LB_OK;
+}
+
+/* Takes count doubles from *at on. With a NULL base this measures. */
+static double *carve(double *base, size_t *at, size_t count)
+{
+    double *array = base ? base + *at : NULL;
+    *at += count;
+    return array;
+}
+
+/* Places the arrays that backward reads; returns how many doubles they take. */
+static size_t lay_out_reserve(struct cpu_ref *ref, double *base)
+{
+    struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
+    struct lb_oracle *oracle = &ref->oracle;
+    size_t at = 0;
+    oracle->y = carve(base, &at, n.y);
+    oracle->gates = carve(base, &at, n.gates);
+    oracle->cells = n.cells ? carve(base, &at, n.cells) : NULL;
+    return at;
+}
+
+static size_t lay_out_workspace(struct cpu_ref *ref, double *base)
+{
+    struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
+    struct lb_oracle *oracle = &ref->oracle;
+    size_t at = lb_trains(&ref->problem) ? 0 : lay_out_reserve(ref, base);
+    oracle->x = ref->x = carve(base, &at, n.x);
+    oracle->h0 = ref->h0 = carve(base, &at, n.state);
+    oracle->c0 = ref->c0 = carve(base, &at, n.state);
+    oracle->hn = carve(base, &at, n.state);
+    oracle->cn = carve(base, &at, n.state);
+    if (lb_has_backward(&ref->problem)) {
+        oracle->dy = ref->dy = carve(base, &at, n.between);
+        oracle->dhn = ref->dhn = carve(base, &at, n.state);
+        oracle->dcn = ref->dcn = carve(base, &at, n.state);
+        oracle->dx = carve(base, &at, n.x);
+        oracle->dh0 = carve(base, &at, n.state);
+        oracle->dc0 = carve(base, &at, n.state);
+        oracle->between = carve(base, &at, n.between);
+        oracle->operand = carve(base, &at, n.operand);
+    }
+    size_t staging = 0; /* used before the first call: it may share the room of all others */
+    ref->staging = carve(base, &staging, largest_entry(&ref->problem));
+    return at > staging ? at : staging;
+}
+
+static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    const struct lb_problem *p = &ref->problem;
+    size_t gradients = 0;
+    (void)err;
+    for (size_t e = 0; lb_has_backward(p) && e < entries_of(p); e++)
+        gradients += entry_count(p, e) - 4 * (size_t)p->hidden; /* the biases' are alike */
+    sizes->weights = lb_lstm_counts(p).weights * sizeof(double);
+    sizes->gradients = gradients * sizeof(double);
+    sizes->reserve = lb_trains(p) ? lay_out_reserve(ref, NULL) * sizeof(double) : 0;
+    sizes->workspace = lay_out_workspace(ref, NULL) * sizeof(double);
+    return LB_OK;
+}
+
+static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffers,
+                                      const struct lb_weights *weights, struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    const struct lb_problem *p = &ref->problem;
+    size_t H = (size_t)p->hidden;
+    (void)err;
+    ref->oracle =
+        (struct lb_oracle){.problem = *p, .lengths = buffers->lengths, .weights = buffers->weights};
+    ref->gradients = buffers->gradients;
+    if (lb_trains(p))
+        lay_out_reserve(ref, buffers->reserve);
+    lay_out_workspace(ref, buffers->workspace);
+
+    for (size_t e = 0; e < entries_of(p); e++) {
+        double *w_ih = ref->staging, *w_hh = w_ih + 4 * H * input_of(p, e);
+        double *b_ih = w_hh + 4 * H * H, *b_hh = b_ih + 4 * H;
+        lb_load(p->dtype, weights->w_ih[e], w_ih, 4 * H * input_of(p, e));
+        lb_load(p->dtype, weights->w_hh[e], w_hh, 4 * H * H);
+        lb_load(p->dtype, weights->b_ih[e], b_ih, 4 * H);
+        lb_load(p->dtype, weights->b_hh[e], b_hh, 4 * H);
+        lb_oracle_pack(&ref->oracle, e, w_ih, w_hh, b_ih, b_hh);
+    }
+    return LB_OK;
+}
+
+static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io,
+                                      struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    const struct lb_problem *p = &ref->problem;
+    struct lb_lstm_counts n = lb_lstm_counts(p);
+    size_t last = n.y / (size_t)p->layers;
+    (void)err;
+    lb_load(p->dtype, io->x, ref->x, n.x);
+    lb_load(p->dtype, io->h0, ref->h0, n.state);
+    lb_load(p->dtype, io->c0, ref->c0, n.state);
+    lb_oracle_forward(&ref->oracle);
+    lb_store(p->dtype, io->y, ref->oracle.y + n.y - last, last);
+    lb_store(p->dtype, io->hn, ref->oracle.hn, n.state);
+    lb_store(p->dtype, io->cn, ref->oracle.cn, n.state);
+    return LB_OK;
+}
+
+static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *io,
+                                       struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    const struct lb_problem *p = &ref->problem;
+    struct lb_lstm_counts n = lb_lstm_counts(p);
+    size_t H = (size_t)p->hidden;
+    double *at = ref->gradients;
+    (void)err;
+    lb_load(p->dtype, io->x, ref->x, n.x); /* the workspace does not keep it */
+    lb_load(p->dtype, io->h0, ref->h0, n.state);
+    lb_load(p->dtype, io->c0, ref->c0, n.state);
+    lb_load(p->dtype, io->dy, ref->dy, n.between);
+    lb_load(p->dtype, io->dhn, ref->dhn, n.state);
+    lb_load(p->dtype, io->dcn, ref->dcn, n.state);
+    lb_oracle_backward(&ref->oracle);
+    lb_store(p->dtype, io->dx, ref->oracle.dx, n.x);
+    lb_store(p->dtype, io->dh0, ref->oracle.dh0, n.state);
+    lb_store(p->dtype, io->dc0, ref->oracle.dc0, n.state);
+    for (size_t e = 0; e < entries_of(p); e++) {
+        double *dw_hh = at + 4 * H * input_of(p, e), *db = dw_hh + 4 * H * H;
+        lb_oracle_weight_gradients(&ref->oracle, e, NULL, at, dw_hh, db);
+        at = db + 4 * H;
+    }
+    return LB_OK;
+}
+
+static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *gradients,
+                                        struct lb_error *err)
+{
+    struct cpu_ref *ref = self;
+    const struct lb_problem *p = &ref->problem;
+    size_t H = (size_t)p->hidden;
+    const double *at = ref->gradients;
+    (void)err;
+    for (size_t e = 0; e < entries_of(p); e++) {
+        const double *dw_hh = at + 4 * H * input_of(p, e), *db = dw_hh + 4 * H * H;
+        lb_store(p->dtype, gradients->dw_ih[e], at, 4 * H * input_of(p, e));
+        lb_store(p->dtype, gradients->dw_hh[e], dw_hh, 4 * H * H);
+        lb_store(p->dtype, gradients->db_ih[e], db, 4 * H);
+        lb_store(p->dtype, gradients->db_hh[e], db, 4 * H);
+        at = db + 4 * H;
+    }
+    return LB_OK;
+}
+
+static const char *cpu_ref_describe(const void *self)
+{
+    (void)self;
+    return "plain C, double inside";
+}
+
+static void cpu_ref_destroy(void *self)
+{
+    (void)self; /* it owns nothing */
+}
+
+const struct lb_impl lb_impl_cpu_ref = {
+    .abi = LB_IMPL_ABI,
+    .name = "cpu_ref",
+    .summary = "the definition in plain C, double inside: the oracle",
+    .memory = LB_HOST,
+    .traits = LB_DETERMINISTIC | LB_REFERENCE,
+    .state_size = sizeof(struct cpu_ref),
+    .supports = cpu_ref_supports,
+    .create = cpu_ref_create,
+    .sizes = cpu_ref_sizes,
+    .prepare = cpu_ref_prepare,
+    .forward = cpu_ref_forward,
+    .backward = cpu_ref_backward,
+    .gradients = cpu_ref_gradients,
+    .chosen = cpu_ref_describe,
+    .destroy = cpu_ref_destroy,
+};

@@ -1,0 +1,151 @@
+/* cuda_naive: what a framework's generic cell does on a GPU. Each step, for each gate, a product of
+ * the input and one of h, then a kernel for every addition, bias, activation and product. Nothing
+ * is hoisted out of the loop and nothing is fused. */
+#include "impls/cuda_naive/cuda_naive.h"
+
+#include <stdlib.h>
+
+#include "cuda/common/cell.h"
+
+static enum lb_status naive_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_exec_config *place, struct lb_error *err)
+{
+    struct lb_cuda_naive *self = state;
+    self->net = lb_gpu_network_make(problem, place, 1);
+    self->net.gradients_dtype = self->net.real;
+    self->entries = calloc((size_t)(problem->layers * problem->directions), sizeof(*self->entries));
+    return self->entries ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+}
+
+static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, int64_t index)
+{
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
+    struct lb_naive_layer_dir *e = &self->entries[index];
+    int64_t state = p->batch * p->hidden;
+    bool trains = lb_trains(p);
+    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
+    int64_t slots = trains ? p->seq_len : 1, states = trains ? p->seq_len + 1 : 2;
+    bool top = index / p->directions + 1 == p->layers, first = index % p->directions == 0;
+    e->w_ih = lb_gpu_weight(net, index, LB_W_IH);
+    e->w_hh = lb_gpu_weight(net, index, LB_W_HH);
+    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
+        e->dweights[w] = lb_gpu_gradient(net, index, (enum lb_weight)w);
+    e->b_ih = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
+    e->b_hh = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
+    e->gates = lb_gpu_carve_real(net, keep, slots * 4 * state);
+    e->inner = lb_gpu_carve_real(net, keep, slots * state);
+    e->c = lb_gpu_carve_real(net, keep, states * state);
+    e->h = lb_gpu_carve_storage(net, keep, states * state);
+    if (top)
+        return;
+    int64_t wide = p->seq_len * p->directions * state;
+    e->y = first ? lb_gpu_carve_storage(net, keep, wide) : self->entries[index - 1].y;
+    if (lb_has_backward(p))
+        e->dy = first ? lb_gpu_carve_storage(net, &parts->workspace, wide)
+                      : self->entries[index - 1].dy;
+}
+
+static void carve_scratch(struct lb_cuda_naive *self, struct lb_carver *from)
+{
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
+    struct lb_naive_scratch *s = &self->scratch;
+    int64_t state = p->batch * p->hidden;
+    int64_t widest = p->layers > 1 && p->directions * p->hidden > p->input
+                         ? p->directions * p->hidden
+                         : p->input;
+    s->first = lb_gpu_carve_real(net, from, state);
+    s->second = lb_gpu_carve_real(net, from, state);
+    s->stored = lb_gpu_carve_storage(net, from, state);
+    if (!lb_has_backward(p))
+        return;
+    for (int k = 0; k < 4; k++)
+        s->da[k] = lb_gpu_carve_real(net, from, state);
+    s->da_stored = lb_gpu_carve_storage(net, from, state);
+    s->dh = lb_gpu_carve_real(net, from, state);
+    s->dh_next = lb_gpu_carve_real(net, from, state);
+    s->dc = lb_gpu_carve_real(net, from, state);
+    s->dc_next = lb_gpu_carve_real(net, from, state);
+    s->dx = lb_gpu_carve_real(net, from, p->batch * widest);
+    s->dx_other = lb_gpu_carve_real(net, from, p->batch * widest);
+}
+
+/* With parts that only count, this counts. The address of cuBLAS' scratch. */
+static void *carve(struct lb_cuda_naive *self, struct lb_gpu_parts *parts)
+{
+    const struct lb_problem *p = self->net.problem;
+    void *scratch = lb_gpu_network_carve(&self->net, parts);
+    for (int64_t i = 0; i < p->layers * p->directions; i++)
+        carve_entry(self, parts, i);
+    carve_scratch(self, &parts->workspace);
+    return scratch;
+}
+
+static enum lb_status naive_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
+    (void)err;
+    carve(state, &parts);
+    *sizes = lb_gpu_parts_sizes(&parts);
+    return LB_OK;
+}
+
+static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffers,
+                                    const struct lb_weights *weights, struct lb_error *err)
+{
+    struct lb_cuda_naive *self = state;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
+    enum lb_status st = LB_OK;
+    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
+    void *scratch = carve(self, &parts);
+    LB_TRY(lb_gpu_network_prepare(&self->net, scratch, buffers, weights, err));
+    for (int64_t i = 0; i < p->layers * p->directions; i++) {
+        const struct lb_naive_layer_dir *e = &self->entries[i];
+        LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
+                                       4 * p->hidden, net->stream, err));
+        LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
+                                       4 * p->hidden, net->stream, err));
+    }
+done:
+    return st;
+}
+
+static enum lb_status naive_gradients(void *state, const struct lb_gradients *gradients,
+                                      struct lb_error *err)
+{
+    const struct lb_cuda_naive *self = state;
+    return lb_gpu_network_gradients(&self->net, gradients, err);
+}
+
+static const char *naive_describe(const void *state)
+{
+    (void)state;
+    return "8 cuBLAS products and 23 pointwise kernels a step, nothing hoisted, nothing fused";
+}
+
+static void naive_destroy(void *state)
+{
+    struct lb_cuda_naive *self = state;
+    lb_gpu_network_destroy(&self->net);
+    free(self->entries);
+}
+
+const struct lb_impl lb_impl_cuda_naive = {
+    .abi = LB_IMPL_ABI,
+    .name = "cuda_naive",
+    .summary = "a framework's generic cell: cuBLAS products a gate, a kernel an operation",
+    .memory = LB_DEVICE,
+    .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
+    .state_size = sizeof(struct lb_cuda_naive),
+    .supports = lb_gpu_network_supports,
+    .create = naive_create,
+    .sizes = naive_sizes,
+    .prepare = naive_prepare,
+    .forward = lb_naive_forward,
+    .backward = lb_naive_backward,
+    .gradients = naive_gradients,
+    .chosen = naive_describe,
+    .destroy = naive_destroy,
+};

@@ -1,0 +1,42 @@
+/* cuda_naive: what its two files share. */
+#ifndef LB_CUDA_NAIVE_H
+#define LB_CUDA_NAIVE_H
+
+#include "impls/common/gpu_network.h"
+
+/* Buffers of one layer and direction (entry l*D + d). T and R as in gpu_net.h.
+ * Slots: in training T+1 of the states and T of what backward reads, in the order of the
+ * direction's own steps; in inference two of the states, taken in turns, and one of the rest. */
+struct lb_naive_layer_dir {
+    const void *w_ih, *w_hh; /* [4H, I_l], [4H, H] T */
+    void *b_ih, *b_hh;       /* [4H] R */
+    void *gates;             /* [slots, 4, B, H] R: i f g o */
+    void *inner;             /* [slots, B, H] R: tanh(c) or relu(c) */
+    void *c;                 /* [slots, B, H] R */
+    void *h;                 /* [slots, B, H] T */
+    void *y;                 /* [T, B, D*H] T, of the whole layer; NULL on top: the case's own */
+    void *dy;                /* likewise, its gradient */
+    void *dweights[4];       /* R, in the order of enum lb_weight */
+};
+
+/* Scratch of one step. */
+struct lb_naive_scratch {
+    void *first, *second; /* [B, H] R */
+    void *stored;         /* [B, H] T */
+    void *da[4];          /* [B, H] R: gradients of the pre-activations */
+    void *da_stored;      /* [B, H] T */
+    void *dh, *dh_next;   /* [B, H] R */
+    void *dc, *dc_next;   /* [B, H] R */
+    void *dx, *dx_other;  /* [B, widest I_l] R */
+};
+
+struct lb_cuda_naive {
+    struct lb_gpu_network net;          /* one stream: the case's stream; gradients in R */
+    struct lb_naive_layer_dir *entries; /* [L*D] */
+    struct lb_naive_scratch scratch;
+};
+
+enum lb_status lb_naive_forward(void *self, const struct lb_forward_io *io, struct lb_error *err);
+enum lb_status lb_naive_backward(void *self, const struct lb_backward_io *io, struct lb_error *err);
+
+#endif

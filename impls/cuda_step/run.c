@@ -1,0 +1,390 @@
+/* cuda_step: what is enqueued, forward and backward. */
+#include "cuda/common/cell.h"
+#include "impls/cuda_step/cuda_step.h"
+
+/* A product of two T matrices; sums in R, c of `out`. */
+static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
+{
+    return (struct lb_gemm){
+        .in = self->net.problem->dtype, .out = out, .math = self->net.problem->math};
+}
+
+/* One entry of one call. */
+struct walk {
+    struct lb_cuda_step *self;
+    const struct lb_problem *p;
+    struct lb_step_layer_dir *e;
+    int64_t layer, direction;
+    int stream_index;
+    void *stream;
+    const void *x;  /* [T, B, I_l] T, the layer's input */
+    void *y;        /* [T, B, D*H] T, the layer's output; NULL in backward */
+    const void *dy; /* [T, B, D*H] T; NULL in forward */
+};
+
+static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t direction,
+                             const void *x)
+{
+    const struct lb_problem *p = self->net.problem;
+    int stream_index = lb_step_stream(self, layer, direction);
+    return (struct walk){
+        .self = self,
+        .p = p,
+        .e = &self->entries[layer * p->directions + direction],
+        .layer = layer,
+        .direction = direction,
+        .stream_index = stream_index,
+        .stream = lb_stream_handle(self->net.streams, stream_index),
+        .x = layer == 0 ? x : self->entries[(layer - 1) * p->directions].y,
+    };
+}
+
+/* The time of the s-th step in the direction's own order. */
+static int64_t time_of(const struct walk *w, int64_t s)
+{
+    return w->direction == 0 ? s : w->p->seq_len - 1 - s;
+}
+
+/* Slots of the states before and after the s-th step. */
+static int64_t h_slot(const struct walk *w, int64_t s)
+{
+    if (!lb_trains(w->p))
+        return s % 2;
+    return w->direction == 0 ? s : w->p->seq_len - s;
+}
+
+static int64_t c_slot(const struct walk *w, int64_t s)
+{
+    return lb_trains(w->p) ? h_slot(w, s) : 0;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+/* h0 and c0 into the first slots. */
+static enum lb_status start_states(const struct walk *w, const struct lb_forward_io *io,
+                                   struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int64_t state = w->p->batch * w->p->hidden;
+    int64_t from = (w->layer * w->p->directions + w->direction) * state;
+    LB_TRY(lb_stream_copy(w->self->net.streams, w->stream_index,
+                          lb_gpu_storage_at(&w->self->net, w->e->h, h_slot(w, 0) * state),
+                          lb_gpu_storage_at(&w->self->net, io->h0, from),
+                          lb_gpu_storage(&w->self->net, state), err));
+    LB_TRY(lb_cell_convert_to_sums(
+        w->p->dtype, lb_gpu_real_at(&w->self->net, w->e->c, c_slot(w, 0) * state),
+        lb_gpu_storage_at(&w->self->net, io->c0, from), state, w->stream, err));
+done:
+    return st;
+}
+
+/* pre = x w_ih' of times first to first + steps - 1, to the start of gates or, where all times have
+ * room there, to their own place. */
+static enum lb_status input_product(const struct walk *w, int64_t first, int64_t steps,
+                                    int64_t place, struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_gemm g = product(w->self, w->self->net.real);
+    int64_t input = lb_layer_input(p, w->layer);
+    g.transpose_b = true;
+    g.m = steps * p->batch;
+    g.n = 4 * p->hidden;
+    g.k = input;
+    g.a = lb_gpu_storage_at(&w->self->net, w->x, first * p->batch * input);
+    g.lda = input;
+    g.b = w->e->w_ih;
+    g.ldb = input;
+    g.c = lb_gpu_real_at(&w->self->net, w->e->gates, place * p->batch * 4 * p->hidden);
+    g.ldc = 4 * p->hidden;
+    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+}
+
+/* The s-th step; its pre-activations are at index place of gates. */
+static enum lb_status forward_step(const struct walk *w, const struct lb_forward_io *io, int64_t s,
+                                   int64_t place, struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_cuda_step *self = w->self;
+    enum lb_status st = LB_OK;
+    int64_t state = p->batch * p->hidden, t = time_of(w, s);
+    int64_t entry = w->layer * p->directions + w->direction;
+    bool last = s + 1 == p->seq_len;
+    void *pre = lb_gpu_real_at(&self->net, w->e->gates, place * p->batch * 4 * p->hidden);
+    const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s) * state);
+    struct lb_gemm g = product(self, self->net.real);
+
+    g.transpose_b = g.accumulate = true;
+    g.m = self->active[t];
+    g.n = 4 * p->hidden;
+    g.k = p->hidden;
+    g.a = h_prev;
+    g.lda = g.ldb = p->hidden;
+    g.b = w->e->w_hh;
+    g.c = pre;
+    g.ldc = 4 * p->hidden;
+    LB_TRY(lb_stream_gemm(self->net.streams, w->stream_index, &g, err));
+
+    int64_t y_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
+    const struct lb_cell_forward cell = {
+        .batch = p->batch,
+        .hidden = p->hidden,
+        .step = t,
+        .lengths = self->net.lengths,
+        .act = p->act,
+        .pre = pre,
+        .bias = w->e->bias,
+        .c_prev = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s) * state),
+        .h_prev = h_prev,
+        .c = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s + 1) * state),
+        .h = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s + 1) * state),
+        .y = lb_gpu_storage_at(&self->net, w->y, y_at),
+        .y_stride = p->directions * p->hidden,
+        .gates = lb_trains(p) ? pre : NULL,
+        .hn = last ? lb_gpu_storage_at(&self->net, io->hn, entry * state) : NULL,
+        .cn = last ? lb_gpu_storage_at(&self->net, io->cn, entry * state) : NULL,
+    };
+    LB_TRY(lb_cell_forward_step(p->dtype, &cell, w->stream, err));
+done:
+    return st;
+}
+
+/* Steps first to first + steps - 1 of an entry, with the input product that they need. */
+static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_forward_io *io,
+                                    int64_t layer, int64_t direction, int64_t first, int64_t steps,
+                                    struct lb_error *err)
+{
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = LB_OK;
+    struct walk w = walk_make(self, layer, direction, io->x);
+    bool whole = layer == 0 || steps == p->seq_len; /* the product covers all times at once */
+    bool own_place = whole || lb_trains(p);
+    w.y = w.e->y ? w.e->y : io->y;
+    if (first == 0)
+        LB_TRY(start_states(&w, io, err));
+    if (!whole)
+        LB_TRY(input_product(&w, first, steps, own_place ? first : 0, err));
+    else if (first == 0)
+        LB_TRY(input_product(&w, 0, p->seq_len, 0, err));
+    for (int64_t s = first; s < first + steps; s++)
+        LB_TRY(forward_step(&w, io, s, own_place ? time_of(&w, s) : s - first, err));
+done:
+    return st;
+}
+
+enum lb_status lb_step_forward(void *state, const struct lb_forward_io *io, struct lb_error *err)
+{
+    struct lb_cuda_step *self = state;
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_streams_fork(self->net.streams, err));
+    for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
+        int64_t steps = min64(self->chunk, p->seq_len - first);
+        for (int64_t l = 0; l < p->layers; l++) {
+            if (p->directions == 2 && l > 0) { /* a layer needs both directions below it */
+                LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
+                LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
+            } else if (l > 0) {
+                LB_TRY(lb_stream_wait(self->net.streams, lb_step_stream(self, l, 0),
+                                      lb_step_stream(self, l - 1, 0), err));
+            }
+            for (int64_t d = 0; d < p->directions; d++)
+                LB_TRY(forward_chunk(self, io, l, d, first, steps, err));
+        }
+    }
+    LB_TRY(lb_streams_join(self->net.streams, err));
+done:
+    return st;
+}
+
+/* ---- Backward ----------------------------------------------------------------------------- */
+
+/* dhn and dcn into the running gradients. */
+static enum lb_status start_gradients(const struct walk *w, const struct lb_backward_io *io,
+                                      struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int64_t state = w->p->batch * w->p->hidden;
+    int64_t from = (w->layer * w->p->directions + w->direction) * state;
+    LB_TRY(lb_cell_convert_to_sums(w->p->dtype, w->e->dh,
+                                   lb_gpu_storage_at(&w->self->net, io->dhn, from), state,
+                                   w->stream, err));
+    LB_TRY(lb_cell_convert_to_sums(w->p->dtype, w->e->dc,
+                                   lb_gpu_storage_at(&w->self->net, io->dcn, from), state,
+                                   w->stream, err));
+done:
+    return st;
+}
+
+static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_cuda_step *self = w->self;
+    enum lb_status st = LB_OK;
+    int64_t state = p->batch * p->hidden, gates = 4 * p->hidden, t = time_of(w, s);
+    int64_t dy_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
+    void *dgates = lb_gpu_storage_at(&self->net, w->e->dgates, t * p->batch * gates);
+    const struct lb_cell_backward cell = {
+        .batch = p->batch,
+        .hidden = p->hidden,
+        .step = t,
+        .lengths = self->net.lengths,
+        .act = p->act,
+        .gates = lb_gpu_real_at(&self->net, w->e->gates, t * p->batch * gates),
+        .c_prev = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s) * state),
+        .c = lb_gpu_real_at(&self->net, w->e->c, c_slot(w, s + 1) * state),
+        .dy = lb_gpu_storage_at(&self->net, w->dy, dy_at),
+        .dy_stride = p->directions * p->hidden,
+        .dh = w->e->dh,
+        .dc = w->e->dc,
+        .dgates = dgates,
+    };
+    struct lb_gemm g = product(self, self->net.real);
+    LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
+
+    /* Rows past their end keep dh: it is still that of their last step, or dhn. */
+    g.m = self->active[t];
+    g.n = p->hidden;
+    g.k = gates;
+    g.a = dgates;
+    g.lda = gates;
+    g.b = w->e->w_hh;
+    g.ldb = p->hidden;
+    g.c = w->e->dh;
+    g.ldc = p->hidden;
+    LB_TRY(lb_stream_gemm(self->net.streams, w->stream_index, &g, err));
+done:
+    return st;
+}
+
+/* dx = dgates w_ih of times first to first + steps - 1; added to dx where told so. */
+static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t first, int64_t steps,
+                                     bool accumulate, struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_gemm g = product(w->self, p->dtype);
+    int64_t input = lb_layer_input(p, w->layer);
+    g.accumulate = accumulate;
+    g.m = steps * p->batch;
+    g.n = input;
+    g.k = 4 * p->hidden;
+    g.a = lb_gpu_storage_at(&w->self->net, w->e->dgates, first * p->batch * 4 * p->hidden);
+    g.lda = 4 * p->hidden;
+    g.b = w->e->w_ih;
+    g.ldb = input;
+    g.c = lb_gpu_storage_at(&w->self->net, dx, first * p->batch * input);
+    g.ldc = input;
+    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+}
+
+/* Steps first + steps - 1 down to first of an entry. */
+static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_backward_io *io,
+                                     int64_t layer, int64_t direction, int64_t first, int64_t steps,
+                                     struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct walk w = walk_make(self, layer, direction, io->x);
+    w.dy = w.e->dy ? w.e->dy : io->dy;
+    if (first + steps == self->net.problem->seq_len)
+        LB_TRY(start_gradients(&w, io, err));
+    for (int64_t s = first + steps - 1; s >= first; s--)
+        LB_TRY(backward_step(&w, s, err));
+done:
+    return st;
+}
+
+/* What a layer's chunk gives to the layer below, or to dx. Both directions add up on stream 0. */
+static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
+                                         int64_t layer, int64_t first, int64_t steps,
+                                         struct lb_error *err)
+{
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = LB_OK;
+    void *dx = layer > 0 ? self->entries[(layer - 1) * p->directions].dy : io->dx;
+    struct walk w = walk_make(self, layer, 0, io->x);
+    LB_TRY(input_gradient(&w, dx, first, steps, false, err));
+    if (p->directions == 2) {
+        LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
+        w.e = &self->entries[layer * 2 + 1];
+        LB_TRY(input_gradient(&w, dx, first, steps, true, err));
+        LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
+    }
+done:
+    return st;
+}
+
+/* dweights = dgates' from, over all steps: [4H, columns] of from [T*B, columns] T. */
+static enum lb_status weight_product(const struct walk *w, enum lb_weight which, const void *from,
+                                     int64_t columns, struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_gemm g = product(w->self, p->dtype);
+    g.transpose_a = true;
+    g.m = 4 * p->hidden;
+    g.n = columns;
+    g.k = p->seq_len * p->batch;
+    g.a = w->e->dgates;
+    g.lda = 4 * p->hidden;
+    g.b = from;
+    g.ldb = columns;
+    g.c = w->e->dweights[which];
+    g.ldc = columns;
+    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+}
+
+/* Weight gradients of one entry, and those of its initial state. */
+static enum lb_status finish_entry(const struct walk *w, const struct lb_backward_io *io,
+                                   struct lb_error *err)
+{
+    const struct lb_problem *p = w->p;
+    struct lb_cuda_step *self = w->self;
+    enum lb_status st = LB_OK;
+    int64_t state = p->batch * p->hidden;
+    int64_t to = (w->layer * p->directions + w->direction) * state;
+    /* The states before each step, in the order of time. */
+    const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
+    LB_TRY(weight_product(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
+    LB_TRY(weight_product(w, LB_W_HH, h_prev, p->hidden, err));
+    LB_TRY(lb_cell_column_sums(p->dtype, w->e->dweights[LB_B_IH], w->e->dweights[LB_B_HH],
+                               w->e->dgates, p->seq_len * p->batch, 4 * p->hidden, w->e->sums,
+                               w->stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dh0, to),
+                                      w->e->dh, state, w->stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dc0, to),
+                                      w->e->dc, state, w->stream, err));
+done:
+    return st;
+}
+
+enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
+{
+    struct lb_cuda_step *self = state;
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = LB_OK;
+    int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
+    LB_TRY(lb_streams_fork(self->net.streams, err));
+    for (; first >= 0; first -= self->chunk) {
+        int64_t steps = min64(self->chunk, p->seq_len - first);
+        for (int64_t l = p->layers - 1; l >= 0; l--) {
+            if (p->directions == 1 && l + 1 < p->layers)
+                LB_TRY(lb_stream_wait(self->net.streams, lb_step_stream(self, l, 0),
+                                      lb_step_stream(self, l + 1, 0), err));
+            for (int64_t d = 0; d < p->directions; d++)
+                LB_TRY(backward_chunk(self, io, l, d, first, steps, err));
+            LB_TRY(pass_gradient_down(self, io, l, first, steps, err));
+        }
+    }
+    for (int64_t l = 0; l < p->layers; l++) {
+        for (int64_t d = 0; d < p->directions; d++) {
+            struct walk w = walk_make(self, l, d, io->x);
+            LB_TRY(finish_entry(&w, io, err));
+        }
+    }
+    LB_TRY(lb_streams_join(self->net.streams, err));
+done:
+    return st;
+}

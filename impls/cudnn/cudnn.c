@@ -1,0 +1,347 @@
+/* cudnn: NVIDIA's RNN, one variant an algorithm; auto times those that take the problem. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/weight_packing.h"
+#include "impls/cudnn/rnn.h"
+
+enum { TIMED_CALLS = 3 };
+
+struct candidate {
+    enum lb_cudnn_variant variant;
+    enum lb_status status; /* LB_OK while it takes the problem */
+    char why[200];         /* when it does not */
+    struct lb_cudnn_rnn rnn;
+    double best_ns; /* NaN: not timed */
+};
+
+struct cudnn {
+    const struct lb_problem *problem;
+    struct lb_cudnn_shapes shapes;
+    bool chooses; /* the variant is auto */
+    struct candidate candidates[CUDNN_VARIANT_COUNT];
+    int count;
+    struct candidate *chosen; /* NULL until it is known */
+    struct lb_cudnn_memory memory;
+    char text[512];
+};
+
+static enum lb_status cudnn_supports(const struct lb_problem *problem,
+                                     const struct lb_exec_config *place, struct lb_error *why)
+{
+    return lb_cudnn_rules_check(lb_cudnn_variant_of(place->variant), problem, lb_device_known(NULL),
+                                why);
+}
+
+/* What people would get who leave the choice to PyTorch. */
+static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *place,
+                       struct lb_error *text)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_error why = {""}, left = {""};
+    enum lb_cudnn_variant variant = lb_cudnn_variant_of(place->variant);
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
+    const char *name = lb_cudnn_variant_names[usual];
+    if (variant == CUDNN_AUTO)
+        lb_fail(text, LB_OK, "PyTorch's rule picks %s: %.200s", name, why.text);
+    else if (lb_cudnn_rules_left_out(variant, problem, device, &left))
+        lb_fail(text, LB_OK, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
+    else
+        lb_fail(text, LB_OK, "PyTorch's rule picks this: %.200s", why.text);
+}
+
+/* Asks the library about one algorithm, after the rules. */
+static void try_candidate(struct cudnn *self, enum lb_cudnn_variant variant)
+{
+    struct candidate *c = &self->candidates[self->count++];
+    struct lb_error why = {""};
+    *c = (struct candidate){.variant = variant, .best_ns = (double)NAN};
+    c->status = lb_cudnn_rules_check(variant, self->problem, lb_device_known(NULL), &why);
+    if (c->status == LB_OK)
+        c->status = lb_cudnn_rnn_create(&self->shapes, variant, &c->rnn, &why);
+    snprintf(c->why, sizeof(c->why), "%.199s", why.text);
+}
+
+static enum lb_status cudnn_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_exec_config *place, struct lb_error *err)
+{
+    struct cudnn *self = state;
+    enum lb_status st = LB_OK;
+    enum lb_cudnn_variant variant = lb_cudnn_variant_of(place->variant);
+    self->problem = problem;
+    self->chooses = variant == CUDNN_AUTO;
+    LB_TRY(lb_cudnn_shapes_create(problem, place->stream, &self->shapes, err));
+    for (int v = CUDNN_STANDARD; v < CUDNN_VARIANT_COUNT; v++)
+        if (self->chooses || v == (int)variant)
+            try_candidate(self, (enum lb_cudnn_variant)v);
+    for (int i = 0; i < self->count; i++)
+        if (self->candidates[i].status == LB_OK)
+            goto done;
+    const struct candidate *first = &self->candidates[0];
+    st = lb_fail(err, first->status, "%s: %s", lb_cudnn_variant_names[first->variant], first->why);
+done:
+    return st;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The lengths [B] lie behind the weights. */
+static size_t lengths_bytes(const struct lb_problem *p)
+{
+    return p->ragged ? (size_t)p->batch * sizeof(int32_t) : 0;
+}
+
+/* Cuts the weights' buffer; counts with a NULL base. */
+static void carve_weights(const struct cudnn *self, struct lb_carver *carver, void **weights,
+                          void **lengths)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < self->count; i++)
+        bytes = max_size(bytes, self->candidates[i].rnn.weights);
+    *weights = lb_carve(carver, bytes);
+    *lengths = lb_carve(carver, lengths_bytes(self->problem));
+}
+
+/* "persist_static; PyTorch's rule: persist_static; standard 4.01 ms; persist_static 1.98 ms; ..."
+ */
+static void describe_choice(struct cudnn *self)
+{
+    char *text = self->text;
+    size_t size = sizeof(self->text);
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
+    const struct candidate *only = self->chooses ? self->chosen : &self->candidates[0];
+    snprintf(text, size, "%s; PyTorch's rule: %s",
+             only ? lb_cudnn_variant_names[only->variant] : "the fastest of those it will time",
+             lb_cudnn_variant_names[usual]);
+    for (int i = 0; self->chooses && i < self->count; i++) {
+        const struct candidate *c = &self->candidates[i];
+        const char *name = lb_cudnn_variant_names[c->variant];
+        size_t used = strlen(text);
+        if (c->status != LB_OK)
+            snprintf(text + used, size - used, "; %s no: %.90s", name, c->why);
+        else if (!isnan(c->best_ns))
+            snprintf(text + used, size - used, "; %s %.4g ms", name, c->best_ns / 1e6);
+    }
+}
+
+static enum lb_status cudnn_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct cudnn *self = state;
+    struct lb_carver carver = {0};
+    void *weights, *lengths;
+    (void)err;
+    *sizes = (struct lb_sizes){0};
+    carve_weights(self, &carver, &weights, &lengths);
+    sizes->weights = carver.used;
+    for (int i = 0; i < self->count; i++) {
+        const struct lb_cudnn_rnn *rnn = &self->candidates[i].rnn;
+        sizes->reserve = max_size(sizes->reserve, rnn->reserve);
+        sizes->workspace = max_size(sizes->workspace, rnn->workspace);
+        if (lb_has_backward(self->problem))
+            sizes->gradients = max_size(sizes->gradients, rnn->weights);
+    }
+    describe_choice(self);
+    return LB_OK;
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------ */
+
+/* Tensors to time on, in one block. */
+struct trial {
+    void *block;
+    struct lb_forward_io forward;
+    struct lb_backward_io backward;
+};
+
+/* With a NULL base this only counts. */
+static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
+                        struct lb_carver *carver, struct trial *trial)
+{
+    size_t size = lb_dtype_size(p->dtype);
+    struct lb_forward_io *f = &trial->forward;
+    struct lb_backward_io *b = &trial->backward;
+    f->x = lb_carve(carver, n->x * size);
+    f->y = lb_carve(carver, n->y * size);
+    f->h0 = lb_carve(carver, n->state * size);
+    f->c0 = lb_carve(carver, n->state * size);
+    f->hn = lb_carve(carver, n->state * size);
+    f->cn = lb_carve(carver, n->state * size);
+    if (!lb_has_backward(p))
+        return;
+    *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
+    b->dy = lb_carve(carver, n->y * size);
+    b->dhn = lb_carve(carver, n->state * size);
+    b->dcn = lb_carve(carver, n->state * size);
+    b->dx = lb_carve(carver, n->x * size);
+    b->dh0 = lb_carve(carver, n->state * size);
+    b->dc0 = lb_carve(carver, n->state * size);
+}
+
+static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial,
+                                 struct lb_error *err)
+{
+    struct lb_counts counts;
+    struct lb_carver carver = {0};
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_problem_counts(p, &counts, err));
+    carve_trial(p, &counts, &carver, trial);
+    LB_TRY(lb_device_space.allocate(carver.used, &trial->block, err));
+    LB_TRY(lb_device()->fill(trial->block, 0, carver.used, err));
+    carver = (struct lb_carver){.base = trial->block};
+    carve_trial(p, &counts, &carver, trial);
+done:
+    return st;
+}
+
+static enum lb_status call_pass(const struct cudnn *self, const struct candidate *c,
+                                const struct trial *trial, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_cudnn_rnn_forward(&c->rnn, &self->memory, &trial->forward, err));
+    if (lb_has_backward(self->problem))
+        LB_TRY(lb_cudnn_rnn_backward(&c->rnn, &self->memory, &trial->backward, err));
+done:
+    return st;
+}
+
+/* The best of a few calls, after one to warm up. */
+static enum lb_status time_candidate(const struct cudnn *self, struct candidate *c,
+                                     const struct lb_weights *weights, const struct trial *trial,
+                                     struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double best_ns = (double)INFINITY;
+    LB_TRY(lb_cudnn_rnn_load(&c->rnn, &self->memory, weights, err));
+    for (int i = 0; i <= TIMED_CALLS; i++) {
+        double ns;
+        LB_TRY(lb_device()->synchronize(err));
+        LB_TRY(lb_device()->start(err));
+        LB_TRY(call_pass(self, c, trial, err));
+        LB_TRY(lb_device()->stop(&ns, err));
+        if (i > 0)
+            best_ns = fmin(best_ns, ns);
+    }
+    c->best_ns = best_ns;
+done:
+    return st;
+}
+
+/* Times every candidate that takes the problem; where there is no memory for that, the usual choice
+ * stands if it is among them, else the first. */
+static enum lb_status choose(struct cudnn *self, const struct lb_weights *weights,
+                             struct lb_error *err)
+{
+    struct trial trial = {0};
+    enum lb_status st = LB_OK;
+    struct lb_error why = {""};
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
+    bool room = open_trial(self->problem, &trial, &why) == LB_OK;
+    for (int i = 0; i < self->count; i++) {
+        struct candidate *c = &self->candidates[i];
+        if (c->status == LB_OK && room) {
+            c->status = time_candidate(self, c, weights, &trial, &why);
+            snprintf(c->why, sizeof(c->why), "%.199s", why.text);
+        }
+        if (lb_device()->lost())
+            LB_TRY(lb_fail(err, LB_FAILED, "%s: %s", lb_cudnn_variant_names[c->variant], why.text));
+        if (c->status != LB_OK)
+            continue;
+        bool better =
+            room ? self->chosen && c->best_ns < self->chosen->best_ns : c->variant == usual;
+        if (!self->chosen || better)
+            self->chosen = c;
+    }
+    if (!self->chosen)
+        LB_TRY(lb_fail(err, LB_UNSUPPORTED, "no algorithm runs it; %s: %s",
+                       lb_cudnn_variant_names[self->candidates[0].variant],
+                       self->candidates[0].why));
+done:
+    lb_device_space.release(trial.block);
+    return st;
+}
+
+static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffers,
+                                    const struct lb_weights *weights, struct lb_error *err)
+{
+    struct cudnn *self = state;
+    enum lb_status st = LB_OK;
+    struct lb_carver carver = {.base = buffers->weights};
+    void *lengths;
+    self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
+                                            .reserve = buffers->reserve,
+                                            .workspace = buffers->workspace};
+    carve_weights(self, &carver, &self->memory.weights, &lengths);
+    if (self->problem->ragged) {
+        LB_TRY(
+            lb_device_space.upload(lengths, buffers->lengths, lengths_bytes(self->problem), err));
+        LB_TRY(lb_cudnn_shapes_set_lengths(&self->shapes, buffers->lengths, lengths, err));
+    }
+    if (self->chooses)
+        LB_TRY(choose(self, weights, err));
+    else
+        self->chosen = &self->candidates[0];
+    LB_TRY(lb_cudnn_rnn_load(&self->chosen->rnn, &self->memory, weights, err));
+    describe_choice(self);
+done:
+    return st;
+}
+
+static enum lb_status cudnn_forward(void *state, const struct lb_forward_io *io,
+                                    struct lb_error *err)
+{
+    const struct cudnn *self = state;
+    return lb_cudnn_rnn_forward(&self->chosen->rnn, &self->memory, io, err);
+}
+
+static enum lb_status cudnn_backward(void *state, const struct lb_backward_io *io,
+                                     struct lb_error *err)
+{
+    const struct cudnn *self = state;
+    return lb_cudnn_rnn_backward(&self->chosen->rnn, &self->memory, io, err);
+}
+
+static enum lb_status cudnn_gradients(void *state, const struct lb_gradients *gradients,
+                                      struct lb_error *err)
+{
+    const struct cudnn *self = state;
+    return lb_cudnn_rnn_fetch(&self->chosen->rnn, &self->memory, gradients, err);
+}
+
+static const char *cudnn_describe(const void *state)
+{
+    const struct cudnn *self = state;
+    return self->text;
+}
+
+static void cudnn_destroy(void *state)
+{
+    struct cudnn *self = state;
+    for (int i = 0; i < self->count; i++)
+        lb_cudnn_rnn_destroy(&self->candidates[i].rnn);
+    lb_cudnn_shapes_destroy(&self->shapes);
+}
+
+const struct lb_impl lb_impl_cudnn = {
+    .abi = LB_IMPL_ABI,
+    .name = "cudnn",
+    .summary = "cuDNN's RNN, one variant an algorithm; auto is the fastest that takes the problem",
+    .memory = LB_DEVICE,
+    .traits = LB_CAPTURABLE,
+    .state_size = sizeof(struct cudnn),
+    .variants = lb_cudnn_variant_names,
+    .supports = cudnn_supports,
+    .create = cudnn_create,
+    .sizes = cudnn_sizes,
+    .prepare = cudnn_prepare,
+    .forward = cudnn_forward,
+    .backward = cudnn_backward,
+    .gradients = cudnn_gradients,
+    .chosen = cudnn_describe,
+    .destroy = cudnn_destroy,
+    .note = cudnn_note,
+};

@@ -1,0 +1,31 @@
+/* cuDNN's weight space: where its parts lie, and the way between it and the canonical layout. */
+#ifndef LB_CUDNN_LAYOUT_H
+#define LB_CUDNN_LAYOUT_H
+
+#include "api/impl.h"
+
+enum { CUDNN_PARTS = 8 /* of an entry: input products of i f g o, then recurrent ones */ };
+
+/* Offsets in bytes of one entry's matrices ([H, I_l] or [H, H], row-major) and biases ([H]). */
+struct lb_cudnn_offsets {
+    size_t matrix[CUDNN_PARTS], bias[CUDNN_PARTS];
+};
+
+/* Elements of an entry's part: H I_l or H H. */
+size_t lb_cudnn_matrix_elements(const struct lb_problem *problem, size_t entry, int part);
+
+/* LB_FAILED when a part does not lie within bytes: then nothing may be copied. */
+enum lb_status lb_cudnn_layout_check(const struct lb_problem *problem,
+                                     const struct lb_cudnn_offsets *offsets, size_t bytes,
+                                     struct lb_error *err);
+
+/* Canonical weights into an image of the weight space; offsets [L*D]. */
+void lb_cudnn_layout_pack(const struct lb_problem *problem, const struct lb_cudnn_offsets *offsets,
+                          const struct lb_weights *weights, void *image);
+
+/* An image of the weight gradients into canonical ones. */
+void lb_cudnn_layout_unpack(const struct lb_problem *problem,
+                            const struct lb_cudnn_offsets *offsets, const void *image,
+                            const struct lb_gradients *gradients);
+
+#endif

@@ -1,0 +1,342 @@
+/* One cuDNN RNN under one algorithm. */
+#include "impls/cudnn/rnn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/common/cell.h"
+#include "device/device.h"
+
+/* ---- The library's answers ----------------------------------------------------------------- */
+
+/* The reason that the library logged last: more than its error strings say. */
+static char logged[200];
+
+/* Lines are separated by a zero and end with two. */
+static void CUDNNWINAPI on_log(cudnnSeverity_t severity, void *user, const cudnnDebug_t *debug,
+                               const char *message)
+{
+    (void)severity, (void)user, (void)debug;
+    for (const char *line = message; line && *line; line += strlen(line) + 1) {
+        const char *reason = strstr(line, "Reason: ");
+        if (reason && !logged[0])
+            snprintf(logged, sizeof(logged), "%s", reason + strlen("Reason: "));
+    }
+}
+
+enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_error *err)
+{
+    char said[200] = "";
+    if (status == CUDNN_STATUS_SUCCESS) {
+        logged[0] = '\0';
+        return LB_OK;
+    }
+    cudnnGetLastErrorString(said, sizeof(said));
+    const char *reason = said[0] ? said : logged;
+    int category = CUDNN_STATUS_CATEGORY((int)status);
+    bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                  status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    enum lb_status st = memory                                   ? LB_OOM
+                        : category == CUDNN_STATUS_NOT_SUPPORTED ? LB_UNSUPPORTED
+                                                                 : LB_FAILED;
+    lb_fail(err, st, "%s: %s (%d)%s%s", what, cudnnGetErrorString(status), (int)status,
+            reason[0] ? ": " : "", reason);
+    logged[0] = '\0';
+    return st;
+}
+
+/* ---- Shapes -------------------------------------------------------------------------------- */
+
+static cudnnDataType_t data_type(enum lb_dtype dtype)
+{
+    static const cudnnDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDNN_DATA_DOUBLE,
+                                                          [LB_F32] = CUDNN_DATA_FLOAT,
+                                                          [LB_F16] = CUDNN_DATA_HALF,
+                                                          [LB_BF16] = CUDNN_DATA_BFLOAT16};
+    return types[dtype];
+}
+
+/* The process's handle: made once, since it costs a second and memory. */
+static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb_error *err)
+{
+    static cudnnHandle_t kept;
+    enum lb_status st = LB_OK;
+    if (!kept) {
+        (void)cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
+        LB_TRY(lb_cudnn_check(cudnnCreate(&kept), "opening cuDNN", err));
+    }
+    LB_TRY(lb_cudnn_check(cudnnSetStream(kept, stream), "opening cuDNN", err));
+    *handle = kept;
+done:
+    return st;
+}
+
+/* The descriptors of x and y with the lengths that shapes has. */
+static enum lb_status describe_data(const struct lb_cudnn_shapes *shapes, struct lb_error *err)
+{
+    const struct lb_problem *p = shapes->problem;
+    enum lb_status st = LB_OK;
+    double zero = 0; /* also the bits of zero of every narrower type */
+    const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
+    LB_TRY(lb_cudnn_check(cudnnSetRNNDataDescriptor(shapes->x, data_type(p->dtype), layout,
+                                                    (int)p->seq_len, (int)p->batch, (int)p->input,
+                                                    shapes->lengths, &zero),
+                          "describing x", err));
+    LB_TRY(lb_cudnn_check(cudnnSetRNNDataDescriptor(shapes->y, data_type(p->dtype), layout,
+                                                    (int)p->seq_len, (int)p->batch,
+                                                    (int)(p->directions * p->hidden),
+                                                    shapes->lengths, &zero),
+                          "describing y", err));
+done:
+    return st;
+}
+
+enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *stream,
+                                      struct lb_cudnn_shapes *shapes, struct lb_error *err)
+{
+    const struct lb_problem *p = problem;
+    enum lb_status st = LB_OK;
+    const int dims[] = {(int)(p->layers * p->directions), (int)p->batch, (int)p->hidden};
+    const int strides[] = {(int)(p->batch * p->hidden), (int)p->hidden, 1};
+    *shapes = (struct lb_cudnn_shapes){.problem = p};
+    shapes->lengths = malloc((size_t)p->batch * sizeof(*shapes->lengths));
+    if (!shapes->lengths)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (int64_t b = 0; b < p->batch; b++)
+        shapes->lengths[b] = (int32_t)p->seq_len;
+    if (p->ragged && p->batch > 1 && p->seq_len > 1)
+        shapes->lengths[p->batch - 1]--;
+
+    LB_TRY(open_handle(stream, &shapes->handle, err));
+    LB_TRY(lb_cudnn_check(cudnnCreateDropoutDescriptor(&shapes->dropout), "describing", err));
+    LB_TRY(lb_cudnn_check(cudnnSetDropoutDescriptor(shapes->dropout, shapes->handle, 0, NULL, 0, 0),
+                          "describing no dropout", err));
+    LB_TRY(lb_cudnn_check(cudnnCreateRNNDataDescriptor(&shapes->x), "describing x", err));
+    LB_TRY(lb_cudnn_check(cudnnCreateRNNDataDescriptor(&shapes->y), "describing y", err));
+    LB_TRY(describe_data(shapes, err));
+    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&shapes->state), "describing states", err));
+    LB_TRY(lb_cudnn_check(
+        cudnnSetTensorNdDescriptor(shapes->state, data_type(p->dtype), 3, dims, strides),
+        "describing states", err));
+done:
+    return st;
+}
+
+enum lb_status lb_cudnn_shapes_set_lengths(struct lb_cudnn_shapes *shapes, const int32_t *lengths,
+                                           const int32_t *device_lengths, struct lb_error *err)
+{
+    memcpy(shapes->lengths, lengths, (size_t)shapes->problem->batch * sizeof(*lengths));
+    shapes->device_lengths = device_lengths;
+    return describe_data(shapes, err);
+}
+
+void lb_cudnn_shapes_destroy(struct lb_cudnn_shapes *shapes)
+{
+    if (shapes->state)
+        cudnnDestroyTensorDescriptor(shapes->state);
+    if (shapes->y)
+        cudnnDestroyRNNDataDescriptor(shapes->y);
+    if (shapes->x)
+        cudnnDestroyRNNDataDescriptor(shapes->x);
+    if (shapes->dropout)
+        cudnnDestroyDropoutDescriptor(shapes->dropout);
+    free(shapes->lengths);
+}
+
+/* ---- An RNN -------------------------------------------------------------------------------- */
+
+/* f32 and f64 stay away from tensor cores unless told otherwise; TF32 is the library's default. */
+static cudnnMathType_t math_type(const struct lb_problem *p)
+{
+    static const cudnnMathType_t f32[LB_MATH_COUNT] = {
+        [LB_IEEE] = CUDNN_FMA_MATH,
+        [LB_TF32] = CUDNN_DEFAULT_MATH,
+        [LB_HALF] = CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
+    };
+    if (p->dtype == LB_F64)
+        return CUDNN_FMA_MATH;
+    return p->dtype == LB_F32 ? f32[p->math] : CUDNN_TENSOR_OP_MATH;
+}
+
+/* Probing: whatever the library answers but for want of memory means that it does not take it. */
+static enum lb_status asked(cudnnStatus_t status, const char *what, struct lb_error *err)
+{
+    enum lb_status st = lb_cudnn_check(status, what, err);
+    return st == LB_FAILED ? LB_UNSUPPORTED : st;
+}
+
+static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
+{
+    const struct lb_cudnn_shapes *s = rnn->shapes;
+    enum lb_status st = LB_OK;
+    cudnnForwardMode_t mode =
+        lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
+    LB_TRY(asked(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
+                 "cudnnGetRNNWeightSpaceSize", err));
+    LB_TRY(asked(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x, &rnn->workspace,
+                                           &rnn->reserve),
+                 "cudnnGetRNNTempSpaceSizes", err));
+done:
+    return st;
+}
+
+enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
+                                   enum lb_cudnn_variant variant, struct lb_cudnn_rnn *rnn,
+                                   struct lb_error *err)
+{
+    static const cudnnRNNAlgo_t algorithms[CUDNN_VARIANT_COUNT] = {
+        [CUDNN_STANDARD] = CUDNN_RNN_ALGO_STANDARD,
+        [CUDNN_PERSIST_STATIC] = CUDNN_RNN_ALGO_PERSIST_STATIC,
+        [CUDNN_PERSIST_DYNAMIC] = CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
+        [CUDNN_SMALL_H] = CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H,
+    };
+    const struct lb_problem *p = shapes->problem;
+    enum lb_status st = LB_OK;
+    *rnn = (struct lb_cudnn_rnn){.shapes = shapes};
+    rnn->offsets = calloc((size_t)(p->layers * p->directions), sizeof(*rnn->offsets));
+    if (!rnn->offsets)
+        return lb_fail(err, LB_OOM, "out of memory");
+    LB_TRY(lb_cudnn_check(cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN", err));
+    LB_TRY(asked(cudnnSetRNNDescriptor_v8(
+                     rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+                     p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+                     CUDNN_LINEAR_INPUT, data_type(p->dtype),
+                     p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, math_type(p),
+                     (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden, (int32_t)p->layers,
+                     shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
+                 "cudnnSetRNNDescriptor_v8", err));
+    if (variant == CUDNN_PERSIST_DYNAMIC)
+        LB_TRY(asked(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
+                     "cudnnBuildRNNDynamic", err));
+    LB_TRY(ask_sizes(rnn, err));
+done:
+    return st;
+}
+
+void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
+{
+    if (rnn->descriptor)
+        cudnnDestroyRNNDescriptor(rnn->descriptor);
+    free(rnn->offsets);
+    *rnn = (struct lb_cudnn_rnn){0};
+}
+
+/* Where one part lies, from the addresses that the library gives for the weight space at base. */
+static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t entry, int part,
+                                 cudnnTensorDescriptor_t matrix, cudnnTensorDescriptor_t bias,
+                                 struct lb_error *err)
+{
+    const struct lb_cudnn_shapes *s = rnn->shapes;
+    enum lb_status st = LB_OK;
+    void *m = NULL, *b = NULL;
+    LB_TRY(lb_cudnn_check(cudnnGetRNNWeightParams(s->handle, rnn->descriptor, (int32_t)entry,
+                                                  rnn->weights, base, part, matrix, &m, bias, &b),
+                          "cudnnGetRNNWeightParams", err));
+    if (!m || !b)
+        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of entry %zu", part, entry));
+    rnn->offsets[entry].matrix[part] = (size_t)((const char *)m - base);
+    rnn->offsets[entry].bias[part] = (size_t)((const char *)b - base);
+done:
+    return st;
+}
+
+static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, struct lb_error *err)
+{
+    const struct lb_problem *p = rnn->shapes->problem;
+    enum lb_status st = LB_OK;
+    cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
+    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&matrix), "describing weights", err));
+    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&bias), "describing weights", err));
+    for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
+        for (int part = 0; part < CUDNN_PARTS; part++)
+            LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
+    LB_TRY(lb_cudnn_layout_check(p, rnn->offsets, rnn->weights, err));
+done:
+    if (bias)
+        cudnnDestroyTensorDescriptor(bias);
+    if (matrix)
+        cudnnDestroyTensorDescriptor(matrix);
+    return st;
+}
+
+enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
+                                 const struct lb_weights *weights, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t given = rnn->workspace, kept = rnn->reserve;
+    void *image = calloc(1, rnn->weights);
+    if (!image)
+        return lb_fail(err, LB_OOM, "out of memory for cuDNN's weights");
+    /* Real lengths may ask for other sizes than those that stood for them. */
+    LB_TRY(ask_sizes(rnn, err));
+    if (rnn->workspace > given || rnn->reserve > kept)
+        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN wants %zu bytes of workspace now, %zu before",
+                       rnn->workspace, given));
+    LB_TRY(ask_offsets(rnn, memory->weights, err));
+    lb_cudnn_layout_pack(rnn->shapes->problem, rnn->offsets, weights, image);
+    LB_TRY(lb_device_space.upload(memory->weights, image, rnn->weights, err));
+done:
+    free(image);
+    return st;
+}
+
+enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn,
+                                  const struct lb_cudnn_memory *memory,
+                                  const struct lb_gradients *gradients, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    void *image = malloc(rnn->weights);
+    if (!image)
+        return lb_fail(err, LB_OOM, "out of memory for cuDNN's weight gradients");
+    LB_TRY(lb_device_space.download(image, memory->gradients, rnn->weights, err));
+    lb_cudnn_layout_unpack(rnn->shapes->problem, rnn->offsets, image, gradients);
+done:
+    free(image);
+    return st;
+}
+
+/* ---- Calls --------------------------------------------------------------------------------- */
+
+enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
+                                    const struct lb_cudnn_memory *memory,
+                                    const struct lb_forward_io *io, struct lb_error *err)
+{
+    const struct lb_cudnn_shapes *s = rnn->shapes;
+    cudnnForwardMode_t mode =
+        lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
+    return lb_cudnn_check(cudnnRNNForward(s->handle, rnn->descriptor, mode, s->device_lengths, s->x,
+                                          io->x, s->y, io->y, s->state, io->h0, io->hn, s->state,
+                                          io->c0, io->cn, rnn->weights, memory->weights,
+                                          rnn->workspace, memory->workspace, rnn->reserve,
+                                          memory->reserve),
+                          "cudnnRNNForward", err);
+}
+
+enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
+                                     const struct lb_cudnn_memory *memory,
+                                     const struct lb_backward_io *io, struct lb_error *err)
+{
+    const struct lb_cudnn_shapes *s = rnn->shapes;
+    const struct lb_problem *p = s->problem;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
+    LB_TRY(lb_cudnn_check(
+        cudnnRNNBackwardData_v8(s->handle, rnn->descriptor, s->device_lengths, s->y, io->y, io->dy,
+                                s->x, io->dx, s->state, io->h0, io->dhn, io->dh0, s->state, io->c0,
+                                io->dcn, io->dc0, rnn->weights, memory->weights, rnn->workspace,
+                                memory->workspace, rnn->reserve, memory->reserve),
+        "cudnnRNNBackwardData_v8", err));
+    LB_TRY(lb_cudnn_check(
+        cudnnRNNBackwardWeights_v8(s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD,
+                                   s->device_lengths, s->x, io->x, s->state, io->h0, s->y, io->y,
+                                   rnn->weights, memory->gradients, rnn->workspace,
+                                   memory->workspace, rnn->reserve, memory->reserve),
+        "cudnnRNNBackwardWeights_v8", err));
+    /* Padding is filled in y only. */
+    if (p->ragged)
+        LB_TRY(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,
+                                  p->input, lb_device()->stream(), err));
+done:
+    return st;
+}

@@ -1,0 +1,67 @@
+/* One cuDNN RNN under one algorithm: descriptors, sizes, weights, and its three calls. */
+#ifndef LB_CUDNN_RNN_H
+#define LB_CUDNN_RNN_H
+
+#include <cudnn.h>
+
+#include "impls/cudnn/layout.h"
+#include "impls/cudnn/rules.h"
+
+/* Descriptors of a problem that all algorithms share. */
+struct lb_cudnn_shapes {
+    const struct lb_problem *problem;
+    cudnnHandle_t handle; /* the process's own, on the case's stream */
+    cudnnDropoutDescriptor_t dropout;
+    cudnnRNNDataDescriptor_t x, y;
+    cudnnTensorDescriptor_t state; /* [L*D, B, H] */
+    int32_t *lengths;              /* [B] on the host */
+    const int32_t *device_lengths; /* [B]; NULL when not ragged */
+};
+
+struct lb_cudnn_rnn {
+    const struct lb_cudnn_shapes *shapes;
+    cudnnRNNDescriptor_t descriptor;
+    size_t weights, reserve, workspace; /* bytes */
+    struct lb_cudnn_offsets *offsets;   /* [L*D], known from rnn_load on */
+};
+
+/* Device buffers of the calls, at least as large as the RNN's sizes. */
+struct lb_cudnn_memory {
+    void *weights, *gradients, *reserve, *workspace;
+};
+
+/* The library's answer as a status: what it can't do is LB_UNSUPPORTED, with its own reason. */
+enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_error *err);
+
+/* Handle and descriptors. Lengths are not known yet: full, or such that they differ. */
+enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *stream,
+                                      struct lb_cudnn_shapes *shapes, struct lb_error *err);
+void lb_cudnn_shapes_destroy(struct lb_cudnn_shapes *shapes); /* accepts a zeroed one */
+
+/* Sets the real lengths [B] (host) and their copy in device memory; both stay the caller's. */
+enum lb_status lb_cudnn_shapes_set_lengths(struct lb_cudnn_shapes *shapes, const int32_t *lengths,
+                                           const int32_t *device_lengths, struct lb_error *err);
+
+/* Asks the library for an RNN under an algorithm (not CUDNN_AUTO), with its sizes.
+ * LB_UNSUPPORTED when it says no, in its own words. */
+enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
+                                   enum lb_cudnn_variant variant, struct lb_cudnn_rnn *rnn,
+                                   struct lb_error *err);
+void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn); /* accepts a zeroed one */
+
+/* Canonical weights to memory->weights, at the places the library names; and gradients back. */
+enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
+                                 const struct lb_weights *weights, struct lb_error *err);
+enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn,
+                                  const struct lb_cudnn_memory *memory,
+                                  const struct lb_gradients *gradients, struct lb_error *err);
+
+/* Enqueue. Backward: zeroes the gradients, then data, then weights, which the library adds. */
+enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
+                                    const struct lb_cudnn_memory *memory,
+                                    const struct lb_forward_io *io, struct lb_error *err);
+enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
+                                     const struct lb_cudnn_memory *memory,
+                                     const struct lb_backward_io *io, struct lb_error *err);
+
+#endif

@@ -1,0 +1,143 @@
+/* What cuDNN's RNN can do, as tables. The limits are those that the library itself names in its log
+ * (cuDNN 9.19: descriptors can be probed without a GPU) and those of its API reference. */
+#include "impls/cudnn/rules.h"
+
+#include <string.h>
+
+enum {
+    SEQ_LEN_MAX = 65535,    /* of a data descriptor */
+    SMALL_H_MAX = 192,      /* hidden size of SMALL_H */
+    SMALL_H_BACKWARD = 128, /* where PyTorch stops to use it for backward; the rest is its too */
+    PERSIST_H_MAX = 1024,
+    PERSIST_H_STEP = 128,
+    PERSIST_BATCH_MAX = 128,
+    PERSIST_SMS = 98
+};
+
+const char *const lb_cudnn_variant_names[CUDNN_VARIANT_COUNT + 1] = {
+    "auto", "standard", "persist_static", "persist_dynamic", "small_h", NULL};
+
+enum lb_cudnn_variant lb_cudnn_variant_of(const char *name)
+{
+    for (int v = 0; name && v < CUDNN_VARIANT_COUNT; v++)
+        if (strcmp(lb_cudnn_variant_names[v], name) == 0)
+            return (enum lb_cudnn_variant)v;
+    return CUDNN_AUTO;
+}
+
+/* What holds for every variant. */
+static enum lb_status check_all(const struct lb_problem *p, const struct lb_device_info *device,
+                                struct lb_error *why)
+{
+    const int64_t int_max = INT32_MAX;
+    if (p->act == LB_ACT_RELU)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
+                       "RNN)");
+    if (p->seq_len > SEQ_LEN_MAX)
+        return lb_fail(why, LB_UNSUPPORTED, "seq_len %lld is above %d, the most that cuDNN takes",
+                       (long long)p->seq_len, SEQ_LEN_MAX);
+    if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
+        return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
+    if (p->dtype == LB_BF16 && device && device->major < 8)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "dtype bf16 needs compute capability 8.0, the device has %d.%d",
+                       device->major, device->minor);
+    return LB_OK;
+}
+
+static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,
+                                       struct lb_error *why)
+{
+    if (p->ragged)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "ragged: only the standard algorithm takes rows of different lengths");
+    if (p->dtype == LB_F64 && variant != CUDNN_PERSIST_DYNAMIC)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "dtype f64: only the standard and persist_dynamic algorithms take it");
+    return LB_OK;
+}
+
+enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
+                                    const struct lb_device_info *device, struct lb_error *why)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(check_all(problem, device, why));
+    if (variant == CUDNN_PERSIST_STATIC || variant == CUDNN_PERSIST_DYNAMIC ||
+        variant == CUDNN_SMALL_H)
+        LB_TRY(check_persistent(variant, problem, why));
+    if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_MAX)
+        st = lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d, the most that small_h takes",
+                     (long long)problem->hidden, SMALL_H_MAX);
+done:
+    return st;
+}
+
+/* The first criterion of PyTorch's gate for PERSIST_STATIC that fails, as half a sentence; false
+ * when none does. */
+static bool fails_persist_gate(const struct lb_problem *p, const struct lb_device_info *device,
+                               struct lb_error *why)
+{
+    long long hidden = p->hidden, input = p->input, batch = p->batch, layers = p->layers;
+    if (p->dtype != LB_F16)
+        lb_fail(why, LB_OK, "dtype %s is not f16", lb_dtype_name(p->dtype));
+    else if (layers != 1)
+        lb_fail(why, LB_OK, "layers %lld is not 1", layers);
+    else if (p->directions != 1)
+        lb_fail(why, LB_OK, "directions %lld is not 1", (long long)p->directions);
+    else if (hidden > PERSIST_H_MAX)
+        lb_fail(why, LB_OK, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
+    else if (hidden % PERSIST_H_STEP != 0)
+        lb_fail(why, LB_OK, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
+    else if (input % PERSIST_H_STEP != 0)
+        lb_fail(why, LB_OK, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
+    else if (batch % 8 != 0)
+        lb_fail(why, LB_OK, "batch %lld is not a multiple of 8", batch);
+    else if (batch > PERSIST_BATCH_MAX)
+        lb_fail(why, LB_OK, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+    else if (device && device->sm_count < PERSIST_SMS)
+        lb_fail(why, LB_OK, "the device has %d multiprocessors, fewer than %d", device->sm_count,
+                PERSIST_SMS);
+    else if (device && (device->major < 8 || (device->major == 8 && device->minor == 6)))
+        lb_fail(why, LB_OK, "compute capability %d.%d is left out", device->major, device->minor);
+    else
+        return false;
+    return true;
+}
+
+enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
+                                           const struct lb_device_info *device,
+                                           struct lb_error *why)
+{
+    int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
+    if (problem->ragged) {
+        lb_fail(why, LB_OK, "rows of different lengths");
+        return CUDNN_STANDARD;
+    }
+    if (problem->dtype != LB_F64 && problem->hidden <= small) {
+        lb_fail(why, LB_OK, "hidden %lld is at most %lld", (long long)problem->hidden,
+                (long long)small);
+        return CUDNN_SMALL_H;
+    }
+    if (fails_persist_gate(problem, device, why))
+        return CUDNN_STANDARD;
+    lb_fail(why, LB_OK, "f16, one layer, one direction, and sizes within its gate");
+    return CUDNN_PERSIST_STATIC;
+}
+
+bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
+                             const struct lb_device_info *device, struct lb_error *why)
+{
+    struct lb_error reason = {""};
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
+    if (variant == usual)
+        return false;
+    if (variant == CUDNN_PERSIST_DYNAMIC)
+        lb_fail(why, LB_OK, "%.200s; it never picks persist_dynamic", reason.text);
+    else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
+        lb_fail(why, LB_OK, "hidden %lld is above %d", (long long)problem->hidden,
+                lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
+    else if (variant != CUDNN_PERSIST_STATIC || !fails_persist_gate(problem, device, why))
+        lb_fail(why, LB_OK, "%.200s", reason.text);
+    return true;
+}

@@ -1,0 +1,212 @@
+/* fused, family `cluster`: weights in the registers of a cluster, one launch a sequence; sm_90 and
+ * later, f16 and bf16, H to 768. cuda/README.md derives the terms of the cost. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda/fused/cluster/cluster.h"
+#include "impls/fused/fused.h"
+
+#define FIGURES(...) {__VA_ARGS__},
+static const struct lb_fused_tile forward_tiles[] = {LB_FUSED_FORWARD_TILES(FIGURES)};
+static const struct lb_fused_tile backward_tiles[] = {LB_FUSED_BACKWARD_TILES(FIGURES)};
+
+enum {
+    FORWARD = sizeof(forward_tiles) / sizeof(*forward_tiles),
+    BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
+};
+
+/* Clocks that are neither moved bytes nor products; guesses, for the first run to correct. */
+enum {
+    CELL_CLOCKS = 250,   /* five functions, shuffles, packing, issuing the sends */
+    PAIR_CLOCKS = 80,    /* a named barrier, a write to and a read from shared memory */
+    BARRIER_CLOCKS = 60, /* __syncthreads of 8 to 12 warps */
+};
+
+/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. */
+static const double mma_share = 0.62;
+
+/* SMs of a GPC, which a cluster does not leave, at most on sm_90. */
+enum { GPC_SMS = 18 };
+
+static const struct lb_fused_tile *tile_of(const struct lb_fused_plan *plan)
+{
+    return plan->backward ? &backward_tiles[plan->tile] : &forward_tiles[plan->tile];
+}
+
+static int needed_clusters(const struct lb_problem *p, const struct lb_fused_tile *t)
+{
+    return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
+}
+
+/* Clusters of so many blocks that a device runs at a time, as long as it has not been asked: GPCs
+ * as full as they get, and one with the rest. An H100 SXM has 132 SMs in 8 GPCs of 16 or 18, some
+ * of them less: of 8 blocks 15 clusters were seen to run (accel-sim/gpu-app-collection, pull
+ * request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921), where this says 14. */
+static int resident_clusters(int sm_count, int blocks)
+{
+    return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
+}
+
+static double waves_of(const struct lb_fused_plan *plan)
+{
+    return ceil((double)plan->needed / plan->resident);
+}
+
+/* Columns that are sent: those of the batch, in whole messages of `message` columns. */
+static double sent_columns(const struct lb_problem *p, const struct lb_fused_tile *t, int message)
+{
+    int64_t rows = p->batch < t->columns ? p->batch : t->columns;
+    return (double)((rows + message - 1) / message * message);
+}
+
+/* Expected ns of a step, waves of clusters included. */
+static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    const struct lb_machine *m = &v->machine;
+    const struct lb_fused_tile *t = tile_of(plan);
+    double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
+    double spilled = warps * (lb_fused_fragments(t) - t->resident) * 512;
+    double moved, read, extra = CELL_CLOCKS;
+    if (plan->backward) { /* sums of all blocks for own units; own gate gradients, by all warps */
+        moved = t->blocks * own * sent_columns(v->problem, t, 4) * 4;
+        read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
+        extra += BARRIER_CLOCKS;
+    } else { /* h of all units, read by each warp over its part of the depth */
+        moved = lb_fused_units(t) * sent_columns(v->problem, t, 2) * 2;
+        read = warps * lb_fused_units(t) * t->columns * 2 / t->split +
+               2 * warps * (t->split - 1) * cells * 512;
+        extra += t->split > 1 ? PAIR_CLOCKS : 0;
+    }
+    double flops = warps * lb_fused_fragments(t) * cells * 2 * 16 * 16 * 8;
+    double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
+    double reading = (read + spilled) / m->shared_bytes_clock;
+    double exchange = m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
+    double clocks = exchange + fmax(product, reading) + extra;
+    return waves_of(plan) * clocks / m->clock_hz * 1e9;
+}
+
+static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    const struct lb_fused_tile *t = tile_of(plan);
+    size_t shared = plan->backward ? lb_fused_backward_shared(t) : lb_fused_forward_shared(t);
+    return lb_fused_units(t) >= v->problem->hidden && plan->resident > 0 &&
+           (double)shared <= v->device->shared_bytes;
+}
+
+/* What no tile can do. */
+static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
+{
+    const struct lb_problem *p = v->problem;
+    if (p->dtype != LB_F16 && p->dtype != LB_BF16)
+        return lb_fail(why, LB_UNSUPPORTED, "%s: the cluster kernels multiply f16 and bf16 only",
+                       lb_dtype_name(p->dtype));
+    if (p->act != LB_ACT_TANH)
+        return lb_fail(why, LB_UNSUPPORTED, "%s: the cluster kernels know tanh only",
+                       lb_act_name(p->act));
+    if (v->device->major < 9)
+        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d: clusters need 9.0 or later",
+                       v->device->major, v->device->minor);
+    return LB_OK;
+}
+
+static int cluster_plan(const struct lb_fused_view *view, bool backward,
+                        struct lb_fused_plan *plans, struct lb_error *why)
+{
+    int count = 0;
+    if (check_problem(view, why) != LB_OK)
+        return 0;
+    for (int i = 0; i < (backward ? BACKWARD : FORWARD); i++) {
+        struct lb_fused_plan *plan = &plans[count];
+        *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
+        plan->needed = needed_clusters(view->problem, tile_of(plan));
+        plan->resident = resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
+        if (!fits(view, plan))
+            continue;
+        plan->step_ns = step_ns(view, plan);
+        count++;
+    }
+    if (count == 0)
+        lb_fail(why, LB_UNSUPPORTED,
+                "hidden %lld: no cluster tile reaches it here (the largest, 768, takes 16 SMs with "
+                "186 KiB of shared memory each)",
+                (long long)view->problem->hidden);
+    return count;
+}
+
+static void cluster_describe(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                             char *text, size_t size)
+{
+    const struct lb_fused_tile *t = tile_of(plan);
+    int fragments = lb_fused_fragments(t);
+    (void)problem;
+    snprintf(text, size,
+             "%d clusters, %d at a time, %d blocks x %d warps x %d rows; weights a warp: %d "
+             "fragments in registers, %d in shared memory",
+             plan->needed, plan->resident, t->blocks, t->warps, t->columns, t->resident,
+             fragments - t->resident);
+}
+
+static size_t cluster_weight_bytes(const struct lb_problem *problem,
+                                   const struct lb_fused_plan *plan)
+{
+    (void)problem;
+    return lb_fused_weight_bytes(tile_of(plan));
+}
+
+static void cluster_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                         const void *w_hh, void *packed)
+{
+    if (plan->backward)
+        lb_fused_pack_backward(tile_of(plan), (int)problem->hidden, w_hh, packed);
+    else
+        lb_fused_pack_forward(tile_of(plan), (int)problem->hidden, w_hh, packed);
+}
+
+static struct lb_fused_kernel kernel_of(const struct lb_problem *problem,
+                                        const struct lb_fused_plan *plan)
+{
+    return (struct lb_fused_kernel){.tile = *tile_of(plan),
+                                    .dtype = problem->dtype,
+                                    .backward = plan->backward,
+                                    .train = !plan->backward && lb_trains(problem)};
+}
+
+static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
+                                    struct lb_error *err)
+{
+    const struct lb_fused_kernel kernel = kernel_of(problem, plan);
+    double expected = waves_of(plan);
+    enum lb_status st = lb_fused_ready(&kernel, &plan->resident, err);
+    if (st == LB_OK && !plan->tuned)
+        plan->step_ns *= waves_of(plan) / expected;
+    return st;
+}
+
+static enum lb_status cluster_forward(const struct lb_problem *problem,
+                                      const struct lb_fused_plan *plan,
+                                      const struct lb_fused_forward_args *args, void *stream,
+                                      struct lb_error *err)
+{
+    const struct lb_fused_kernel kernel = kernel_of(problem, plan);
+    return lb_fused_forward(&kernel, args, stream, err);
+}
+
+static enum lb_status cluster_backward(const struct lb_problem *problem,
+                                       const struct lb_fused_plan *plan,
+                                       const struct lb_fused_backward_args *args, void *stream,
+                                       struct lb_error *err)
+{
+    const struct lb_fused_kernel kernel = kernel_of(problem, plan);
+    return lb_fused_backward(&kernel, args, stream, err);
+}
+
+const struct lb_fused_family lb_fused_cluster = {
+    .name = "cluster",
+    .plan = cluster_plan,
+    .describe = cluster_describe,
+    .weight_bytes = cluster_weight_bytes,
+    .pack = cluster_pack,
+    .ready = cluster_ready,
+    .forward = cluster_forward,
+    .backward = cluster_backward,
+};

@@ -1,0 +1,299 @@
+/* fused: the project's own kernels. One product for the inputs of all steps, then the recurrence of
+ * a layer by one of several families of kernels; cuda/README.md says how. Directions run side by
+ * side. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/common/cell.h"
+#include "device/weight_packing.h"
+#include "impls/fused/fused.h"
+
+static const char *variant_of(const struct lb_exec_config *place)
+{
+    return place->variant ? place->variant : lb_fused_variants[0];
+}
+
+static enum lb_status fused_supports(const struct lb_problem *problem,
+                                     const struct lb_exec_config *place, struct lb_error *why)
+{
+    struct lb_fused_choice choice;
+    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &choice, why);
+}
+
+enum lb_dtype lb_fused_real(const struct lb_problem *problem)
+{
+    return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
+}
+
+/* Adds to the text of `chosen`; what has no room is left out. */
+static void add_text(struct lb_fused *self, const char *format, ...)
+{
+    size_t used = strlen(self->chosen);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(self->chosen + used, sizeof(self->chosen) - used, format, values);
+    va_end(values);
+}
+
+static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan)
+{
+    char tiles[200];
+    plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
+    add_text(self, "%s: %s; %s %.2f us a step%s%s", plan->family->name, tiles,
+             plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3, plan->tuned ? "" : " on ",
+             plan->tuned ? "" : self->choice.machine);
+}
+
+static void describe(struct lb_fused *self)
+{
+    const struct lb_fused_choice *c = &self->choice;
+    self->chosen[0] = '\0';
+    describe_plan(self, &c->forward);
+    add_text(self, ", the least of %d", c->fitting);
+    if (c->others[0] && !c->forward.tuned)
+        add_text(self, " (%s)", c->others);
+    if (lb_has_backward(self->problem)) {
+        add_text(self, "; backward ");
+        describe_plan(self, &c->backward);
+    }
+    if (self->chunk < self->problem->seq_len)
+        add_text(self, "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+    if (c->note[0])
+        add_text(self, "; %s", c->note);
+}
+
+/* Plans that were measured in the place of expected ones. What is wrong with the file of them is
+ * said, and expected ones do. */
+static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *place,
+                                struct lb_error *err)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_fused_choice *c = &self->choice;
+    struct lb_fused_view view;
+    enum lb_status st = LB_OK;
+    if (!device || device->modelled)
+        return LB_OK;
+    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    view.graph = place->graph;
+    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
+        struct lb_error why;
+        st = lb_fused_tune(&view, variant_of(place), backward,
+                           backward ? &c->backward : &c->forward, &why);
+        if (st == LB_INVALID || st == LB_IO)
+            snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
+        else if (st != LB_OK && st != LB_ABSENT)
+            LB_TRY(lb_fail(err, st, "tuning: %.400s", why.text));
+    }
+    st = LB_OK;
+done:
+    return st;
+}
+
+/* Touches no device but to tune, so that what would run can be asked for without one. */
+static enum lb_status fused_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_exec_config *place, struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    enum lb_status st = LB_OK;
+    self->problem = problem;
+    self->stream = place->stream;
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
+    LB_TRY(use_tuned(self, place, err));
+    self->chunk = lb_fused_chunk(problem, &self->choice);
+    self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
+    if (!self->layers)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (int64_t i = 0; i < problem->layers; i++)
+        self->layers[i].input = lb_layer_input(problem, i);
+    describe(self);
+done:
+    return st;
+}
+
+struct fused_carvers {
+    struct lb_carver weights, gradients, reserve, workspace;
+};
+
+static size_t packed_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    return plan->family->weight_bytes(p, plan);
+}
+
+static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
+}
+
+/* What the launches of a layer leave each other, and what blocks exchange. */
+static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
+                          struct lb_fused_layer *l)
+{
+    const struct lb_problem *p = self->problem;
+    size_t states = (size_t)(p->directions * p->batch * p->hidden);
+    size_t forward = scratch_bytes(p, &self->choice.forward);
+    size_t backward = scratch_bytes(p, &self->choice.backward);
+    l->carry = lb_carve(&carvers->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
+    l->scratch = lb_carve(&carvers->workspace, forward > backward ? forward : backward);
+}
+
+static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, int64_t i)
+{
+    const struct lb_problem *p = self->problem;
+    struct lb_fused_layer *l = &self->layers[i];
+    bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
+    struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
+    size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
+    size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
+    size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
+    l->w_ih = lb_carve(&carvers->weights, rows * (size_t)l->input * storage);
+    l->bias = lb_carve(&carvers->weights, rows * real);
+    l->w_hh = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
+    carve_between(self, carvers, l);
+    /* In inference layers that follow each other share: one place for pre-activations, two for
+     * outputs. */
+    l->gates = trains || apart || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
+    l->cells = trains ? lb_carve(keep, cells * real) : NULL;
+    if (!top)
+        l->y = trains || apart || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
+    if (!lb_has_backward(p))
+        return;
+    l->w_hh_t = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
+    l->dgates = apart || i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage)
+                                : self->layers[0].dgates;
+    l->sums = apart || i == 0 ? lb_carve(&carvers->workspace, LB_CELL_PARTS * rows * real)
+                              : self->layers[0].sums;
+    if (!top)
+        l->dy = lb_carve(&carvers->workspace, cells * storage);
+    l->dw_ih = lb_carve(&carvers->gradients, rows * (size_t)l->input * real);
+    l->dw_hh = lb_carve(&carvers->gradients, rows * (size_t)p->hidden * real);
+    l->db = lb_carve(&carvers->gradients, rows * storage);
+}
+
+static int stream_count(const struct lb_fused *self)
+{
+    const struct lb_problem *p = self->problem;
+    if (self->chunk == p->seq_len)
+        return 1;
+    return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
+}
+
+/* With NULL bases this only counts. cuBLAS' scratch comes first in the workspace. */
+static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
+{
+    const struct lb_problem *p = self->problem;
+    void *scratch =
+        lb_carve(&carvers->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
+    self->fault = lb_carve(&carvers->weights, sizeof(*self->fault));
+    if (p->ragged)
+        self->device_lengths =
+            lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
+    for (int64_t i = 0; i < p->layers; i++)
+        carve_layer(self, carvers, i);
+    return scratch;
+}
+
+static enum lb_status fused_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
+{
+    struct fused_carvers carvers = {{0}, {0}, {0}, {0}};
+    (void)err;
+    carve(state, &carvers);
+    *sizes = (struct lb_sizes){
+        .weights = carvers.weights.used,
+        .gradients = carvers.gradients.used,
+        .reserve = carvers.reserve.used,
+        .workspace = carvers.workspace.used,
+    };
+    return LB_OK;
+}
+
+static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffers,
+                                    const struct lb_weights *weights, struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    const struct lb_problem *p = self->problem;
+    enum lb_status st = LB_OK;
+    const struct lb_fused_fault none = {0};
+    struct fused_carvers carvers = {.weights = {.base = buffers->weights},
+                                    .gradients = {.base = buffers->gradients},
+                                    .reserve = {.base = buffers->reserve},
+                                    .workspace = {.base = buffers->workspace}};
+    LB_TRY(self->choice.forward.family->ready(p, &self->choice.forward, err));
+    if (lb_has_backward(p))
+        LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
+    void *scratch = carve(self, &carvers);
+    if (lb_fused_chunk(p, &self->choice) == p->seq_len)
+        self->chunk = p->seq_len; /* the device has room for less than was expected */
+    describe(self);
+    LB_TRY(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
+    LB_TRY(lb_streams_set_workspace(self->streams, scratch, err));
+    for (int64_t i = 0; i < p->layers; i++)
+        LB_TRY(lb_fused_upload(self, i, weights, err));
+    LB_TRY(lb_device_space.upload(self->fault, &none, sizeof(none), err));
+    self->lengths = buffers->lengths;
+    if (p->ragged)
+        LB_TRY(lb_device_space.upload(self->device_lengths, buffers->lengths,
+                                      (size_t)p->batch * sizeof(*self->lengths), err));
+done:
+    return st;
+}
+
+static enum lb_status fused_gradients(void *state, const struct lb_gradients *gradients,
+                                      struct lb_error *err)
+{
+    const struct lb_fused *self = state;
+    enum lb_status st = LB_OK;
+    for (int64_t i = 0; i < self->problem->layers; i++)
+        LB_TRY(lb_fused_download(self, i, gradients, err));
+done:
+    return st;
+}
+
+static enum lb_status fused_check(const void *state, struct lb_error *err)
+{
+    const struct lb_fused *self = state;
+    struct lb_fused_fault fault;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_device_space.download(&fault, self->fault, sizeof(fault), err));
+    if (fault.raised)
+        st = lb_fail(err, LB_FAILED,
+                     "at step %d block %d gave up waiting for block %d: not all blocks of the "
+                     "launch run at a time, or one has stopped",
+                     fault.step, fault.block, fault.awaited);
+done:
+    return st;
+}
+
+static const char *fused_describe(const void *state)
+{
+    const struct lb_fused *self = state;
+    return self->chosen;
+}
+
+static void fused_destroy(void *state)
+{
+    struct lb_fused *self = state;
+    lb_streams_destroy(self->streams);
+    free(self->layers);
+}
+
+const struct lb_impl lb_impl_fused = {
+    .abi = LB_IMPL_ABI,
+    .name = "fused",
+    .summary = "own kernels: weights stay in registers, product and cell in one kernel",
+    .memory = LB_DEVICE,
+    .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
+    .state_size = sizeof(struct lb_fused),
+    .variants = lb_fused_variants,
+    .supports = fused_supports,
+    .create = fused_create,
+    .sizes = fused_sizes,
+    .prepare = fused_prepare,
+    .forward = lb_fused_run_forward,
+    .backward = lb_fused_run_backward,
+    .gradients = fused_gradients,
+    .chosen = fused_describe,
+    .destroy = fused_destroy,
+    .check = fused_check,
+};

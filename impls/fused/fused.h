@@ -1,0 +1,170 @@
+/* fused: what its files share. */
+#ifndef LB_FUSED_IMPL_H
+#define LB_FUSED_IMPL_H
+
+#include "api/impl.h"
+#include "cuda/fused/common/args.h"
+#include "device/device.h"
+#include "device/lower_bound.h"
+#include "device/streams.h"
+
+/* ---- Families: ways to run the recurrence of a layer, one file and one table row each ----------
+ */
+
+/* What plans are made from. */
+struct lb_fused_view {
+    const struct lb_problem *problem;
+    const struct lb_device_info *device; /* an H100 where none is known */
+    struct lb_machine machine;           /* an H100's figures where the device has none */
+    bool graph;                          /* launches will be replayed, not made one by one */
+};
+
+struct lb_fused_family;
+
+/* One pass of a layer by one family and one of its tiles. A tile's index is the family's own. */
+struct lb_fused_plan {
+    const struct lb_fused_family *family;
+    bool backward;
+    int tile;
+    int needed;     /* clusters or blocks that a layer takes, both directions together */
+    int resident;   /* of these the device runs at a time: expected, after `ready` as it says */
+    double step_ns; /* expected, of a layer; with all waves that it takes */
+    bool tuned;     /* step_ns was measured */
+};
+
+enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
+
+struct lb_fused_family {
+    const char *name; /* the variant that takes this family only */
+
+    /* Plans of a pass that fit, into plans [LB_FUSED_PLANS_MAX]; gives how many. None: why says in
+     * one sentence which limit it is. Pure. */
+    int (*plan)(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
+                struct lb_error *why);
+
+    /* Tiles and residency for a reader, without name and expected time: "8 of 8 clusters, ...". */
+    void (*describe)(const struct lb_problem *problem, const struct lb_fused_plan *plan, char *text,
+                     size_t size);
+
+    /* One direction's recurrent weights as the pass wants them: bytes, and w_hh [4H, H] in the
+     * problem's dtype brought to that order. */
+    size_t (*weight_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
+    void (*pack)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                 const void *w_hh, void *packed);
+
+    /* (optional) Bytes of args.scratch: one layer's exchange buffers and flags in the workspace,
+     * contents meaningless between calls. */
+    size_t (*scratch_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
+
+    /* Readies the kernel for launches by this process and asks the device how many blocks or
+     * clusters it runs at a time. LB_UNSUPPORTED where it can't run. */
+    enum lb_status (*ready)(const struct lb_problem *problem, struct lb_fused_plan *plan,
+                            struct lb_error *err);
+
+    /* Enqueue steps [from, to) of a layer, both directions side by side; capturable. */
+    enum lb_status (*forward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                              const struct lb_fused_forward_args *args, void *stream,
+                              struct lb_error *err);
+    enum lb_status (*backward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                               const struct lb_fused_backward_args *args, void *stream,
+                               struct lb_error *err);
+};
+
+extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
+
+/* The families' names after "auto"; NULL at the end. */
+extern const char *const lb_fused_variants[];
+
+/* ---- Choice ------------------------------------------------------------------------------------
+ */
+
+struct lb_fused_choice {
+    struct lb_fused_plan forward, backward; /* backward: only where the problem has one */
+    int fitting;                            /* forward plans that could have been taken */
+    char machine[16];                       /* of the expected times: "h100" */
+    char others[160];                       /* the next best family, or why there is none */
+    char note[200];                         /* why tuned choices were not used */
+};
+
+/* All plans of a pass that fit, of all families or of the variant's, into plans
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX]; gives how many. */
+int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
+                   struct lb_fused_plan *plans);
+
+/* The plan of a pass that was fastest when it was measured on this device; under --tune it is
+ * measured where that is not known yet. Needs the device. LB_ABSENT: nothing is known. LB_INVALID,
+ * LB_IO: the file of tuned choices can't be used. */
+enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
+                             struct lb_fused_plan *plan, struct lb_error *err);
+
+/* Steps of a chunk where layers go in a wavefront: those of one direction, of which all fit side by
+ * side, and chunks that last far longer than what each costs anew. Else seq_len. */
+int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
+
+/* The view of a problem; device NULL stands for an H100. */
+enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
+                            struct lb_fused_view *view, struct lb_error *err);
+
+/* The plans with the least expected time, of all families or of the variant's. Pure: device NULL
+ * stands for an H100. LB_UNSUPPORTED names the limit. */
+enum lb_status lb_fused_choose(const struct lb_problem *problem,
+                               const struct lb_device_info *device, const char *variant,
+                               struct lb_fused_choice *choice, struct lb_error *why);
+
+/* ---- A case ------------------------------------------------------------------------------------
+ */
+
+/* R, the type of pre-activations, gates, cells and sums: f64 for f64, else f32. */
+enum lb_dtype lb_fused_real(const struct lb_problem *problem);
+
+/* Buffers of one layer, both directions together, and its sizes. The gates of a unit are
+ * neighbours: row 4 u + q of a direction's matrices is row q H + u of the canonical ones. */
+struct lb_fused_layer {
+    int64_t input;       /* I_l */
+    void *w_ih;          /* [D, H, 4, I_l] T */
+    void *bias;          /* [D, H, 4] R */
+    void *w_hh, *w_hh_t; /* [D] packed for the forward and the backward plan */
+    void *gates;         /* [T, B, D, H, 4] R: pre-activations, in training then the gates */
+    void *cells;         /* [T, B, D, H] R; NULL in inference */
+    void *y;             /* [T, B, D, H] T; NULL on top: the case's own */
+    void *dgates;        /* [T, B, D, H, 4] T */
+    void *dy;            /* [T, B, D, H] T; NULL on top */
+    void *dw_ih, *dw_hh; /* [D, H, 4, I_l], [D, H, 4, H] R */
+    void *db;            /* [D, H, 4] T */
+    void *carry;         /* [2, D, B, H] R: state between launches */
+    void *sums;          /* [LB_CELL_PARTS, D, H, 4] R */
+    void *scratch;       /* of the family */
+};
+
+struct lb_fused {
+    const struct lb_problem *problem;
+    void *stream;
+    struct lb_streams *streams;
+    struct lb_fused_choice choice;
+    int64_t chunk; /* steps that layers run apart in a wavefront; T: they follow one another */
+    struct lb_fused_layer *layers; /* [L] */
+    const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
+    int32_t *device_lengths;       /* the same on the device */
+    struct lb_fused_fault *fault;  /* on the device, zero until a wait ends without success */
+    char chosen[512];
+};
+
+/* One layer's weights to the device, from the canonical ones. */
+enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
+                               const struct lb_weights *weights, struct lb_error *err);
+
+/* One direction's w_hh [4H, H] to its place in to [D], packed for the plan. */
+enum lb_status lb_fused_upload_packed(const struct lb_problem *problem,
+                                      const struct lb_fused_plan *plan, int64_t direction,
+                                      const void *w_hh, void *to, struct lb_error *err);
+
+/* The last backward's gradients of layer l to canonical ones, rounded once. */
+enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
+                                 const struct lb_gradients *gradients, struct lb_error *err);
+
+enum lb_status lb_fused_run_forward(void *self, const struct lb_forward_io *io,
+                                    struct lb_error *err);
+enum lb_status lb_fused_run_backward(void *self, const struct lb_backward_io *io,
+                                     struct lb_error *err);
+
+#endif

@@ -1,0 +1,253 @@
+/* fused, family `grid`: a layer's weights in the registers and shared memory of all SMs, one
+ * cooperative launch a sequence, h through the second-level cache; sm_80 and later, all dtypes but
+ * f64. cuda/README.md derives the terms of the cost. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda/fused/grid/grid.h"
+#include "impls/fused/fused.h"
+
+#define FIGURES(...) {__VA_ARGS__},
+static const struct lb_grid_tile half_tiles[] = {LB_GRID_HALF_TILES(FIGURES)};
+static const struct lb_grid_tile float_tiles[] = {LB_GRID_FLOAT_TILES(FIGURES)};
+
+enum {
+    HALF = sizeof(half_tiles) / sizeof(*half_tiles),
+    FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
+};
+
+/* Clocks that are neither moved bytes nor products; guesses, for the first run to correct. */
+enum {
+    CELL_CLOCKS = 250,   /* five functions, shuffles, issuing the sends; as in a cluster */
+    BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
+    READ_CLOCKS = 270    /* from asking the second-level cache until the first data come */
+};
+
+/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits
+ * for its operands from shared memory half of the time. */
+static const double mma_share = 0.62, fma_share = 0.5;
+
+/* How a plan lies on the device. Its index is 2 * tile, and 1 more where directions follow one
+ * another. */
+static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct lb_fused_plan *plan)
+{
+    struct lb_grid_kernel k = {.backward = plan->backward};
+    bool half = p->dtype != LB_F32;
+    k.beside = p->directions == 1 || plan->tile % 2 == 0;
+    k.tile = (half ? half_tiles : float_tiles)[plan->tile / 2];
+    k.math = p->math == LB_IEEE ? LB_GRID_F32 : LB_GRID_TF32;
+    if (half)
+        k.math = p->dtype == LB_F16 ? LB_GRID_F16 : LB_GRID_BF16;
+    int blocks = lb_grid_blocks(&k.tile, (int)p->hidden);
+    int room = plan->needed / blocks / (k.beside ? (int)p->directions : 1);
+    k.split = lb_grid_split_of(&k.tile, (int)p->batch, room);
+    return k;
+}
+
+static size_t shared_of(const struct lb_grid_kernel *k)
+{
+    return k->backward ? lb_grid_backward_shared(&k->tile, k->math, k->split.chunks)
+                       : lb_grid_forward_shared(&k->tile, k->math, k->split.chunks);
+}
+
+/* ---- Cost ---------------------------------------------------------------------------------------
+ */
+
+static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
+{
+    switch (math) {
+    case LB_GRID_F16: return m->flops_clock[LB_F16] * mma_share;
+    case LB_GRID_BF16: return m->flops_clock[LB_BF16] * mma_share;
+    case LB_GRID_TF32: return m->tf32_flops_clock * mma_share;
+    default: return m->flops_clock[LB_F32] * fma_share;
+    }
+}
+
+/* Rows of the batch that the fullest chunk moves, in whole messages of `message` columns. */
+static double moved_columns(const struct lb_grid_kernel *k, int message)
+{
+    int rows = k->split.rows < k->tile.columns ? k->split.rows : k->tile.columns;
+    return (rows + message - 1) / message * message;
+}
+
+/* Clocks of one block for `bytes` through the second-level cache, while all others do the same. */
+static double cache_clocks(const struct lb_machine *m, double bytes, int blocks)
+{
+    return fmax(bytes / m->l2_bytes_clock, bytes * blocks / (m->l2_bytes_s / m->clock_hz));
+}
+
+/* Clocks of one chunk from its data's arrival until the next state has left. */
+static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
+                           const struct lb_grid_kernel *k)
+{
+    const struct lb_machine *m = &v->machine;
+    const struct lb_grid_tile *t = &k->tile;
+    double units = (double)lb_grid_blocks(t, (int)v->problem->hidden) * t->units;
+    double own = t->units, columns = t->columns, warps = t->warps;
+    double fragments = warps * lb_grid_fragments(t) * units / lb_grid_reach(t, k->math);
+    double spilled = warps * (lb_grid_fragments(t) - t->resident) * 512;
+    double product = fmax(8 * own * units * columns / flops_clock(m, k->math),
+                          fmin(spilled, fragments * 512) / m->shared_bytes_clock);
+    double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
+    double moved, parts;
+    if (k->backward) { /* sums for all units sent, sums of all blocks received */
+        moved = 2 * units * moved_columns(k, 4) * 4;
+        parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
+        cells += BARRIER_CLOCKS;
+    } else { /* h of all units received; gates of each warp's part of the depth */
+        moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
+        parts = 2 * warps * own * columns * 16;
+    }
+    return cache_clocks(m, moved, plan->needed) + product + parts / m->shared_bytes_clock + cells;
+}
+
+/* A chunk's state is on its way while the others are worked on; alone, it is waited for. */
+static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
+                      const struct lb_grid_kernel *k)
+{
+    double chunk = chunk_clocks(v, plan, k);
+    double clocks = fmax(v->machine.l2_clocks + chunk, k->split.chunks * (READ_CLOCKS + chunk));
+    double launches = k->beside ? 1 : (double)v->problem->directions;
+    return launches * clocks / v->machine.clock_hz * 1e9;
+}
+
+/* ---- Plans --------------------------------------------------------------------------------------
+ */
+
+/* What no tile can do. */
+static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
+{
+    const struct lb_problem *p = v->problem;
+    if (p->dtype == LB_F64)
+        return lb_fail(why, LB_UNSUPPORTED, "f64: the grid kernels have no product for it");
+    if (p->act != LB_ACT_TANH)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "%s: the grid kernels tell a step by a bit that only tanh leaves free",
+                       lb_act_name(p->act));
+    if (v->device->major < 8)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "compute capability %d.%d: the grid kernels need 8.0 or later",
+                       v->device->major, v->device->minor);
+    return LB_OK;
+}
+
+/* Fills in a plan whose tile is given. False: it does not fit the device. */
+static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
+{
+    const struct lb_problem *p = v->problem;
+    const struct lb_grid_tile *t = &(p->dtype == LB_F32 ? float_tiles : half_tiles)[plan->tile / 2];
+    int blocks = lb_grid_blocks(t, (int)p->hidden);
+    int beside = plan->tile % 2 == 0 ? (int)p->directions : 1;
+    plan->resident = v->device->sm_count; /* one block an SM: its registers */
+    int room = plan->resident / blocks / beside;
+    if (room < 1)
+        return false;
+    plan->needed = room * blocks * beside; /* so that kernel_of knows the room */
+    struct lb_grid_kernel k = kernel_of(p, plan);
+    plan->needed = k.split.groups * blocks * beside;
+    if (p->hidden > lb_grid_reach(t, k.math) || (double)shared_of(&k) > v->device->shared_bytes)
+        return false;
+    plan->step_ns = step_ns(v, plan, &k);
+    return true;
+}
+
+static int grid_plan(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
+                     struct lb_error *why)
+{
+    const struct lb_problem *p = view->problem;
+    int count = 0, tiles = p->dtype == LB_F32 ? FLOAT : HALF;
+    if (check_problem(view, why) != LB_OK)
+        return 0;
+    for (int i = 0; i < 2 * tiles; i++) {
+        struct lb_fused_plan *plan = &plans[count];
+        *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
+        if (i % 2 == 1 && p->directions == 1)
+            continue;
+        count += fit(view, plan);
+    }
+    if (count == 0)
+        lb_fail(
+            why, LB_UNSUPPORTED,
+            "hidden %lld, batch %lld: no grid tile keeps the weights in %d SMs with %.0f KiB of "
+            "shared memory each",
+            (long long)p->hidden, (long long)p->batch, view->device->sm_count,
+            view->device->shared_bytes / 1024);
+    return count;
+}
+
+static void grid_describe(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                          char *text, size_t size)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    int fragments = lb_grid_fragments(&k.tile);
+    snprintf(text, size,
+             "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
+             "weights a warp: %d fragments in registers, %d in shared memory",
+             plan->needed, plan->resident, k.tile.units, k.split.groups, k.split.rows,
+             k.split.chunks, k.tile.columns, k.beside ? "" : ", one direction after the other",
+             k.tile.resident, fragments - k.tile.resident);
+}
+
+/* ---- Family -------------------------------------------------------------------------------------
+ */
+
+static size_t grid_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    return lb_grid_weight_bytes(&k.tile, (int)problem->hidden);
+}
+
+static void grid_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                      const void *w_hh, void *packed)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    if (plan->backward)
+        lb_grid_pack_backward(&k.tile, k.math, (int)problem->hidden, w_hh, packed);
+    else
+        lb_grid_pack_forward(&k.tile, k.math, (int)problem->hidden, w_hh, packed);
+}
+
+static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    int hidden = (int)problem->hidden, directions = (int)problem->directions;
+    return k.backward ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
+                      : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
+}
+
+static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
+                                 struct lb_error *err)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    return lb_grid_ready(&k, plan->needed, &plan->resident, err);
+}
+
+static enum lb_status grid_forward(const struct lb_problem *problem,
+                                   const struct lb_fused_plan *plan,
+                                   const struct lb_fused_forward_args *args, void *stream,
+                                   struct lb_error *err)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    return lb_grid_forward(&k, args, stream, err);
+}
+
+static enum lb_status grid_backward(const struct lb_problem *problem,
+                                    const struct lb_fused_plan *plan,
+                                    const struct lb_fused_backward_args *args, void *stream,
+                                    struct lb_error *err)
+{
+    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    return lb_grid_backward(&k, args, stream, err);
+}
+
+const struct lb_fused_family lb_fused_grid = {
+    .name = "grid",
+    .plan = grid_plan,
+    .describe = grid_describe,
+    .weight_bytes = grid_weight_bytes,
+    .pack = grid_pack,
+    .scratch_bytes = grid_scratch_bytes,
+    .ready = grid_ready,
+    .forward = grid_forward,
+    .backward = grid_backward,
+};

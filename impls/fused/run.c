@@ -1,0 +1,307 @@
+/* fused: what is enqueued, forward and backward. */
+#include "cuda/common/cell.h"
+#include "impls/fused/fused.h"
+
+static const char *at(const struct lb_fused *self, const void *base, int64_t elements)
+{
+    return (const char *)base + (size_t)elements * lb_dtype_size(self->problem->dtype);
+}
+
+static char *real_at(const struct lb_fused *self, void *base, int64_t elements)
+{
+    return (char *)base + (size_t)elements * lb_dtype_size(lb_fused_real(self->problem));
+}
+
+static const void *layer_input(const struct lb_fused *self, int64_t layer, const void *x)
+{
+    return layer == 0 ? x : self->layers[layer - 1].y;
+}
+
+/* In a wavefront layers have streams of their own. */
+static int stream_index_of(const struct lb_fused *self, int64_t layer)
+{
+    return (int)(layer % lb_streams_count(self->streams));
+}
+
+static void *stream_of(const struct lb_fused *self, int64_t layer)
+{
+    return lb_stream_handle(self->streams, stream_index_of(self, layer));
+}
+
+/* Layer `waiter` starts after what is enqueued of layer `awaited`. */
+static enum lb_status wait_for_layer(struct lb_fused *self, int64_t waiter, int64_t awaited,
+                                     struct lb_error *err)
+{
+    int a = stream_index_of(self, waiter), b = stream_index_of(self, awaited);
+    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------ */
+
+/* Pre-activations of times [first, end) and both directions, one product. */
+static enum lb_status input_product(struct lb_fused *self, int64_t layer, const void *x,
+                                    int64_t first, int64_t end, struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
+    const struct lb_gemm g = {
+        .in = p->dtype,
+        .out = lb_fused_real(p),
+        .math = p->math,
+        .transpose_b = true,
+        .m = (end - first) * p->batch,
+        .n = gates,
+        .k = l->input,
+        .a = at(self, layer_input(self, layer, x), row * l->input),
+        .lda = l->input,
+        .b = l->w_ih,
+        .ldb = l->input,
+        .c = real_at(self, l->gates, row * gates),
+        .ldc = gates,
+    };
+    return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
+}
+
+/* Steps [first, end) of a layer. */
+static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
+                                    const struct lb_forward_io *io, int64_t first, int64_t end,
+                                    struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    const struct lb_fused_plan *plan = &self->choice.forward;
+    enum lb_status st = LB_OK;
+    int64_t state = layer * p->directions * p->batch * p->hidden;
+    const struct lb_fused_forward_args args = {
+        .pre = l->gates,
+        .weights = l->w_hh,
+        .bias = l->bias,
+        .h0 = at(self, io->h0, state),
+        .c0 = at(self, io->c0, state),
+        .lengths = self->device_lengths,
+        .y = l->y ? l->y : io->y,
+        .hn = (void *)at(self, io->hn, state),
+        .cn = (void *)at(self, io->cn, state),
+        .gates = l->gates,
+        .cells = l->cells,
+        .carry = l->carry,
+        .scratch = l->scratch,
+        .fault = self->fault,
+        .seq_len = (int)p->seq_len,
+        .batch = (int)p->batch,
+        .hidden = (int)p->hidden,
+        .directions = (int)p->directions,
+        .from = (int)first,
+        .to = (int)end,
+    };
+    LB_TRY(input_product(self, layer, io->x, first, end, err));
+    LB_TRY(plan->family->forward(p, plan, &args, stream_of(self, layer), err));
+done:
+    return st;
+}
+
+/* A layer's chunk follows that of the layer below; one chunk is the whole sequence, or layers are
+ * in a wavefront. */
+enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
+                                    struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    const struct lb_problem *p = self->problem;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_streams_fork(self->streams, err));
+    for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
+        int64_t end = min64(first + self->chunk, p->seq_len);
+        for (int64_t i = 0; i < p->layers; i++) {
+            if (i > 0)
+                LB_TRY(wait_for_layer(self, i, i - 1, err));
+            LB_TRY(forward_chunk(self, i, io, first, end, err));
+        }
+    }
+    LB_TRY(lb_streams_join(self->streams, err));
+done:
+    return st;
+}
+
+/* ---- Backward ----------------------------------------------------------------------------- */
+
+/* c [m, n] = dgates' b over rows of dgates and of b that go together. */
+static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates, int64_t m,
+                                const void *b, int64_t n, int64_t ldb, int64_t rows, void *c)
+{
+    const struct lb_problem *p = self->problem;
+    return (struct lb_gemm){
+        .in = p->dtype,
+        .out = lb_fused_real(p),
+        .math = p->math,
+        .transpose_a = true,
+        .m = m,
+        .n = n,
+        .k = rows,
+        .a = dgates,
+        .lda = 4 * p->directions * p->hidden,
+        .b = b,
+        .ldb = ldb,
+        .c = c,
+        .ldc = n,
+    };
+}
+
+/* dx = dgates w_ih of times [first, end), both directions in one product: what the layer below
+ * waits for. */
+static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
+                                     const struct lb_backward_io *io, int64_t first, int64_t end,
+                                     struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
+    void *dx = layer > 0 ? self->layers[layer - 1].dy : io->dx;
+    const struct lb_gemm g = {
+        .in = p->dtype,
+        .out = p->dtype,
+        .math = p->math,
+        .m = (end - first) * p->batch,
+        .n = l->input,
+        .k = gates,
+        .a = at(self, l->dgates, row * gates),
+        .lda = gates,
+        .b = l->w_ih,
+        .ldb = l->input,
+        .c = (void *)at(self, dx, row * l->input),
+        .ldc = l->input,
+    };
+    return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
+}
+
+/* First row after `row` that is shorter than it. */
+static int64_t same_length(const struct lb_fused *self, int64_t row)
+{
+    int64_t end = row + 1;
+    while (end < self->problem->batch &&
+           (!self->lengths || self->lengths[end] == self->lengths[row]))
+        end++;
+    return end;
+}
+
+/* dw_hh of a direction: dgates of each step times h before it, which is h0 at a row's first step
+ * and y of the neighbouring time after that. Past a row's end dgates is zero in one direction, y in
+ * the other, so no product needs to know of lengths but that of the first steps in reverse. */
+static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, int64_t direction,
+                                         const struct lb_backward_io *io, struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    enum lb_status st = LB_OK;
+    int stream_index = stream_index_of(self, layer);
+    int64_t h = p->hidden, wide = p->directions * h, batch = p->batch;
+    const void *y = at(self, l->y ? l->y : io->y, direction * h);
+    const void *h0 = at(self, io->h0, (layer * p->directions + direction) * batch * h);
+    const void *dgates = at(self, l->dgates, direction * 4 * h);
+    void *dw = real_at(self, l->dw_hh, direction * 4 * h * h);
+    for (int64_t row = 0, end; row < batch; row = end) {
+        end = direction == 0 ? batch : same_length(self, row);
+        int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
+        int64_t first = direction == 0 ? 0 : length - 1;
+        struct lb_gemm g = over_rows(self, at(self, dgates, (first * batch + row) * 4 * wide),
+                                     4 * h, at(self, h0, row * h), h, h, end - row, dw);
+        g.accumulate = row > 0;
+        LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
+    }
+    int64_t later = direction == 0 ? 1 : 0; /* of the two neighbouring times, that of dgates */
+    struct lb_gemm g =
+        over_rows(self, at(self, dgates, later * batch * 4 * wide), 4 * h,
+                  at(self, y, (1 - later) * batch * wide), h, wide, (p->seq_len - 1) * batch, dw);
+    g.accumulate = true;
+    LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
+done:
+    return st;
+}
+
+/* All that is summed over steps: dw_ih, dw_hh, db. */
+static enum lb_status weight_gradients(struct lb_fused *self, int64_t layer,
+                                       const struct lb_backward_io *io, struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    enum lb_status st = LB_OK;
+    int64_t gates = 4 * p->directions * p->hidden, rows = p->seq_len * p->batch;
+    struct lb_gemm dw = over_rows(self, l->dgates, gates, layer_input(self, layer, io->x), l->input,
+                                  l->input, rows, l->dw_ih);
+    LB_TRY(lb_stream_gemm(self->streams, stream_index_of(self, layer), &dw, err));
+    LB_TRY(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, rows, gates, l->sums,
+                               stream_of(self, layer), err));
+    for (int64_t d = 0; d < p->directions; d++)
+        LB_TRY(recurrent_gradient(self, layer, d, io, err));
+done:
+    return st;
+}
+
+/* Steps end - 1 down to first of a layer. */
+static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
+                                     const struct lb_backward_io *io, int64_t first, int64_t end,
+                                     struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    const struct lb_fused_plan *plan = &self->choice.backward;
+    enum lb_status st = LB_OK;
+    int64_t state = layer * p->directions * p->batch * p->hidden;
+    const struct lb_fused_backward_args args = {
+        .gates = l->gates,
+        .cells = l->cells,
+        .weights = l->w_hh_t,
+        .c0 = at(self, io->c0, state),
+        .lengths = self->device_lengths,
+        .dy = l->dy ? l->dy : io->dy,
+        .dhn = at(self, io->dhn, state),
+        .dcn = at(self, io->dcn, state),
+        .dgates = l->dgates,
+        .dh0 = (void *)at(self, io->dh0, state),
+        .dc0 = (void *)at(self, io->dc0, state),
+        .carry = l->carry,
+        .scratch = l->scratch,
+        .fault = self->fault,
+        .seq_len = (int)p->seq_len,
+        .batch = (int)p->batch,
+        .hidden = (int)p->hidden,
+        .directions = (int)p->directions,
+        .from = (int)first,
+        .to = (int)end,
+    };
+    LB_TRY(plan->family->backward(p, plan, &args, stream_of(self, layer), err));
+    LB_TRY(input_gradient(self, layer, io, first, end, err));
+done:
+    return st;
+}
+
+enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *io,
+                                     struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    const struct lb_problem *p = self->problem;
+    enum lb_status st = LB_OK;
+    bool wavefront = self->chunk < p->seq_len;
+    int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
+    LB_TRY(lb_streams_fork(self->streams, err));
+    for (; first >= 0; first -= self->chunk) {
+        int64_t end = min64(first + self->chunk, p->seq_len);
+        for (int64_t i = p->layers - 1; i >= 0; i--) {
+            if (i + 1 < p->layers)
+                LB_TRY(wait_for_layer(self, i, i + 1, err));
+            LB_TRY(backward_chunk(self, i, io, first, end, err));
+            if (!wavefront) /* layers share dgates */
+                LB_TRY(weight_gradients(self, i, io, err));
+        }
+    }
+    for (int64_t i = p->layers - 1; wavefront && i >= 0; i--)
+        LB_TRY(weight_gradients(self, i, io, err));
+    LB_TRY(lb_streams_join(self->streams, err));
+done:
+    return st;
+}

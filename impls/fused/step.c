@@ -1,0 +1,163 @@
+/* fused, family `step`: product and cell of one step in one kernel, launched T times. It takes
+ * every type and size; weights come from the second-level cache anew each step. cuda/README.md
+ * derives the terms of the cost. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda/fused/step/step.h"
+#include "impls/fused/fused.h"
+
+#define FIGURES(...) {__VA_ARGS__},
+static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)};
+
+enum { TILES = sizeof(tiles) / sizeof(*tiles) };
+
+/* What is neither moved bytes nor products; guesses, for the first run to correct. */
+enum {
+    LAUNCH_NS = 1300,  /* from node to node of a graph: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
+    CELL_CLOCKS = 400, /* sums through shared memory, cell, inputs that come late */
+};
+
+/* Of the peak: mma.sync on Hopper (HPMLL's benchmark), and plain units fed from shared memory. */
+static const double tensor_share = 0.62, plain_share = 0.5;
+
+static bool on_tensor_cores(const struct lb_problem *p)
+{
+    return p->dtype == LB_F16 || p->dtype == LB_BF16 || (p->dtype == LB_F32 && p->math != LB_IEEE);
+}
+
+static int64_t round_up_div(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit;
+}
+
+/* Blocks of both directions together. */
+static int64_t block_count(const struct lb_problem *p, const struct lb_fused_step_tile *t,
+                           bool backward)
+{
+    return round_up_div(p->hidden, lb_fused_step_units(t, backward)) *
+           round_up_div(p->batch, t->columns) * p->directions;
+}
+
+/* Expected ns of a step: launch, first bytes, then what takes longest of each SM's port, the whole
+ * cache (or device memory) and the products. */
+static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    const struct lb_problem *p = v->problem;
+    const struct lb_machine *m = &v->machine;
+    const struct lb_fused_step_tile *t = &tiles[plan->tile];
+    double weights = (double)p->directions *
+                     (double)lb_fused_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
+    double row = (double)lb_fused_step_row_bytes(t, plan->backward, p->dtype, p->hidden);
+    double rows = 16.0 * t->row_tiles; /* of weights; of the state only what there is is read */
+    double bytes = (rows + fmin(t->columns, (double)p->batch)) * row;
+    double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
+    double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
+    double rate = on_tensor_cores(p) ? tf32 * tensor_share : m->flops_clock[p->dtype] * plain_share;
+    double each = ceil((double)plan->needed / v->device->sm_count); /* blocks of the busiest SM */
+    double port = each * bytes / m->l2_bytes_clock, product = each * flops / rate;
+    double cache = plan->needed * bytes / m->l2_bytes_s;
+    if (weights > v->device->l2_bytes)
+        cache = fmax(cache, weights / m->memory_bytes_s);
+    double work = fmax(fmax(port, product) / m->clock_hz, cache);
+    return LAUNCH_NS + ((m->l2_clocks + CELL_CLOCKS) / m->clock_hz + work) * 1e9;
+}
+
+static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
+                     struct lb_error *why)
+{
+    const struct lb_problem *p = view->problem;
+    int count = 0;
+    if (view->device->major < 8) {
+        lb_fail(why, LB_UNSUPPORTED,
+                "compute capability %d.%d: the kernels are built for 8.0 and later",
+                view->device->major, view->device->minor);
+        return 0;
+    }
+    for (int i = 0; i < TILES; i++) {
+        int64_t needed = block_count(p, &tiles[i], backward);
+        size_t shared = lb_fused_step_shared(&tiles[i]);
+        if (needed > INT32_MAX || (double)shared > view->device->shared_bytes)
+            continue;
+        struct lb_fused_plan *plan = &plans[count++];
+        *plan = (struct lb_fused_plan){.backward = backward, .tile = i, .needed = (int)needed};
+        plan->resident =
+            view->device->sm_count * (int)(view->device->shared_bytes / (double)shared);
+        plan->step_ns = step_ns(view, plan);
+    }
+    if (count == 0)
+        lb_fail(why, LB_UNSUPPORTED, "no step tile fits: %lld blocks, %.0f KiB of shared memory",
+                (long long)block_count(p, &tiles[0], backward), view->device->shared_bytes / 1024);
+    return count;
+}
+
+static void step_describe(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                          char *text, size_t size)
+{
+    const struct lb_fused_step_tile *t = &tiles[plan->tile];
+    const char *units = !on_tensor_cores(problem)  ? "plain units"
+                        : problem->dtype == LB_F32 ? "tensor cores in TF32"
+                                                   : "tensor cores";
+    snprintf(text, size, "a kernel a step, %d blocks, %d at a time, %d units x %d rows; %s",
+             plan->needed, plan->resident, lb_fused_step_units(t, plan->backward), t->columns,
+             units);
+}
+
+static size_t step_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    return lb_fused_step_weight_bytes(&tiles[plan->tile], plan->backward, problem->dtype,
+                                      problem->hidden);
+}
+
+static void step_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+                      const void *w_hh, void *packed)
+{
+    lb_fused_step_pack(&tiles[plan->tile], plan->backward, problem->dtype, problem->math,
+                       problem->hidden, w_hh, packed);
+}
+
+static struct lb_fused_step_kernel kernel_of(const struct lb_problem *problem,
+                                             const struct lb_fused_plan *plan)
+{
+    return (struct lb_fused_step_kernel){.tile = tiles[plan->tile],
+                                         .dtype = problem->dtype,
+                                         .math = problem->math,
+                                         .act = problem->act,
+                                         .backward = plan->backward};
+}
+
+static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
+                                 struct lb_error *err)
+{
+    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
+    return lb_fused_step_ready(&kernel, &plan->resident, err);
+}
+
+static enum lb_status step_forward(const struct lb_problem *problem,
+                                   const struct lb_fused_plan *plan,
+                                   const struct lb_fused_forward_args *args, void *stream,
+                                   struct lb_error *err)
+{
+    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
+    return lb_fused_step_forward(&kernel, args, stream, err);
+}
+
+static enum lb_status step_backward(const struct lb_problem *problem,
+                                    const struct lb_fused_plan *plan,
+                                    const struct lb_fused_backward_args *args, void *stream,
+                                    struct lb_error *err)
+{
+    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
+    return lb_fused_step_backward(&kernel, args, stream, err);
+}
+
+const struct lb_fused_family lb_fused_step = {
+    .name = "step",
+    .plan = step_plan,
+    .describe = step_describe,
+    .weight_bytes = step_weight_bytes,
+    .pack = step_pack,
+    .ready = step_ready,
+    .forward = step_forward,
+    .backward = step_backward,
+};

@@ -1,0 +1,211 @@
+/* fused: plans by measurement. What was measured once on a device is known to later runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tuned_choices.h"
+#include "device/timer.h"
+#include "device/weight_packing.h"
+#include "impls/fused/fused.h"
+
+enum { SAMPLES = 5, STEPS = 64 /* of a run that is timed, at most */ };
+
+static int64_t timed_steps(const struct lb_problem *p)
+{
+    return p->seq_len < STEPS ? p->seq_len : STEPS;
+}
+
+/* All that the choice depends on: the variant's plans are those that take part, and in few steps
+ * what a launch costs weighs more; so it does where the host makes each, and no graph is replayed.
+ * Neither longer T nor the layers above and below matter. */
+static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
+                     size_t size)
+{
+    const struct lb_problem *p = v->problem;
+    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld/%s/%s/%s%s",
+             backward       ? "backward"
+             : lb_trains(p) ? "forward in training"
+                            : "forward",
+             variant, v->device->name, v->device->sm_count, (long long)timed_steps(p),
+             (long long)p->batch, (long long)p->hidden, (long long)p->directions,
+             lb_dtype_name(p->dtype), lb_math_name(p->math), lb_act_name(p->act),
+             v->graph ? "/graph" : "");
+}
+
+/* "FAMILY TILE BYTES NS": the bytes of its weights say whether it is still the tile that it was. */
+static bool take_value(const struct lb_problem *p, const char *value,
+                       const struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan)
+{
+    char family[32];
+    int tile;
+    size_t bytes;
+    double ns;
+    if (sscanf(value, "%31s %d %zu %lf", family, &tile, &bytes, &ns) != 4 || !(ns > 0))
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(plans[i].family->name, family) != 0 || plans[i].tile != tile ||
+            plans[i].family->weight_bytes(p, &plans[i]) != bytes)
+            continue;
+        *plan = plans[i];
+        plan->step_ns = ns;
+        plan->tuned = true;
+        return true;
+    }
+    return false;
+}
+
+/* One layer's arrays; contents do not change the time, so all are zero. */
+struct trial {
+    struct lb_problem problem;
+    struct lb_fused_plan plan;
+    char *memory;
+    struct lb_fused_forward_args forward;
+    struct lb_fused_backward_args backward;
+};
+
+/* Where each array begins, with a NULL base only counted. */
+static size_t lay_out(struct trial *t, char *base)
+{
+    const struct lb_problem *p = &t->problem;
+    struct lb_carver c = {.base = base};
+    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
+    size_t states = (size_t)(p->directions * p->batch * p->hidden);
+    size_t cells = (size_t)p->seq_len * states;
+    const struct lb_fused_family *family = t->plan.family;
+    void *weights = lb_carve(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
+    void *gates = lb_carve(&c, 4 * cells * real), *kept = lb_carve(&c, cells * real);
+    void *y = lb_carve(&c, cells * size), *dgates = lb_carve(&c, 4 * cells * size);
+    void *bias = lb_carve(&c, 4 * (size_t)(p->directions * p->hidden) * real);
+    void *carry = lb_carve(&c, 2 * states * real), *in = lb_carve(&c, states * size);
+    void *out = lb_carve(&c, states * size), *also = lb_carve(&c, states * size);
+    void *scratch = lb_carve(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
+    struct lb_fused_fault *fault = lb_carve(&c, sizeof(*fault));
+    int steps = (int)p->seq_len, batch = (int)p->batch, hidden = (int)p->hidden;
+    int directions = (int)p->directions;
+    bool trains = lb_trains(p);
+    t->forward = (struct lb_fused_forward_args){gates,
+                                                weights,
+                                                bias,
+                                                in,
+                                                in,
+                                                NULL,
+                                                y,
+                                                out,
+                                                also,
+                                                trains ? gates : NULL,
+                                                trains ? kept : NULL,
+                                                carry,
+                                                scratch,
+                                                fault,
+                                                steps,
+                                                batch,
+                                                hidden,
+                                                directions,
+                                                0,
+                                                steps};
+    t->backward = (struct lb_fused_backward_args){
+        gates, kept,  weights, in,    NULL,  y,     in,     in,         dgates, out,
+        also,  carry, scratch, fault, steps, batch, hidden, directions, 0,      steps};
+    return c.used;
+}
+
+/* lb_call */
+static enum lb_status run_once(void *user, struct lb_error *err)
+{
+    struct trial *t = user;
+    const struct lb_fused_family *family = t->plan.family;
+    void *stream = lb_device()->stream();
+    return t->plan.backward ? family->backward(&t->problem, &t->plan, &t->backward, stream, err)
+                            : family->forward(&t->problem, &t->plan, &t->forward, stream, err);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* Median ns of a step, launched as it will be; a first run is not counted. */
+static enum lb_status time_plan(struct trial *t, bool graph, double *step_ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double ns[SAMPLES];
+    struct lb_fused_fault fault;
+    struct lb_timer timer;
+    LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
+    LB_TRY(run_once(t, err));
+    if (graph)
+        LB_TRY(lb_timer_capture(&timer, run_once, t, err));
+    for (int i = 0; i < SAMPLES; i++)
+        LB_TRY(lb_timer_measure(&timer, run_once, t, 1, &ns[i], err));
+    LB_TRY(lb_device()->download(&fault, t->forward.fault, sizeof(fault), err));
+    if (fault.raised)
+        LB_TRY(lb_fail(err, LB_UNSUPPORTED, "a wait was given up"));
+    qsort(ns, SAMPLES, sizeof(*ns), by_size);
+    *step_ns = ns[SAMPLES / 2] / (double)t->problem.seq_len;
+done:
+    lb_timer_destroy(&timer);
+    return st;
+}
+
+/* Measures one plan of one layer. LB_UNSUPPORTED where the device can't run it. */
+static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_plan *plan,
+                              struct lb_error *err)
+{
+    const struct lb_problem *problem = view->problem;
+    struct trial t = {.problem = *problem, .plan = *plan};
+    enum lb_status st = LB_OK;
+    void *memory = NULL;
+    t.problem.layers = 1;
+    t.problem.ragged = false;
+    t.problem.seq_len = timed_steps(problem);
+    size_t bytes = lay_out(&t, NULL);
+    LB_TRY(plan->family->ready(&t.problem, &t.plan, err));
+    LB_TRY(lb_device()->allocate(bytes, &memory, err));
+    LB_TRY(lb_device()->fill(memory, 0, bytes, err));
+    lay_out(&t, memory);
+    LB_TRY(time_plan(&t, view->graph, &plan->step_ns, err));
+    plan->resident = t.plan.resident;
+    plan->tuned = true;
+done:
+    lb_device()->release(memory);
+    return st;
+}
+
+/* All plans in turn; the fastest is kept. Plans that the device refuses are passed over. */
+static enum lb_status tune(const struct lb_fused_view *view, const char *key,
+                           struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
+                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_fused_plan *best = NULL;
+    char value[128];
+    for (int i = 0; i < count; i++) {
+        st = measure(view, &plans[i], err);
+        if (st != LB_OK && st != LB_UNSUPPORTED)
+            return st;
+        if (st == LB_OK && (!best || plans[i].step_ns < best->step_ns))
+            best = &plans[i];
+    }
+    if (!best)
+        return st;
+    *plan = *best;
+    snprintf(value, sizeof(value), "%s %d %zu %.1f", plan->family->name, plan->tile,
+             plan->family->weight_bytes(view->problem, plan), plan->step_ns);
+    return lb_tuned_store(key, value, err);
+}
+
+enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
+                             struct lb_fused_plan *plan, struct lb_error *err)
+{
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    char key[256], value[128];
+    int count = lb_fused_plans(view, variant, backward, plans);
+    make_key(view, variant, backward, key, sizeof(key));
+    enum lb_status st = lb_tuned_find(key, value, sizeof(value), err);
+    if (st == LB_OK && take_value(view->problem, value, plans, count, plan))
+        return LB_OK;
+    if ((st != LB_OK && st != LB_ABSENT) || !lb_tuning())
+        return st == LB_OK ? LB_ABSENT : st;
+    return tune(view, key, plans, count, plan, err);
+}

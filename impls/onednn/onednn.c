@@ -1,0 +1,465 @@
+/* onednn: oneDNN's LSTM primitive, one a layer. f32 and bf16, both directions, all passes.
+ *
+ * Weights are in the format that the library asks for, reordered once in prepare. With bf16 the
+ * cell state and all gradients are f32 inside and converted at the boundary, in the timed call. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/impl.h"
+#include "impls/common/arena.h"
+#include "impls/onednn/layer.h"
+
+struct onednn {
+    struct lb_problem problem;
+    struct lb_onednn_layer *layers; /* [L]; owned */
+
+    /* In the harness's buffers; NULL where the pass or the dtype needs none. */
+    char *lower;           /* outputs of all layers but the last, each [T, B, D*H]; dtype */
+    char *hn;              /* [L*D, B, H] dtype, kept for backward */
+    float *c0, *cn;        /* [L*D, B, H] */
+    float *dy, *dhn, *dcn; /* as the caller's, which are bf16 */
+    float *dx, *dh0, *dc0; /* likewise */
+    float *between[2];     /* [T, B, D*H] gradients of a lower layer's output */
+    char chosen[192];
+};
+
+/* Slots whose data prepare and backward keep in a buffer of their own for each layer. */
+static const enum lb_slot packed_slots[] = {LB_W_IH, LB_W_HH, LB_BIAS, LB_BACK_W_IH, LB_BACK_W_HH};
+static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS};
+
+enum { PACKED = 5, GRADIENTS = 3 };
+
+struct counts {
+    size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*H], [L*D, B, H], [D, B, H] */
+    size_t size;                  /* bytes of one in the dtype */
+};
+
+static struct counts counts_of(const struct lb_problem *p)
+{
+    size_t rows = (size_t)p->seq_len * (size_t)p->batch;
+    size_t wide = (size_t)p->directions * (size_t)p->hidden;
+    return (struct counts){
+        .L = (size_t)p->layers,
+        .x = rows * (size_t)p->input,
+        .y = rows * wide,
+        .state = (size_t)p->layers * (size_t)p->batch * wide,
+        .slice = (size_t)p->batch * wide,
+        .size = lb_dtype_size(p->dtype),
+    };
+}
+
+/* bf16 [count] -> f32: exact. */
+static void widen(const uint16_t *from, float *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)from[i] << 16;
+        memcpy(to + i, &bits, sizeof(bits));
+    }
+}
+
+/* f32 [count] -> bf16, to nearest even; NaN stays NaN. */
+static void narrow(const float *from, uint16_t *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, from + i, sizeof(bits));
+        uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+        to[i] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16) | 0x40 : rounded);
+    }
+}
+
+static enum lb_status onednn_supports(const struct lb_problem *p,
+                                      const struct lb_exec_config *place, struct lb_error *why)
+{
+    if (p->dtype != LB_F32 && p->dtype != LB_BF16)
+        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: oneDNN's LSTM has f32 and bf16 on a CPU",
+                       lb_dtype_name(p->dtype));
+    if (p->math != LB_IEEE)
+        return lb_fail(why, LB_UNSUPPORTED, "math %s: oneDNN computes f32 in full precision here",
+                       lb_math_name(p->math));
+    if (p->act != LB_ACT_TANH)
+        return lb_fail(why, LB_UNSUPPORTED, "act-%s: oneDNN's LSTM has tanh only",
+                       lb_act_name(p->act));
+    if (p->ragged)
+        return lb_fail(why, LB_UNSUPPORTED, "ragged: oneDNN's LSTM takes full lengths only");
+    if (place->threads > 1 && dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "threads %d: this oneDNN is not built on OpenMP, its threads can't be set",
+                       place->threads);
+    return LB_OK;
+}
+
+/* The number of threads is OpenMP's, of whichever runtime the library brought along. */
+static enum lb_status set_threads(int threads, struct lb_error *err)
+{
+    void (*set)(int) = NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    if (symbol)
+        memcpy(&set, &symbol, sizeof(set)); /* ISO C has no cast between the two */
+    if (set)
+        set(threads);
+    else if (threads > 1)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: no omp_set_num_threads", threads);
+    return LB_OK;
+}
+
+static enum lb_status onednn_create(void *self, const struct lb_problem *problem,
+                                    const struct lb_exec_config *place, struct lb_error *err)
+{
+    struct onednn *net = self;
+    enum lb_status st = LB_OK;
+    const char *kernel = "unknown", *back = NULL;
+    const dnnl_version_t *version = dnnl_version();
+    net->problem = *problem;
+    net->layers = calloc((size_t)problem->layers, sizeof(*net->layers));
+    if (!net->layers)
+        return lb_fail(err, LB_OOM, "out of memory");
+    LB_TRY(set_threads(place->threads, err));
+    for (int64_t l = 0; l < problem->layers; l++)
+        LB_TRY(lb_onednn_layer_create(problem, lb_layer_input(problem, l), &net->layers[l], err));
+    dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0, &kernel);
+    if (net->layers[0].backward_pd)
+        dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0, &back);
+    snprintf(net->chosen, sizeof(net->chosen), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
+             version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
+             back ? back : "", place->threads, place->threads == 1 ? "" : "s");
+done:
+    return st;
+}
+
+/* Places the slots of every layer in base; returns the bytes they take. */
+static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
+                                    char *base, size_t *bytes, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t at = 0;
+    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
+        for (size_t i = 0; i < count; i++) {
+            struct lb_onednn_layer *layer = &net->layers[l];
+            void *data = lb_take(base, &at, lb_onednn_bytes(layer, list[i]));
+            if (base)
+                LB_TRY(lb_onednn_place(layer, list[i], data, err));
+        }
+    *bytes = at;
+done:
+    return st;
+}
+
+/* What lives from forward to backward; returns its bytes. */
+static size_t lay_out_kept(struct onednn *net, char *base)
+{
+    struct counts n = counts_of(&net->problem);
+    size_t at = 0;
+    bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
+    net->lower = lb_take(base, &at, (n.L - 1) * n.y * n.size);
+    net->hn = trains ? lb_take(base, &at, n.state * n.size) : NULL;
+    net->c0 = converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
+    net->cn = trains || converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
+    return at;
+}
+
+static size_t lay_out_scratch(struct onednn *net, char *base)
+{
+    struct counts n = counts_of(&net->problem);
+    size_t at = 0;
+    if (lb_has_backward(&net->problem)) {
+        for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
+            net->between[i] = lb_take(base, &at, n.y * sizeof(float));
+        if (net->problem.dtype == LB_BF16) {
+            net->dy = lb_take(base, &at, n.y * sizeof(float));
+            net->dx = lb_take(base, &at, n.x * sizeof(float));
+            float **const states[] = {&net->dhn, &net->dcn, &net->dh0, &net->dc0};
+            for (size_t i = 0; i < 4; i++)
+                *states[i] = lb_take(base, &at, n.state * sizeof(float));
+        }
+    }
+    return at;
+}
+
+/* Everything in its buffers; with zeroed buffers this measures. */
+static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
+                              struct lb_sizes *sizes, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    bool trains = lb_trains(&net->problem);
+    size_t kept_slots = 0, scratch = 0, kept;
+    char *base = trains ? buffers->reserve : buffers->workspace;
+    LB_TRY(lay_out_slots(net, packed_slots, PACKED, buffers->weights, &sizes->weights, err));
+    LB_TRY(
+        lay_out_slots(net, gradient_slots, GRADIENTS, buffers->gradients, &sizes->gradients, err));
+    kept = lay_out_kept(net, base);
+    if (trains)
+        LB_TRY(lay_out_slots(net, (enum lb_slot[]){LB_KEPT}, 1, base ? base + kept : NULL,
+                             &kept_slots, err));
+    sizes->reserve = trains ? kept + kept_slots : 0;
+
+    size_t at = trains ? 0 : kept, most = 0;
+    at += lay_out_scratch(net, buffers->workspace ? (char *)buffers->workspace + at : NULL);
+    static const enum lb_slot scratch_slots[] = {LB_SCRATCH, LB_BACK_SCRATCH};
+    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
+        for (size_t i = 0; i < 2; i++) { /* one primitive runs at a time */
+            scratch = lb_onednn_bytes(&net->layers[l], scratch_slots[i]);
+            most = scratch > most ? scratch : most;
+            if (buffers->workspace)
+                LB_TRY(lb_onednn_place(&net->layers[l], scratch_slots[i],
+                                       (char *)buffers->workspace + at, err));
+        }
+    sizes->workspace = at + most;
+done:
+    return st;
+}
+
+static enum lb_status onednn_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
+{
+    return lay_out(self, &(struct lb_buffers){0}, sizes, err);
+}
+
+/* One matrix of a layer, all directions, into a slot. from: canonical, one a direction. */
+static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_slot slot,
+                                  int64_t columns, const void *const *from, char *staging,
+                                  struct lb_error *err)
+{
+    const struct lb_problem *p = &net->problem;
+    size_t bytes = 4 * (size_t)p->hidden * (size_t)columns * lb_dtype_size(p->dtype);
+    for (size_t d = 0; d < (size_t)p->directions; d++)
+        memcpy(staging + d * bytes, from[l * (size_t)p->directions + d], bytes);
+    return lb_onednn_reorder(p, &net->layers[l], slot, columns,
+                             p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32, staging, true, err);
+}
+
+/* Both biases of a layer as one. staging [D, 4H]. */
+static enum lb_status pack_bias(const struct onednn *net, size_t l,
+                                const struct lb_weights *weights, float *staging,
+                                struct lb_error *err)
+{
+    const struct lb_problem *p = &net->problem;
+    size_t gates = 4 * (size_t)p->hidden, D = (size_t)p->directions;
+    for (size_t d = 0; d < D; d++)
+        for (size_t j = 0; j < gates; j++) {
+            double ih, hh;
+            size_t at = j * lb_dtype_size(p->dtype);
+            lb_load(p->dtype, (const char *)weights->b_ih[l * D + d] + at, &ih, 1);
+            lb_load(p->dtype, (const char *)weights->b_hh[l * D + d] + at, &hh, 1);
+            staging[d * gates + j] = (float)(ih + hh);
+        }
+    return lb_onednn_reorder(p, &net->layers[l], LB_BIAS, 0, dnnl_f32, staging, true, err);
+}
+
+static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffers,
+                                     const struct lb_weights *weights, struct lb_error *err)
+{
+    struct onednn *net = self;
+    const struct lb_problem *p = &net->problem;
+    enum lb_status st = LB_OK;
+    struct lb_sizes sizes;
+    int64_t widest =
+        lb_layer_input(p, p->layers - 1) > p->input ? lb_layer_input(p, p->layers - 1) : p->input;
+    widest = widest > p->hidden ? widest : p->hidden;
+    char *staging = malloc((size_t)(p->directions * 4 * p->hidden * widest) * sizeof(float));
+    if (!staging)
+        return lb_fail(err, LB_OOM, "out of memory for weights");
+    LB_TRY(lay_out(net, buffers, &sizes, err));
+    for (size_t l = 0; l < (size_t)p->layers; l++) {
+        const void *const *w_ih = weights->w_ih, *const *w_hh = weights->w_hh;
+        int64_t input = net->layers[l].input;
+        LB_TRY(pack_matrix(net, l, LB_W_IH, input, w_ih, staging, err));
+        LB_TRY(pack_matrix(net, l, LB_W_HH, p->hidden, w_hh, staging, err));
+        LB_TRY(pack_bias(net, l, weights, (float *)(void *)staging, err));
+        if (lb_has_backward(p)) {
+            LB_TRY(pack_matrix(net, l, LB_BACK_W_IH, input, w_ih, staging, err));
+            LB_TRY(pack_matrix(net, l, LB_BACK_W_HH, p->hidden, w_hh, staging, err));
+        }
+    }
+done:
+    free(staging);
+    return st;
+}
+
+/* A slot's data for this call; data is only read where the slot is an input. */
+struct placement {
+    enum lb_slot slot;
+    const void *data;
+};
+
+static enum lb_status place(const struct lb_onednn_layer *layer, const struct placement *list,
+                            size_t count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(lb_onednn_place(layer, list[i].slot, (void *)(uintptr_t)list[i].data, err));
+done:
+    return st;
+}
+
+/* Layer l's arguments in both passes. hn, cn: the caller's where nothing is kept. */
+static enum lb_status place_layer(const struct onednn *net, size_t l, const void *x, const void *h0,
+                                  const void *c0, const void *y, void *hn, void *cn,
+                                  struct lb_error *err)
+{
+    struct counts n = counts_of(&net->problem);
+    size_t state = l * n.slice * n.size, lower = n.y * n.size;
+    const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
+    const struct placement list[] = {
+        {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
+        {LB_H0, (const char *)h0 + state},
+        {LB_C0, cells},
+        {LB_Y, l == n.L - 1 ? y : net->lower + l * lower},
+        {LB_HN, net->hn ? net->hn + state : (char *)hn + state},
+        {LB_CN, net->cn ? (char *)(net->cn + l * n.slice) : (char *)cn + state},
+    };
+    return place(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
+}
+
+static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
+                                     struct lb_error *err)
+{
+    const struct onednn *net = self;
+    struct counts n = counts_of(&net->problem);
+    enum lb_status st = LB_OK;
+    if (net->c0)
+        widen(io->c0, net->c0, n.state);
+    for (size_t l = 0; l < n.L; l++) {
+        LB_TRY(place_layer(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
+        LB_TRY(lb_onednn_forward(&net->layers[l], err));
+    }
+    if (net->hn)
+        memcpy(io->hn, net->hn, n.state * n.size);
+    if (net->cn && net->problem.dtype == LB_BF16)
+        narrow(net->cn, io->cn, n.state);
+    else if (net->cn)
+        memcpy(io->cn, net->cn, n.state * sizeof(float));
+done:
+    return st;
+}
+
+/* The library adds to weight gradients. */
+static void clear_gradients(const struct onednn *net)
+{
+    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
+        for (size_t i = 0; i < GRADIENTS; i++) {
+            void *data;
+            dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
+            memset(data, 0, lb_onednn_bytes(&net->layers[l], gradient_slots[i]));
+        }
+}
+
+static enum lb_status backward_layer(const struct onednn *net, size_t l,
+                                     const struct lb_backward_io *io, struct lb_error *err)
+{
+    struct counts n = counts_of(&net->problem);
+    enum lb_status st = LB_OK;
+    const float *dy = net->dy ? net->dy : io->dy;
+    const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
+    float *dx = net->dx ? net->dx : io->dx;
+    float *dh0 = net->dh0 ? net->dh0 : io->dh0, *dc0 = net->dc0 ? net->dc0 : io->dc0;
+    const struct placement list[] = {
+        {LB_DX, l == 0 ? dx : net->between[(l - 1) % 2]},
+        {LB_DH0, dh0 + l * n.slice},
+        {LB_DC0, dc0 + l * n.slice},
+        {LB_DY, l == n.L - 1 ? dy : net->between[l % 2]},
+        {LB_DHN, dhn + l * n.slice},
+        {LB_DCN, dcn + l * n.slice},
+    };
+    LB_TRY(place_layer(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
+    LB_TRY(place(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
+    LB_TRY(lb_onednn_backward(&net->layers[l], err));
+done:
+    return st;
+}
+
+static enum lb_status onednn_backward(void *self, const struct lb_backward_io *io,
+                                      struct lb_error *err)
+{
+    const struct onednn *net = self;
+    struct counts n = counts_of(&net->problem);
+    enum lb_status st = LB_OK;
+    clear_gradients(net);
+    if (net->dy) {
+        widen(io->dy, net->dy, n.y);
+        widen(io->dhn, net->dhn, n.state);
+        widen(io->dcn, net->dcn, n.state);
+    }
+    for (size_t l = n.L; l-- > 0;)
+        LB_TRY(backward_layer(net, l, io, err));
+    if (net->dy) {
+        narrow(net->dx, io->dx, n.x);
+        narrow(net->dh0, io->dh0, n.state);
+        narrow(net->dc0, io->dc0, n.state);
+    }
+done:
+    return st;
+}
+
+/* One gradient of a layer, plain f32 in staging, to each direction's canonical array. */
+static void deal(const struct onednn *net, size_t l, const float *staging, size_t count,
+                 void *const *to)
+{
+    size_t D = (size_t)net->problem.directions;
+    for (size_t d = 0; d < D; d++)
+        if (net->problem.dtype == LB_BF16)
+            narrow(staging + d * count, to[l * D + d], count);
+        else
+            memcpy(to[l * D + d], staging + d * count, count * sizeof(float));
+}
+
+static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gradients,
+                                       struct lb_error *err)
+{
+    const struct onednn *net = self;
+    const struct lb_problem *p = &net->problem;
+    enum lb_status st = LB_OK;
+    int64_t last = lb_layer_input(p, p->layers - 1);
+    int64_t widest = last > p->input ? last : p->input;
+    size_t H = (size_t)p->hidden;
+    widest = widest > p->hidden ? widest : p->hidden;
+    float *staging = malloc((size_t)(p->directions * 4 * p->hidden * widest) * sizeof(float));
+    if (!staging)
+        return lb_fail(err, LB_OOM, "out of memory for gradients");
+    for (size_t l = 0; l < (size_t)p->layers; l++) {
+        const struct lb_onednn_layer *layer = &net->layers[l];
+        int64_t input = layer->input;
+        LB_TRY(lb_onednn_reorder(p, layer, LB_DW_IH, input, dnnl_f32, staging, false, err));
+        deal(net, l, staging, 4 * H * (size_t)input, gradients->dw_ih);
+        LB_TRY(lb_onednn_reorder(p, layer, LB_DW_HH, p->hidden, dnnl_f32, staging, false, err));
+        deal(net, l, staging, 4 * H * H, gradients->dw_hh);
+        LB_TRY(lb_onednn_reorder(p, layer, LB_DBIAS, 0, dnnl_f32, staging, false, err));
+        deal(net, l, staging, 4 * H, gradients->db_ih);
+        deal(net, l, staging, 4 * H, gradients->db_hh);
+    }
+done:
+    free(staging);
+    return st;
+}
+
+static const char *onednn_describe(const void *self)
+{
+    return ((const struct onednn *)self)->chosen;
+}
+
+static void onednn_destroy(void *self)
+{
+    struct onednn *net = self;
+    for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
+        lb_onednn_layer_destroy(&net->layers[l]);
+    free(net->layers);
+}
+
+const struct lb_impl lb_impl_onednn = {
+    .abi = LB_IMPL_ABI,
+    .name = "onednn",
+    .summary = "oneDNN's LSTM primitive",
+    .memory = LB_HOST,
+    .traits = LB_DETERMINISTIC,
+    .state_size = sizeof(struct onednn),
+    .supports = onednn_supports,
+    .create = onednn_create,
+    .sizes = onednn_sizes,
+    .prepare = onednn_prepare,
+    .forward = onednn_forward,
+    .backward = onednn_backward,
+    .gradients = onednn_gradients,
+    .chosen = onednn_describe,
+    .destroy = onednn_destroy,
+};

@@ -1,0 +1,159 @@
+/* Storage types: every 16-bit code, rounding at every tie, and conversion of arrays. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/dtype.h"
+
+struct format {
+    uint16_t (*encode)(double);
+    double (*decode)(uint16_t);
+    int fraction_bits, exponent_bits;
+};
+
+static const struct format formats[] = {
+    {lb_f16_from_double, lb_f16_to_double, 10, 5},
+    {lb_bf16_from_double, lb_bf16_to_double, 7, 8},
+};
+
+enum { CODES = 1 << 16, SIGN = 1 << 15 };
+
+static uint16_t infinity_of(const struct format *f)
+{
+    return (uint16_t)(((1 << f->exponent_bits) - 1) << f->fraction_bits);
+}
+
+/* The value that IEEE 754 gives a code of size code < 2^15, from its definition. */
+static double defined_value(const struct format *f, int code)
+{
+    int bias = (1 << (f->exponent_bits - 1)) - 1;
+    int exponent = code >> f->fraction_bits, fraction = code & ((1 << f->fraction_bits) - 1);
+    if (exponent == 0)
+        return ldexp(fraction, 1 - bias - f->fraction_bits);
+    return ldexp(fraction + (1 << f->fraction_bits), exponent - bias - f->fraction_bits);
+}
+
+static void every_code_decodes_to_its_definition(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct format *f = &formats[i];
+        for (int code = 0; code < infinity_of(f); code++) {
+            assert_true(f->decode((uint16_t)code) == defined_value(f, code));
+            assert_true(f->decode((uint16_t)(code | SIGN)) == -defined_value(f, code));
+        }
+        assert_true(signbit(f->decode(SIGN)));
+        assert_true(f->decode(infinity_of(f)) == (double)INFINITY);
+        assert_true(f->decode(infinity_of(f) | SIGN) == -(double)INFINITY);
+    }
+}
+
+static void every_code_survives_a_round_trip(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int code = 0; code < CODES; code++) {
+            const struct format *f = &formats[i];
+            double value = f->decode((uint16_t)code);
+            if ((code & ~SIGN) > infinity_of(f))
+                assert_true(isnan(value) && isnan(f->decode(f->encode(value))));
+            else
+                assert_int_equal(f->encode(value), code);
+        }
+}
+
+/* How many codes are wrong when each midpoint between neighbours, and what lies just beside it, is
+ * rounded by encode. */
+static int wrong_ties(const struct format *f, uint16_t (*encode)(double))
+{
+    int wrong = 0;
+    for (int code = 0; code < infinity_of(f) - 1; code++) {
+        double low = f->decode((uint16_t)code), high = f->decode((uint16_t)(code + 1));
+        double middle = (low + high) / 2; /* exact in double */
+        int even = code & 1 ? code + 1 : code;
+        wrong += encode(middle) != even;
+        wrong += encode(-middle) != (even | SIGN);
+        wrong += encode(nextafter(middle, 0)) != code;
+        wrong += encode(nextafter(middle, (double)INFINITY)) != code + 1;
+    }
+    return wrong;
+}
+
+static void rounding_is_to_nearest_even_at_every_tie(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(wrong_ties(&formats[i], formats[i].encode), 0);
+}
+
+static uint16_t f16_by_way_of_f32(double value)
+{
+    return lb_f16_from_double((double)(float)value);
+}
+
+static void double_rounding_by_way_of_f32_is_found(void **state)
+{
+    (void)state;
+    assert_true(wrong_ties(&formats[0], f16_by_way_of_f32) > 0);
+}
+
+static void values_beyond_the_largest_become_infinite(void **state)
+{
+    (void)state;
+    assert_int_equal(lb_f16_from_double(65504), 0x7bff);
+    assert_int_equal(lb_f16_from_double(nextafter(65520, 0)), 0x7bff);
+    assert_int_equal(lb_f16_from_double(65520), 0x7c00);
+    assert_int_equal(lb_f16_from_double(-1e300), 0xfc00);
+    assert_int_equal(lb_bf16_from_double(0x1.fep127), 0x7f7f);
+    assert_int_equal(lb_bf16_from_double(0x1.ffp127), 0x7f80);
+}
+
+static void values_below_the_smallest_become_zero_with_their_sign(void **state)
+{
+    (void)state;
+    assert_int_equal(lb_f16_from_double(0x1p-24), 1);
+    assert_int_equal(lb_f16_from_double(0x1p-25), 0); /* a tie, and 0 is even */
+    assert_int_equal(lb_f16_from_double(nextafter(0x1p-25, 1)), 1);
+    assert_int_equal(lb_f16_from_double(-1e-300), SIGN);
+    assert_int_equal(lb_bf16_from_double(0x1p-133), 1);
+    assert_int_equal(lb_bf16_from_double(5e-324), 0);
+}
+
+static void arrays_convert_as_elements_do(void **state)
+{
+    (void)state;
+    enum { COUNT = 37 };
+    double values[COUNT], loaded[COUNT];
+    unsigned char storage[COUNT * sizeof(double)];
+    for (size_t i = 0; i < COUNT; i++)
+        values[i] = sin((double)i) * ldexp(1, (int)i - 20);
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        lb_store((enum lb_dtype)dtype, storage, values, COUNT);
+        lb_load((enum lb_dtype)dtype, storage, loaded, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            double u = lb_dtype_roundoff((enum lb_dtype)dtype);
+            assert_true(loaded[i] == lb_round((enum lb_dtype)dtype, values[i]));
+            assert_true(fabs(loaded[i] - values[i]) <= u * fabs(values[i]) + 0x1p-25);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_decodes_to_its_definition),
+        cmocka_unit_test(every_code_survives_a_round_trip),
+        cmocka_unit_test(rounding_is_to_nearest_even_at_every_tie),
+        cmocka_unit_test(double_rounding_by_way_of_f32_is_found),
+        cmocka_unit_test(values_beyond_the_largest_become_infinite),
+        cmocka_unit_test(values_below_the_smallest_become_zero_with_their_sign),
+        cmocka_unit_test(arrays_convert_as_elements_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

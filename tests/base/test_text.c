@@ -1,0 +1,83 @@
+/* Text from outside: whatever bytes it is, what is left is text that a terminal can be given. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/text.h"
+
+static void text_becomes(const char *from, const char *to)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%s", from);
+    lb_clean_text(text);
+    assert_string_equal(text, to);
+}
+
+static void text_that_is_fine_stays(void **state)
+{
+    (void)state;
+    text_becomes("", "");
+    text_becomes("hidden 1100 is not a multiple of 128", "hidden 1100 is not a multiple of 128");
+    text_becomes("12 µs ≤ 3 × 𝛼", "12 µs ≤ 3 × 𝛼");
+    text_becomes("\xc2\xa0|\xf4\x8f\xbf\xbf", "\xc2\xa0|\xf4\x8f\xbf\xbf");
+}
+
+static void controls_become_spaces(void **state)
+{
+    (void)state;
+    text_becomes("a\033[31mb\a\r\n\tc\x7f", "a [31mb    c ");
+    text_becomes("\xc2\x9b"
+                 "31m",
+                 " 31m"); /* CSI as one character of C1 */
+}
+
+static void bytes_of_no_character_become_question_marks(void **state)
+{
+    (void)state;
+    text_becomes("caf\xe9", "caf?");
+    text_becomes("\xc0\xaf", "??");              /* overlong */
+    text_becomes("\xed\xa0\x80", "???");         /* a surrogate */
+    text_becomes("\xf4\x90\x80\x80", "????");    /* beyond U+10FFFF */
+    text_becomes("\xe2\x89", "??");              /* cut */
+    text_becomes("\xe2\x89\xe2\x89\xa4", "??≤"); /* cut, and whole */
+}
+
+/* Jansson, which refuses what is not UTF-8, is the judge. */
+static void random_bytes_become_valid_json(void **state)
+{
+    (void)state;
+    unsigned random = 1;
+    for (int i = 0; i < 20000; i++) {
+        char text[24];
+        for (size_t k = 0; k < sizeof(text); k++) {
+            random = random * 1664525u + 1013904223u;
+            unsigned byte = random >> 24;
+            text[k] = (char)(k % 3 == 0 ? byte | 0xc0 : byte); /* many lead bytes */
+        }
+        text[sizeof(text) - 1] = '\0';
+        size_t before = strlen(text);
+        lb_clean_text(text);
+        assert_true(strlen(text) <= before);
+        json_t *json = json_string(text);
+        assert_non_null(json);
+        json_decref(json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_that_is_fine_stays),
+        cmocka_unit_test(controls_become_spaces),
+        cmocka_unit_test(bytes_of_no_character_become_question_marks),
+        cmocka_unit_test(random_bytes_become_valid_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* Threads that share work: every part is done once, and the oracle's bits don't depend on them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/thread_pool.h"
+#include "device/cpu_affinity.h"
+#include "model/case.h"
+#include "reference/expected.h"
+
+enum { PARTS = 4, ROUNDS = 3000 };
+
+static void count_part(void *user, size_t part, size_t parts)
+{
+    atomic_int *counts = user;
+    assert_true(part < parts);
+    atomic_fetch_add(&counts[part], 1);
+}
+
+static void every_part_is_called_once_a_round(void **state)
+{
+    static atomic_int counts[PARTS];
+    (void)state;
+    for (size_t round = 0; round < ROUNDS; round++) /* so many that threads sleep now and then */
+        lb_thread_pool_run(count_part, counts, 1 + round % PARTS);
+    for (size_t i = 0; i < PARTS; i++) {
+        int expected = 0;
+        for (size_t round = 0; round < ROUNDS; round++)
+            expected += round % PARTS >= i;
+        assert_int_equal(atomic_load(&counts[i]), expected);
+    }
+}
+
+static void a_pinned_case_has_no_more_threads_than_cpus(void **state)
+{
+    char text[64];
+    (void)state;
+    lb_pin(1, text, sizeof(text));
+    assert_int_equal(lb_thread_pool_size(), 1);
+    lb_unpin();
+    assert_true(lb_thread_pool_size() >= 1 && lb_thread_pool_size() <= 16);
+}
+
+static struct lb_expected *answer_of(const char *text)
+{
+    struct lb_case c;
+    struct lb_expected *answer = NULL;
+    struct lb_error err = {""};
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
+    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &answer, &err), LB_OK);
+    return answer;
+}
+
+static void the_oracles_bits_do_not_depend_on_threads(void **state)
+{
+    static const char *const problems[] = {"T5_B3_I65_H512/f32/train", "T3_B3_H600_D2/f16/infer"};
+    char text[64];
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct lb_expected *shared = answer_of(problems[i]);
+        lb_pin(1, text, sizeof(text));
+        struct lb_expected *alone = answer_of(problems[i]);
+        lb_unpin();
+        size_t states = (size_t)(alone->problem.directions * 3 * alone->problem.hidden);
+        size_t outputs = (size_t)alone->problem.seq_len * states;
+        assert_memory_equal(shared->net.y, alone->net.y, outputs * sizeof(double));
+        assert_memory_equal(shared->net.cn, alone->net.cn, states * sizeof(double));
+        if (alone->dw) {
+            assert_memory_equal(shared->net.dh0, alone->net.dh0, states * sizeof(double));
+            assert_memory_equal(shared->dw, alone->dw, 4 * 512 * (65 + 512) * sizeof(double));
+        }
+        lb_expected_destroy(alone);
+        lb_expected_destroy(shared);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_part_is_called_once_a_round),
+        cmocka_unit_test(a_pinned_case_has_no_more_threads_than_cpus),
+        cmocka_unit_test(the_oracles_bits_do_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* Tuned choices on disk: what is kept, what is replaced, and what is never overwritten. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/tuned_choices.h"
+#include "tests/helpers/scratch_folder.h"
+
+static char path[512];
+
+static void write_file(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void expect_text(const char *text)
+{
+    char got[512] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(got, 1, sizeof(got) - 1, file) < sizeof(got));
+    fclose(file);
+    assert_string_equal(got, text);
+}
+
+static void a_key_is_kept_and_replaced_beside_others(void **state)
+{
+    char value[32];
+    (void)state;
+    assert_int_equal(lb_tuned_find("a b", value, sizeof(value), NULL), LB_ABSENT);
+    assert_int_equal(lb_tuned_store("a b", "1", NULL), LB_OK);
+    assert_int_equal(lb_tuned_store("c", "2", NULL), LB_OK);
+    assert_int_equal(lb_tuned_store("a b", "3", NULL), LB_OK);
+    assert_int_equal(lb_tuned_find("a b", value, sizeof(value), NULL), LB_OK);
+    assert_string_equal(value, "3");
+    assert_int_equal(lb_tuned_find("a", value, sizeof(value), NULL), LB_ABSENT);
+    expect_text("bench-lstm tuned choices 1\nc\t2\na b\t3\n");
+}
+
+static void foreign_and_damaged_files_are_named_and_left_alone(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "not a file of tuned choices"},
+        {"{\"a\": 1}\n", "not a file of tuned choices"},
+        {"bench-lstm tuned choices 2\na\t1\n", "not a file of tuned choices"},
+        {"bench-lstm tuned choices 1\na\t1\nb 2\n", ":3: not a key, a tab and a value"},
+        {"bench-lstm tuned choices 1\na\t1", ":2: not a key"},
+        {"bench-lstm tuned choices 1\n\t1\n", ":2: not a key"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char value[32];
+        struct lb_error err;
+        write_file(cases[i].text);
+        assert_int_equal(lb_tuned_find("a", value, sizeof(value), &err), LB_INVALID);
+        assert_non_null(strstr(err.text, cases[i].says));
+        assert_non_null(strstr(err.text, path));
+        assert_int_equal(lb_tuned_store("a", "9", &err), LB_INVALID);
+        expect_text(cases[i].text);
+    }
+}
+
+static void a_folder_that_does_not_exist_is_an_error_of_its_own(void **state)
+{
+    struct lb_error err;
+    (void)state;
+    scratch_setenv(LB_TUNED_VARIABLE, "/nowhere/tuned.txt");
+    assert_int_equal(lb_tuned_store("a", "1", &err), LB_IO);
+    assert_non_null(strstr(err.text, "/nowhere/tuned.txt"));
+}
+
+static void the_cache_folder_is_made_where_no_file_is_named(void **state)
+{
+    const char *folder = scratch_path("cache");
+    char value[8];
+    (void)state;
+    scratch_setenv(LB_TUNED_VARIABLE, NULL);
+    scratch_setenv("XDG_CACHE_HOME", folder);
+    assert_int_equal(lb_tuned_find("a", value, sizeof(value), NULL), LB_ABSENT);
+    assert_int_equal(access(folder, F_OK), -1); /* asking makes nothing */
+    assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
+    assert_int_equal(access(scratch_path("cache/bench-lstm/tuned.txt"), F_OK), 0);
+}
+
+static int name_file(void **state)
+{
+    if (scratch_setup(state) != 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s", scratch_path("tuned.txt"));
+    scratch_setenv(LB_TUNED_VARIABLE, path);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, name_file, scratch_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_key_is_kept_and_replaced_beside_others),
+        TEST(foreign_and_damaged_files_are_named_and_left_alone),
+        TEST(a_folder_that_does_not_exist_is_an_error_of_its_own),
+        TEST(the_cache_folder_is_made_where_no_file_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* What --self-test concludes from its counts, what it says of a machine, and what it takes for the
+ * smallest slowdown that is found. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "commands/detectable_difference.h"
+#include "commands/self_test_report.h"
+#include "tests/helpers/synthetic_run.h"
+
+/* A machine with nothing to say against it. */
+static struct lb_noise_check fit_machine(void)
+{
+    return (struct lb_noise_check){.resolution_ns = 20,
+                                   .overhead_ns = 25,
+                                   .longest_gap_us = 4,
+                                   .load = 0.1,
+                                   .cpus = 8,
+                                   .governor = "performance",
+                                   .gpus = -1};
+}
+
+/* 400 comparisons in 20 sweeps and 100 planted ones, all as they should be. */
+static struct lb_self_result *good_result(void)
+{
+    struct lb_self_result *result = calloc(1, sizeof(*result));
+    assert_non_null(result);
+    struct lb_self_rate *rates[] = {&result->dealt, &result->in_turn};
+    *result = (struct lb_self_result){.cases = 20, .side = 8, .margin = 0.02, .planted_ns = 1e6};
+    result->noise = fit_machine();
+    for (int r = 0; r < 2; r++) {
+        *rates[r] = (struct lb_self_rate){.comparisons = 400, .significant = 20, .sweeps = 20};
+        for (size_t i = 0; i < 400; i++) {
+            rates[r]->least_seen[i] = log(1.01) + 1e-5 * (double)i;
+            rates[r]->least_named[i] = i < 300 ? log(1.03) : (double)INFINITY;
+        }
+    }
+    result->planted = result->planted_found = result->planted_significant = 100;
+    for (size_t i = 0; i < 100; i++) {
+        result->planted_estimates[i] = log(1.03);
+        result->planted_least_seen[i] = log(1.004) + (i >= 95 ? 1 : 0);
+        result->planted_least_named[i] = log(1.025);
+    }
+    return result;
+}
+
+/* The verdict; the words are for the caller to free. */
+static bool report(struct lb_self_result *result, char **words)
+{
+    size_t size;
+    FILE *out = open_memstream(words, &size);
+    bool good = lb_self_report(result, out);
+    fclose(out);
+    free(result);
+    return good;
+}
+
+static bool verdict_with(size_t significant, size_t sweeps, size_t found)
+{
+    char *words;
+    struct lb_self_result *result = good_result();
+    result->dealt.significant = significant;
+    result->dealt.sweeps_significant = sweeps;
+    result->planted_found = found;
+    bool good = report(result, &words);
+    assert_int_equal(good, !strstr(words, "NOT "));
+    free(words);
+    return good;
+}
+
+static void verdict_turns_where_the_rates_do(void **state)
+{
+    (void)state;
+    assert_true(verdict_with(20, 0, 100));
+    assert_true(verdict_with(8, 1, 95));
+    assert_true(verdict_with(32, 1, 95));
+    assert_false(verdict_with(7, 0, 100));
+    assert_false(verdict_with(33, 0, 100));
+    assert_false(verdict_with(20, 2, 100));
+    assert_false(verdict_with(20, 0, 94));
+}
+
+static void report_says_what_was_counted(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "20 of 400 comparisons have p < 0.05: 5.0 %, where 5 % are due",
+        "100 of 100 comparisons: slower, and by more than 2 %",
+        "3.00 % (median of the estimates)",
+        "two runs, --processes 8          1.38 %   none, alone among 20 cases",
+        "--ab                             0.40 %   2.50 %",
+        "None: this machine is fit to measure.",
+    };
+    char *words;
+    assert_true(report(good_result(), &words));
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (!strstr(words, lines[i]))
+            fail_msg("'%s' is not in:\n%s", lines[i], words);
+    free(words);
+}
+
+static void short_test_judges_no_rate(void **state)
+{
+    (void)state;
+    char *words;
+    struct lb_self_result *result = good_result();
+    result->quick = true;
+    result->dealt.significant = 100;
+    assert_true(report(result, &words));
+    assert_non_null(strstr(words, "too few comparisons for a judgement"));
+    free(words);
+}
+
+static void runs_that_differ_one_after_the_other_are_warned_of(void **state)
+{
+    (void)state;
+    char *words;
+    struct lb_self_result *result = good_result();
+    result->in_turn.significant = 60;
+    assert_true(report(result, &words));
+    assert_non_null(strstr(words, "Runs that follow each other differ here"));
+    assert_null(strstr(words, "fit to measure"));
+    free(words);
+}
+
+static void each_trouble_has_its_advice_and_a_fit_machine_none(void **state)
+{
+    (void)state;
+    struct lb_noise_check troubles[10];
+    static const char *const words[10] = {
+        "load of 6.0 on 8 CPUs",      "lost 5.0 % of its time",
+        "hypervisor kept 2.0 %",      "governor is 'powersave'",
+        "Turbo clocks are on",        "control group was throttled in 10.0 %",
+        "throttled for heat 7 times", "cases below 50 us need --timing batched",
+        "2 other processes compute",  "1 GPUs are held back"};
+    char text[512];
+    for (int i = 0; i < 10; i++)
+        troubles[i] = fit_machine();
+    assert_false(lb_noise_check_advice(&troubles[0], 0, text, sizeof(text)));
+    troubles[0].load = 6;
+    troubles[1].stolen = 0.05;
+    troubles[2].steal = 0.02;
+    strcpy(troubles[3].governor, "powersave");
+    troubles[4].turbo = true;
+    troubles[5].cgroup_throttled = 0.1;
+    troubles[6].thermal_throttles = 7;
+    troubles[7].resolution_ns = 500;
+    troubles[8].gpu_tenants = 2;
+    troubles[9].gpus_throttled = 1;
+    for (int i = 0; i < 10; i++) {
+        assert_true(lb_noise_check_advice(&troubles[i], 0, text, sizeof(text)));
+        if (!strstr(text, words[i]))
+            fail_msg("'%s' does not say '%s'", text, words[i]);
+        assert_false(lb_noise_check_advice(&troubles[i], 1, text, sizeof(text)));
+    }
+    troubles[0].turbo = true;
+    assert_true(lb_noise_check_advice(&troubles[0], 1, text, sizeof(text)));
+    assert_non_null(strstr(text, "Turbo"));
+}
+
+static void a_look_at_this_machine_finds_a_clock_and_cpus(void **state)
+{
+    (void)state;
+    struct lb_noise_check noise;
+    lb_noise_check_run(0.02, &noise);
+    assert_true(noise.resolution_ns > 0 && noise.resolution_ns < 1e7);
+    assert_true(noise.overhead_ns > 0 && noise.overhead_ns < 1e6);
+    assert_true(noise.cpus >= 1 && noise.stolen >= 0 && noise.stolen < 1);
+    assert_true(noise.gpu_tenants >= 0);
+}
+
+enum { UNITS = 8 };
+
+/* Two rows of eight processes, now's by `shift` above base's. */
+static void make_pair(struct lb_pair *pair, struct lb_row rows[2], double spread, double shift)
+{
+    for (int s = 0; s < 2; s++) {
+        rows[s] = synthetic_row("cpu_ref/T1_B1_H4/f32/infer", LB_VERDICT_OK, 0, 0, 0);
+        for (size_t p = 0; p < UNITS; p++) {
+            double place = (double)(p * 5 % UNITS) - 3.5 + 0.37 * s;
+            const double sample = 1000 * exp(spread * place + shift * s);
+            if (p > 0)
+                assert_int_equal(lb_row_add_process(&rows[s], NULL), LB_OK);
+            assert_int_equal(lb_row_add_block(&rows[s], &sample, 1, NULL), LB_OK);
+        }
+        assert_int_equal(lb_row_summarize(&rows[s], NULL), LB_OK);
+    }
+    *pair = (struct lb_pair){.base = &rows[0], .now = &rows[1]};
+    assert_true(lb_compare_rows(pair, false));
+}
+
+/* A comparison of the same rows with that much more: just short of it nothing is named. */
+static void least_slowdown_named_is_where_the_verdict_turns(void **state)
+{
+    (void)state;
+    static const double limits[] = {0.01, 0.001}, margins[] = {0.0001, 0.02, 0.5};
+    for (int i = 0; i < 6; i++) {
+        struct lb_row rows[2];
+        struct lb_pair pair;
+        double least, limit = limits[i / 3], margin = margins[i % 3];
+        make_pair(&pair, rows, 0.01, 0);
+        assert_int_equal(lb_least_named(&pair, false, limit, margin, &least, NULL), LB_OK);
+        for (int j = 0; j < 2; j++) {
+            struct lb_pair moved;
+            struct lb_row again[2];
+            make_pair(&moved, again, 0.01, least + (j ? 1e-5 : -1e-5));
+            bool named = moved.shift.p <= limit && moved.shift.estimate > log1p(margin);
+            assert_int_equal(named, j);
+            lb_row_free(&again[0]);
+            lb_row_free(&again[1]);
+        }
+        lb_row_free(&rows[0]);
+        lb_row_free(&rows[1]);
+    }
+}
+
+static void no_slowdown_is_named_by_too_few_units(void **state)
+{
+    (void)state;
+    struct lb_row rows[2];
+    struct lb_pair pair;
+    double least;
+    make_pair(&pair, rows, 0.01, 0);
+    /* The smallest p-value of 8 against 8 is 2 / 12870. */
+    assert_int_equal(lb_least_named(&pair, false, 1.5e-4, 0.02, &least, NULL), LB_OK);
+    assert_true(isinf(least));
+    assert_int_equal(lb_least_named(&pair, false, 1.6e-4, 0.02, &least, NULL), LB_OK);
+    assert_true(isfinite(least));
+    assert_int_equal(lb_least_named(&pair, true, 0.02, 0.02, &least, NULL), LB_OK); /* by pairs */
+    assert_true(least < log(1.03));
+    lb_row_free(&rows[0]);
+    lb_row_free(&rows[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verdict_turns_where_the_rates_do),
+        cmocka_unit_test(report_says_what_was_counted),
+        cmocka_unit_test(short_test_judges_no_rate),
+        cmocka_unit_test(runs_that_differ_one_after_the_other_are_warned_of),
+        cmocka_unit_test(each_trouble_has_its_advice_and_a_fit_machine_none),
+        cmocka_unit_test(a_look_at_this_machine_finds_a_clock_and_cpus),
+        cmocka_unit_test(least_slowdown_named_is_where_the_verdict_turns),
+        cmocka_unit_test(no_slowdown_is_named_by_too_few_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* The device layer and what rests on it: what is known of a device, packing, records, loss scale.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "device/ceilings.h"
+#include "device/nvml.h"
+#include "device/timer.h"
+#include "device/weight_packing.h"
+#include "measure/case_probe.h"
+#include "model/case.h"
+#include "record/device_record.h"
+#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/queue.h"
+#include "tests/helpers/scratch_folder.h"
+
+static void nothing_is_known_before_it_is_asked_for(void **state)
+{
+    struct lb_error why = {""};
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_null(lb_device_known(&why));
+    assert_non_null(strstr(why.text, "no device has been looked for"));
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_string_equal(lb_device_known(NULL)->name, "Fake GPU");
+}
+
+static void an_absent_device_keeps_its_reason(void **state)
+{
+    struct lb_error why = {""};
+    (void)state;
+    fake_device_install(FAKE_ABSENT);
+    assert_int_equal(lb_device_open(0, &why), LB_ABSENT);
+    memset(&why, 0, sizeof(why));
+    assert_int_equal(lb_device_open(0, &why), LB_ABSENT);
+    assert_string_equal(why.text, "the fake device is told to be absent");
+    assert_null(lb_device_known(&why));
+    lb_device_assume(NULL, "seen elsewhere");
+    assert_null(lb_device_known(&why));
+    assert_string_equal(why.text, "seen elsewhere");
+}
+
+static void a_device_survives_its_record(void **state)
+{
+    struct lb_device_info info, back;
+    (void)state;
+    assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
+    strcpy(info.uuid, "GPU-1");
+    info.ordinal = 3;
+    info.driver = 13000;
+    info.runtime = 12080;
+    json_t *object = lb_device_to_json(&info);
+    lb_device_from_json(object, &back);
+    json_decref(object);
+    info.modelled = false; /* a record is of a real one */
+    assert_string_equal(back.name, info.name);
+    assert_string_equal(back.uuid, info.uuid);
+    assert_int_equal(back.ordinal, 3);
+    assert_int_equal(back.major, 9);
+    assert_int_equal(back.sm_count, 132);
+    assert_int_equal(back.driver, 13000);
+    assert_int_equal(back.runtime, 12080);
+    assert_true(back.memory_bytes == info.memory_bytes && back.l2_bytes == info.l2_bytes);
+}
+
+static enum lb_status work(void *user, struct lb_error *err)
+{
+    int *calls = user;
+    (void)err;
+    ++*calls;
+    return LB_OK;
+}
+
+static enum lb_status nothing(const void *arguments, struct lb_error *err)
+{
+    (void)arguments, (void)err;
+    return LB_OK;
+}
+
+static enum lb_status enqueue_two(void *user, struct lb_error *err)
+{
+    (void)user;
+    enum lb_status st = fake_enqueue(NULL, nothing, "", 1, err);
+    return st == LB_OK ? fake_enqueue(NULL, nothing, "", 1, err) : st;
+}
+
+enum { SPIN_NS = 2000000 };
+
+static enum lb_status spin(void *user, struct lb_error *err)
+{
+    double start = lb_now_ns();
+    (void)user, (void)err;
+    while (lb_now_ns() - start < SPIN_NS)
+        continue;
+    return LB_OK;
+}
+
+static enum lb_status refuse(void *user, struct lb_error *err)
+{
+    (void)user;
+    return lb_fail(err, LB_FAILED, "the call's own reason");
+}
+
+static void timers_capture_once_and_replay(void **state)
+{
+    struct lb_timer timer;
+    int calls = 0;
+    double ns;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_timer_bytes(LB_DEVICE, true), 2 << 20);
+    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, work, &calls, 3, &ns, NULL), LB_OK);
+    assert_int_equal(calls, 3);
+    assert_int_equal(fake_device_counts()->fills, 1);
+    assert_int_equal(fake_device_counts()->events, 2);
+    assert_int_equal(lb_timer_capture(&timer, work, &calls, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, work, &calls, 5, &ns, NULL), LB_OK);
+    assert_int_equal(calls, 4);
+    assert_int_equal(fake_device_counts()->replays, 5);
+    lb_timer_destroy(&timer);
+    assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+/* Neither the fill that empties the caches nor what was enqueued before is part of a sample. */
+static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
+{
+    struct lb_timer timer;
+    double ns;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    assert_int_equal(enqueue_two(NULL, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 4, &ns, NULL), LB_OK);
+    assert_true(ns == (4 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 4.0);
+    assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 5, &ns, NULL), LB_OK);
+    assert_true(ns == (5 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 5.0);
+    assert_int_equal(fake_device_counts()->fills, 2);
+    lb_timer_destroy(&timer);
+}
+
+static bool only_own_time;
+
+/* In the place of the system's: while told so, the clock stands still where others have the CPU. */
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    return (int)syscall(SYS_clock_gettime, only_own_time ? CLOCK_PROCESS_CPUTIME_ID : id, now);
+}
+
+/* A few tries: a page fault or an interrupt counts as own time. */
+static void expect_spin(const struct lb_timer *timer, int calls)
+{
+    double ns = 0;
+    for (int i = 0; i < 5 && (i == 0 || ns >= 2 * SPIN_NS); i++) {
+        assert_int_equal(lb_timer_measure(timer, spin, NULL, calls, &ns, NULL), LB_OK);
+        assert_true(ns >= SPIN_NS);
+    }
+    assert_true(ns < 2 * SPIN_NS);
+}
+
+static void a_sample_on_the_host_is_one_call_too(void **state)
+{
+    struct lb_timer hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};
+    (void)state;
+    only_own_time = true;
+    expect_spin(&hot, 5);
+    cold.flush_bytes = 128 << 20; /* far longer than the call */
+    assert_int_equal(lb_host_space.allocate(cold.flush_bytes, &cold.flush, NULL), LB_OK);
+    expect_spin(&cold, 1);
+    only_own_time = false;
+    lb_timer_destroy(&cold);
+}
+
+static void a_failed_capture_is_ended_and_tells_why(void **state)
+{
+    struct lb_timer timer = {.memory = LB_DEVICE};
+    struct lb_error err = {""};
+    void *memory;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_timer_capture(&timer, refuse, NULL, &err), LB_FAILED);
+    assert_string_equal(err.text, "the call's own reason");
+    /* The capture is over: the device does again what it must not do in one. */
+    assert_int_equal(lb_device_space.allocate(16, &memory, NULL), LB_OK);
+    lb_device_space.release(memory);
+    lb_timer_destroy(&timer);
+}
+
+static void packed_tensors_lie_apart_and_aligned(void **state)
+{
+    struct lb_case c;
+    (void)state;
+    assert_int_equal(lb_case_parse("T3_B2_I5_H3_L2_D2/f16/train", &c, NULL, NULL, NULL), LB_OK);
+    size_t end = 0;
+    for (size_t e = 0; e < 4; e++) {
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
+            size_t at = lb_packed_offset(&c.problem, LB_F32, e, (enum lb_weight)w);
+            assert_int_equal(at % 256, 0);
+            assert_true(at >= end);
+            end = at + 4 * lb_weight_elements(&c.problem, e, (enum lb_weight)w);
+        }
+    }
+    assert_int_equal(lb_weight_elements(&c.problem, 0, LB_W_IH), 12 * 5);
+    assert_int_equal(lb_weight_elements(&c.problem, 3, LB_W_IH), 12 * 6);
+    assert_true(lb_packed_bytes(&c.problem, LB_F32) >= end);
+    assert_int_equal(lb_packed_bytes(&c.problem, LB_F32) % 256, 0);
+}
+
+static void ceilings_survive_a_file_and_give_floors(void **state)
+{
+    struct lb_ceilings kept, back;
+    struct lb_case c;
+    (void)state;
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
+    assert_false(lb_ceilings_load("GPU-none", &back));
+    lb_ceilings_from_json(NULL, &kept);
+    strcpy(kept.uuid, "GPU-test");
+    kept.copy_bytes_s = 1e12;
+    kept.gemm_flops_s[LB_F16][LB_IEEE] = 1e14;
+    assert_int_equal(lb_ceilings_save(&kept, NULL), LB_OK);
+    assert_true(lb_ceilings_load("GPU-test", &back));
+    assert_true(back.copy_bytes_s == 1e12);
+
+    assert_int_equal(lb_case_parse("T64_B64_H512/f16/infer", &c, NULL, NULL, NULL), LB_OK);
+    double floor = lb_ceilings_lower_bound_ns(&back, &c.problem);
+    assert_true(floor >= lb_problem_flops(&c.problem) / 1e14 * 1e9 * 0.999);
+    assert_true(floor >= lb_problem_bytes(&c.problem) / 1e12 * 1e9 * 0.999);
+    c.problem.dtype = LB_F32; /* its rate was not measured */
+    floor = lb_ceilings_lower_bound_ns(&back, &c.problem);
+    assert_false(floor > 0);
+}
+
+/* No room on the disk, here a limit on the size of files, costs the new figures, not the old. */
+static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
+{
+    struct lb_ceilings kept, back;
+    struct lb_error err = {""};
+    (void)state;
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
+    lb_ceilings_from_json(NULL, &kept);
+    strcpy(kept.uuid, "GPU-test");
+    kept.copy_bytes_s = 1e12;
+    assert_int_equal(lb_ceilings_save(&kept, NULL), LB_OK);
+
+    struct rlimit before, small = {.rlim_cur = 100};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    kept.copy_bytes_s = 2e12;
+    enum lb_status st = lb_ceilings_save(&kept, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(st, LB_IO);
+    assert_non_null(strstr(err.text, "ceilings-GPU-test.json"));
+    assert_true(lb_ceilings_load("GPU-test", &back));
+    assert_true(back.copy_bytes_s == 1e12);
+}
+
+static void throttling_is_put_into_words(void **state)
+{
+    char text[96];
+    (void)state;
+    lb_throttle_text(0, text, sizeof(text));
+    assert_string_equal(text, "");
+    lb_throttle_text(0x44, text, sizeof(text));
+    assert_string_equal(text, "power cap, hot");
+}
+
+int main(void)
+{
+#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
+        cmocka_unit_test(an_absent_device_keeps_its_reason),
+        cmocka_unit_test(a_device_survives_its_record),
+        cmocka_unit_test(timers_capture_once_and_replay),
+        cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
+        cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
+        cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
+        cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
+        SCRATCH(ceilings_survive_a_file_and_give_floors),
+        SCRATCH(ceilings_that_can_not_be_saved_leave_the_old_ones),
+        cmocka_unit_test(throttling_is_put_into_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* The host's memory: what its guard bands find, and what counts before anything is allocated. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/cgroup.h"
+#include "device/memory.h"
+#include "device/timer.h"
+#include "measure/case_probe.h"
+#include "model/registry.h"
+#include "reference/reference.h"
+#include "tests/helpers/scratch_folder.h"
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+static void pieces_are_aligned_and_untouched(void **state)
+{
+    (void)state;
+    for (size_t bytes = 1; bytes < 5000; bytes = 3 * bytes + 1) {
+        void *memory;
+        assert_int_equal(lb_host_space.allocate(bytes, &memory, NULL), LB_OK);
+        assert_int_equal((uintptr_t)memory % 256, 0);
+        memset(memory, 0, bytes);
+        if (lb_host_space.overrun)
+            assert_null(lb_host_space.overrun(memory));
+        lb_host_space.release(memory);
+    }
+}
+
+static void too_large_a_piece_is_refused(void **state)
+{
+    (void)state;
+    struct lb_error err = {""};
+    void *memory = &err;
+    if (!lb_host_space.overrun) /* the sanitizer's allocator ends the process over it */
+        skip();
+    assert_int_equal(lb_host_space.allocate(SIZE_MAX - 100, &memory, &err), LB_OOM);
+    assert_null(memory);
+    assert_non_null(strstr(err.text, "EiB"));
+}
+
+/* One byte at a time, as far as the bands reach. */
+static void a_byte_beside_a_piece_is_found(void **state)
+{
+    (void)state;
+    enum { BYTES = 1000 };
+    char *memory;
+    if (!lb_host_space.overrun)
+        skip();
+    assert_int_equal(lb_host_space.allocate(BYTES, (void **)&memory, NULL), LB_OK);
+    for (ptrdiff_t at = -256; at < BYTES + 4096; at++) {
+        char was = memory[at];
+        memory[at] = (char)(was ^ 1);
+        const char *side = lb_host_space.overrun(memory);
+        if (at >= 0 && at < BYTES)
+            assert_null(side);
+        else
+            assert_string_equal(side, at < 0 ? "before its start" : "past its end");
+        memory[at] = was;
+        assert_null(lb_host_space.overrun(memory));
+    }
+    lb_host_space.release(memory);
+}
+
+/* Whether the system took the advice that the address be in huge pages. */
+static bool is_advised_huge(const void *address)
+{
+    char line[4096];
+    bool within = false, advised = false;
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    while (smaps && fgets(line, sizeof(line), smaps)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            within = from <= (uintptr_t)address && (uintptr_t)address < to;
+        else if (within && strncmp(line, "VmFlags:", 8) == 0)
+            advised = strstr(line, " hg") != NULL;
+    }
+    if (smaps)
+        fclose(smaps);
+    return advised;
+}
+
+static void large_pieces_lie_in_huge_pages(void **state)
+{
+    (void)state;
+    const size_t huge = 2 << 20, before = lb_host_space.overrun ? 256 : 0;
+    bool offered = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+    for (size_t bytes = 2 * huge - 1; bytes <= 16 * huge; bytes = 2 * bytes + 1) {
+        char *memory;
+        assert_int_equal(lb_host_space.allocate(bytes, (void **)&memory, NULL), LB_OK);
+        assert_int_equal((uintptr_t)memory % 256, 0);
+        if (bytes >= 2 * huge) {
+            assert_int_equal((uintptr_t)(memory - before) % huge, 0);
+            assert_int_equal(is_advised_huge(memory), offered);
+            assert_int_equal(is_advised_huge(memory + bytes - 4096), offered);
+        }
+        memset(memory, 1, bytes);
+        if (lb_host_space.overrun) {
+            assert_null(lb_host_space.overrun(memory));
+            memory[bytes] ^= 1;
+            assert_string_equal(lb_host_space.overrun(memory), "past its end");
+        }
+        lb_host_space.release(memory);
+    }
+}
+
+static void weight_gradients_have_guard_bands(void **state)
+{
+    (void)state;
+    struct lb_case c;
+    struct lb_results results;
+    if (!lb_host_space.overrun)
+        skip();
+    assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
+    float *last = results.gradients.db_hh[0];
+    assert_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
+    last[4 * 3] = 0;
+    assert_non_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
+    lb_results_destroy(&results);
+}
+
+/* What is flushed before each sample is memory that a case needs. */
+static void cold_caches_need_more_memory(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"cpu_ref/T2_B1_H3/f32/infer",
+                                        "cpu_ref/T2_B1_H3/f32/infer/cold"};
+    for (size_t i = 0; i < 2; i++) {
+        struct lb_case c;
+        struct lb_error why = {""};
+        assert_int_equal(lb_case_parse(texts[i], &c, NULL, NULL, NULL), LB_OK);
+        double flush = (double)lb_timer_bytes(LB_HOST, i > 0), base = lb_case_bytes(&c.problem);
+        assert_int_equal(flush > 0, i > 0);
+        assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush, &why), LB_OK);
+        assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush - 1, &why), LB_OOM);
+    }
+}
+
+/* A file below the root, with its folders. */
+static void plant(const char *root, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0777);
+        *at = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Groups of both versions in a made-up system: the limit may sit in the process's own group or
+ * above it, page cache that lies unused is free, and what is not there or "max" does not count. */
+static void control_groups_limit_what_is_available(void **state)
+{
+    (void)state;
+    enum { FILES = 9 };
+    static const struct {
+        const char *files[FILES][2];
+        double room;
+    } systems[] = {
+        {{{"proc/self/cgroup", "0::/a/b\n"}}, INFINITY},
+        {{{"proc/self/cgroup", "0::/\n"},
+          {"sys/fs/cgroup/memory.max", "1000\n"},
+          {"sys/fs/cgroup/memory.current", "700\n"}},
+         300},
+        {{{"proc/self/cgroup", "0::/system.slice/run-1.scope\n"},
+          {"sys/fs/cgroup/system.slice/memory.max", "max\n"},
+          {"sys/fs/cgroup/system.slice/memory.current", "5000\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.max", "1000\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.current", "900\n"},
+          {"sys/fs/cgroup/system.slice/run-1.scope/memory.stat",
+           "anon 100\ninactive_file_x 1\ninactive_file 450\nactive_file 350\n"}},
+         550},
+        {{{"proc/self/cgroup", "0::/job/step\n"},
+          {"sys/fs/cgroup/job/memory.max", "600\n"},
+          {"sys/fs/cgroup/job/memory.current", "500\n"},
+          {"sys/fs/cgroup/job/step/memory.max", "1000\n"},
+          {"sys/fs/cgroup/job/step/memory.current", "400\n"},
+          {"sys/fs/cgroup/other/memory.max", "1\n"},
+          {"sys/fs/cgroup/other/memory.current", "1\n"}},
+         100},
+        {{{"proc/self/cgroup", "0::/as/the/host/sees/it\n"},
+          {"sys/fs/cgroup/memory.max", "1000\n"},
+          {"sys/fs/cgroup/memory.current", "1100\n"}},
+         0},
+        {{{"proc/self/cgroup", "4:cpu,memory:/slurm/job\n3:memory_x:/no\n0::/\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "1000\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "900\n"},
+          {"sys/fs/cgroup/memory/slurm/job/memory.stat",
+           "inactive_file 1\ntotal_inactive_file 200\n"},
+          {"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
+          {"sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n"},
+          {"sys/fs/cgroup/memory/no/memory.limit_in_bytes", "1\n"},
+          {"sys/fs/cgroup/memory/no/memory.usage_in_bytes", "1\n"}},
+         300},
+    };
+    for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%zu", i);
+        const char *root = scratch_path(name);
+        assert_int_equal(mkdir(root, 0777), 0);
+        for (size_t k = 0; k < FILES && systems[i].files[k][0]; k++)
+            plant(root, systems[i].files[k][0], systems[i].files[k][1]);
+        assert_true(lb_cgroup_room(root) == systems[i].room);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_aligned_and_untouched),
+        cmocka_unit_test(too_large_a_piece_is_refused),
+        cmocka_unit_test(a_byte_beside_a_piece_is_found),
+        cmocka_unit_test(large_pieces_lie_in_huge_pages),
+        cmocka_unit_test(weight_gradients_have_guard_bands),
+        cmocka_unit_test_setup_teardown(control_groups_limit_what_is_available, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test(cold_caches_need_more_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

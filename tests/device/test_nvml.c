@@ -1,0 +1,67 @@
+/* What is read of NVML, from a library in its place. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/nvml.h"
+#include "measure/noise_check.h"
+
+extern int stub_inits;
+
+static void a_device_is_read_by_its_uuid(void **state)
+{
+    struct lb_gpu_state gpu;
+    (void)state;
+    assert_true(lb_nvml_read("GPU-0", &gpu));
+    assert_true(gpu.sm_mhz == 1001 && gpu.memory_mhz == 1002 && gpu.sm_max_mhz == 1980);
+    assert_true(gpu.temperature_c == 85 && gpu.power_w == 690.5);
+    assert_int_equal(gpu.throttle, 0x44);
+    assert_false(lb_nvml_read("GPU-7", &gpu));
+    assert_true(isnan(gpu.sm_mhz));
+    assert_string_equal(lb_nvml_driver(), "580.1");
+}
+
+static void what_one_does_not_tell_is_unknown(void **state)
+{
+    struct lb_gpu_state gpu;
+    (void)state;
+    assert_true(lb_nvml_read("GPU-1", &gpu));
+    assert_true(gpu.sm_mhz == 301);
+    assert_true(isnan(gpu.temperature_c));
+}
+
+static void tenants_and_heat_make_a_machine_unfit(void **state)
+{
+    struct lb_noise_check noise = {0};
+    (void)state;
+    lb_noise_check_gpu(&noise);
+    assert_int_equal(noise.gpus, 2);
+    assert_int_equal(noise.gpu_tenants, 3);
+    assert_int_equal(noise.gpus_throttled, 1); /* idling is not being held back */
+}
+
+static void the_library_is_set_up_once(void **state)
+{
+    struct lb_gpu_use use;
+    (void)state;
+    assert_int_equal(lb_nvml_count(), 2);
+    assert_true(lb_nvml_use(1, &use));
+    assert_false(lb_nvml_use(2, &use));
+    assert_int_equal(stub_inits, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_is_read_by_its_uuid),
+        cmocka_unit_test(what_one_does_not_tell_is_unknown),
+        cmocka_unit_test(tenants_and_heat_make_a_machine_unfit),
+        cmocka_unit_test(the_library_is_set_up_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/* Cold caches: on which CPUs they are flushed. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/cpu_affinity.h"
+#include "device/timer.h"
+
+/* Where visits took place, in order. */
+struct visits {
+    int cpus[64];
+    bool last[64];
+    int count;
+};
+
+static void note(void *user, bool last)
+{
+    struct visits *v = user;
+    v->cpus[v->count] = sched_getcpu();
+    v->last[v->count++] = last;
+}
+
+static cpu_set_t mask(void)
+{
+    cpu_set_t set;
+    assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+    return set;
+}
+
+/* Pins to two CPUs, and then the calling thread to the first of them, as an implementation may. */
+static void bind_to_one_of_two(cpu_set_t *two, cpu_set_t *one)
+{
+    char text[64];
+    size_t cpu = 0;
+    lb_pin(2, text, sizeof(text));
+    *two = mask();
+    if (CPU_COUNT(two) != 2)
+        skip();
+    while (!CPU_ISSET(cpu, two))
+        cpu++;
+    CPU_ZERO(one);
+    CPU_SET(cpu, one);
+    assert_int_equal(sched_setaffinity(0, sizeof(*one), one), 0);
+}
+
+static void every_cpu_of_the_case_is_visited_and_the_own_one_last(void **state)
+{
+    cpu_set_t two, one, seen, after;
+    struct visits v = {.count = 0};
+    (void)state;
+    bind_to_one_of_two(&two, &one);
+    lb_visit_cpus(note, &v);
+    after = mask();
+    lb_unpin();
+    assert_int_equal(v.count, 2);
+    CPU_ZERO(&seen);
+    for (int i = 0; i < v.count; i++)
+        CPU_SET((size_t)v.cpus[i], &seen);
+    assert_true(CPU_EQUAL(&seen, &two));
+    assert_true(CPU_EQUAL(&after, &one));
+    assert_true(CPU_ISSET((size_t)v.cpus[1], &one) && v.last[1]);
+}
+
+static void where_nothing_is_pinned_the_calling_cpu_is_the_only_one(void **state)
+{
+    struct visits v = {.count = 0};
+    (void)state;
+    lb_unpin();
+    lb_visit_cpus(note, &v);
+    assert_true(v.count == 1 && v.last[0]);
+}
+
+static enum lb_status nothing(void *user, struct lb_error *err)
+{
+    (void)user, (void)err;
+    return LB_OK;
+}
+
+static void a_cold_sample_flushes_from_every_cpu(void **state)
+{
+    cpu_set_t two, one;
+    struct lb_timer timer;
+    double ns;
+    (void)state;
+    bind_to_one_of_two(&two, &one);
+    assert_int_equal(lb_timer_create(LB_HOST, true, &timer, NULL), LB_OK);
+    unsigned char *flush = timer.flush;
+    memset(flush, 0, timer.flush_bytes);
+    assert_int_equal(lb_timer_measure(&timer, nothing, NULL, 1, &ns, NULL), LB_OK);
+    lb_unpin();
+    assert_int_equal(flush[0], 2); /* each CPU fills its own caches */
+    assert_true(flush[(timer.flush_bytes - 1) / 64 * 64] >= 1);
+    lb_timer_destroy(&timer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cpu_of_the_case_is_visited_and_the_own_one_last),
+        cmocka_unit_test(where_nothing_is_pinned_the_calling_cpu_is_the_only_one),
+        cmocka_unit_test(a_cold_sample_flushes_from_every_cpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

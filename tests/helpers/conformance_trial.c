@@ -1,0 +1,170 @@
+/* One checked call of an implementation through the contract, and runs of whole cases. */
+#include "conformance_trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/memory.h"
+#include "model/case.h"
+
+enum { BUFFERS = 4 };
+
+/* What an implementation asked for, each piece between guard bands. */
+static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers,
+                               struct lb_error *err)
+{
+    const size_t bytes[BUFFERS] = {sizes->weights, sizes->gradients, sizes->reserve,
+                                   sizes->workspace};
+    void **const slots[BUFFERS] = {&buffers->weights, &buffers->gradients, &buffers->reserve,
+                                   &buffers->workspace};
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < BUFFERS; i++) {
+        LB_TRY(lb_host_space.allocate(bytes[i], slots[i], err));
+        lb_poison(*slots[i], bytes[i]);
+    }
+done:
+    return st;
+}
+
+static enum lb_status check_bands(const struct lb_impl *impl, const struct lb_buffers *buffers,
+                                  struct lb_error *err)
+{
+    static const char *const names[BUFFERS] = {"weights", "gradients", "reserve", "workspace"};
+    const void *const pieces[BUFFERS] = {buffers->weights, buffers->gradients, buffers->reserve,
+                                         buffers->workspace};
+    for (size_t i = 0; i < BUFFERS && lb_host_space.overrun; i++) {
+        const char *side = lb_host_space.overrun(pieces[i]);
+        if (side)
+            return lb_fail(err, LB_FAILED, "%s wrote beside its %s: %s", impl->name, names[i],
+                           side);
+    }
+    return LB_OK;
+}
+
+static enum lb_status call(const struct lb_impl *impl, void *self, const struct lb_problem *problem,
+                           const struct lb_inputs *in, const struct lb_results *out,
+                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_forward_io forward = {
+        .x = in->x, .h0 = in->h0, .c0 = in->c0, .y = out->y, .hn = out->hn, .cn = out->cn};
+    struct lb_backward_io backward = {.x = in->x,
+                                      .h0 = in->h0,
+                                      .c0 = in->c0,
+                                      .y = out->y,
+                                      .dy = in->dy,
+                                      .dhn = in->dhn,
+                                      .dcn = in->dcn,
+                                      .dx = out->dx,
+                                      .dh0 = out->dh0,
+                                      .dc0 = out->dc0};
+    LB_TRY(impl->forward(self, &forward, err));
+    if (lb_has_backward(problem)) {
+        LB_TRY(impl->backward(self, &backward, err));
+        LB_TRY(impl->gradients(self, &out->gradients, err));
+    }
+done:
+    return st;
+}
+
+enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *problem,
+                         const struct lb_exec_config *place, const struct lb_inputs *inputs,
+                         const struct lb_results *results, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_sizes sizes = {0};
+    struct lb_buffers buffers = {.lengths = inputs->lengths};
+    void *self = NULL;
+    if (lb_has_backward(problem) && !impl->backward)
+        return lb_fail(err, LB_UNSUPPORTED, "it has no backward");
+    LB_TRY(impl->supports(problem, place, err));
+    self = calloc(1, impl->state_size);
+    LB_TRY(impl->create(self, problem, place, err));
+    LB_TRY(impl->sizes(self, &sizes, err));
+    LB_TRY(allocate(&sizes, &buffers, err));
+    LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
+    lb_results_poison(problem, results);
+    LB_TRY(call(impl, self, problem, inputs, results, err));
+    /* Once more, as the timed calls do: nothing of the first may be left in the way, nor serve. */
+    uint64_t hash = lb_results_hash(problem, results);
+    lb_results_poison(problem, results);
+    lb_poison(buffers.gradients, sizes.gradients);
+    LB_TRY(call(impl, self, problem, inputs, results, err));
+    LB_TRY(check_bands(impl, &buffers, err));
+    if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
+        st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
+done:
+    if (self)
+        impl->destroy(self);
+    free(self);
+    lb_host_space.release(buffers.workspace);
+    lb_host_space.release(buffers.reserve);
+    lb_host_space.release(buffers.gradients);
+    lb_host_space.release(buffers.weights);
+    return st;
+}
+
+enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *problem,
+                           struct lb_reference_cache *cache, uint64_t seed, struct lb_check *check,
+                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_reference *reference = NULL;
+    struct lb_results results = {0};
+    struct lb_exec_config place = {.threads = 1,
+                                   .variant = impl->variants ? impl->variants[0] : NULL};
+    *check = (struct lb_check){0};
+    LB_TRY(impl->supports(problem, &place, err)); /* before the oracle works for nothing */
+    LB_TRY(lb_reference_open(cache, problem, seed, &reference, err));
+    LB_TRY(lb_results_create(problem, &results, err));
+    LB_TRY(trial_run(impl, problem, &place, lb_reference_inputs(reference), &results, err));
+    lb_reference_check(reference, &results, check);
+done:
+    lb_results_destroy(&results);
+    lb_reference_close(reference);
+    return st;
+}
+
+const char *trial_name(const struct lb_problem *problem)
+{
+    static char text[LB_CASE_ID_SIZE];
+    struct lb_case c = lb_case_defaults();
+    c.problem = *problem;
+    lb_case_print_problem(&c, text);
+    return text;
+}
+
+struct lb_case trial_case(const char *text)
+{
+    struct lb_case c;
+    struct lb_error err;
+    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK) {
+        fprintf(stderr, "%s: %s\n", text, err.text);
+        abort();
+    }
+    return c;
+}
+
+struct lb_problem trial_problem(const char *text)
+{
+    return trial_case(text).problem;
+}
+
+static void ignore_phase(void *user, const char *phase)
+{
+    (void)user, (void)phase;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+void trial_case_run(const struct lb_impl *impl, const char *text,
+                    const struct lb_run_options *options, struct lb_row *row)
+{
+    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    struct lb_case c = trial_case(text);
+    lb_case_run(impl, &c, options, &observer, row);
+}

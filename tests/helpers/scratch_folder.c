@@ -1,0 +1,84 @@
+/* Folders and environments of tests. */
+#define _XOPEN_SOURCE 700 /* nftw */
+
+#include "scratch_folder.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VARIABLES_MAX = 8 };
+
+static char folder[64];
+
+static struct {
+    const char *name;
+    char *value; /* NULL: it was not set */
+} before[VARIABLES_MAX];
+static int before_count;
+
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *at)
+{
+    (void)stat, (void)type, (void)at;
+    return remove(path);
+}
+
+int scratch_setup(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/lb_test_XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+int scratch_teardown(void **state)
+{
+    (void)state;
+    while (before_count > 0) {
+        before_count--;
+        if (before[before_count].value)
+            setenv(before[before_count].name, before[before_count].value, 1);
+        else
+            unsetenv(before[before_count].name);
+        free(before[before_count].value);
+    }
+    return nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *scratch_folder(void)
+{
+    return folder;
+}
+
+const char *scratch_path(const char *name)
+{
+    static char paths[8][512];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
+    return path;
+}
+
+/* Only the first value that a name had counts. */
+static void remember(const char *name)
+{
+    const char *value = getenv(name);
+    for (int i = 0; i < before_count; i++)
+        if (strcmp(before[i].name, name) == 0)
+            return;
+    if (before_count == VARIABLES_MAX) {
+        fprintf(stderr, "scratch_setenv: more than %d names\n", VARIABLES_MAX);
+        abort();
+    }
+    before[before_count].name = name;
+    before[before_count++].value = value ? strdup(value) : NULL;
+}
+
+void scratch_setenv(const char *name, const char *value)
+{
+    remember(name);
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}

@@ -1,0 +1,39 @@
+/* Runs made up for tests: rows whose times follow a simple law with seeded noise. Nothing in them
+ * was measured. */
+#ifndef LB_SYNTHETIC_H
+#define LB_SYNTHETIC_H
+
+#include "record/run_file.h"
+
+/* A header as lb_run_create writes it, with an environment that is made up too. */
+json_t *synthetic_header(void);
+
+/* A row of the case with the verdict; an ok row has samples of about median_ns in blocks. */
+struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, double median_ns,
+                            size_t blocks, size_t samples_per_block);
+
+/* What a call of the case might take: a cost a step, and arithmetic at a rate. */
+double synthetic_ns(const struct lb_case *c);
+
+struct synthetic_grid {
+    const char *const *impls;            /* ends with NULL, like all of these */
+    const int *seq_len, *batch, *hidden; /* end with 0 */
+    const char *const *tails;            /* "f32/infer" */
+    bool failures; /* some rows are unsupported, wrong, oom, crashed, timed out, missing */
+};
+
+/* A run of all combinations. */
+struct lb_run synthetic_run(const struct synthetic_grid *grid);
+
+/* A run without rows. */
+struct lb_run synthetic_empty(void);
+
+/* Appends a case of so many processes, ten samples each, whose medians scatter by half a percent
+ * about the level. */
+void synthetic_add_processes(struct lb_run *run, const char *case_text, double level,
+                             size_t processes, uint64_t seed);
+
+/* Appends a row, which the run then owns. */
+void synthetic_add(struct lb_run *run, struct lb_row row);
+
+#endif

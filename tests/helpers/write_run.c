@@ -1,0 +1,142 @@
+/* Writes a made-up run of some kind into a folder: write_run FOLDER KIND. For tests of what is made
+ * of odd runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "synthetic_run.h"
+
+static const char *const impls[] = {"cpu_ref", "cpu_simd", "cpu_simd:packed", "onednn", NULL};
+static const char *const one_impl[] = {"cpu_simd", NULL};
+static const char *const tails[] = {"f32/infer", "f32/train", "bf16/infer", "bf16/train", NULL};
+static const char *const infer[] = {"f32/infer", NULL};
+static const int t_few[] = {16, 64, 256, 0}, b_few[] = {1, 8, 32, 0}, h_few[] = {64, 128, 256, 0};
+static const int t_some[] = {16, 32, 64, 128, 256, 0}, b_some[] = {1, 4, 16, 64, 0};
+static const int t_many[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 0};
+static const int b_many[] = {1, 2, 4, 8, 16, 32, 64, 128, 0};
+static const int h_many[] = {32, 64, 128, 256, 0};
+static const int h_most[] = {16,  32,  64,  96,  128, 160, 192,  224, 256,
+                             320, 384, 448, 512, 640, 768, 1024, 0};
+
+/* The kinds that are a grid as it comes. */
+static const struct {
+    const char *kind;
+    struct synthetic_grid grid;
+} grids[] = {
+    {"usual", {impls, t_few, b_few, h_few, tails, true}},
+    {"whole", {impls, t_few, b_few, h_few, tails, false}},
+    {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}},
+    {"1000", {impls, t_many, b_many, h_many, infer, true}},       /* 1,280 less the missing */
+    {"1000-mixed", {impls, t_some, b_some, h_many, tails, true}}, /* likewise */
+    {"5000", {impls, t_many, b_many, h_many, tails, true}},       /* 5,120 less the missing */
+    {"20000", {impls, t_many, b_many, h_most, tails, true}},      /* 20,480 */
+};
+
+static void make_single(struct lb_run *run)
+{
+    synthetic_add(run, synthetic_row("cpu_simd/T16_B1_H64/f32/infer", LB_VERDICT_OK, 5e5, 2, 10));
+}
+
+static void make_failed(struct lb_run *run)
+{
+    static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",
+                                        "cpu_simd/T16_B1_H64/f32/infer",
+                                        "cpu_simd/T16_B1_H128/f32/infer"};
+    for (size_t i = 0; i < 3; i++)
+        synthetic_add(run,
+                      synthetic_row(cases[i], i ? LB_VERDICT_CRASH : LB_VERDICT_WRONG, 0, 0, 0));
+}
+
+/* Text that would be markup if it were not written as text. */
+static void make_names(struct lb_run *run)
+{
+    static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>";
+    const struct synthetic_grid grid = {impls, t_few, b_few, h_few, infer, true};
+    *run = synthetic_run(&grid);
+    for (size_t i = 0; i < run->count; i++) {
+        struct lb_row *row = &run->rows[i];
+        if (row->verdict != LB_VERDICT_OK)
+            snprintf(row->reason, sizeof(row->reason), "%s", nasty);
+        snprintf(row->chosen, sizeof(row->chosen), "%s", nasty);
+    }
+    json_object_set_new(run->header, "plugins", json_pack("[s]", "/tmp/it's <b> & so.so"));
+}
+
+/* Rows that know their floor, and one implementation better at small H, another at large. */
+static void make_lower_bounds(struct lb_run *run)
+{
+    static const char *const two[] = {"cpu_simd", "onednn", NULL};
+    for (const char *const *impl = two; *impl; impl++)
+        for (const int *t = t_few; *t; t++)
+            for (const int *b = b_few; *b; b++)
+                for (const int *h = h_few; *h; h++) {
+                    char text[128];
+                    snprintf(text, sizeof(text), "%s/T%d_B%d_H%d/f32/infer", *impl, *t, *b, *h);
+                    bool own = (*impl[0] == 'o') == (*h >= 128);
+                    double ns = 1e3 * *t * *b * *h / 64.0;
+                    struct lb_row row =
+                        synthetic_row(text, LB_VERDICT_OK, own ? ns : 1.5 * ns, 2, 20);
+                    row.floor_ns = 0.4 * ns;
+                    synthetic_add(run, row);
+                }
+}
+
+/* Two that can't be told apart, and one that is behind both, by too few samples for an interval. */
+static void make_ties(struct lb_run *run)
+{
+    static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",
+                                        "cpu_simd/T16_B1_H64/f32/infer",
+                                        "onednn/T16_B1_H64/f32/infer"};
+    synthetic_add(run, synthetic_row(cases[0], LB_VERDICT_OK, 1e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[1], LB_VERDICT_OK, 0.99e6, 1, 20));
+    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
+}
+
+static bool make(const char *kind, struct lb_run *run)
+{
+    static const struct {
+        const char *kind;
+        void (*make)(struct lb_run *run);
+    } others[] = {{"single", make_single},
+                  {"failed", make_failed},
+                  {"ties", make_ties},
+                  {"names", make_names},
+                  {"floors", make_lower_bounds}};
+    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+        if (strcmp(grids[i].kind, kind) == 0) {
+            *run = synthetic_run(&grids[i].grid);
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strcmp(others[i].kind, kind) == 0) {
+            *run = (struct lb_run){.header = synthetic_header(), .resumes = json_array()};
+            others[i].make(run);
+            return true;
+        }
+    }
+    return strcmp(kind, "empty") == 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct lb_error err = {""};
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_run_file file = {0};
+    enum lb_status st = LB_OK;
+    if (argc != 3 || !make(argv[2], &run)) {
+        fprintf(stderr, "usage: write_run FOLDER KIND\n");
+        return 2;
+    }
+    json_object_del(run.header, "started");
+    LB_TRY(lb_run_create(argv[1], run.header, &file, &err));
+    for (size_t i = 0; i < run.count; i++)
+        LB_TRY(lb_run_append(&file, &run.rows[i], &err));
+    st = lb_run_finish(&file, false, &err);
+done:
+    if (st != LB_OK)
+        fprintf(stderr, "%s\n", err.text);
+    lb_run_close(&file);
+    lb_run_free(&run);
+    return st == LB_OK ? 0 : 1;
+}

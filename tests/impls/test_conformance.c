@@ -1,0 +1,177 @@
+/* Every implementation of the table, through the contract, on every dtype, pass and odd shape:
+ * what it says it supports must be right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "model/registry.h"
+#include "tests/helpers/conformance_trial.h"
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+static const char *const shapes[] = {
+    "T1_B1_I1_H1",    "T1_B3_I17_H3",        "T3_B1_I1_H17",        "T17_B3_I3_H1",
+    "T3_B17_I17_H17", "T17_B17_I1_H3",       "T5_B8_I16_H16",       "T3_B3_I3_H3_L3",
+    "T3_B3_I3_H3_D2", "T5_B17_I3_H17_L2_D2", "T17_B3_I17_H3_L3_D2", "T1_B1_I3_H1_L3_D2",
+    "T33_B2_I7_H65",  "T40_B20_I64_H64", /* the last is dealt from a few rows */
+};
+
+/* What is left to say of a problem once its shape is fixed. */
+static const struct lb_problem kinds[] = {
+    {.math = LB_IEEE},
+    {.math = LB_IEEE, .ragged = true},
+    {.math = LB_IEEE, .act = LB_ACT_RELU},
+    {.math = LB_TF32},
+    {.math = LB_HALF},
+};
+
+struct tally {
+    int right, skipped, wrong;
+    char reasons[16][200]; /* distinct reasons of what was skipped */
+    int reason_count;
+};
+
+static void count_skipped(struct tally *tally, const char *reason)
+{
+    tally->skipped++;
+    for (int i = 0; i < tally->reason_count; i++)
+        if (strcmp(tally->reasons[i], reason) == 0)
+            return;
+    if (tally->reason_count < 16)
+        snprintf(tally->reasons[tally->reason_count++], sizeof(tally->reasons[0]), "%s", reason);
+}
+
+static void try_problem(const struct lb_impl *impl, const struct lb_problem *problem,
+                        struct lb_reference_cache *cache, struct tally *tally)
+{
+    struct lb_check check = {0};
+    struct lb_error err = {""};
+    enum lb_status st = trial_check(impl, problem, cache, 3, &check, &err);
+    if (st == LB_UNSUPPORTED) {
+        assert_true(err.text[0] != '\0'); /* never without a reason */
+        count_skipped(tally, err.text);
+    } else if (st != LB_OK || !check.right) {
+        print_error("%s/%s: %s\n", impl->name, trial_name(problem),
+                    st != LB_OK ? err.text : check.reason);
+        tally->wrong++;
+    } else {
+        tally->right++;
+    }
+}
+
+/* All passes of one shape, kind and dtype. */
+static void try_passes(const struct lb_impl *impl, struct lb_problem problem,
+                       struct lb_reference_cache *cache, struct tally *tally)
+{
+    /* Backward first: the cache then has the answer of all. */
+    static const enum lb_pass passes[] = {LB_TRAIN, LB_BACKWARD, LB_FORWARD, LB_INFER};
+    for (size_t i = 0; i < LB_PASS_COUNT; i++) {
+        problem.pass = passes[i];
+        try_problem(impl, &problem, cache, tally);
+    }
+}
+
+static void try_all(const struct lb_impl *impl, struct lb_reference_cache *cache,
+                    struct tally *tally)
+{
+    for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
+        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
+            for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+                struct lb_problem problem = trial_problem(shapes[shape]);
+                problem.dtype = (enum lb_dtype)dtype;
+                problem.math = kinds[kind].math;
+                problem.act = kinds[kind].act;
+                problem.ragged = kinds[kind].ragged;
+                if (problem.math == LB_IEEE || problem.dtype == LB_F32) /* else no such case */
+                    try_passes(impl, problem, cache, tally);
+            }
+}
+
+static void every_implementation_is_right_on_what_it_supports(void **state)
+{
+    (void)state;
+    struct lb_reference_cache *cache;
+    int wrong = 0;
+    assert_int_equal(lb_reference_cache_create((size_t)1 << 28, &cache, NULL), LB_OK);
+    for (const struct lb_registration *row = lb_impl_table; row->name; row++) {
+        struct tally tally = {0};
+        if (!row->impl || row->impl->memory != LB_HOST) {
+            print_message("%s: skipped: %s\n", row->name,
+                          row->impl ? "needs a device" : row->absent);
+            continue;
+        }
+        try_all(row->impl, cache, &tally);
+        print_message("%s: %d right, %d wrong, %d skipped\n", row->name, tally.right, tally.wrong,
+                      tally.skipped);
+        for (int i = 0; i < tally.reason_count; i++)
+            print_message("    skipped: %s\n", tally.reasons[i]);
+        assert_true(tally.right > 0);
+        wrong += tally.wrong;
+    }
+    lb_reference_cache_destroy(cache);
+    assert_int_equal(wrong, 0);
+}
+
+static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state)
+{
+    (void)state;
+    struct lb_exec_config place = {.threads = 1};
+    struct lb_problem problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged/act-relu");
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        problem.dtype = (enum lb_dtype)dtype;
+        assert_int_equal(lb_impl_cpu_ref.supports(&problem, &place, NULL), LB_OK);
+    }
+}
+
+/* A small problem of any kind. */
+static struct lb_problem random_problem(uint64_t seed)
+{
+    static const uint64_t bounds[10] = {20, 20, 20, 20, 3, 2, 4, 4, 2, 4};
+    uint64_t draw[10];
+    for (uint64_t i = 0; i < 10; i++)
+        draw[i] = lb_random_below(seed, 1, i, bounds[i]);
+    return (struct lb_problem){.seq_len = 1 + (int64_t)draw[0],
+                               .batch = 1 + (int64_t)draw[1],
+                               .input = 1 + (int64_t)draw[2],
+                               .hidden = 1 + (int64_t)draw[3],
+                               .layers = 1 + (int64_t)draw[4],
+                               .directions = 1 + (int64_t)draw[5],
+                               .dtype = (enum lb_dtype)draw[6],
+                               .pass = (enum lb_pass)draw[7],
+                               .ragged = draw[8] == 1,
+                               .act = draw[9] == 0 ? LB_ACT_RELU : LB_ACT_TANH};
+}
+
+static void no_false_alarm_in_2000_random_problems(void **state)
+{
+    (void)state;
+    enum { PROBLEMS = 2000, DRAWS = 100 * PROBLEMS /* an implementation may take few */ };
+    for (const struct lb_registration *row = lb_impl_table; row->name; row++) {
+        struct tally tally = {0};
+        if (!row->impl || row->impl->memory != LB_HOST)
+            continue;
+        for (uint64_t seed = 0; tally.right < PROBLEMS && seed < DRAWS; seed++) {
+            struct lb_problem problem = random_problem(seed);
+            try_problem(row->impl, &problem, NULL, &tally);
+        }
+        print_message("%s: %d right, %d wrong\n", row->name, tally.right, tally.wrong);
+        assert_int_equal(tally.wrong, 0);
+        assert_int_equal(tally.right, PROBLEMS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_implementation_is_right_on_what_it_supports),
+        cmocka_unit_test(the_oracle_supports_every_dtype_pass_and_kind_in_double),
+        cmocka_unit_test(no_false_alarm_in_2000_random_problems),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* What cuDNN can do, as the rules have it: by variant and problem, against the library's own answer
+ * where it gives one without a device; and the way to its weight layout and back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cudnn.h>
+
+#include "impls/cudnn/layout.h"
+#include "impls/cudnn/rnn.h"
+#include "impls/cudnn/rules.h"
+#include "model/case.h"
+#include "reference/reference.h"
+#include "tests/helpers/conformance_trial.h"
+
+static struct lb_device_info h100(void)
+{
+    struct lb_device_info info;
+    assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
+    return info;
+}
+
+/* Reasons by variant: standard, persist_static, persist_dynamic, small_h; NULL: it can. */
+static const struct {
+    const char *problem;
+    const char *reasons[4];
+} limits[] = {
+    {"T25_B16_H128/f16/infer", {NULL, NULL, NULL, NULL}},
+    {"T25_B16_H128/bf16/train", {NULL, NULL, NULL, NULL}},
+    {"T25_B16_I128_H1100/f16/infer", {NULL, NULL, NULL, "hidden 1100 is above 192"}},
+    {"T25_B16_H192_L4_D2/f32/train", {NULL, NULL, NULL, NULL}},
+    {"T25_B16_H128/f64/infer", {NULL, "dtype f64", NULL, "dtype f64"}},
+    {"T25_B16_H128/f16/infer/ragged", {NULL, "ragged", "ragged", "ragged"}},
+    {"T25_B16_H128/f32/infer/act-relu", {"act relu", "act relu", "act relu", "act relu"}},
+    {"T65535_B1_H8/f32/infer", {NULL, NULL, NULL, NULL}},
+    {"T65536_B1_H8/f32/infer", {"seq_len", "seq_len", "seq_len", "seq_len"}},
+};
+
+static void each_variant_names_its_limit(void **state)
+{
+    struct lb_device_info device = h100();
+    (void)state;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct lb_problem p = trial_problem(limits[i].problem);
+        bool any = false;
+        for (int v = CUDNN_STANDARD; v <= CUDNN_SMALL_H; v++) {
+            struct lb_error why = {""};
+            const char *reason = limits[i].reasons[v - CUDNN_STANDARD];
+            enum lb_status st = lb_cudnn_rules_check((enum lb_cudnn_variant)v, &p, &device, &why);
+            assert_int_equal(st, reason ? LB_UNSUPPORTED : LB_OK);
+            if (reason && strncmp(why.text, reason, strlen(reason)) != 0)
+                fail_msg("%s: '%s' does not begin with '%s'", limits[i].problem, why.text, reason);
+            any = any || st == LB_OK;
+        }
+        /* auto takes what any of them takes */
+        assert_int_equal(lb_cudnn_rules_check(CUDNN_AUTO, &p, &device, NULL) == LB_OK, any);
+    }
+}
+
+static void bf16_needs_ampere(void **state)
+{
+    struct lb_device_info volta = {.major = 7, .sm_count = 80};
+    struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
+    (void)state;
+    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
+    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
+}
+
+static void the_usual_choice_is_pytorchs(void **state)
+{
+    static const struct {
+        const char *problem;
+        enum lb_cudnn_variant variant;
+        const char *why;
+    } choices[] = {
+        {"T1024_B16_H768/f16/infer", CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T25_B16_H192/bf16/infer", CUDNN_SMALL_H, "hidden 192 is at most 192"},
+        {"T25_B16_H192/f32/train", CUDNN_STANDARD, "dtype f32"},
+        {"T25_B16_H128/f32/train", CUDNN_SMALL_H, "hidden 128 is at most 128"},
+        {"T25_B16_H512/bf16/infer", CUDNN_STANDARD, "dtype bf16 is not f16"},
+        {"T25_B16_H512_L4/f16/infer", CUDNN_STANDARD, "layers 4 is not 1"},
+        {"T25_B16_H512_D2/f16/infer", CUDNN_STANDARD, "directions 2 is not 1"},
+        {"T25_B16_I128_H1100/f16/infer", CUDNN_STANDARD, "hidden 1100 is above 1024"},
+        {"T25_B16_I128_H320/f16/infer", CUDNN_STANDARD, "hidden 320 is not a multiple of 128"},
+        {"T25_B16_I100_H256/f16/infer", CUDNN_STANDARD, "input 100 is not a multiple of 128"},
+        {"T25_B12_H256/f16/infer", CUDNN_STANDARD, "batch 12 is not a multiple of 8"},
+        {"T25_B136_H256/f16/infer", CUDNN_STANDARD, "batch 136 is above 128"},
+        {"T25_B16_H128/f16/infer/ragged", CUDNN_STANDARD, "rows of different lengths"},
+    };
+    struct lb_device_info device = h100();
+    (void)state;
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        struct lb_problem p = trial_problem(choices[i].problem);
+        struct lb_error why = {""};
+        assert_int_equal(lb_cudnn_rules_usual(&p, &device, &why), choices[i].variant);
+        if (strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
+            fail_msg("%s: '%s', not '%s'", choices[i].problem, why.text, choices[i].why);
+        assert_false(lb_cudnn_rules_left_out(choices[i].variant, &p, &device, NULL));
+    }
+    struct lb_problem p = trial_problem("T1024_B16_H768/f16/infer");
+    device.sm_count = 56;
+    assert_int_equal(lb_cudnn_rules_usual(&p, &device, NULL), CUDNN_STANDARD);
+}
+
+/* The library refuses some of it already when it is described, which needs no device. What the
+ * rules refuse there it must refuse too, and the other way round. */
+static void descriptors_agree_with_the_rules(void **state)
+{
+    static const cudnnDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDNN_DATA_DOUBLE,
+                                                          [LB_F32] = CUDNN_DATA_FLOAT,
+                                                          [LB_F16] = CUDNN_DATA_HALF,
+                                                          [LB_BF16] = CUDNN_DATA_BFLOAT16};
+    static const cudnnRNNAlgo_t algorithms[] = {
+        CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
+        CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H};
+    struct lb_problem p = trial_problem("T25_B16_H128/f16/infer");
+    (void)state;
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        for (int a = 0; a < 4; a++) {
+            cudnnRNNDescriptor_t descriptor;
+            p.dtype = (enum lb_dtype)d;
+            assert_int_equal(cudnnCreateRNNDescriptor(&descriptor), CUDNN_STATUS_SUCCESS);
+            cudnnStatus_t status = cudnnSetRNNDescriptor_v8(
+                descriptor, algorithms[a], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
+                CUDNN_LINEAR_INPUT, types[d], d == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+                d < LB_F16 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH, 128, 128, 128, 1, NULL,
+                CUDNN_RNN_PADDED_IO_ENABLED);
+            enum lb_status rules =
+                lb_cudnn_rules_check((enum lb_cudnn_variant)(CUDNN_STANDARD + a), &p, NULL, NULL);
+            if ((status == CUDNN_STATUS_SUCCESS) != (rules == LB_OK))
+                fail_msg("%s, algorithm %d: the library says %d, the rules %d",
+                         lb_dtype_name(p.dtype), a, (int)status, (int)rules);
+            cudnnDestroyRNNDescriptor(descriptor);
+        }
+    }
+}
+
+/* A status is a verdict and a sentence: the call, the library's name of it, and what it says. */
+static void the_librarys_answers_become_verdicts(void **state)
+{
+    static const struct {
+        cudnnStatus_t status;
+        enum lb_status verdict;
+        const char *says;
+    } answers[] = {
+        {CUDNN_STATUS_NOT_SUPPORTED, LB_UNSUPPORTED, "asking: CUDNN_STATUS_NOT_SUPPORTED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_EXECUTION_FAILED, LB_FAILED, "CUDNN_STATUS_EXECUTION_FAILED"},
+        {CUDNN_STATUS_BAD_PARAM, LB_FAILED, "CUDNN_STATUS_BAD_PARAM"},
+    };
+    cudnnRNNDescriptor_t descriptor;
+    struct lb_cudnn_shapes shapes;
+    struct lb_problem p = trial_problem("T3_B2_H4/f32/infer");
+    struct lb_error err;
+    (void)state;
+    assert_int_equal(lb_cudnn_check(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        assert_int_equal(lb_cudnn_check(answers[i].status, "asking", &err), answers[i].verdict);
+        assert_non_null(strstr(err.text, answers[i].says));
+    }
+    /* An algorithm that can't: the library's own words are in the sentence, once it has been opened
+     * for them, with a device or in vain. */
+    (void)lb_cudnn_shapes_create(&p, NULL, &shapes, &err);
+    lb_cudnn_shapes_destroy(&shapes);
+    assert_int_equal(cudnnCreateRNNDescriptor(&descriptor), CUDNN_STATUS_SUCCESS);
+    cudnnStatus_t status = cudnnSetRNNDescriptor_v8(
+        descriptor, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+        CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE,
+        CUDNN_FMA_MATH, 128, 128, 128, 1, NULL, CUDNN_RNN_PADDED_IO_ENABLED);
+    assert_int_not_equal(lb_cudnn_check(status, "describing", &err), LB_OK);
+    const char *words = strstr(err.text, "): ");
+    assert_non_null(words);
+    assert_true(strlen(words) > 8);
+    cudnnDestroyRNNDescriptor(descriptor);
+}
+
+/* A layout as the library might give it: parts backwards, with gaps, biases in front. */
+static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *offsets)
+{
+    size_t at = 8, size = lb_dtype_size(p->dtype);
+    for (int64_t e = p->layers * p->directions - 1; e >= 0; e--) {
+        for (int part = CUDNN_PARTS - 1; part >= 0; part--) {
+            offsets[e].bias[part] = at;
+            at += (size_t)p->hidden * size + 16;
+            offsets[e].matrix[part] = at;
+            at += lb_cudnn_matrix_elements(p, (size_t)e, part) * size + 24;
+        }
+    }
+    return at;
+}
+
+static void weights_survive_the_way_there_and_back(void **state)
+{
+    struct lb_problem p = trial_problem("T3_B2_I5_H4_L3_D2/f16/train");
+    struct lb_cudnn_offsets offsets[6];
+    struct lb_reference_cache *cache;
+    struct lb_reference *reference;
+    struct lb_results back;
+    (void)state;
+    assert_int_equal(lb_reference_cache_create(1 << 20, &cache, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(cache, &p, 1, &reference, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
+    const struct lb_weights *weights = &lb_reference_inputs(reference)->weights;
+    size_t bytes = make_offsets(&p, offsets);
+    char *image = calloc(1, bytes);
+
+    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, NULL), LB_OK);
+    lb_cudnn_layout_pack(&p, offsets, weights, image);
+    /* The forget gate's recurrent matrix of the last entry, row 1, is where it should be. */
+    assert_memory_equal(image + offsets[5].matrix[5] + 4 * 2,
+                        (const char *)weights->w_hh[5] + (4 + 1) * 4 * 2, 4 * 2);
+    lb_cudnn_layout_unpack(&p, offsets, image, &back.gradients);
+    for (int e = 0; e < 6; e++) {
+        size_t input = e < 2 ? 5 : 8;
+        assert_memory_equal(back.gradients.dw_ih[e], weights->w_ih[e], 16 * input * 2);
+        assert_memory_equal(back.gradients.dw_hh[e], weights->w_hh[e], 16 * 4 * 2);
+        assert_memory_equal(back.gradients.db_ih[e], weights->b_ih[e], 16 * 2);
+        assert_memory_equal(back.gradients.db_hh[e], weights->b_hh[e], 16 * 2);
+    }
+    free(image);
+    lb_results_destroy(&back);
+    lb_reference_close(reference);
+    lb_reference_cache_destroy(cache);
+}
+
+static void a_part_outside_the_weight_space_is_found(void **state)
+{
+    struct lb_problem p = trial_problem("T3_B2_I5_H4/f32/train");
+    struct lb_cudnn_offsets offsets[1];
+    struct lb_error err = {""};
+    size_t bytes = make_offsets(&p, offsets);
+    (void)state;
+    offsets[0].matrix[3] = bytes - 4;
+    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "part 3 of layer 0"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_variant_names_its_limit),
+        cmocka_unit_test(bf16_needs_ampere),
+        cmocka_unit_test(the_usual_choice_is_pytorchs),
+        cmocka_unit_test(descriptors_agree_with_the_rules),
+        cmocka_unit_test(the_librarys_answers_become_verdicts),
+        cmocka_unit_test(weights_survive_the_way_there_and_back),
+        cmocka_unit_test(a_part_outside_the_weight_space_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* The GPU implementations that are made of products and pointwise kernels, run on the host: their
+ * own source on a fake device, with products as plain loops and kernels as loops over threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/queue.h"
+#include "tests/fake_gpu/streams_host.h"
+#include "tests/helpers/conformance_trial.h"
+
+extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
+static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
+enum { IMPL_COUNT = sizeof(impls) / sizeof(impls[0]) };
+
+static struct lb_reference_cache *cache;
+
+static int open_cache(void **state)
+{
+    (void)state;
+    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    (void)state;
+    lb_reference_cache_destroy(cache);
+    return 0;
+}
+
+/* Runs the case, few samples, on a whole fake device, and gives its row. */
+static struct lb_row run(const struct lb_impl *impl, const char *problem, double loss_scale)
+{
+    struct lb_run_options options = {
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = loss_scale};
+    struct lb_row row;
+    char text[LB_CASE_ID_SIZE];
+    options.sampler.min_samples = 2;
+    options.sampler.max_samples = 2;
+    snprintf(text, sizeof(text), "%s/%s", impl->name, problem);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    trial_case_run(impl, text, &options, &row);
+    return row;
+}
+
+/* Right in each order that the waits between streams leave open. */
+static void expect_ok(const struct lb_impl *impl, const char *problem)
+{
+    for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+        fake_device_install(FAKE_NONE);
+        fake_queue_order((enum fake_order)order);
+        struct lb_row row = run(impl, problem, 1);
+        if (row.verdict != LB_VERDICT_OK)
+            fail_msg("%s/%s in order %d: %s: %s", impl->name, problem, order,
+                     lb_verdict_name(row.verdict), row.reason);
+        assert_int_equal(fake_device_counts()->allocations, 0);
+        assert_true(row.peak_bytes > 0);
+        lb_row_free(&row);
+    }
+}
+
+/* Whether the loop is wrong in some order without one of its waits. */
+static bool is_found(const char *problem, enum fake_wait which, enum fake_call call, int nth)
+{
+    bool found = false;
+    fake_streams_leave_out(which, call, nth);
+    for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
+        fake_device_install(FAKE_NONE);
+        fake_queue_order((enum fake_order)order);
+        struct lb_row row = run(&lb_impl_cuda_step, problem, 1);
+        found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
+        lb_row_free(&row);
+    }
+    fake_streams_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
+    return found;
+}
+
+static void a_loop_without_one_of_its_waits_is_found(void **state)
+{
+    static const struct {
+        const char *problem;
+        enum fake_wait which;
+        enum fake_call call;
+        int count;
+    } cases[] = {
+        {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_FORWARD, 14},
+        {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_BACKWARD, 14},
+        {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_FORWARD, 4},
+        /* A sixth is at the end of the lowest layer: nothing of it is handed down. */
+        {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_BACKWARD, 5},
+        {"T19_B2_I4_H3_L3/f64/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"T19_B2_I4_H3_L3/f64/train", FAKE_JOIN, FAKE_BACKWARD, 1},
+        /* What has not been forked is no part of a graph. */
+        {"T4_B2_H4_D2/f64/train/graph", FAKE_FORK, FAKE_FORWARD, 1},
+        {"T19_B2_H4_L2/f64/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int nth = 0; nth < cases[i].count; nth++)
+            if (!is_found(cases[i].problem, cases[i].which, cases[i].call, nth))
+                fail_msg("%s is right without wait %d of case %zu", cases[i].problem, nth, i);
+}
+
+static void every_shape_agrees_with_the_oracle(void **state)
+{
+    static const char *const problems[] = {
+        "T1_B1_I1_H1",
+        "T7_B3_I5_H6",
+        "T9_B5_I4_H8/ragged",
+        "T5_B4_I3_H7_D2",
+        "T6_B5_I3_H5_D2/ragged",
+        "T11_B3_I4_H5_L3",
+        "T19_B4_I6_H5_L4/ragged",
+        "T6_B3_I4_H5_L3_D2/ragged",
+    };
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    static const char *const passes[] = {"infer", "forward", "backward", "train"};
+    (void)state;
+    for (size_t i = 0; i < IMPL_COUNT; i++) {
+        for (size_t p = 0; p < sizeof(problems) / sizeof(problems[0]); p++) {
+            for (int k = 0; k < 16; k++) {
+                char text[LB_CASE_ID_SIZE];
+                const char *slash = strchr(problems[p], '/');
+                int length = slash ? (int)(slash - problems[p]) : (int)strlen(problems[p]);
+                snprintf(text, sizeof(text), "%.*s/%s/%s%s", length, problems[p], dtypes[k / 4],
+                         passes[k % 4], slash ? slash : "");
+                expect_ok(impls[i], text);
+            }
+        }
+    }
+}
+
+/* Sizes from 1 to 12, any dtype, pass and kind. */
+static void random_problems_agree_with_the_oracle(void **state)
+{
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    static const char *const passes[] = {"infer", "forward", "backward", "train"};
+    enum { PROBLEMS = 150 };
+    (void)state;
+    for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
+        char text[LB_CASE_ID_SIZE];
+        uint64_t n[10];
+        for (uint64_t i = 0; i < 10; i++)
+            n[i] = lb_random_below(seed, 1, i, 12);
+        snprintf(text, sizeof(text), "T%d_B%d_I%d_H%d_L%d_D%d/%s/%s%s%s", (int)n[0] + 1,
+                 (int)n[1] + 1, (int)n[2] + 1, (int)n[3] + 1, (int)n[4] % 4 + 1, (int)n[5] % 2 + 1,
+                 dtypes[n[6] % 4], passes[n[7] % 4], n[8] % 2 ? "/ragged" : "",
+                 n[9] % 3 ? "" : "/act-relu");
+        for (size_t i = 0; i < IMPL_COUNT; i++)
+            expect_ok(impls[i], text);
+    }
+}
+
+static void relu_gates_and_math_modes_agree_too(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < IMPL_COUNT; i++) {
+        expect_ok(impls[i], "T8_B3_I5_H6_L2/f32/train/act-relu");
+        expect_ok(impls[i], "T8_B3_I5_H6_D2/f16/train/ragged/act-relu");
+        expect_ok(impls[i], "T8_B3_I5_H6/f32/train/tf32");
+        expect_ok(impls[i], "T8_B3_I5_H6/f32/train/half");
+    }
+}
+
+static void graphs_cold_caches_and_batches_are_timed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < IMPL_COUNT; i++) {
+        expect_ok(impls[i], "T4_B2_H4/f32/train/graph");
+        assert_int_equal(fake_device_counts()->captures, 1);
+        assert_true(fake_device_counts()->replays >= 4); /* two to warm up, two samples */
+        expect_ok(impls[i], "T4_B2_H4_L2/f16/backward/graph/cold");
+        assert_true(fake_device_counts()->fills > fake_device_counts()->replays);
+        expect_ok(impls[i], "T4_B2_H4/f32/infer/batched");
+        assert_int_equal(fake_device_counts()->captures, 0);
+    }
+}
+
+static void loss_scaling_gives_the_same_gradients(void **state)
+{
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    struct lb_row row = run(&lb_impl_cuda_step, "T6_B3_I4_H5/f32/train", 1024);
+    assert_int_equal(row.verdict, LB_VERDICT_OK);
+    lb_row_free(&row);
+}
+
+static void overflow_is_reported_not_hidden(void **state)
+{
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    struct lb_row row = run(&lb_impl_cuda_step, "T6_B3_I4_H5/f16/train", 1048576);
+    assert_int_equal(row.verdict, LB_VERDICT_WRONG);
+    assert_non_null(strstr(row.reason, "gradients overflow at loss scale 1.04858e+06"));
+    lb_row_free(&row);
+}
+
+static void device_faults_end_in_a_verdict(void **state)
+{
+    static const struct {
+        enum fake_fault fault;
+        enum lb_verdict verdict;
+        const char *says, *problem;
+    } faults[] = {
+        {FAKE_OOM, LB_VERDICT_OOM, "needs", "T4_B2_H4/f32/train"},
+        {FAKE_OOM_LATE, LB_VERDICT_OOM, "allocating", "T4_B2_H4/f32/train"},
+        {FAKE_ILLEGAL_ADDRESS, LB_VERDICT_ERROR, "illegal memory access", "T4_B2_H4/f32/train"},
+        {FAKE_NO_CAPTURE, LB_VERDICT_ERROR, "capturing a graph", "T4_B2_H4/f32/train/graph"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        fake_device_install(faults[i].fault);
+        struct lb_row row = run(&lb_impl_cuda_step, faults[i].problem, 1);
+        assert_int_equal(row.verdict, faults[i].verdict);
+        assert_non_null(strstr(row.reason, faults[i].says));
+        assert_int_equal(row.samples, 0);
+        assert_int_equal(fake_device_counts()->allocations, 0);
+        assert_int_equal(lb_device()->lost(), faults[i].fault == FAKE_ILLEGAL_ADDRESS);
+        lb_row_free(&row);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_agrees_with_the_oracle),
+        cmocka_unit_test(a_loop_without_one_of_its_waits_is_found),
+        cmocka_unit_test(random_problems_agree_with_the_oracle),
+        cmocka_unit_test(relu_gates_and_math_modes_agree_too),
+        cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
+        cmocka_unit_test(loss_scaling_gives_the_same_gradients),
+        cmocka_unit_test(overflow_is_reported_not_hidden),
+        cmocka_unit_test(device_faults_end_in_a_verdict),
+    };
+    return cmocka_run_group_tests(tests, open_cache, close_cache);
+}

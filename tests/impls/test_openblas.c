@@ -1,0 +1,99 @@
+/* openblas on several threads, and what it leaves of the library's for those that come after it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cblas.h>
+#include <cmocka.h>
+
+#include "tests/helpers/conformance_trial.h"
+
+extern const struct lb_impl lb_impl_openblas;
+
+/* Runs a case; the caller frees the row. */
+static struct lb_row run(const char *text)
+{
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_row row;
+    options.sampler.max_ns = 1e6;
+    trial_case_run(&lb_impl_openblas, text, &options, &row);
+    return row;
+}
+
+static void is_right(const char *text)
+{
+    struct lb_row row = run(text);
+    if (row.verdict != LB_VERDICT_OK)
+        fail_msg("%s: %s", text, row.reason);
+    lb_row_free(&row);
+}
+
+static int cpus(void)
+{
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* One thread first: the case is pinned to one CPU, which the library may take for all there are. */
+static void two_threads_are_right_after_one(void **state)
+{
+    (void)state;
+    if (cpus() < 2)
+        skip();
+    is_right("openblas/T7_B5_I37_H100_L2_D2/f32/train");
+    is_right("openblas/T7_B5_I37_H100_L2_D2/f32/train/th2");
+    is_right("openblas/T7_B5_I37_H100_L2_D2/f64/train/ragged/th2");
+    is_right("openblas/T9_B1_I300_H300_D2/f32/train/th2");
+    is_right("openblas/T40_B20_I64_H64_L3/f32/infer/ragged/th2");
+}
+
+static void more_threads_than_cpus_are_refused(void **state)
+{
+    struct lb_row row = run("openblas/T2_B1_H4/f32/infer/th2000");
+    (void)state;
+    assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
+    assert_non_null(strstr(row.reason, "threads 2000: this process may use "));
+    lb_row_free(&row);
+}
+
+static void sides_beyond_an_int_are_refused(void **state)
+{
+    struct lb_exec_config place = {.threads = 1};
+    struct lb_problem problem = {.seq_len = 65536,
+                                 .batch = 32768,
+                                 .input = 1,
+                                 .hidden = 1,
+                                 .layers = 1,
+                                 .directions = 1,
+                                 .dtype = LB_F32};
+    struct lb_error why;
+    (void)state;
+    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text, "a matrix side of 2147483648: OpenBLAS takes at most 2147483647");
+    problem.seq_len--;
+    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_OK);
+    problem.hidden = INT32_MAX / 4 - 1; /* filled up to whole vectors it is too much */
+    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_UNSUPPORTED);
+}
+
+static void one_thread_is_left(void **state)
+{
+    (void)state;
+    if (cpus() < 2)
+        skip();
+    is_right("openblas/T5_B40_I200_H200/f32/train/th2");
+    assert_int_equal(openblas_get_num_threads(), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_threads_are_right_after_one),
+        cmocka_unit_test(more_threads_than_cpus_are_refused),
+        cmocka_unit_test(sides_beyond_an_int_are_refused),
+        cmocka_unit_test(one_thread_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* cpu_simd's kernels, each width that this CPU runs, against plain loops; and the error of its
+ * sigmoid and tanh over the range of f32. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "impls/common/simd_kernels.h"
+
+enum { BATCH = 960 }; /* a multiple of all lanes */
+
+/* One unit in the last place of f32 at a value. */
+static double ulp_at(double value)
+{
+    int exponent = value == 0 ? -126 : ilogb(value);
+    return ldexp(1, (exponent < -126 ? -126 : exponent) - 23);
+}
+
+static double right_sigmoid(double v)
+{
+    return 1 / (1 + exp(-v));
+}
+
+struct function {
+    void (*of)(const void *v, void *out, size_t count);
+    double (*right)(double v);
+    double allowed; /* ulp */
+    double least;   /* below it only the absolute error counts, which must stay below it too */
+};
+
+static double worst_of(const struct function *f, const float *v)
+{
+    float out[BATCH];
+    double worst = 0;
+    f->of(v, out, BATCH);
+    for (size_t i = 0; i < BATCH; i++) {
+        double right = f->right((double)v[i]), error = fabs((double)out[i] - right);
+        if (isnan(v[i])) {
+            assert_true(isnan(out[i]) != 0);
+            continue;
+        }
+        assert_true(isnan(out[i]) == 0);
+        if (fabs(right) < f->least)
+            assert_true(error < f->least);
+        else
+            worst = fmax(worst, error / ulp_at(right));
+    }
+    return worst;
+}
+
+/* Every 1009th f32 bit pattern: all exponents, both signs, infinities and NaN among them. */
+static void hold_over_f32(const struct function *f)
+{
+    float v[BATCH];
+    double worst = 0;
+    size_t count = 0;
+    const char *step = getenv("LB_F32_STEP"); /* 1: every one, some minutes */
+    uint64_t stride = step ? strtoull(step, NULL, 10) : 1009;
+    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += stride) {
+        uint32_t pattern = (uint32_t)bits;
+        memcpy(&v[count++], &pattern, sizeof(pattern));
+        if (count == BATCH) {
+            worst = fmax(worst, worst_of(f, v));
+            count = 0;
+        }
+    }
+    const float special[] = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, 87, -87, 88.8f, 9.02f, -104};
+    for (size_t i = 0; i < BATCH; i++)
+        v[i] = special[i % (sizeof(special) / sizeof(special[0]))];
+    worst = fmax(worst, worst_of(f, v));
+    print_message("    worst error %.3f ulp, allowed %.1f\n", worst, f->allowed);
+    assert_true(worst <= f->allowed);
+}
+
+static void sigmoid_and_tanh_keep_their_bounds(void **state)
+{
+    const struct lb_simd_kernels *list[3];
+    size_t count = lb_simd_kernels_all(LB_F32, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        print_message("%s\n", list[i]->name);
+        hold_over_f32(
+            &(struct function){list[i]->sigmoid, right_sigmoid, LB_CPU_SIGMOID_ULP, 0x1p-125});
+        hold_over_f32(&(struct function){list[i]->tanh, tanh, LB_CPU_TANH_ULP, 0});
+    }
+}
+
+/* 1 - tanh^2 is a factor of every gradient: it must not change sign. */
+static void tanh_is_never_beyond_one(void **state)
+{
+    const struct lb_simd_kernels *list[3];
+    size_t count = lb_simd_kernels_all(LB_F32, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        for (float start = 7; start < 12; start += 1e-3f) {
+            float v[BATCH], out[BATCH];
+            for (size_t j = 0; j < BATCH; j++)
+                v[j] = (j % 2 ? 1 : -1) * (start + (float)j * 1e-6f);
+            list[i]->tanh(v, out, BATCH);
+            for (size_t j = 0; j < BATCH; j++) {
+                assert_true(fabsf(out[j]) <= 1);
+                assert_true(fabsf(v[j]) < 9.02f || fabsf(out[j]) == 1);
+            }
+        }
+}
+
+/* A problem for one panel, in double, and in the kernels' type. */
+enum { ROWS = 14, DEPTH = 700, WIDEST = 64 };
+
+static double draw(unsigned *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (double)(*seed >> 8) / 0x1p24 - 0.5;
+}
+
+static void put(enum lb_dtype dtype, void *array, size_t index, double value)
+{
+    lb_store(dtype, (char *)array + index * lb_dtype_size(dtype), &value, 1);
+}
+
+static double get(enum lb_dtype dtype, const void *array, size_t index)
+{
+    double value;
+    lb_load(dtype, (const char *)array + index * lb_dtype_size(dtype), &value, 1);
+    return value;
+}
+
+static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *seed)
+{
+    void *array = NULL;
+    assert_int_equal(posix_memalign(&array, 64, count * sizeof(double) + 8192), 0);
+    memset(array, 0, count * sizeof(double));
+    for (size_t i = 0; i < count; i++)
+        put(dtype, array, i, scale * draw(seed));
+    return array;
+}
+
+/* start + a w of one element, in double; width: of w. */
+static double right_sum(enum lb_dtype dtype, const struct lb_cpu_product *p, size_t width,
+                        double start, size_t row, size_t column)
+{
+    double sum = start;
+    for (size_t i = 0; i < p->k; i++) {
+        size_t piece = p->a.piece ? i / p->a.piece : 0;
+        size_t at = row * p->a.stride + i + piece * (p->a.jump - p->a.piece);
+        sum += get(dtype, p->a.base, at) * get(dtype, p->w, i * width + column);
+    }
+    return sum;
+}
+
+static double allowed(enum lb_dtype dtype)
+{
+    return dtype == LB_F32 ? 2e-5 : 1e-13;
+}
+
+/* A product's shape, and how a and the sums begin. */
+struct shape {
+    size_t rows, k, columns;
+    bool bias, pieces;
+};
+
+static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype dtype,
+                           const struct shape *s)
+{
+    unsigned seed = (unsigned)(s->rows * 1000 + s->k);
+    size_t lanes = kernels->lanes, rows = s->rows, k = s->k, stride = 4 * lanes + 8;
+    size_t width = (s->columns + lanes - 1) / lanes * lanes, pieces = k / (4 * lanes) + 1;
+    size_t jump = rows * 4 * lanes + 24;
+    void *a = drawn(dtype, rows * (k + 3) + pieces * jump, 1, &seed);
+    void *w = drawn(dtype, k * width, 1, &seed), *start = drawn(dtype, width, 1, &seed);
+    void *sums = drawn(dtype, rows * stride, 1, &seed);
+    void *before = drawn(dtype, rows * stride, 0, &seed);
+    memcpy(before, sums, rows * stride * lb_dtype_size(dtype));
+    struct lb_cpu_product p = {.rows = rows,
+                               .k = k,
+                               .columns = s->columns,
+                               .a = {.base = a, .stride = k + 3},
+                               .w = w,
+                               .bias = s->bias ? start : NULL,
+                               .sums = sums,
+                               .stride = stride};
+    if (s->pieces)
+        p.a =
+            (struct lb_cpu_rows){.base = a, .stride = 4 * lanes, .piece = 4 * lanes, .jump = jump};
+    kernels->accumulate(&p);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < stride; j++) {
+            double old = get(dtype, before, r * stride + j), now = get(dtype, sums, r * stride + j);
+            if (j >= s->columns)
+                assert_true(now == old); /* nothing beside the columns is touched */
+            else
+                assert_true(fabs(now - right_sum(dtype, &p, width,
+                                                 s->bias ? get(dtype, start, j) : old, r, j)) <=
+                            allowed(dtype));
+        }
+    free(before);
+    free(sums);
+    free(start);
+    free(w);
+    free(a);
+}
+
+/* Calls hold for both types and every width that this CPU runs. */
+static void for_each_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
+                                          enum lb_dtype dtype))
+{
+    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
+    for (size_t d = 0; d < 2; d++) {
+        const struct lb_simd_kernels *list[3];
+        size_t count = lb_simd_kernels_all(dtypes[d], list);
+        for (size_t i = 0; i < count; i++)
+            hold(list[i], dtypes[d]);
+    }
+}
+
+static void try_products(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
+                        depths[] = {1, 2, 3, 17, DEPTH};
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
+        for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
+            for (int which = 0; which < 4; which++)
+                try_accumulate(kernels, dtype,
+                               &(struct shape){.rows = rows[r],
+                                               .k = depths[k],
+                                               .columns = 4 * kernels->lanes,
+                                               .bias = which % 2 == 1,
+                                               .pieces = which / 2 == 1});
+}
+
+static void products_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for_each_kernels(try_products);
+}
+
+/* Every number of columns, of which the last vector holds a part. */
+static void try_columns(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t columns = 1; columns <= 4 * kernels->lanes; columns++)
+        try_accumulate(kernels, dtype,
+                       &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
+}
+
+static void only_the_columns_that_are_there_are_written(void **state)
+{
+    (void)state;
+    for_each_kernels(try_columns);
+}
+
+/* k so large that a panel is worked on in several blocks, of a that lies in pieces too. */
+static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
+{
+    const struct lb_simd_kernels *list[3];
+    size_t count = lb_simd_kernels_all(LB_F64, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        for (int pieces = 0; pieces < 2; pieces++)
+            try_accumulate(list[i], LB_F64,
+                           &(struct shape){.rows = 7,
+                                           .k = 13000 / list[i]->lanes * 2,
+                                           .columns = 4 * list[i]->lanes,
+                                           .bias = true,
+                                           .pieces = pieces});
+}
+
+/* dw of one element, in double. */
+static double right_outer(enum lb_dtype dtype, const struct lb_cpu_outer *o, const void *in,
+                          size_t width, size_t column, size_t j)
+{
+    double sum = 0;
+    for (size_t r = 0; r < o->rows; r++)
+        sum += get(dtype, in, r * o->stride + column) * get(dtype, o->da, r * width + j);
+    return sum;
+}
+
+static void try_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t columns,
+                      bool packed, bool add)
+{
+    unsigned seed = (unsigned)columns;
+    size_t width = 4 * kernels->lanes, rows = 37, stride = columns + 2, group = kernels->group;
+    void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
+    void *dw = drawn(dtype, (columns + 1) * width, 1, &seed), *db = drawn(dtype, width, 1, &seed);
+    void *old = drawn(dtype, (columns + 1) * width, 0, &seed);
+    void *old_db = drawn(dtype, width, 0, &seed);
+    void *order = drawn(dtype, (columns + group) * rows, 0, &seed);
+    memcpy(old, dw, (columns + 1) * width * lb_dtype_size(dtype));
+    memcpy(old_db, db, width * lb_dtype_size(dtype));
+    struct lb_cpu_outer o = {.rows = rows,
+                             .columns = columns,
+                             .in = in,
+                             .stride = stride,
+                             .da = da,
+                             .dw = dw,
+                             .db = db,
+                             .add = add};
+    if (packed) {
+        kernels->pack(&o, order);
+        o.in = order;
+        o.packed = true;
+    }
+    kernels->outer(&o);
+    for (size_t j = 0; j < width; j++) {
+        double sum = add ? get(dtype, old_db, j) : 0;
+        for (size_t r = 0; r < rows; r++)
+            sum += get(dtype, da, r * width + j);
+        assert_true(fabs(get(dtype, db, j) - sum) <= allowed(dtype));
+        for (size_t c = 0; c < columns; c++) {
+            double right = right_outer(dtype, &o, in, width, c, j);
+            right += add ? get(dtype, old, c * width + j) : 0;
+            assert_true(fabs(get(dtype, dw, c * width + j) - right) <= allowed(dtype));
+        }
+        assert_true(get(dtype, dw, columns * width + j) == get(dtype, old, columns * width + j));
+    }
+    void *const arrays[] = {in, da, dw, db, old, old_db, order};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+}
+
+static void try_outers(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t columns = 1; columns <= 2 * kernels->group + 1; columns++)
+        for (int which = 0; which < 4; which++)
+            try_outer(kernels, dtype, columns, which % 2 == 1, which / 2 == 1);
+}
+
+static void weight_gradients_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for_each_kernels(try_outers);
+}
+
+/* A chain of 8192 terms, one after the other, rounds about 2e-6 of the sums' norm away. */
+static void long_sums_keep_their_digits(void **state)
+{
+    enum { TERMS = 8192 };
+    const struct lb_simd_kernels *list[3];
+    size_t count = lb_simd_kernels_all(LB_F32, list);
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        unsigned seed = 7;
+        size_t width = 4 * list[i]->lanes;
+        double error = 0, size = 0;
+        void *a = drawn(LB_F32, TERMS, 1, &seed), *w = drawn(LB_F32, TERMS * width, 1, &seed);
+        void *start = drawn(LB_F32, width, 0, &seed), *sums = drawn(LB_F32, width, 0, &seed);
+        struct lb_cpu_product p = {.rows = 1,
+                                   .k = TERMS,
+                                   .columns = width,
+                                   .a = {.base = a, .stride = TERMS},
+                                   .w = w,
+                                   .bias = start,
+                                   .sums = sums,
+                                   .stride = width};
+        list[i]->accumulate(&p);
+        for (size_t j = 0; j < width; j++) {
+            double right = right_sum(LB_F32, &p, width, 0, 0, j);
+            error += pow(get(LB_F32, sums, j) - right, 2);
+            size += right * right;
+        }
+        print_message("    %s: %.2g of the norm\n", list[i]->name, sqrt(error / size));
+        assert_true(sqrt(error / size) < 1e-6);
+        free(sums);
+        free(start);
+        free(w);
+        free(a);
+    }
+}
+
+/* One step of one panel, some of whose units are not there. */
+static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t units)
+{
+    unsigned seed = (unsigned)units;
+    size_t lanes = kernels->lanes, width = 4 * lanes, rows = 8, k = 19, H = 2 * lanes;
+    void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, k * width, 1, &seed);
+    void *sums = drawn(dtype, rows * width, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
+    void *start = drawn(dtype, rows * width, 0, &seed), *old = drawn(dtype, rows * H, 0, &seed);
+    void *h = drawn(dtype, rows * H, 0, &seed);
+    const void *c_before[8];
+    memcpy(start, sums, rows * width * lb_dtype_size(dtype));
+    memcpy(old, c, rows * H * lb_dtype_size(dtype));
+    for (size_t b = 0; b < rows; b++)
+        c_before[b] = (const char *)c + b * H * lb_dtype_size(dtype);
+    struct lb_cpu_forward f = {
+        .product = {.rows = rows,
+                    .k = k,
+                    .columns = width,
+                    .a = {.base = a, .stride = k},
+                    .w = w,
+                    .sums = sums,
+                    .stride = width},
+        .units = units,
+        .first = 1,
+        .c_before = c_before,
+        .c = c,
+        .h = h,
+        .c_stride = H,
+        .h_stride = H,
+        .keep = true,
+    };
+    kernels->forward(&f);
+    for (size_t b = 0; b < rows; b++)
+        for (size_t j = 0; j < H; j++) {
+            double now = get(dtype, c, b * H + j), before = get(dtype, old, b * H + j), gates[4];
+            if (j < 1 || j >= 1 + units) {
+                assert_true(now == before); /* units that are not the panel's */
+                continue;
+            }
+            for (size_t g = 0; g < 4; g++) {
+                size_t at = g * lanes + j - 1;
+                double sum =
+                    right_sum(dtype, &f.product, width, get(dtype, start, b * width + at), b, at);
+                gates[g] = g == 2 ? tanh(sum) : right_sigmoid(sum);
+                assert_true(fabs(get(dtype, sums, b * width + at) - gates[g]) <= allowed(dtype));
+            }
+            double right = gates[1] * before + gates[0] * gates[2];
+            assert_true(fabs(now - right) <= allowed(dtype));
+            assert_true(fabs(get(dtype, h, b * H + j - 1) - gates[3] * tanh(right)) <=
+                        allowed(dtype));
+        }
+    void *const arrays[] = {a, w, sums, c, start, old, h};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+}
+
+static void try_steps(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    for (size_t units = 1; units <= kernels->lanes; units++)
+        try_forward(kernels, dtype, units);
+}
+
+static void a_step_is_that_of_plain_loops_and_stays_in_its_units(void **state)
+{
+    (void)state;
+    for_each_kernels(try_steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sigmoid_and_tanh_keep_their_bounds),
+        cmocka_unit_test(tanh_is_never_beyond_one),
+        cmocka_unit_test(products_are_those_of_plain_loops),
+        cmocka_unit_test(only_the_columns_that_are_there_are_written),
+        cmocka_unit_test(weight_gradients_are_those_of_plain_loops),
+        cmocka_unit_test(long_sums_keep_their_digits),
+        cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
+        cmocka_unit_test(a_step_is_that_of_plain_loops_and_stays_in_its_units),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

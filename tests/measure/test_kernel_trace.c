@@ -1,0 +1,97 @@
+/* The tracer's use of CUPTI, on a stand-in for the library that reports made-up launches. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cupti_stub.h"
+#include "measure/kernel_trace.h"
+
+static enum lb_status count_call(void *user, struct lb_error *err)
+{
+    int *calls = user;
+    (void)err;
+    ++*calls;
+    return LB_OK;
+}
+
+static enum lb_status failing_call(void *user, struct lb_error *err)
+{
+    (void)user;
+    return lb_fail(err, LB_FAILED, "the planted failure");
+}
+
+static void records_become_kernels(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct lb_kernels k;
+    cupti_stub_use(STUB_SOUND);
+    for (int again = 1; again <= 2; again++) { /* what the first trace saw is not in the second */
+        assert_int_equal(lb_kernel_trace(count_call, &calls, &k, NULL), LB_OK);
+        assert_int_equal(calls, again);
+        assert_int_equal(k.count, 2);
+        assert_true(k.launches == 3 && k.span_ns == 501 && k.gap_ns == 51);
+        assert_string_equal(k.items[0].name, "step_forward");
+        assert_int_equal(k.items[0].count, 2);
+        assert_true(k.items[0].total_ns == 300 && k.items[0].longest_ns == 200);
+        assert_int_equal(k.items[0].grid[0], 9);
+        assert_int_equal(k.items[0].block[0], 128);
+        assert_int_equal(k.items[0].cluster[0], 2);
+        assert_int_equal(k.items[0].registers, 96);
+        assert_int_equal(k.items[0].shared_bytes, 66560);
+        assert_int_equal(k.items[1].tensor_cores, LB_TENSOR_YES);
+        assert_int_equal(cupti_stub_attached(), 0);
+        lb_kernels_free(&k);
+    }
+}
+
+static void another_profiler_is_a_reason(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct lb_kernels k = {0};
+    struct lb_error err = {""};
+    cupti_stub_use(STUB_TAKEN);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, &k, &err), LB_ABSENT);
+    assert_non_null(strstr(err.text, "another profiler is attached"));
+    assert_int_equal(calls, 0);
+    assert_int_equal(cupti_stub_attached(), 0);
+}
+
+static void a_call_without_kernels_is_a_reason(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct lb_kernels k = {0};
+    struct lb_error err = {""};
+    cupti_stub_use(STUB_NO_KERNEL);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, &k, &err), LB_ABSENT);
+    assert_non_null(strstr(err.text, "no kernel"));
+}
+
+static void a_failing_call_leaves_nothing_attached(void **state)
+{
+    (void)state;
+    struct lb_kernels k = {0};
+    struct lb_error err = {""};
+    cupti_stub_use(STUB_SOUND);
+    assert_int_equal(lb_kernel_trace(failing_call, NULL, &k, &err), LB_FAILED);
+    assert_string_equal(err.text, "the planted failure");
+    assert_int_equal(cupti_stub_attached(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_become_kernels),
+        cmocka_unit_test(another_profiler_is_a_reason),
+        cmocka_unit_test(a_call_without_kernels_is_a_reason),
+        cmocka_unit_test(a_failing_call_leaves_nothing_attached),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

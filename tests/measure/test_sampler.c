@@ -1,0 +1,185 @@
+/* The sampler: when it stops, what it keeps. Times are made up, so that no clock is needed. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "measure/sampler.h"
+
+#include "base/clock.h"
+
+enum { DAY_S = 86400 };
+
+static struct timespec held; /* what the clock says while it is held; tv_sec 0: it runs */
+
+/* In the place of the system's: the machine has been up for 200 days longer. */
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    if (held.tv_sec > 0) {
+        *now = held;
+        return 0;
+    }
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    now->tv_sec += 200 * DAY_S;
+    return result;
+}
+
+static void nanoseconds_are_told_apart_however_long_the_machine_is_up(void **state)
+{
+    (void)state;
+    double start = lb_now_ns(), last;
+    clock_gettime(CLOCK_MONOTONIC, &held);
+    held.tv_nsec = 123456789;
+    last = lb_now_ns();
+    for (int i = 0; i < 100; i++, held.tv_nsec++) {
+        double now = lb_now_ns();
+        assert_true(now - last == (i > 0));
+        last = now;
+    }
+    held.tv_sec++;
+    held.tv_nsec = 0;
+    assert_true(lb_now_ns() > last);
+    held.tv_sec = 0;
+    assert_true(start >= 0 && lb_now_ns() - start < 60e9);
+}
+
+/* A source of sample times: base plus a spread that alternates, from a small generator. */
+struct source {
+    double base, spread;
+    double slope; /* added a call: drift */
+    long call_ns; /* what a call takes on the held clock */
+    uint32_t state;
+    size_t calls;
+    size_t fail_at; /* 0: never */
+};
+
+static enum lb_status next(void *user, double *ns, struct lb_error *err)
+{
+    struct source *source = user;
+    source->calls++;
+    if (source->calls == source->fail_at)
+        return lb_fail(err, LB_FAILED, "planted");
+    held.tv_nsec += source->call_ns;
+    source->state = source->state * 1664525U + 1013904223U; /* Numerical Recipes' quick generator */
+    double unit = (double)(source->state >> 8) / 0x1p24;
+    *ns = source->base + source->spread * unit + source->slope * (double)source->calls;
+    return LB_OK;
+}
+
+static void steady_times_stop_at_the_minimum_for_precision(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 5, .state = 1};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
+    assert_int_equal(samples.count, options.min_samples);
+    assert_int_equal(samples.count + samples.warmup, source.calls);
+    lb_samples_free(&samples);
+}
+
+static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 300, .state = 1};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
+    /* Uniform of width w: the median's standard error is w / (2 sqrt n), so 1.96 of them are 1 %
+     * of the median at n = (1.96 * 300 / 2 / 11.5)^2 = 654. */
+    assert_in_range(samples.count, 300, 1400);
+    lb_samples_free(&samples);
+}
+
+static void drifting_times_end_on_a_plateau(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 5, .slope = 50, .state = 1};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    assert_int_equal(samples.stop_reason, LB_STOP_PLATEAU);
+    lb_samples_free(&samples);
+}
+
+static void the_largest_count_is_kept_to(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 1000, .state = 1};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    options.max_samples = 50;
+    options.precision = 1e-6;
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    assert_true(samples.stop_reason == LB_STOP_COUNT_LIMIT ||
+                samples.stop_reason == LB_STOP_PLATEAU);
+    assert_true(samples.count <= 50);
+    lb_samples_free(&samples);
+}
+
+static void a_long_call_gets_six_samples_when_time_runs_out(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 10000000};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    options.max_ns = 30e6; /* three calls; six more than the first fit in three times that */
+    held = (struct timespec){.tv_sec = 1};
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
+    assert_int_equal(samples.stop_reason, LB_STOP_TIME);
+    assert_int_equal(samples.warmup, 1);
+    assert_int_equal(samples.count, 6);
+    lb_samples_free(&samples);
+}
+
+static void a_very_long_call_is_cut_at_three_times_the_time(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 20000000};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    options.max_ns = 5e6;
+    held = (struct timespec){.tv_sec = 1};
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
+    assert_int_equal(samples.stop_reason, LB_STOP_TIME);
+    assert_int_equal(samples.count, 1);
+    lb_samples_free(&samples);
+}
+
+static void a_failure_leaves_no_samples(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 5, .state = 1, .fail_at = 10};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    struct lb_error err;
+    assert_int_equal(lb_sample(next, &source, &options, &samples, &err), LB_FAILED);
+    assert_string_equal(err.text, "planted");
+    assert_null(samples.ns);
+    assert_int_equal(samples.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nanoseconds_are_told_apart_however_long_the_machine_is_up),
+        cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
+        cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
+        cmocka_unit_test(drifting_times_end_on_a_plateau),
+        cmocka_unit_test(the_largest_count_is_kept_to),
+        cmocka_unit_test(a_long_call_gets_six_samples_when_time_runs_out),
+        cmocka_unit_test(a_very_long_call_is_cut_at_three_times_the_time),
+        cmocka_unit_test(a_failure_leaves_no_samples),
+    };
+    return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* Axes of numbers and of words, and the nearest name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/suggest.h"
+#include "model/axes.h"
+
+static const struct lb_axis_numbers batch = {"-B", "batch", INT64_MAX};
+static const struct lb_axis_numbers directions = {"-D", "directions", 2};
+static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
+
+static void expect_numbers(const char *text, const int64_t *values, size_t count)
+{
+    struct lb_axis axis = {0};
+    struct lb_error err = {""};
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, text, &err), LB_OK);
+    assert_int_equal(axis.count, count);
+    assert_memory_equal(axis.values, values, count * sizeof(*values));
+    lb_axis_free(&axis);
+}
+
+#define EXPECT_NUMBERS(text, ...)                        \
+    expect_numbers(text, (const int64_t[]){__VA_ARGS__}, \
+                   sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static void lists_and_ranges_hold_what_they_say(void **state)
+{
+    (void)state;
+    EXPECT_NUMBERS("1", 1);
+    EXPECT_NUMBERS("1,8,64", 1, 8, 64);
+    EXPECT_NUMBERS("64:1024:x2", 64, 128, 256, 512, 1024);
+    EXPECT_NUMBERS("64:512:+64", 64, 128, 192, 256, 320, 384, 448, 512);
+    EXPECT_NUMBERS("1,64:192:+64,7", 1, 64, 128, 192, 7);
+    EXPECT_NUMBERS("5,5", 5, 5); /* repetitions are the plan's to drop */
+}
+
+static void ranges_end_below_a_last_number_that_steps_miss(void **state)
+{
+    (void)state;
+    EXPECT_NUMBERS("64:1000:x2", 64, 128, 256, 512);
+    EXPECT_NUMBERS("1:10:+4", 1, 5, 9);
+    EXPECT_NUMBERS("8:8:+1", 8);
+    EXPECT_NUMBERS("8:8:x2", 8);
+    EXPECT_NUMBERS("3:100:x3", 3, 9, 27, 81);
+}
+
+static void ranges_stop_at_the_end_of_64_bits(void **state)
+{
+    (void)state;
+    EXPECT_NUMBERS("9223372036854775807", INT64_MAX);
+    EXPECT_NUMBERS("4611686018427387904:9223372036854775807:x2", INT64_C(1) << 62);
+    EXPECT_NUMBERS("9223372036854775806:9223372036854775807:+1", INT64_MAX - 1, INT64_MAX);
+    EXPECT_NUMBERS("1:9223372036854775807:+9223372036854775807", 1);
+    EXPECT_NUMBERS("2:9223372036854775807:x9223372036854775807", 2);
+}
+
+static void malformed_numbers_say_where_and_what_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } table[] = {
+        {"0", "-B 0: batch must be 1 or more"},
+        {"8,0", "-B 8,0: column 3: batch must be 1 or more"},
+        {"-5", "-B -5: '-5' is not a whole number: batch must be 1 or more"},
+        {"1.5", "-B 1.5: '1.5' is not a whole number: batch must be 1 or more"},
+        {"8x", "-B 8x: '8x' is not a whole number: batch must be 1 or more"},
+        {"1, 8", "-B 1, 8: column 3: ' 8' is not a whole number: batch must be 1 or more"},
+        {"", "-B '': a number is missing: batch must be 1 or more"},
+        {"1,", "-B 1,: column 3: a number is missing: batch must be 1 or more"},
+        {",1", "-B ,1: a number is missing: batch must be 1 or more"},
+        {"1,,2", "-B 1,,2: column 3: a number is missing: batch must be 1 or more"},
+        {"9223372036854775808", "-B 9223372036854775808: batch must be below 2^63"},
+        {"99999999999999999999999", "-B 99999999999999999999999: batch must be below 2^63"},
+        {"1,512:64:+64", "-B 1,512:64:+64: column 3: empty range: 512 is above 64"},
+        {"64:512", "-B 64:512: column 7: a range needs a step: 64:512:+64 adds, "
+                   "64:512:x2 multiplies"},
+        {"64:512:64", "-B 64:512:64: column 7: a range needs a step: 64:512:+64 adds, "
+                      "64:512:x2 multiplies"},
+        {"64:512:+0", "-B 64:512:+0: column 9: step must be 1 or more"},
+        {"64:512:x0", "-B 64:512:x0: column 9: factor must be 2 or more"},
+        {"64:512:x1", "-B 64:512:x1: column 9: factor must be 2 or more"},
+        {"64:512:+", "-B 64:512:+: column 9: a number is missing: step must be 1 or more"},
+        {"64:512:+-1",
+         "-B 64:512:+-1: column 9: '-1' is not a whole number: step must be 1 or more"},
+        {"1:2:+1:3", "-B 1:2:+1:3: column 7: ':' after a range: write 64:512:+64 or 64:1024:x2, "
+                     "commas between"},
+        {"0:8:+1", "-B 0:8:+1: batch must be 1 or more"},
+        {"1:0:+1", "-B 1:0:+1: column 3: batch must be 1 or more"},
+        {"1:10000001:+1", "-B 1:10000001:+1: more than 10000000 values"},
+        {"1:9223372036854775807:+1", "-B 1:9223372036854775807:+1: more than 10000000 values"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct lb_axis axis = {0};
+        struct lb_error err = {""};
+        assert_int_equal(lb_axis_add_numbers(&axis, &batch, table[i].text, &err), LB_INVALID);
+        assert_string_equal(err.text, table[i].message);
+        assert_int_equal(axis.count, 0);
+        lb_axis_free(&axis);
+    }
+}
+
+static void upper_limits_are_named(void **state)
+{
+    (void)state;
+    struct lb_axis axis = {0};
+    struct lb_error err;
+    assert_int_equal(lb_axis_add_numbers(&axis, &directions, "1,2", &err), LB_OK);
+    assert_int_equal(lb_axis_add_numbers(&axis, &directions, "3", &err), LB_INVALID);
+    assert_string_equal(err.text, "-D 3: directions must be 1 or 2");
+    lb_axis_free(&axis);
+}
+
+static void failure_leaves_the_axis_as_it_was(void **state)
+{
+    (void)state;
+    struct lb_axis axis = {0};
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, "1,2", NULL), LB_OK);
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, "3,4,x", NULL), LB_INVALID);
+    assert_int_equal(axis.count, 2);
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, "3", NULL), LB_OK);
+    assert_int_equal(axis.values[2], 3);
+    lb_axis_free(&axis);
+}
+
+static void ten_million_values_are_the_limit(void **state)
+{
+    (void)state;
+    struct lb_axis axis = {0};
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, "1:10000000:+1", NULL), LB_OK);
+    assert_int_equal(axis.count, LB_AXIS_MAX_VALUES);
+    assert_int_equal(axis.values[axis.count - 1], 10000000);
+    assert_int_equal(lb_axis_add_numbers(&axis, &batch, "1", NULL), LB_INVALID);
+    lb_axis_free(&axis);
+}
+
+static void words_are_their_place_in_the_list(void **state)
+{
+    (void)state;
+    struct lb_axis axis = {0};
+    assert_int_equal(lb_axis_add_words(&axis, "--dtype", dtypes, "bf16,f64", NULL), LB_OK);
+    assert_int_equal(axis.count, 2);
+    assert_int_equal(axis.values[0], 3);
+    assert_int_equal(axis.values[1], 0);
+    lb_axis_free(&axis);
+}
+
+static void unknown_words_get_the_list_and_the_nearest(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } table[] = {
+        {"fp16", "--dtype fp16: 'fp16' must be f64, f32, f16 or bf16; did you mean f16?"},
+        {"f32,F32", "--dtype f32,F32: column 5: 'F32' must be f64, f32, f16 or bf16; "
+                    "did you mean f32?"},
+        {"double", "--dtype double: 'double' must be f64, f32, f16 or bf16"},
+        {"", "--dtype '': '' must be f64, f32, f16 or bf16"},
+        {"f32,", "--dtype f32,: column 5: '' must be f64, f32, f16 or bf16"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct lb_axis axis = {0};
+        struct lb_error err = {""};
+        assert_int_equal(lb_axis_add_words(&axis, "--dtype", dtypes, table[i].text, &err),
+                         LB_INVALID);
+        assert_string_equal(err.text, table[i].message);
+        assert_int_equal(axis.count, 0);
+        lb_axis_free(&axis);
+    }
+}
+
+static void nearest_name_forgives_small_slips_only(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cpu_ref", "cpu_simd", "onednn", "cudnn", NULL};
+    static const struct {
+        const char *word, *nearest;
+    } table[] = {
+        {"cpu_bals", "cpu_simd"},
+        {"cudn", "cudnn"},
+        {"CUDNN", "cudnn"},
+        {"onednnn", "onednn"},
+        {"cpu-ref", "cpu_ref"},
+        {"one", "onednn"},
+        {"cpu", "cpu_ref"},
+        {"tensorflow", NULL},
+        {"x", NULL},
+        {"", NULL},
+        {"cublas", "cpu_simd"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const char *nearest = lb_suggest(table[i].word, names);
+        if (table[i].nearest)
+            assert_string_equal(nearest, table[i].nearest);
+        else
+            assert_null(nearest);
+    }
+    char endless[1000];
+    memset(endless, 'c', sizeof(endless) - 1);
+    endless[sizeof(endless) - 1] = '\0';
+    assert_null(lb_suggest(endless, names));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_and_ranges_hold_what_they_say),
+        cmocka_unit_test(ranges_end_below_a_last_number_that_steps_miss),
+        cmocka_unit_test(ranges_stop_at_the_end_of_64_bits),
+        cmocka_unit_test(malformed_numbers_say_where_and_what_is_allowed),
+        cmocka_unit_test(upper_limits_are_named),
+        cmocka_unit_test(failure_leaves_the_axis_as_it_was),
+        cmocka_unit_test(ten_million_values_are_the_limit),
+        cmocka_unit_test(words_are_their_place_in_the_list),
+        cmocka_unit_test(unknown_words_get_the_list_and_the_nearest),
+        cmocka_unit_test(nearest_name_forgives_small_slips_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

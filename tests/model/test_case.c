@@ -1,0 +1,322 @@
+/* The text form of a case: both ways, for every field, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/case.h"
+
+static struct lb_case parse(const char *text, unsigned *given)
+{
+    struct lb_case c;
+    struct lb_error err = {""};
+    int column = 0;
+    if (lb_case_parse(text, &c, given, &column, &err) != LB_OK)
+        fail_msg("%s: column %d: %s", text, column, err.text);
+    return c;
+}
+
+static void canonical_texts_print_as_they_were(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "T25_B16_I512_H512/f32/infer",
+        "cpu_ref/T25_B16_I512_H512/f32/infer",
+        "cudnn:persist_static/T1024_B16_I768_H768/f16/infer",
+        "cpu_simd/T25_B16_I512_H512_L2_D2/f32/train/th2",
+        "a/T1_B1_I1_H1/f64/forward",
+        "a/T1_B1_I1_H1/bf16/backward",
+        "a/T1_B1_I1_H1/f32/infer/tf32",
+        "a/T1_B1_I1_H1/f32/infer/half",
+        "a/T1_B1_I1_H1/f32/infer/ragged",
+        "a/T1_B1_I1_H1/f32/infer/act-relu",
+        "a/T1_B1_I1_H1/f32/infer/graph",
+        "a/T1_B1_I1_H1/f32/infer/cold",
+        "a/T1_B1_I1_H1/f32/infer/batched",
+        "a/T1_B1_I1_H1/f32/infer/th4096",
+        "a/T1_B1_I1_H1_D2/f32/train/tf32/ragged/act-relu/graph/cold/th3",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char text[LB_CASE_ID_SIZE];
+        struct lb_case c = parse(texts[i], NULL);
+        assert_int_equal(lb_case_print(&c, text), strlen(texts[i]));
+        assert_string_equal(text, texts[i]);
+    }
+}
+
+static void short_and_shuffled_texts_print_canonically(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *canonical;
+    } table[] = {
+        {"T25_B16_H512", "T25_B16_I512_H512/f32/infer"},
+        {"H512_I3_B16_T25", "T25_B16_I3_H512/f32/infer"},
+        {"T25_B16_H512_L1_D1", "T25_B16_I512_H512/f32/infer"},
+        {"T025_B16_H512", "T25_B16_I512_H512/f32/infer"},
+        {"cudnn:auto/T1_B2_H3", "cudnn/T1_B2_I3_H3/f32/infer"},
+        {"a/T1_B2_H3/th2/cold/train/f16", "a/T1_B2_I3_H3/f16/train/cold/th2"},
+        {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/stream/hot/isolated/th1",
+         "a/T1_B2_I3_H3/f32/infer"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char text[LB_CASE_ID_SIZE];
+        struct lb_case c = parse(table[i].text, NULL);
+        lb_case_print(&c, text);
+        assert_string_equal(text, table[i].canonical);
+    }
+}
+
+static void every_field_lands_where_it_belongs(void **state)
+{
+    (void)state;
+    unsigned given;
+    struct lb_case c =
+        parse("fused:c16/T2_B3_I4_H5_L6_D2/f32/train/half/ragged/act-relu/graph/cold/th7", &given);
+    assert_string_equal(c.impl, "fused");
+    assert_string_equal(c.variant, "c16");
+    assert_int_equal(c.problem.seq_len, 2);
+    assert_int_equal(c.problem.batch, 3);
+    assert_int_equal(c.problem.input, 4);
+    assert_int_equal(c.problem.hidden, 5);
+    assert_int_equal(c.problem.layers, 6);
+    assert_int_equal(c.problem.directions, 2);
+    assert_int_equal(c.problem.dtype, LB_F32);
+    assert_int_equal(c.problem.pass, LB_TRAIN);
+    assert_int_equal(c.problem.math, LB_HALF);
+    assert_int_equal(c.problem.act, LB_ACT_RELU);
+    assert_true(c.problem.ragged);
+    assert_int_equal(c.launch, LB_GRAPH);
+    assert_int_equal(c.cache, LB_COLD);
+    assert_int_equal(c.timing, LB_ISOLATED);
+    assert_int_equal(c.threads, 7);
+    unsigned all = (LB_GIVEN_DIRECTIONS << 1) - 1;
+    assert_int_equal(given, all & ~(unsigned)LB_GIVEN_TIMING);
+}
+
+static void given_tells_what_a_text_said_by_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned given;
+    } table[] = {
+        {"T1_B1_H1", 0},
+        {"T1_B1_I1_H1", LB_GIVEN_INPUT},
+        {"T1_B1_H1_L1", LB_GIVEN_LAYERS},
+        {"T1_B1_H1_D1", LB_GIVEN_DIRECTIONS},
+        {"a/T1_B1_H1", LB_GIVEN_IMPL},
+        {"a:auto/T1_B1_H1", LB_GIVEN_IMPL | LB_GIVEN_VARIANT},
+        {"T1_B1_H1/f32", LB_GIVEN_DTYPE},
+        {"T1_B1_H1/infer", LB_GIVEN_PASS},
+        {"T1_B1_H1/ieee", LB_GIVEN_MATH},
+        {"T1_B1_H1/full", LB_GIVEN_RAGGED},
+        {"T1_B1_H1/act-tanh", LB_GIVEN_ACT},
+        {"T1_B1_H1/stream", LB_GIVEN_LAUNCH},
+        {"T1_B1_H1/hot", LB_GIVEN_CACHE},
+        {"T1_B1_H1/isolated", LB_GIVEN_TIMING},
+        {"T1_B1_H1/th1", LB_GIVEN_THREADS},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        unsigned given;
+        parse(table[i].text, &given);
+        assert_int_equal(given, table[i].given);
+    }
+}
+
+static void malformed_texts_name_the_column_and_what_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int column;
+        const char *says; /* a part of the message */
+    } table[] = {
+        {"", 1, "neither an implementation's name"},
+        {"/", 1, "neither an implementation's name"},
+        {"cpu_ref", 8, "sizes such as T25_B16_I512_H512 must follow"},
+        {"cpu_ref/", 9, "sizes such as T25_B16_I512_H512 must follow"},
+        {"cpu_ref//T1_B1_H1", 9, "sizes such as"},
+        {"t25_b16_h512", 13, "sizes such as"},
+        {"cpu-ref/T1_B1_H1", 1, "'cpu-ref' is neither an implementation's name (a-z, 0-9, _)"},
+        {"cudnn:/T1_B1_H1", 7, "'' is not a variant's name (a-z, 0-9, _)"},
+        {"cudnn:a:b/T1_B1_H1", 7, "'a:b' is not a variant's name"},
+        {"a23456789012345678901234567890123/T1_B1_H1", 1, "neither an implementation's name"},
+        {" T1_B1_H1", 1, "neither"},
+        {"T1_B1", 1, "T, B and H must be given"},
+        {"T1_B1_I1", 1, "T, B and H must be given"},
+        {"T1_B1_H1_", 10, "'': a size is T, B, I, H, L or D and a number"},
+        {"T1__B1_H1", 4, "a size is"},
+        {"T1_B1_H1_X2", 10, "'X2': a size is"},
+        {"T1_B1_H1_T2", 10, "T is given twice"},
+        {"T1_B1_I1_H1_I1", 13, "I is given twice"},
+        {"T0_B1_H1", 2, "must be 1 or more"},
+        {"T-1_B1_H1", 2, "'-1' is not a whole number of 1 or more"},
+        {"T_B1_H1", 2, "'' is not a whole number"},
+        {"T1.5_B1_H1", 2, "'1.5' is not a whole number"},
+        {"T1_B9223372036854775808_H1", 5, "a number must be below 2^63"},
+        {"T1_B1_H1_D3", 11, "3: directions must be 1 or 2"},
+        {"T1_B1_H1/", 10, "'': allowed are a dtype"},
+        {"T1_B1_H1//f32", 10, "'': allowed are a dtype"},
+        {"T1_B1_H1/f32/", 14, "'': allowed are a dtype"},
+        {"T1_B1_H1/f31", 10, "'f31': allowed are a dtype (f64 f32 f16 bf16)"},
+        {"T1_B1_H1/f32/f16", 14, "'f16': its field is given twice"},
+        {"T1_B1_H1/f32/f32", 14, "'f32': its field is given twice"},
+        {"T1_B1_H1/th0", 10, "th0: threads must be 1 to 4096"},
+        {"T1_B1_H1/th4097", 10, "th4097: threads must be 1 to 4096"},
+        {"T1_B1_H1/th", 10, "'th': allowed are"},
+        {"T1_B1_H1/th2x", 10, "'2x' is not a whole number"},
+        {"T1_B1_H1/th1/th2", 14, "its field is given twice"},
+        {"T1_B1_H1/f16/tf32", 1, "math tf32 goes with dtype f32, not f16"},
+        {"T1_B1_H1/batched/cold", 1, "batched timing keeps caches hot"},
+        {"T1_B1_H1/batched/backward", 1, "timed isolated only"},
+        {"T1_B1_H1/f32 ", 10, "'f32 ': allowed are"},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct lb_case c;
+        struct lb_error err = {""};
+        int column = 0;
+        if (lb_case_parse(table[i].text, &c, NULL, &column, &err) != LB_INVALID)
+            fail_msg("'%s' was accepted", table[i].text);
+        if (column != table[i].column || !strstr(err.text, table[i].says))
+            fail_msg("'%s': column %d: %s", table[i].text, column, err.text);
+    }
+}
+
+static struct lb_case random_case(void)
+{
+    static const char *const names[] = {"", "a", "cpu_ref", "a234567890123456789012345678901"};
+    struct lb_case c = lb_case_defaults();
+    struct lb_problem *p = &c.problem;
+    int64_t *const sizes[] = {&p->seq_len, &p->batch, &p->input, &p->hidden, &p->layers};
+    snprintf(c.impl, sizeof(c.impl), "%s", names[rand() % 4]);
+    if (c.impl[0])
+        snprintf(c.variant, sizeof(c.variant), "%s", names[rand() % 4]);
+    for (size_t i = 0; i < 5; i++) /* every magnitude alike */
+        *sizes[i] = (INT64_MAX >> rand() % 63) - (rand() % 2 && i < 4 ? 1 : 0);
+    for (size_t i = 0; i < 5; i++)
+        *sizes[i] += *sizes[i] == 0;
+    p->directions = 1 + rand() % 2;
+    p->dtype = (enum lb_dtype)(rand() % LB_DTYPE_COUNT);
+    p->pass = (enum lb_pass)(rand() % LB_PASS_COUNT);
+    p->math = (enum lb_math)(rand() % LB_MATH_COUNT);
+    p->act = (enum lb_act)(rand() % LB_ACT_COUNT);
+    p->ragged = rand() % 2;
+    c.launch = (enum lb_launch)(rand() % LB_LAUNCH_COUNT);
+    c.cache = (enum lb_cache)(rand() % LB_CACHE_COUNT);
+    c.timing = (enum lb_timing)(rand() % LB_TIMING_COUNT);
+    c.threads = 1 + rand() % LB_MAX_THREADS;
+    return c;
+}
+
+static void random_cases_come_back_from_their_text(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int i = 0; i < 20000; i++) {
+        struct lb_case c = random_case(), back;
+        char text[LB_CASE_ID_SIZE];
+        size_t length = lb_case_print(&c, text);
+        assert_int_equal(length, strlen(text));
+        assert_true(length < LB_CASE_ID_SIZE - 1);
+        enum lb_status st = lb_case_parse(text, &back, NULL, NULL, NULL);
+        assert_int_equal(st, lb_case_check(&c, NULL)); /* only rules between fields may refuse */
+        if (st == LB_OK && !lb_case_same(&c, &back))
+            fail_msg("%s came back changed", text);
+    }
+}
+
+static void the_same_means_the_same_text(void **state)
+{
+    (void)state;
+    srand(2);
+    for (int i = 0; i < 20000; i++) {
+        struct lb_case a = random_case(), b = a, other = random_case();
+        switch (rand() % 8) { /* near misses, which random pairs would not give */
+        case 0: memcpy(b.variant, other.variant, sizeof(b.variant)); break;
+        case 1: b.problem.seq_len = other.problem.seq_len; break;
+        case 2: b.problem.layers = other.problem.layers; break;
+        case 3: b.problem.directions = other.problem.directions; break;
+        case 4: b.problem.math = other.problem.math; break;
+        case 5: b.launch = other.launch; break;
+        case 6: b.threads = other.threads; break;
+        default: b.problem.ragged = other.problem.ragged; break;
+        }
+        if (!b.impl[0])
+            continue;
+        char text_a[LB_CASE_ID_SIZE], text_b[LB_CASE_ID_SIZE];
+        lb_case_print(&a, text_a);
+        lb_case_print(&b, text_b);
+        assert_int_equal(lb_case_same(&a, &b), strcmp(text_a, text_b) == 0);
+        if (lb_case_same(&a, &b))
+            assert_int_equal(lb_case_hash(&a), lb_case_hash(&b));
+        if (lb_case_same_problem(&a, &b))
+            assert_int_equal(lb_case_hash_problem(&a), lb_case_hash_problem(&b));
+    }
+}
+
+static void longest_text_fits(void **state)
+{
+    (void)state;
+    struct lb_case c = {
+        .impl = "a234567890123456789012345678901",
+        .variant = "b234567890123456789012345678901",
+        .problem = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 2, LB_BF16, LB_BACKWARD,
+                    LB_TF32, LB_ACT_RELU, true},
+        .launch = LB_GRAPH,
+        .cache = LB_COLD,
+        .timing = LB_BATCHED,
+        .threads = LB_MAX_THREADS,
+    };
+    char text[LB_CASE_ID_SIZE];
+    assert_true(lb_case_print(&c, text) < LB_CASE_ID_SIZE - 1);
+    assert_string_equal(text + strlen(text) - 7, "/th4096");
+}
+
+/* Mangled texts are read or refused, never misread: what is accepted prints to a fixed point. */
+static void mangled_texts_do_no_harm(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "TBIHLD0123456789_/:abcfinrtu-. \n\xff";
+    srand(3);
+    for (int i = 0; i < 50000; i++) {
+        char text[64] = "cudnn:auto/T25_B16_I5_H5_L2/f32/train/th2";
+        char once[LB_CASE_ID_SIZE], twice[LB_CASE_ID_SIZE];
+        for (int k = rand() % 4; k >= 0; k--)
+            text[(size_t)rand() % strlen(text)] = alphabet[(size_t)rand() % strlen(alphabet)];
+        text[(size_t)rand() % (strlen(text) + 1)] = rand() % 4 ? '1' : '\0';
+        text[41] = '\0';
+        struct lb_case c;
+        int column = -1;
+        size_t length = strlen(text);
+        if (lb_case_parse(text, &c, NULL, &column, NULL) != LB_OK) {
+            assert_in_range(column, 1, length + 1);
+            continue;
+        }
+        lb_case_print(&c, once);
+        assert_int_equal(lb_case_parse(once, &c, NULL, NULL, NULL), LB_OK);
+        lb_case_print(&c, twice);
+        assert_string_equal(once, twice);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(canonical_texts_print_as_they_were),
+        cmocka_unit_test(short_and_shuffled_texts_print_canonically),
+        cmocka_unit_test(every_field_lands_where_it_belongs),
+        cmocka_unit_test(given_tells_what_a_text_said_by_itself),
+        cmocka_unit_test(malformed_texts_name_the_column_and_what_is_allowed),
+        cmocka_unit_test(random_cases_come_back_from_their_text),
+        cmocka_unit_test(the_same_means_the_same_text),
+        cmocka_unit_test(longest_text_fits),
+        cmocka_unit_test(mangled_texts_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* --where expressions: what they compute, how they group, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/filter.h"
+
+static const struct lb_problem problem = {
+    .seq_len = 25, .batch = 8, .input = 13, .hidden = 64, .layers = 2, .directions = 1};
+
+static bool holds(const char *text)
+{
+    static struct lb_filter where;
+    struct lb_error err = {""};
+    bool result = false;
+    if (lb_filter_compile(text, &where, &err) != LB_OK ||
+        lb_filter_matches(&where, &problem, &result, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return result;
+}
+
+static void sizes_stand_for_the_problem(void **state)
+{
+    (void)state;
+    assert_true(holds("T==25 && B==8 && I==13 && H==64 && L==2 && D==1"));
+    assert_true(holds("T*B<=65536"));
+    assert_false(holds("I == H"));
+    assert_true(holds("H % 64 == 0"));
+    assert_true(holds(" \tT "));
+    assert_false(holds("T - 25"));
+}
+
+/* Each text is also C, so the compiler says what it should be. */
+#define SAME_AS_C(expression)          \
+    {                                  \
+#expression, (expression) != 0 \
+    }
+
+static void operators_group_as_in_c(void **state)
+{
+    (void)state;
+    const int64_t T = 25, B = 8, I = 13, H = 64, L = 2, D = 1;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wparentheses"
+    const struct {
+        const char *text;
+        bool expected;
+    } table[] = {
+        SAME_AS_C(T - B - I == 4),
+        SAME_AS_C(T - (B - I) == 30),
+        SAME_AS_C(H / B / L == 4),
+        SAME_AS_C(H / B * L == 16),
+        SAME_AS_C(T % B * L == 2),
+        SAME_AS_C(T + B * L == 41),
+        SAME_AS_C(T < B == D < L),
+        SAME_AS_C(T < B < L),
+        SAME_AS_C(D || L - 2 && I - 13),
+        SAME_AS_C((D || L - 2) && I - 13),
+        SAME_AS_C(!T + 1 == D),
+        SAME_AS_C(!!T == D),
+        SAME_AS_C(-T % B == -1),
+        SAME_AS_C(-T / B == -3),
+        SAME_AS_C(- -T == T),
+        SAME_AS_C(D == L == 0),
+        SAME_AS_C(D != L != 0),
+        SAME_AS_C(T >= 25 && T <= 25 && !(T > 25) && !(T < 25)),
+        SAME_AS_C(0 && 1 || 1),
+        SAME_AS_C(1 || 1 && 0),
+        SAME_AS_C((5 || 0) + 1 == L),
+        SAME_AS_C((5 && 7) == 1),
+    };
+#pragma GCC diagnostic pop
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (holds(table[i].text) != table[i].expected)
+            fail_msg("%s: expected %d", table[i].text, table[i].expected);
+}
+
+static void right_sides_that_do_not_matter_are_not_evaluated(void **state)
+{
+    (void)state;
+    assert_false(holds("L-2 != 0 && T/(L-2) > 1"));
+    assert_true(holds("L-2 == 0 || T/(L-2) > 1"));
+    assert_true(holds("0 && T/0 || 1"));
+    assert_true(holds("1 || T/0 && T/0"));
+}
+
+static void expect_refusal(const char *text, const char *message)
+{
+    static struct lb_filter where;
+    struct lb_error err = {""};
+    bool result;
+    enum lb_status st = lb_filter_compile(text, &where, &err);
+    if (st == LB_OK)
+        st = lb_filter_matches(&where, &problem, &result, &err);
+    assert_int_equal(st, LB_INVALID);
+    assert_string_equal(err.text, message);
+}
+
+static void malformed_expressions_name_the_column(void **state)
+{
+    (void)state;
+#define OPERAND  "expected a number, one of T B I H L D, or ("
+#define OPERATOR "expected an operator (+ - * / % < <= > >= == != && ||) or "
+    expect_refusal("", "--where '': column 1: " OPERAND);
+    expect_refusal("T*", "--where 'T*': column 3: " OPERAND);
+    expect_refusal("T * * B", "--where 'T * * B': column 5: " OPERAND);
+    expect_refusal("X > 1", "--where 'X > 1': column 1: " OPERAND);
+    expect_refusal("TB > 1", "--where 'TB > 1': column 1: " OPERAND);
+    expect_refusal("t > 1", "--where 't > 1': column 1: " OPERAND);
+    expect_refusal("(T > 1", "--where '(T > 1': column 7: " OPERATOR ")");
+    expect_refusal("T > 1)", "--where 'T > 1)': column 6: " OPERATOR "the end");
+    expect_refusal("T B", "--where 'T B': column 3: " OPERATOR "the end");
+    expect_refusal("10T", "--where '10T': column 3: " OPERATOR "the end");
+    expect_refusal("T = 1", "--where 'T = 1': column 3: comparison is ==, and is &&, or is ||");
+    expect_refusal("T & 1", "--where 'T & 1': column 3: comparison is ==, and is &&, or is ||");
+    expect_refusal("T < 9223372036854775808",
+                   "--where 'T < 9223372036854775808': column 5: a number must be below 2^63");
+#undef OPERAND
+#undef OPERATOR
+}
+
+static void results_beyond_64_bits_are_refused(void **state)
+{
+    (void)state;
+#define MAX "9223372036854775807"
+#define AT  " at T25_B8_I13_H64_L2_D1"
+    assert_true(holds(MAX " + 0 == " MAX));
+    expect_refusal("T*" MAX, "--where 'T*" MAX "': column 2: overflow" AT);
+    expect_refusal("1+" MAX, "--where '1+" MAX "': column 2: overflow" AT);
+    expect_refusal("-2-" MAX, "--where '-2-" MAX "': column 3: overflow" AT);
+    expect_refusal("-(-" MAX "-1)", "--where '-(-" MAX "-1)': column 1: overflow" AT);
+    expect_refusal("(-" MAX "-1)/-1", "--where '(-" MAX "-1)/-1': column 25: overflow" AT);
+    assert_true(holds("(-" MAX "-1)%-1 == 0"));
+    expect_refusal("T/(L-2)", "--where 'T/(L-2)': column 2: division by zero" AT);
+    expect_refusal("T%0", "--where 'T%0': column 2: division by zero" AT);
+#undef MAX
+#undef AT
+}
+
+/* begin, then middle n times, then end. */
+static char *repeat(const char *begin, const char *middle, size_t n, const char *end)
+{
+    char *text = calloc(1, strlen(begin) + n * strlen(middle) + strlen(end) + 1);
+    char *at = stpcpy(text, begin);
+    for (size_t i = 0; i < n; i++)
+        at = stpcpy(at, middle);
+    stpcpy(at, end);
+    return text;
+}
+
+static void long_and_deep_expressions_have_limits(void **state)
+{
+    (void)state;
+    static struct lb_filter where;
+    struct lb_error err;
+    static const struct {
+        const char *begin, *middle, *end;
+        size_t fits, fails;
+    } table[] = {
+        {"", "(", "T", 63, 64}, /* fits, but stays open: see below */
+        {"", "!", "T", 63, 64},
+        {"T", "+T", "", 127, 128},
+        {"T", " ", "", 510, 511},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        for (int over = 0; over < 2; over++) {
+            size_t n = over ? table[i].fails : table[i].fits;
+            char *text = repeat(table[i].begin, table[i].middle, n, table[i].end);
+            char *closed = i == 0 ? repeat(text, ")", n, "") : repeat(text, "", 0, "");
+            assert_int_equal(lb_filter_compile(closed, &where, &err), over ? LB_INVALID : LB_OK);
+            free(closed);
+            free(text);
+        }
+    }
+}
+
+/* Random expressions against an evaluator that follows the grammar while it writes the text: every
+ * operand is in parentheses, so precedence can't hide. */
+static int64_t write_random(char **at, int depth)
+{
+    const int64_t sizes[] = {25, 8, 13, 64, 2, 1};
+    int kind = rand() % 8;
+    if (depth == 0 || kind == 0) {
+        int k = rand() % 6;
+        *(*at)++ = "TBIHLD"[k];
+        return sizes[k];
+    }
+    *(*at)++ = '(';
+    int64_t a = write_random(at, depth - 1);
+    static const char *const texts[] = {"", "+", "-", "*", "<", "==", "&&", "||"};
+    *at += sprintf(*at, "%s", texts[kind]);
+    int64_t b = write_random(at, depth - 1);
+    *(*at)++ = ')';
+    switch (kind) {
+    case 1: return a + b;
+    case 2: return a - b;
+    case 3: return a * b;
+    case 4: return a < b;
+    case 5: return a == b;
+    case 6: return a && b;
+    default: return a || b;
+    }
+}
+
+static void random_expressions_match_an_evaluator_of_trees(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int i = 0; i < 5000; i++) {
+        char text[LB_FILTER_MAX_TEXT], *at = text;
+        int64_t expected = write_random(&at, 3);
+        *at = '\0';
+        assert_int_equal(holds(text), expected != 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_stand_for_the_problem),
+        cmocka_unit_test(operators_group_as_in_c),
+        cmocka_unit_test(right_sides_that_do_not_matter_are_not_evaluated),
+        cmocka_unit_test(malformed_expressions_name_the_column),
+        cmocka_unit_test(results_beyond_64_bits_are_refused),
+        cmocka_unit_test(long_and_deep_expressions_have_limits),
+        cmocka_unit_test(random_expressions_match_an_evaluator_of_trees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

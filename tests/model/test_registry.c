@@ -1,0 +1,64 @@
+/* Plug-ins of older interfaces: they load, and nothing beyond the end of their struct is used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/registry.h"
+
+/* The plug-in calls it in this program. */
+extern const struct lb_impl lb_impl_cpu_ref;
+
+static enum lb_status load(const char *name, const struct lb_impl **impl, struct lb_error *err)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tests/plugins/%s.so", LB_BINARY_DIR, name);
+    return lb_plugin_load(path, impl, err);
+}
+
+static void an_older_plugin_has_the_slots_of_its_number(void **state)
+{
+    (void)state;
+    const struct lb_impl *first, *second, *current;
+    struct lb_error text = {""};
+    assert_int_equal(load("older_1", &first, NULL), LB_OK);
+    assert_string_equal(first->name, "older_1");
+    assert_ptr_equal(first->destroy, lb_impl_cpu_ref.destroy);
+    assert_null(first->note);
+    assert_null(first->check);
+    assert_int_equal(load("older_2", &second, NULL), LB_OK);
+    second->note(NULL, NULL, &text);
+    assert_string_equal(text.text, "interface 2 has remarks");
+    assert_null(second->check);
+    assert_int_equal(load("misbehave_none", &current, NULL), LB_OK);
+    const struct lb_impl *const all[] = {first, second, current};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(all[i]->abi, LB_IMPL_ABI);
+        assert_int_equal(lb_impl_check(all[i], NULL), LB_OK);
+    }
+    assert_string_equal(first->name, "older_1"); /* each has a copy of its own */
+}
+
+static void other_numbers_are_refused(void **state)
+{
+    (void)state;
+    const struct lb_impl *impl;
+    struct lb_error err = {""};
+    assert_int_equal(load("older_0", &impl, &err), LB_INVALID); /* nobody asks for 0 */
+    assert_non_null(strstr(err.text, "does not offer interface 3"));
+    assert_int_equal(load("misbehave_other_abi", &impl, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "built for interface 4, this program has 3"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_plugin_has_the_slots_of_its_number),
+        cmocka_unit_test(other_numbers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

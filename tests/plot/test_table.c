@@ -1,0 +1,105 @@
+/* The sweep's table: what it calls the fastest, and that it fits a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plot/table.h"
+#include "tests/helpers/synthetic_run.h"
+
+/* Prints a run of three implementations at one problem, with so many samples each. */
+static char *print_three(const double ns[3], const size_t samples[3])
+{
+    static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn"};
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    char *text = NULL;
+    size_t size = 0;
+    for (size_t i = 0; i < 3; i++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/infer", impls[i]);
+        enum lb_verdict verdict = ns[i] > 0 ? LB_VERDICT_OK : LB_VERDICT_CRASH;
+        synthetic_add(&run, synthetic_row(id, verdict, ns[i], 1, samples[i]));
+    }
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
+    fclose(out);
+    lb_run_free(&run);
+    return text;
+}
+
+/* What stands behind the speed-up in the line of an implementation. */
+static void place_is(const char *table, const char *impl, const char *place)
+{
+    char start[64];
+    snprintf(start, sizeof(start), "\n  %s ", impl);
+    const char *line = strstr(table, start);
+    assert_non_null(line);
+    const char *found = strstr(line + 1, place);
+    if (!found || found > line + 1 + strcspn(line + 1, "\n"))
+        fail_msg("%s is not '%s' in:%s", impl, place, table);
+}
+
+static const size_t many[] = {40, 40, 40};
+
+static void a_clear_winner_is_the_fastest(void **state)
+{
+    (void)state;
+    char *table = print_three((double[]){3e6, 1e6, 2e6}, many);
+    place_is(table, "cpu_simd", "x  * fastest");
+    place_is(table, "onednn", "x  ok");
+    place_is(table, "cpu_ref", "1.00x  ok");
+    assert_null(strstr(table, "tied"));
+    free(table);
+}
+
+static void all_that_overlap_the_fastest_are_tied(void **state)
+{
+    (void)state;
+    char *table = print_three((double[]){3e6, 1e6, 1.001e6}, many);
+    for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strcspn(line, "\n") <= 80);
+    place_is(table, "cpu_simd", "x  = fastest, tied");
+    place_is(table, "onednn", "x  = fastest, tied");
+    place_is(table, "cpu_ref", "1.00x  ok");
+    assert_null(strstr(table, "* fastest"));
+    assert_non_null(strstr(table, "= can't be told from the fastest"));
+    free(table);
+}
+
+/* Too few samples for an interval are no tie with what is far away. */
+static void few_samples_tie_within_their_range_only(void **state)
+{
+    (void)state;
+    char *table = print_three((double[]){3e6, 1e6, 1e6}, (size_t[]){3, 40, 3});
+    place_is(table, "cpu_ref", "1.00x  ok");
+    place_is(table, "cpu_simd", "x  = fastest, tied");
+    place_is(table, "onednn", "x  = fastest, tied");
+    free(table);
+}
+
+static void the_only_one_is_no_winner(void **state)
+{
+    (void)state;
+    char *table = print_three((double[]){3e6, 0, 0}, many);
+    place_is(table, "cpu_ref", "1.00x  ok");
+    place_is(table, "onednn", "! crash: made up");
+    assert_null(strstr(table, "fastest"));
+    free(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clear_winner_is_the_fastest),
+        cmocka_unit_test(all_that_overlap_the_fastest_are_tied),
+        cmocka_unit_test(few_samples_tie_within_their_range_only),
+        cmocka_unit_test(the_only_one_is_no_winner),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

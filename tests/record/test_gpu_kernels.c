@@ -1,0 +1,327 @@
+/* Kernels: what names say, what launches add up to, and when they contradict the case. All records
+ * are made up; no device is needed. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "measure/kernel_trace.h"
+#include "record/gpu_kernels.h"
+
+/* Names as profilers have shown them, and the rule that is to decide; "" for none. */
+static const struct {
+    const char *name, *part;
+    enum lb_tensor_cores tensor_cores;
+} named[] = {
+    {"cutlass_80_simt_sgemm_256x128_8x4_nn_align1", "_simt", LB_TENSOR_NO},
+    {"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4",
+     "_ffma", LB_TENSOR_NO},
+    {"cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4", "tensorop", LB_TENSOR_YES},
+    {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<OpClassTensorOp>>(int)",
+     "TensorOp", LB_TENSOR_YES},
+    {"sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_stage4", "xmma_", LB_TENSOR_YES},
+    {"nvjet_hsh_128x64_64x8_2x1_v_bz_TNT", "nvjet", LB_TENSOR_YES},
+    {"volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_tn", "884", LB_TENSOR_YES},
+    {"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", "1688", LB_TENSOR_YES},
+    {"ampere_fp16_s16816gemm_fp16_64x64_ldg8_f2f_stages_64x5_tn", "16816", LB_TENSOR_YES},
+    {"dgrad_hmma_kernel", "hmma", LB_TENSOR_YES},
+    {"void RNN_blockPersist_fp_LSTM_HMMA<__half, 512>(int)", "HMMA", LB_TENSOR_YES},
+    {"lstm_dmma_kernel", "dmma", LB_TENSOR_YES},
+    {"lstm_wgmma_kernel", "gmma", LB_TENSOR_YES},
+    {"lstm_tcgen05_kernel", "tcgen05", LB_TENSOR_YES},
+    {"gemm_wmma_kernel", "wmma", LB_TENSOR_YES},
+    {"lstm_persistent_mma_kernel", "_mma", LB_TENSOR_YES},
+    {"ampere_sgemm_128x64_tn", "sgemm", LB_TENSOR_NO},
+    {"void gemv2T_kernel_val<int, int, float, float, float>(int)", "gemv", LB_TENSOR_NO},
+    {"void gemmSN_TN_kernel<float, 128, 16, 2, 4>(int)", "gemmSN", LB_TENSOR_NO},
+    {"void splitKreduce_kernel<32, 16, int, float>(int)", "splitKreduce", LB_TENSOR_NO},
+    {"void RNN_blockPersist_fp_LSTM<float, float, float, 128>(int)", "RNN_blockPersist",
+     LB_TENSOR_NO},
+    {"void elemWiseRNNcell<float, float, float, (cudnnRNNMode_t)2>(int)", "elemWiseRNNcell",
+     LB_TENSOR_NO},
+    {"void LSTM_elementWise_fp<float, float, float>(int)", "LSTM_elementWise", LB_TENSOR_NO},
+    {"void at::native::vectorized_elementwise_kernel<4>(int)", "elementwise", LB_TENSOR_NO},
+    {"pointwise_kernel", "pointwise", LB_TENSOR_NO},
+    {"cell_forward_kernel", "cell_forward", LB_TENSOR_NO},
+    {"cell_backward_kernel", "cell_backward", LB_TENSOR_NO},
+    {"transpose_kernel", "transpose", LB_TENSOR_NO},
+    {"reduce_kernel", "reduce", LB_TENSOR_NO},
+    {"somebody_s_kernel", "", LB_TENSOR_UNKNOWN},
+};
+
+static const char *deciding_part(const char *name)
+{
+    for (const struct lb_kernel_rule *rule = lb_kernel_rules; rule->part; rule++)
+        if (strstr(name, rule->part))
+            return rule->part;
+    return "";
+}
+
+static void every_rule_decides_for_a_name(void **state)
+{
+    (void)state;
+    size_t rules = 0;
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+        assert_string_equal(deciding_part(named[i].name), named[i].part);
+        if (lb_kernel_tensor_cores(named[i].name) != named[i].tensor_cores)
+            fail_msg("%s: %s", named[i].name,
+                     lb_tensor_cores_name(lb_kernel_tensor_cores(named[i].name)));
+    }
+    for (const struct lb_kernel_rule *rule = lb_kernel_rules; rule->part; rule++, rules++)
+        assert_string_equal(rule->part, named[rules].part);
+    assert_int_equal(rules + 1, sizeof(named) / sizeof(named[0]));
+}
+
+static void persistent_kernels_are_known_by_name(void **state)
+{
+    (void)state;
+    assert_true(lb_kernel_is_persistent("void RNN_blockPersist_fp_LSTM<float>(int)"));
+    assert_true(lb_kernel_is_persistent("lstm_persistent_forward_kernel"));
+    assert_true(lb_kernel_is_persistent("PERSIST"));
+    assert_false(lb_kernel_is_persistent("elemWiseRNNcell"));
+    assert_false(lb_kernel_is_persistent("persis"));
+}
+
+static void names_are_shortened_to_what_tells_them_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *full, *shorter;
+    } names[] = {
+        {"cell_forward_kernel", "cell_forward_kernel"},
+        {"_Z12split_kernelPfi", "split_kernel"},
+        {"_ZN5cudnn3rnn4cellIfEEvPT_i", "cudnn::rnn::cell<float>"},
+        {"_ZN12_GLOBAL__N_14stepEPKf", "step"},
+        {"_Z_is_no_mangled_name", "_Z_is_no_mangled_name"},
+        {"void RNN_blockPersist_fp_LSTM<float, float, float, 128>(int, float*)",
+         "RNN_blockPersist_fp_LSTM<float, float, float, 128>"},
+        {"void elemWiseRNNcell<__half, __half, __half, (cudnnRNNMode_t)2, "
+         "(cudnnRNNBiasMode_t)2>(int, int)",
+         "elemWiseRNNcell<...>"},
+        {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align4>(Params)",
+         "cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align4"},
+        {"void cutlass__5x_cudnn::Kernel<cutlass_tensorop_s1688_tf32, 1>(Params)",
+         "cutlass_tensorop_s1688_tf32"},
+        {"void thisKernel<int>(int)", "thisKernel<int>"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char shorter[LB_KERNEL_NAME_SIZE];
+        lb_kernel_short_name(names[i].full, shorter);
+        assert_string_equal(shorter, names[i].shorter);
+    }
+}
+
+static void endless_names_fit(void **state)
+{
+    (void)state;
+    char name[5000], shorter[LB_KERNEL_NAME_SIZE];
+    memset(name, 'k', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    lb_kernel_short_name(name, shorter);
+    assert_true(strlen(shorter) < LB_KERNEL_NAME_SIZE && strlen(shorter) > 100);
+    memset(name, '<', sizeof(name) - 1);
+    lb_kernel_short_name(name, shorter);
+}
+
+static struct lb_launch_record launch(char *name, double start_ns, double end_ns, int64_t grid)
+{
+    return (struct lb_launch_record){.name = name,
+                                     .start_ns = start_ns,
+                                     .end_ns = end_ns,
+                                     .grid = {grid, 1, 1},
+                                     .block = {64, 4, 1},
+                                     .registers = 40,
+                                     .shared_bytes = 1024};
+}
+
+static void launches_add_up_by_kernel(void **state)
+{
+    (void)state;
+    struct lb_kernels k;
+    const struct lb_launch_record launches[] = {
+        launch("cell_forward_kernel", 350, 400, 3), launch("ampere_sgemm_128x64_tn", 0, 100, 1),
+        launch("cell_forward_kernel", 110, 150, 2), launch("ampere_sgemm_128x64_tn", 160, 300, 7)};
+    assert_int_equal(lb_kernels_collect(launches, 4, &k, NULL), LB_OK);
+    assert_int_equal(k.count, 2);
+    assert_true(k.launches == 4 && k.span_ns == 400);
+    assert_true(k.gap_ns == 10 + 10 + 50 && k.longest_gap_ns == 50);
+    assert_string_equal(k.items[0].name, "ampere_sgemm_128x64_tn");
+    assert_int_equal(k.items[0].count, 2);
+    assert_true(k.items[0].total_ns == 240 && k.items[0].longest_ns == 140);
+    assert_int_equal(k.items[0].grid[0], 7); /* of the longest */
+    assert_int_equal(k.items[0].cluster[0], 1);
+    assert_int_equal(k.items[1].grid[0], 3);
+    assert_true(k.items[1].total_ns == 90);
+    assert_int_equal(lb_kernels_tensor_cores(&k), LB_TENSOR_NO);
+    lb_kernels_free(&k);
+    assert_true(isnan(k.launches) && !k.items);
+}
+
+/* Layers in a wavefront run side by side: a gap is where nothing at all runs. */
+static void overlapping_kernels_leave_no_gap(void **state)
+{
+    (void)state;
+    struct lb_kernels k;
+    const struct lb_launch_record launches[] = {launch("a", 0, 100, 1), launch("b", 50, 60, 1),
+                                                launch("c", 100, 120, 1), launch("d", 125, 130, 1)};
+    assert_int_equal(lb_kernels_collect(launches, 4, &k, NULL), LB_OK);
+    assert_true(k.gap_ns == 5 && k.longest_gap_ns == 5 && k.span_ns == 130);
+    lb_kernels_free(&k);
+}
+
+/* So many launches of each of up to two kernels, 10 ns each. */
+static struct lb_kernels made_of(char *first, int first_count, char *second, int second_count)
+{
+    struct lb_launch_record launches[512];
+    struct lb_kernels k;
+    for (int i = 0; i < first_count + second_count; i++)
+        launches[i] = launch(i < first_count ? first : second, 20 * i, 20 * i + 10, 1);
+    assert_int_equal(lb_kernels_collect(launches, (size_t)(first_count + second_count), &k, NULL),
+                     LB_OK);
+    return k;
+}
+
+static void a_sentence_says_what_ran(void **state)
+{
+    (void)state;
+    static const struct {
+        char *first, *second;
+        int first_count, second_count;
+        const char *sentence;
+    } runs[] = {
+        {"RNN_blockPersist_fp_LSTM_HMMA", "", 1, 0, "ran 1 persistent kernel, tensor cores: yes"},
+        {"RNN_blockPersist_fp_LSTM", "", 2, 0, "ran 2 persistent kernels, tensor cores: no"},
+        {"RNN_blockPersist_fp_LSTM", "nvjet_x", 1, 1,
+         "ran 2 kernels, 1 persistent, tensor cores: yes"},
+        {"secret", "sgemm", 1, 2, "ran 3 kernels, 0 persistent, tensor cores: unknown"},
+    };
+    char text[160];
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct lb_kernels k =
+            made_of(runs[i].first, runs[i].first_count, runs[i].second, runs[i].second_count);
+        lb_kernels_sentence(&k, text, sizeof(text));
+        assert_string_equal(text, runs[i].sentence);
+        lb_kernels_free(&k);
+    }
+    struct lb_kernels nothing = {0};
+    lb_kernels_free(&nothing);
+    lb_kernels_sentence(&nothing, text, sizeof(text));
+    assert_string_equal(text, "");
+}
+
+static void kernels_that_contradict_the_case_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *c;
+        char *first, *second;
+        int first_count, second_count;
+        const char *says; /* a part of the warning; NULL: none */
+    } runs[] = {
+        {"cudnn:persist_static/T16_B8_H128/f16/infer", "cell_forward", "nvjet_x", 16, 17,
+         "variant persist_static, but a call launched 33 kernels for 16 steps"},
+        {"cudnn:persist_static/T16_B8_H128/f16/infer", "RNN_blockPersist_fp_LSTM_HMMA", "nvjet_x",
+         1, 1, NULL},
+        {"cudnn:persist_dynamic/T16_B8_H128/f16/infer", "jit_nvjet_of_no_known_name", "", 1, 0,
+         NULL},
+        {"cudnn:standard/T16_B8_H128/f16/infer", "RNN_blockPersist_fp_LSTM_HMMA", "", 1, 0,
+         "variant standard"},
+        {"cudnn:standard/T16_B8_H128/f16/infer", "cell_forward", "nvjet_x", 16, 16, NULL},
+        {"cudnn/T16_B8_H128/f32/infer", "ampere_s1688gemm", "cell_forward", 1, 1,
+         "f32 under ieee math, but ampere_s1688gemm"},
+        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_s1688gemm", "cell_forward", 1, 1, NULL},
+        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_sgemm", "cell_forward", 1, 1,
+         "tf32, but no kernel"},
+        {"cudnn/T16_B8_H128/f32/infer/half", "ampere_sgemm", "cell_forward", 1, 1,
+         "half, but no kernel"},
+        {"cudnn/T16_B8_H128/bf16/infer", "gemv2T", "elemWiseRNNcell", 16, 16,
+         "bf16, but no kernel"},
+        {"cudnn/T16_B8_H128/bf16/infer", "secret", "elemWiseRNNcell", 16, 16, NULL},
+        {"cudnn/T16_B8_H128/f64/infer", "d884gemm", "elemWiseRNNcell", 1, 1, NULL},
+        {"cudnn/T16_B8_H128/f32/infer", "ampere_sgemm", "elemWiseRNNcell", 1, 1, NULL},
+        {"cudnn/T16_B8_H128/f16/infer", "", "", 0, 0, NULL},
+    };
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct lb_case c;
+        char text[256];
+        struct lb_kernels k =
+            made_of(runs[i].first, runs[i].first_count, runs[i].second, runs[i].second_count);
+        assert_int_equal(lb_case_parse(runs[i].c, &c, NULL, NULL, NULL), LB_OK);
+        bool told = lb_kernels_contradict(&c, &k, text, sizeof(text));
+        if (told != (runs[i].says != NULL) || !strstr(text, runs[i].says ? runs[i].says : ""))
+            fail_msg("%s with %s: '%s'", runs[i].c, runs[i].first, text);
+        lb_kernels_free(&k);
+    }
+}
+
+static void kernels_read_back(void **state)
+{
+    (void)state;
+    struct lb_kernels copy = {0}, k = made_of("RNN_blockPersist_fp_LSTM_HMMA", 3, "secret", 2);
+    json_t *array = lb_kernels_to_json(&k);
+    assert_int_equal(lb_kernels_from_json(array, &copy, NULL), LB_OK);
+    assert_int_equal(copy.count, 2);
+    assert_memory_equal(copy.items, k.items, 2 * sizeof(*k.items));
+    lb_kernels_free(&copy);
+
+    static const struct {
+        const char *key, *value;
+    } breaks[] = {{"name", "7"},           {"count", "-1"},       {"grid", "[1, 2]"},
+                  {"block", "3"},          {"registers", "null"}, {"cluster", "[1, 1, \"1\"]"},
+                  {"total_ns", "\"long\""}};
+    for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+        struct lb_error err = {""};
+        json_t *broken = json_deep_copy(array);
+        json_object_set_new(json_array_get(broken, 1), breaks[i].key,
+                            json_loads(breaks[i].value, JSON_DECODE_ANY, NULL));
+        assert_int_equal(lb_kernels_from_json(broken, &copy, &err), LB_INVALID);
+        assert_non_null(strstr(err.text, breaks[i].key));
+        lb_kernels_free(&copy);
+        json_decref(broken);
+    }
+    json_decref(array);
+    lb_kernels_free(&k);
+}
+
+static enum lb_status do_nothing(void *user, struct lb_error *err)
+{
+    (void)user, (void)err;
+    return LB_OK;
+}
+
+/* Without CUPTI, without a device, and where nothing was launched. */
+static void a_call_without_kernels_has_a_reason(void **state)
+{
+    (void)state;
+    struct lb_kernels k = {0};
+    struct lb_error err = {""};
+    enum lb_status st = lb_kernel_trace(do_nothing, NULL, &k, &err);
+    assert_true(st == LB_ABSENT || st == LB_FAILED);
+    assert_true(strlen(err.text) > 10);
+    assert_null(k.items);
+    print_message("the reason here: %s\n", err.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_decides_for_a_name),
+        cmocka_unit_test(persistent_kernels_are_known_by_name),
+        cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
+        cmocka_unit_test(endless_names_fit),
+        cmocka_unit_test(launches_add_up_by_kernel),
+        cmocka_unit_test(overlapping_kernels_leave_no_gap),
+        cmocka_unit_test(a_sentence_says_what_ran),
+        cmocka_unit_test(kernels_that_contradict_the_case_are_told),
+        cmocka_unit_test(kernels_read_back),
+        cmocka_unit_test(a_call_without_kernels_has_a_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,399 @@
+/* Rows to JSON and back: nothing is lost, nothing is made up, broken ones are refused by name. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "record/record.h"
+#include "tests/helpers/synthetic_run.h"
+
+static const char text[] = "cudnn:persist_static/T16_B8_I100_H128_L2_D2/f32/train/tf32/ragged/"
+                           "act-relu/graph/cold/th2";
+
+static struct lb_row read_back(const struct lb_row *row)
+{
+    struct lb_row copy;
+    struct lb_error err = {""};
+    json_t *object = lb_row_to_json(row);
+    char *line = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    assert_non_null(line);
+    assert_memory_equal(line, "{\"kind\":\"row\",", 14);
+    assert_null(strchr(line, '\n'));
+    object = json_loads(line, JSON_REJECT_DUPLICATES, NULL); /* which refuses NaN and Infinity */
+    assert_non_null(object);
+    if (lb_row_from_json(object, &copy, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    json_decref(object);
+    free(line);
+    return copy;
+}
+
+static void same_number(double a, double b)
+{
+    assert_true((isnan(a) && isnan(b)) || a == b);
+}
+
+static const size_t numbers[] = {
+    offsetof(struct lb_row, err_max_abs),
+    offsetof(struct lb_row, err_max_rel),
+    offsetof(struct lb_row, err_norm),
+    offsetof(struct lb_row, prepare_ns),
+    offsetof(struct lb_row, verify_ns),
+    offsetof(struct lb_row, elapsed_ns),
+    offsetof(struct lb_row, min_ns),
+    offsetof(struct lb_row, median_ns),
+    offsetof(struct lb_row, median_lo_ns),
+    offsetof(struct lb_row, median_hi_ns),
+    offsetof(struct lb_row, p5_ns),
+    offsetof(struct lb_row, p95_ns),
+    offsetof(struct lb_row, flops),
+    offsetof(struct lb_row, bytes),
+    offsetof(struct lb_row, floor_ns),
+    offsetof(struct lb_row, chain_steps),
+    offsetof(struct lb_row, chain_ns),
+    offsetof(struct lb_row, floor_multiple),
+    offsetof(struct lb_row, weights_bytes),
+    offsetof(struct lb_row, gradients_bytes),
+    offsetof(struct lb_row, reserve_bytes),
+    offsetof(struct lb_row, workspace_bytes),
+    offsetof(struct lb_row, peak_bytes),
+    offsetof(struct lb_row, calls_per_sample),
+    offsetof(struct lb_row, kernels.launches),
+    offsetof(struct lb_row, kernels.span_ns),
+    offsetof(struct lb_row, kernels.gap_ns),
+    offsetof(struct lb_row, kernels.longest_gap_ns),
+};
+
+static double number(const struct lb_row *row, size_t offset)
+{
+    double value;
+    memcpy(&value, (const char *)row + offset, sizeof(value));
+    return value;
+}
+
+static void same_row(const struct lb_row *a, const struct lb_row *b)
+{
+    char x[LB_CASE_ID_SIZE], y[LB_CASE_ID_SIZE];
+    lb_case_print(&a->c, x);
+    lb_case_print(&b->c, y);
+    assert_string_equal(x, y);
+    assert_int_equal(a->verdict, b->verdict);
+    assert_int_equal(a->stop_reason, b->stop_reason);
+    assert_string_equal(a->reason, b->reason);
+    assert_string_equal(a->chosen, b->chosen);
+    assert_string_equal(a->warning, b->warning);
+    assert_string_equal(a->kernels_reason, b->kernels_reason);
+    assert_int_equal(a->kernels.count, b->kernels.count);
+    for (size_t i = 0; i < a->kernels.count; i++)
+        assert_string_equal(a->kernels.items[i].name, b->kernels.items[i].name);
+    assert_true(a->hash == b->hash);
+    assert_int_equal(a->samples, b->samples);
+    for (size_t i = 0; i < a->samples; i++)
+        assert_true(a->samples_ns[i] == b->samples_ns[i]);
+    assert_int_equal(a->block_count, b->block_count);
+    for (size_t i = 0; i < a->block_count; i++)
+        assert_int_equal(a->blocks[i], b->blocks[i]);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        same_number(number(a, numbers[i]), number(b, numbers[i]));
+}
+
+static void row_reads_back_bit_by_bit(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 12345, 3, 7);
+    row.samples_ns[2] = 1.0 / 3;
+    row.samples_ns[3] = 0x1.fffffffffffffp+60;
+    row.err_norm = 5e-324;
+    row.flops = 1.5e19;
+    row.hash = UINT64_MAX;
+    strcpy(row.warning, "drifts: \"2 %\" and µ");
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+/* Records from before a key was there are read; what follows from others is computed anew. */
+static void a_row_without_later_keys_is_read(void **state)
+{
+    (void)state;
+    struct lb_row copy, row = synthetic_row(text, LB_VERDICT_OK, 12000, 1, 6);
+    struct lb_error err;
+    row.floor_ns = 4000;
+    row.chain_steps = 16;
+    json_t *object = lb_row_to_json(&row);
+    json_object_del(object, "chain_steps");
+    json_object_del(object, "chain_ns");
+    json_object_set_new(object, "floor_multiple", json_real(1));
+    assert_int_equal(lb_row_from_json(object, &copy, &err), LB_OK);
+    assert_true(isnan(copy.chain_steps));
+    assert_true(copy.floor_multiple == copy.median_ns / 4000);
+    json_decref(object);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void kernels_read_back_with_their_row(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    const struct lb_launch_record launches[] = {
+        {.name = "RNN_blockPersist_fp_LSTM_HMMA", .start_ns = 5, .end_ns = 10},
+        {.name = "nvjet_hsh", .start_ns = 0, .end_ns = 1.5}};
+    assert_int_equal(lb_kernels_collect(launches, 2, &row.kernels, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "tensor_cores")), "yes");
+    assert_true(json_number_value(json_object_get(object, "kernel_gap_ns")) == 3.5);
+    json_decref(object);
+    struct lb_row copy = read_back(&row);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+static void every_verdict_reads_back(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (int v = 0; v < LB_VERDICT_COUNT; v++) {
+        struct lb_row row = synthetic_row(text, (enum lb_verdict)v, 1000, 1, 6);
+        struct lb_row copy = read_back(&row);
+        same_row(&row, &copy);
+        failures += lb_verdict_is_failure(copy.verdict);
+        assert_int_equal(lb_row_is_timed(&copy), v == LB_VERDICT_OK);
+        lb_row_free(&copy);
+        lb_row_free(&row);
+    }
+    assert_int_equal(failures, 4);
+}
+
+static void unknown_numbers_are_null(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_UNSUPPORTED, 0, 0, 0);
+    row.flops = INFINITY;
+    json_t *object = lb_row_to_json(&row);
+    assert_true(json_is_null(json_object_get(object, "median_ns")));
+    assert_true(json_is_null(json_object_get(object, "flops")));
+    assert_true(json_is_null(json_object_get(object, "hash")));
+    assert_int_equal(json_array_size(json_object_get(object, "samples_ns")), 0);
+    json_decref(object);
+}
+
+static void interval_is_unknown_below_six_samples(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 5);
+    assert_true(isnan(row.median_lo_ns) && isnan(row.median_hi_ns) && row.median_ns > 0);
+    assert_int_equal(lb_row_add_block(&row, (double[]){1}, 1, NULL), LB_OK);
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    assert_true(row.median_lo_ns == 1 && row.min_ns == 1);
+    lb_row_free(&row);
+}
+
+static void text_in_another_encoding_loses_no_row(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_ERROR, 0, 0, 0);
+    strcpy(row.reason, "cut in a letter: \xc3");
+    struct lb_row copy = read_back(&row);
+    assert_string_equal(copy.reason, "cut in a letter: ?");
+}
+
+/* A file can't disagree with itself: what its samples say is what readers see. */
+static void derived_numbers_are_computed_anew(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6), copy;
+    json_t *object = lb_row_to_json(&row);
+    json_object_set_new(object, "median_ns", json_real(1));
+    json_object_del(object, "p95_ns");
+    assert_int_equal(lb_row_from_json(object, &copy, NULL), LB_OK);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+    json_decref(object);
+}
+
+static void broken_rows_are_refused_by_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value; /* NULL: the key is taken away */
+    } breaks[] = {
+        {"case", NULL},
+        {"case", "7"},
+        {"case", "\"cudnn/T16_B8/f32\""},
+        {"case", "\"T16_B8_H128/f32/infer\""},
+        {"hidden", "129"},
+        {"threads", "1"},
+        {"dtype", "\"f16\""},
+        {"verdict", NULL},
+        {"verdict", "\"fine\""},
+        {"stop_reason", "3"},
+        {"reason", "null"},
+        {"hash", "\"xyz\""},
+        {"hash", "1"},
+        {"err_norm", "\"small\""},
+        {"prepare_ns", "-1"},
+        {"samples_ns", "1"},
+        {"samples_ns", "[1,2,\"3\",4,5,6]"},
+        {"samples_ns", "[1,2,-3,4,5,6]"},
+        {"samples_ns", "[1,2,0,4,5,6]"},
+        {"blocks", "[5]"},
+        {"blocks", "[7]"},
+        {"blocks", "[3,-1]"},
+        {"blocks", "{}"},
+        {"kernels", "1"},
+        {"kernels", "[{}]"},
+        {"processes", "[2]"},
+        {"processes", "[]"},
+        {"processes", "[1,-1]"},
+        {"processes", "1"},
+    };
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+        struct lb_row copy;
+        struct lb_error err = {""};
+        json_t *object = lb_row_to_json(&row);
+        if (breaks[i].value)
+            json_object_set_new(object, breaks[i].key,
+                                json_loads(breaks[i].value, JSON_DECODE_ANY, NULL));
+        else
+            json_object_del(object, breaks[i].key);
+        if (lb_row_from_json(object, &copy, &err) != LB_INVALID)
+            fail_msg("%s = %s was taken", breaks[i].key, breaks[i].value);
+        if (strncmp(err.text, breaks[i].key, strlen(breaks[i].key)) != 0)
+            fail_msg("'%s' does not name %s", err.text, breaks[i].key);
+        assert_null(copy.samples_ns);
+        json_decref(object);
+    }
+    lb_row_free(&row);
+}
+
+/* Seven processes of two blocks: their medians are 10, 20, ... 70 in some order. */
+static void processes_are_units_and_give_the_median(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
+    static const double level[] = {30, 10, 70, 20, 60, 50, 40};
+    for (int i = 0; i < 7; i++) {
+        const double a[] = {level[i] - 1, level[i] + 1, level[i]}, b[] = {level[i], level[i] + 9};
+        if (i > 0)
+            assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, a, 3, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&row, b, i < 6 ? 2 : 0, NULL), LB_OK);
+    }
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    struct lb_row copy = read_back(&row);
+    double medians[7];
+    assert_int_equal(lb_row_units(&copy), 7);
+    assert_int_equal(lb_row_unit_medians(&copy, medians, NULL), LB_OK);
+    for (int i = 0; i < 7; i++)
+        assert_true(medians[i] == level[i]);
+    assert_true(copy.median_ns == 40 && copy.median_lo_ns == 10 && copy.median_hi_ns == 70);
+    assert_true(fabs(copy.spread_between - 1.4826 * 20 / 40) < 1e-12);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+}
+
+/* Two rows that a case's blocks gave, the second with more to say. */
+static void later_blocks_add_what_they_found(void **state)
+{
+    (void)state;
+    struct lb_row row = {0}, first = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+    struct lb_row second = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 30);
+    struct lb_row third = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+    strcpy(second.warning, "clocks were held down: hot");
+    strcpy(third.warning, "clocks were held down: hot");
+    first.calls_per_sample = 100, second.calls_per_sample = 60, third.calls_per_sample = 120;
+    first.err_max_abs = 1, second.err_max_abs = 3, third.err_max_abs = 2;
+    first.err_max_rel = first.err_norm = 0.1, second.err_max_rel = second.err_norm = 0.3;
+    first.peak_bytes = 1000, second.peak_bytes = 3000, third.peak_bytes = 2000;
+    first.sm_mhz = 1980, second.sm_mhz = 1200, third.sm_mhz = NAN;
+    assert_int_equal(lb_row_merge(&row, &first, true, false, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &second, false, false, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &third, false, true, NULL), LB_OK);
+    assert_string_equal(row.warning, "clocks were held down: hot");
+    assert_true(row.err_max_abs == 3 && row.err_max_rel == 0.3 && row.err_norm == 0.3);
+    assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200);
+    /* 10, 30 and 10 samples of 100, 60 and 120 calls */
+    assert_true(row.samples == 50 && fabs(row.calls_per_sample * 50 - 4000) < 1e-9);
+    strcpy(second.warning, "a second thing");
+    assert_int_equal(lb_row_merge(&row, &second, false, false, NULL), LB_OK);
+    assert_string_equal(row.warning, "clocks were held down: hot; a second thing");
+    lb_row_free(&row);
+    lb_row_free(&second);
+    lb_row_free(&third);
+}
+
+static void anomalous_samples_are_flagged(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 40);
+    assert_int_equal(row.flags, 0);
+    for (size_t i = 0; i < 40; i++)
+        row.samples_ns[i] = 1000 + (double)i + (i == 0 ? 900 : 0);
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    json_t *object = lb_row_to_json(&row);
+    assert_string_equal(json_string_value(json_object_get(object, "flags")),
+                        "slow_first drift autocorrelation");
+    assert_true(row.outliers_severe == 1 && row.outliers_mild == 0);
+    json_decref(object);
+    lb_row_free(&row);
+}
+
+static void keys_to_come_are_read_over(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6), copy;
+    json_t *object = lb_row_to_json(&row);
+    json_object_set_new(object, "clock_mhz", json_integer(1980));
+    assert_int_equal(lb_row_from_json(object, &copy, NULL), LB_OK);
+    same_row(&row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(&row);
+    json_decref(object);
+}
+
+/* A row as short as a program of this schema may ever have written it. */
+static void keys_that_older_programs_lack_are_done_without(void **state)
+{
+    (void)state;
+    struct lb_row row;
+    json_t *object = json_pack("{s:s, s:s, s:s, s:[f, f, f]}", "kind", "row", "case", text,
+                               "verdict", "ok", "samples_ns", 3.0, 1.0, 2.0);
+    assert_int_equal(lb_row_from_json(object, &row, NULL), LB_OK);
+    assert_true(row.median_ns == 2 && lb_row_units(&row) == 1 && isnan(row.prepare_ns));
+    lb_row_free(&row);
+    json_decref(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(row_reads_back_bit_by_bit),
+        cmocka_unit_test(a_row_without_later_keys_is_read),
+        cmocka_unit_test(kernels_read_back_with_their_row),
+        cmocka_unit_test(every_verdict_reads_back),
+        cmocka_unit_test(unknown_numbers_are_null),
+        cmocka_unit_test(interval_is_unknown_below_six_samples),
+        cmocka_unit_test(text_in_another_encoding_loses_no_row),
+        cmocka_unit_test(derived_numbers_are_computed_anew),
+        cmocka_unit_test(broken_rows_are_refused_by_key),
+        cmocka_unit_test(keys_to_come_are_read_over),
+        cmocka_unit_test(keys_that_older_programs_lack_are_done_without),
+        cmocka_unit_test(processes_are_units_and_give_the_median),
+        cmocka_unit_test(later_blocks_add_what_they_found),
+        cmocka_unit_test(anomalous_samples_are_flagged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* The file of a run: what survives kills, full disks and second writers, and what is refused. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "record/run_file.h"
+#include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/synthetic_run.h"
+
+static char folder[512], path[528];
+static json_t *details;
+
+static int begin(void **state)
+{
+    if (scratch_setup(state) != 0)
+        return -1;
+    snprintf(folder, sizeof(folder), "%s", scratch_path("run"));
+    snprintf(path, sizeof(path), "%s/run.jsonl", folder);
+    details = json_pack("{s:{s:s}, s:[s], s:i}", "environment", "host", "made-up", "command",
+                        "bench-lstm", "seed", 1);
+    return 0;
+}
+
+static int end(void **state)
+{
+    json_decref(details);
+    return scratch_teardown(state);
+}
+
+static void append(struct lb_run_file *file, const char *text, double median_ns)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 1, 6);
+    struct lb_error err = {""};
+    if (lb_run_append(file, &row, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    lb_row_free(&row);
+}
+
+/* A run of two rows and, if asked for, a footer. */
+static void write_run(bool footer)
+{
+    struct lb_run_file file = {0};
+    assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+    append(&file, "cpu_ref/T2_B1_H3/f32/infer", 1000);
+    append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
+    if (footer)
+        assert_int_equal(lb_run_finish(&file, true, NULL), LB_OK);
+    lb_run_close(&file);
+}
+
+static char *slurp(size_t *size)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 16);
+    *size = fread(text, 1, (1 << 16) - 1, file);
+    fclose(file);
+    return text;
+}
+
+static void spill(const char *text, size_t size)
+{
+    mkdir(folder, 0777);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void run_reads_back_from_file_and_folder(void **state)
+{
+    (void)state;
+    write_run(true);
+    const char *const places[] = {path, folder};
+    for (int i = 0; i < 2; i++) {
+        struct lb_run run;
+        assert_int_equal(lb_run_read(places[i], &run, NULL), LB_OK);
+        assert_int_equal(run.count, 2);
+        assert_int_equal(run.rows[1].c.problem.seq_len, 4);
+        assert_true(run.finished && run.interrupted && !run.torn);
+        assert_int_equal(json_integer_value(json_object_get(run.header, "seed")), 1);
+        assert_string_equal(json_string_value(json_object_get(run.header, "kind")), "header");
+        lb_run_free(&run);
+    }
+}
+
+static void second_run_never_overwrites_the_first(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_error err = {""};
+    size_t before, after;
+    write_run(true);
+    char *was = slurp(&before);
+    assert_int_equal(lb_run_create(folder, details, &file, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "--resume"));
+    char *is = slurp(&after);
+    assert_int_equal(before, after);
+    assert_memory_equal(was, is, before);
+    free(was);
+    free(is);
+}
+
+/* Killed at any byte of its last line, a run keeps the lines before, and goes on as if the line had
+ * never been begun. */
+static void torn_tail_is_cut_at_every_offset(void **state)
+{
+    (void)state;
+    size_t size;
+    write_run(false);
+    char *text = slurp(&size);
+    size_t last = (size_t)(strrchr(text, '{') - text);
+    while (text[last - 1] != '\n')
+        last--;
+    for (size_t kept = last; kept < size; kept++) {
+        struct lb_run_file file = {0};
+        struct lb_run run;
+        spill(text, kept);
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+        assert_int_equal(run.count, 1);
+        assert_int_equal(run.torn, kept > last);
+        assert_false(run.finished);
+        lb_run_free(&run);
+
+        assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
+        assert_int_equal(run.count, 1);
+        assert_int_equal(lb_run_resume(&file, details, NULL), LB_OK);
+        lb_run_free(&run);
+        append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
+        assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
+        lb_run_close(&file);
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+        assert_int_equal(run.count, 2);
+        assert_int_equal(run.duplicates, 0);
+        assert_int_equal(json_array_size(run.resumes), 1);
+        assert_true(run.finished && !run.interrupted && !run.torn);
+        lb_run_free(&run);
+    }
+    free(text);
+}
+
+/* A run killed while it wrote its header holds nothing: it starts anew. */
+static void torn_header_is_no_run(void **state)
+{
+    (void)state;
+    size_t size;
+    write_run(false);
+    char *text = slurp(&size);
+    size_t header = strcspn(text, "\n");
+    for (size_t kept = 0; kept <= header; kept++) {
+        struct lb_run_file file = {0};
+        struct lb_run run;
+        spill(text, kept);
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_INVALID);
+        assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+        lb_run_close(&file);
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+        lb_run_free(&run);
+    }
+    free(text);
+}
+
+static void footer_in_the_middle_ends_a_sitting_only(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_run run;
+    write_run(true);
+    assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
+    assert_int_equal(lb_run_resume(&file, details, NULL), LB_OK);
+    assert_true(run.finished && run.interrupted);
+    assert_int_equal(file.rows, 2);
+    lb_run_free(&run);
+    append(&file, "cpu_ref/T8_B1_H3/f32/infer", 3000);
+    lb_run_close(&file);
+    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+    assert_int_equal(run.count, 3);
+    assert_false(run.finished || run.interrupted);
+    lb_run_free(&run);
+}
+
+/* Whoever opens a run may still find that it can't go on. */
+static void a_run_that_is_only_opened_stays_as_it_is(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"", "{\"kind\":\"ro"};
+    for (int i = 0; i < 2; i++) {
+        struct lb_run_file file = {0};
+        struct lb_run run;
+        size_t size, before, after;
+        char joined[1 << 16];
+        write_run(true);
+        char *text = slurp(&size);
+        before = (size_t)snprintf(joined, sizeof(joined), "%s%s", text, tails[i]);
+        spill(joined, before);
+        assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
+        lb_run_free(&run);
+        lb_run_close(&file);
+        char *is = slurp(&after);
+        assert_int_equal(before, after);
+        assert_memory_equal(joined, is, before);
+        free(text);
+        free(is);
+        unlink(path);
+    }
+}
+
+static void later_row_of_a_case_holds(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_run run;
+    assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+    append(&file, "cpu_ref/T2_B1_H3/f32/infer", 1000);
+    append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
+    append(&file, "cpu_ref/T2_B1_I3_H3/f32/infer", 9000); /* the first case in a longer form */
+    lb_run_close(&file);
+    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+    assert_int_equal(run.count, 2);
+    assert_int_equal(run.duplicates, 1);
+    assert_int_equal(run.rows[0].c.problem.seq_len, 2);
+    assert_true(run.rows[0].median_ns > 8000);
+    lb_run_free(&run);
+}
+
+static void two_writers_cannot_share_a_folder(void **state)
+{
+    (void)state;
+    struct lb_run_file first = {0}, second = {0};
+    struct lb_run run;
+    struct lb_error err = {""};
+    assert_int_equal(lb_run_create(folder, details, &first, NULL), LB_OK);
+    assert_int_equal(lb_run_open(folder, &second, &run, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "another process"));
+    assert_int_equal(lb_run_create(folder, details, &second, &err), LB_INVALID);
+    lb_run_close(&first);
+    assert_int_equal(lb_run_open(folder, &second, &run, &err), LB_OK);
+    lb_run_free(&run);
+    lb_run_close(&second);
+}
+
+/* A file size limit stands for a disk that is full: a short write, then a failure. */
+static void full_disk_leaves_whole_lines(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_run run;
+    struct lb_error err = {""};
+    struct rlimit usual, limit;
+    struct lb_row row = synthetic_row("cpu_ref/T4_B1_H3/f32/infer", LB_VERDICT_OK, 2000, 1, 6);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+    append(&file, "cpu_ref/T2_B1_H3/f32/infer", 1000);
+    for (rlim_t room = 0; room < 900; room += 100) {
+        limit = (struct rlimit){(rlim_t)file.size + room, usual.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        enum lb_status st = lb_run_append(&file, &row, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+        assert_int_equal(st, LB_IO);
+        assert_non_null(strstr(err.text, "run.jsonl: "));
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+        assert_int_equal(run.count, 1);
+        assert_false(run.torn);
+        lb_run_free(&run);
+    }
+    assert_int_equal(lb_run_append(&file, &row, &err), LB_OK); /* room again: the run goes on */
+    lb_run_close(&file);
+    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+    assert_int_equal(run.count, 2);
+    lb_run_free(&run);
+    lb_row_free(&row);
+}
+
+static void folder_that_cannot_be_written_is_said_at_once(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_error err = {""};
+    assert_int_equal(lb_run_create("/nonexistent/a/b", details, &file, &err), LB_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/a/b"));
+    assert_int_equal(lb_run_create("/dev/null", details, &file, &err), LB_IO);
+    assert_int_equal(lb_run_create("/proc", details, &file, &err), LB_IO);
+    assert_null(file.path);
+}
+
+static void foreign_files_are_refused_with_line_and_reason(void **state)
+{
+    (void)state;
+#define HEADER "{\"kind\":\"header\",\"schema\":1}\n"
+    static const struct {
+        const char *text, *words; /* that the message must have */
+    } files[] = {
+        {"", "no whole line"},
+        {"hello\n", ":1: not JSON"},
+        {"{\"a\":1}\n", ":1: not a line of a run: the first must be the header"},
+        {"[1,2]\n", ":1: not a line of a run"},
+        {"{\"kind\":\"row\"}\n", ":1: not a line of a run: the first must be the header"},
+        {"{\"kind\":\"header\",\"schema\":2}\n", ":1: schema version 2, this program reads 1"},
+        {"{\"kind\":\"header\"}\n", ":1: the header has no schema version"},
+        {HEADER "{\"kind\":\"row\"}\n", ":2: case"},
+        {HEADER "{}\n", ":2: not a line of a run: it has no kind"},
+        {HEADER "{\"kind\":\"picture\"}\n", ":2: kind 'picture'"},
+        {HEADER "\n", ":2: not JSON"},
+        {HEADER "{\"kind\":\"row\",\"case\":\"a/T1_B1_H1/f32/infer\",\"verdict\":\"ok\","
+                "\"err_norm\":NaN}\n",
+         ":2: not JSON"},
+        {HEADER "{\"kind\":\"row\",\"case\":\"a/T1_B1_H1/f32/infer\",\"verdict\":\"good\"}\n",
+         ":2: verdict"},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct lb_run run;
+        struct lb_run_file file = {0};
+        struct lb_error err = {""};
+        spill(files[i].text, strlen(files[i].text));
+        assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
+        if (!strstr(err.text, files[i].words) || !strstr(err.text, path) || strchr(err.text, '\n'))
+            fail_msg("'%s' should say '%s'", err.text, files[i].words);
+        assert_int_equal(lb_run_open(folder, &file, &run, &err), LB_INVALID);
+    }
+    struct lb_run run;
+    assert_int_equal(lb_run_read("/nonexistent/run.jsonl", &run, NULL), LB_IO);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(run_reads_back_from_file_and_folder),
+        TEST(second_run_never_overwrites_the_first),
+        TEST(torn_tail_is_cut_at_every_offset),
+        TEST(torn_header_is_no_run),
+        TEST(footer_in_the_middle_ends_a_sitting_only),
+        TEST(a_run_that_is_only_opened_stays_as_it_is),
+        TEST(later_row_of_a_case_holds),
+        TEST(two_writers_cannot_share_a_folder),
+        TEST(full_disk_leaves_whole_lines),
+        TEST(folder_that_cannot_be_written_is_said_at_once),
+        TEST(foreign_files_are_refused_with_line_and_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

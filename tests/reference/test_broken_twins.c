@@ -1,0 +1,201 @@
+/* Wrong implementations are found out, and their right twin is not. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/memory.h"
+#include "model/registry.h"
+#include "reference/input_data.h"
+#include "tests/helpers/conformance_trial.h"
+
+/* Small: every row is distinct. Big: dealt from a few rows, more than 16 places and 100 steps. */
+static const char *const small_text = "T7_B5_I6_H9", *const big_text = "T110_B20_I48_H48";
+
+static const enum lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16};
+
+static struct lb_reference_cache *cache;
+
+static int open_cache(void **state)
+{
+    (void)state;
+    return lb_reference_cache_create((size_t)1 << 30, &cache, NULL) == LB_OK ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    (void)state;
+    lb_reference_cache_destroy(cache);
+    return 0;
+}
+
+static const struct lb_impl *twin(const char *fault)
+{
+    char path[512];
+    const struct lb_impl *impl = NULL;
+    struct lb_error err = {""};
+    snprintf(path, sizeof(path), "%s/tests/plugins/broken_%s.so", LB_BINARY_DIR, fault);
+    if (lb_plugin_load(path, &impl, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return impl;
+}
+
+/* How the comparison judges a twin on a problem in a dtype. */
+static struct lb_check judge(const char *fault, const char *text, enum lb_dtype dtype,
+                             enum lb_pass pass)
+{
+    struct lb_problem problem = trial_problem(text);
+    struct lb_check check;
+    struct lb_error err = {""};
+    problem.dtype = dtype;
+    problem.pass = pass;
+    if (trial_check(twin(fault), &problem, cache, 1, &check, &err) != LB_OK)
+        fail_msg("%s on %s: %s", fault, trial_name(&problem), err.text);
+    return check;
+}
+
+/* Found in each dtype, in the tensor that the reason names. */
+static void expect_found(const char *fault, const char *text, enum lb_pass pass, const char *reason)
+{
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        struct lb_check check = judge(fault, text, dtypes[i], pass);
+        if (check.right || !strstr(check.reason, reason))
+            fail_msg("%s on %s/%s: %s", fault, text, lb_dtype_name(dtypes[i]),
+                     check.right ? "not found" : check.reason);
+    }
+}
+
+static void expect_right(const char *fault, const char *text, enum lb_pass pass)
+{
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        struct lb_check check = judge(fault, text, dtypes[i], pass);
+        if (!check.right)
+            fail_msg("%s on %s/%s: %s", fault, text, lb_dtype_name(dtypes[i]), check.reason);
+    }
+}
+
+static void the_big_problem_is_dealt_and_the_small_one_is_not(void **state)
+{
+    (void)state;
+    struct lb_problem big = trial_problem(big_text), small = trial_problem(small_text);
+    assert_true(lb_class_count(&big) < (size_t)big.batch);
+    assert_int_equal(lb_class_count(&small), small.batch);
+}
+
+static void an_independent_right_implementation_passes(void **state)
+{
+    (void)state;
+    expect_right("none", small_text, LB_TRAIN);
+    expect_right("none", big_text, LB_TRAIN);
+}
+
+static void swapped_gates_are_found(void **state)
+{
+    (void)state;
+    expect_found("swapped_gates", small_text, LB_INFER, "y [");
+    expect_found("swapped_gates", big_text, LB_INFER, "y [");
+}
+
+static void a_stale_h_is_found(void **state)
+{
+    (void)state;
+    expect_found("stale_h", small_text, LB_INFER, "y [");
+    expect_found("stale_h", big_text, LB_INFER, "y [");
+}
+
+static void an_unwritten_element_is_found(void **state)
+{
+    (void)state;
+    expect_found("unwritten_tail", small_text, LB_INFER, "y [t 6, b 4, column 8] is NaN");
+    expect_found("unwritten_tail", big_text, LB_INFER, "y [t 109, b 19, column 47] is NaN");
+}
+
+static void an_error_after_step_100_is_found(void **state)
+{
+    (void)state;
+    expect_right("wrong_after_step_100", small_text, LB_INFER); /* it has no such step */
+    expect_found("wrong_after_step_100", big_text, LB_INFER, "y [t 10");
+}
+
+static void a_single_wrong_row_of_a_big_batch_is_found(void **state)
+{
+    (void)state;
+    expect_right("wrong_middle_row", small_text, LB_INFER); /* too few rows for it */
+    expect_found("wrong_middle_row", big_text, LB_INFER, ", b 10,");
+}
+
+static void a_zero_gate_gradient_is_found(void **state)
+{
+    (void)state;
+    expect_right("zero_gate_gradient", big_text, LB_INFER);
+    expect_found("zero_gate_gradient", small_text, LB_TRAIN, "gate f");
+    expect_found("zero_gate_gradient", big_text, LB_TRAIN, "gate f");
+}
+
+static void a_row_missing_from_weight_gradients_is_found(void **state)
+{
+    (void)state;
+    expect_right("dropped_row_in_dw", big_text, LB_INFER);
+    expect_found("dropped_row_in_dw", small_text, LB_TRAIN, "dw_ih");
+    expect_found("dropped_row_in_dw", big_text, LB_TRAIN, "dw_ih");
+}
+
+static void weight_gradients_of_an_earlier_call_are_found(void **state)
+{
+    (void)state;
+    expect_right("dw_in_first_call", big_text, LB_INFER);
+    expect_found("dw_in_first_call", small_text, LB_TRAIN, "dw_ih of layer 0, direction 0, gate i");
+    expect_found("dw_in_first_call", big_text, LB_TRAIN, "NaN, should be");
+}
+
+static void a_write_beside_a_buffer_is_found(void **state)
+{
+    struct lb_problem problem = trial_problem("T3_B2_I4_H5/f32/infer");
+    struct lb_check check;
+    struct lb_error err = {""};
+    (void)state;
+    if (!lb_host_space.overrun)
+        skip(); /* the address sanitizer would end this program */
+    assert_int_equal(trial_check(twin("past_workspace"), &problem, cache, 1, &check, &err),
+                     LB_FAILED);
+    assert_non_null(strstr(err.text, "its workspace: past its end"));
+}
+
+static void a_second_call_that_does_nothing_is_found(void **state)
+{
+    struct lb_problem problem = trial_problem(small_text);
+    struct lb_impl impl = *twin("idle_after_first");
+    struct lb_check check;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "deterministic"));
+    impl.traits = 0; /* nor where it makes no such promise */
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+    assert_false(check.right);
+    assert_non_null(strstr(check.reason, "is NaN"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_big_problem_is_dealt_and_the_small_one_is_not),
+        cmocka_unit_test(an_independent_right_implementation_passes),
+        cmocka_unit_test(swapped_gates_are_found),
+        cmocka_unit_test(a_stale_h_is_found),
+        cmocka_unit_test(an_unwritten_element_is_found),
+        cmocka_unit_test(an_error_after_step_100_is_found),
+        cmocka_unit_test(a_single_wrong_row_of_a_big_batch_is_found),
+        cmocka_unit_test(a_zero_gate_gradient_is_found),
+        cmocka_unit_test(a_row_missing_from_weight_gradients_is_found),
+        cmocka_unit_test(weight_gradients_of_an_earlier_call_are_found),
+        cmocka_unit_test(a_write_beside_a_buffer_is_found),
+        cmocka_unit_test(a_second_call_that_does_nothing_is_found),
+    };
+    return cmocka_run_group_tests(tests, open_cache, close_cache);
+}

@@ -1,0 +1,209 @@
+/* Implementations against golden files that PyTorch's nn.LSTM made (golden/make_golden.py). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "model/registry.h"
+#include "tests/helpers/conformance_trial.h"
+
+enum { MAX_ENTRIES = 4 };
+
+/* A golden file, with its inputs as an implementation takes them. */
+struct golden {
+    json_t *json;
+    struct lb_problem problem;
+    size_t entries;
+    struct lb_inputs inputs;
+    void *weights[4][MAX_ENTRIES]; /* w_ih, w_hh, b_ih, b_hh */
+};
+
+static int64_t whole(const json_t *json, const char *key)
+{
+    json_t *value = json_object_get(json, key);
+    if (!json_is_integer(value))
+        fail_msg("golden file lacks %s", key);
+    return json_integer_value(value);
+}
+
+/* A list of numbers in the dtype; *count may be NULL. */
+static void *stored(enum lb_dtype dtype, const json_t *list, size_t *count)
+{
+    size_t n = json_array_size(list);
+    char *storage = malloc(n * lb_dtype_size(dtype) + 1);
+    assert_true(storage && n > 0);
+    for (size_t i = 0; i < n; i++) {
+        double value = json_number_value(json_array_get(list, i));
+        assert_true(value == lb_round(dtype, value)); /* nothing is lost on the way */
+        lb_store(dtype, storage + i * lb_dtype_size(dtype), &value, 1);
+    }
+    if (count)
+        *count = n;
+    return storage;
+}
+
+static void open_golden(struct golden *g, const char *name)
+{
+    static const char *const parts[4] = {"w_ih", "w_hh", "b_ih", "b_hh"};
+    char path[512];
+    json_error_t error;
+    *g = (struct golden){0};
+    snprintf(path, sizeof(path), "%s/tests/golden/%s", LB_SOURCE_DIR, name);
+    g->json = json_load_file(path, 0, &error);
+    if (!g->json)
+        fail_msg("%s:%d: %s", path, error.line, error.text);
+    const char *dtype = json_string_value(json_object_get(g->json, "dtype"));
+    g->problem = (struct lb_problem){.seq_len = whole(g->json, "seq_len"),
+                                     .batch = whole(g->json, "batch"),
+                                     .input = whole(g->json, "input"),
+                                     .hidden = whole(g->json, "hidden"),
+                                     .layers = whole(g->json, "layers"),
+                                     .directions = whole(g->json, "directions"),
+                                     .dtype = strcmp(dtype, "f64") == 0 ? LB_F64 : LB_F32,
+                                     .pass = LB_TRAIN};
+    g->entries = (size_t)(g->problem.layers * g->problem.directions);
+    assert_true(g->entries <= MAX_ENTRIES);
+    void **const slots[] = {&g->inputs.x,  &g->inputs.h0,  &g->inputs.c0,
+                            &g->inputs.dy, &g->inputs.dhn, &g->inputs.dcn};
+    static const char *const keys[] = {"x", "h0", "c0", "dy", "dhn", "dcn"};
+    for (size_t i = 0; i < 6; i++)
+        *slots[i] = stored(g->problem.dtype, json_object_get(g->json, keys[i]), NULL);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t e = 0; e < g->entries; e++)
+            g->weights[i][e] = stored(g->problem.dtype,
+                                      json_array_get(json_object_get(g->json, parts[i]), e), NULL);
+    g->inputs.weights = (struct lb_weights){.w_ih = (const void *const *)g->weights[0],
+                                            .w_hh = (const void *const *)g->weights[1],
+                                            .b_ih = (const void *const *)g->weights[2],
+                                            .b_hh = (const void *const *)g->weights[3]};
+}
+
+static void close_golden(struct golden *g)
+{
+    for (size_t i = 0; i < 4; i++)
+        for (size_t e = 0; e < g->entries; e++)
+            free(g->weights[i][e]);
+    free(g->inputs.x);
+    free(g->inputs.h0);
+    free(g->inputs.c0);
+    free(g->inputs.dy);
+    free(g->inputs.dhn);
+    free(g->inputs.dcn);
+    json_decref(g->json);
+}
+
+/* Largest |result - golden| over the tensor's largest |golden|. */
+static double distance(enum lb_dtype dtype, const void *result, const json_t *list)
+{
+    double worst = 0, size = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        double right = json_number_value(json_array_get(list, i)), value;
+        lb_load(dtype, (const char *)result + i * lb_dtype_size(dtype), &value, 1);
+        worst = isfinite(value) ? fmax(worst, fabs(value - right)) : (double)INFINITY;
+        size = fmax(size, fabs(right));
+    }
+    return worst / size;
+}
+
+/* The largest distance over all tensors. */
+static double worst_distance(const struct golden *g, const struct lb_results *r)
+{
+    const void *const results[] = {r->y, r->hn, r->cn, r->dx, r->dh0, r->dc0};
+    static const char *const keys[] = {"y", "hn", "cn", "dx", "dh0", "dc0"};
+    void *const *const gradients[] = {r->gradients.dw_ih, r->gradients.dw_hh, r->gradients.db_ih,
+                                      r->gradients.db_hh};
+    static const char *const gradient_keys[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
+    double worst = 0;
+    for (size_t i = 0; i < 6; i++)
+        worst =
+            fmax(worst, distance(g->problem.dtype, results[i], json_object_get(g->json, keys[i])));
+    for (size_t i = 0; i < 4; i++)
+        for (size_t e = 0; e < g->entries; e++)
+            worst = fmax(worst,
+                         distance(g->problem.dtype, gradients[i][e],
+                                  json_array_get(json_object_get(g->json, gradient_keys[i]), e)));
+    return worst;
+}
+
+static double run_golden(const struct lb_impl *impl, const struct golden *g)
+{
+    struct lb_results results = {0};
+    struct lb_error err = {""};
+    struct lb_exec_config place = {.threads = 1,
+                                   .variant = impl->variants ? impl->variants[0] : NULL};
+    if (lb_results_create(&g->problem, &results, &err) != LB_OK ||
+        trial_run(impl, &g->problem, &place, &g->inputs, &results, &err) != LB_OK)
+        fail_msg("%s: %s", impl->name, err.text);
+    double worst = worst_distance(g, &results);
+    lb_results_destroy(&results);
+    return worst;
+}
+
+/* Results of f64 agree to a few of its roundings; those of f32, where PyTorch computes in f32, to a
+ * few of those. */
+static double allowed(enum lb_dtype dtype)
+{
+    return dtype == LB_F64 ? 1e-14 : 4e-6;
+}
+
+static void implementations_match_pytorch(void **state)
+{
+    (void)state;
+    for (const struct lb_registration *row = lb_impl_table; row->name; row++) {
+        if (!row->impl || row->impl->memory != LB_HOST || !row->impl->backward)
+            continue;
+        for (int i = 0; i < 8; i++) {
+            char name[64];
+            struct golden g;
+            snprintf(name, sizeof(name), "lstm_%s_L%d_D%d.json", i & 4 ? "f64" : "f32", 1 + (i & 1),
+                     1 + (i >> 1 & 1));
+            open_golden(&g, name);
+            struct lb_exec_config place = {.threads = 1};
+            if (row->impl->supports(&g.problem, &place, NULL) == LB_OK) {
+                double worst = run_golden(row->impl, &g);
+                if (!(worst <= allowed(g.problem.dtype)))
+                    fail_msg("%s, %s: off by %g of a tensor's size", row->name, name, worst);
+            }
+            close_golden(&g);
+        }
+    }
+}
+
+static const struct lb_impl *built_in(const char *name)
+{
+    const struct lb_registration *row = lb_impl_table;
+    while (row->name && strcmp(row->name, name) != 0)
+        row++;
+    assert_non_null(row->impl);
+    return row->impl;
+}
+
+static void swapped_gates_do_not_match(void **state)
+{
+    (void)state;
+    struct golden g;
+    open_golden(&g, "lstm_f32_L1_D1.json");
+    size_t block = (size_t)(g.problem.hidden * g.problem.input) * sizeof(float);
+    char *w_ih = g.weights[0][0], kept[64 * sizeof(float)];
+    memcpy(kept, w_ih + block, block);
+    memcpy(w_ih + block, w_ih + 2 * block, block);
+    memcpy(w_ih + 2 * block, kept, block);
+    assert_true(run_golden(built_in("cpu_ref"), &g) > 1e-2);
+    close_golden(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(implementations_match_pytorch),
+        cmocka_unit_test(swapped_gates_do_not_match),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

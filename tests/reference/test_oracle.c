@@ -1,0 +1,312 @@
+/* The oracle: gradients by finite differences, ragged rows, counted rows. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "reference/input_data.h"
+#include "reference/oracle.h"
+#include "tests/helpers/conformance_trial.h"
+
+enum { PARTS = 4 }; /* w_ih, w_hh, b_ih, b_hh */
+
+/* A small network with arrays of its own, and the weights that were packed into it. */
+struct network {
+    struct lb_oracle oracle;
+    struct lb_lstm_counts n;
+    size_t entries;
+    double *x, *h0, *c0, *dy, *dhn, *dcn;
+    double *weights[8][PARTS]; /* of each entry */
+    size_t sizes[8][PARTS];
+    double *dw[8][PARTS];
+};
+
+static double *numbers(size_t count)
+{
+    return calloc(count + 1, sizeof(double));
+}
+
+static double *drawn(const struct lb_problem *p, enum lb_drawn what, size_t count)
+{
+    double *values = numbers(count);
+    lb_draw_rows(p, 5, what, (size_t)p->batch, values);
+    return values;
+}
+
+static void pack(struct network *net)
+{
+    for (size_t e = 0; e < net->entries; e++)
+        lb_oracle_pack(&net->oracle, e, net->weights[e][0], net->weights[e][1], net->weights[e][2],
+                       net->weights[e][3]);
+}
+
+static void open_network(struct network *net, const char *text, const int32_t *lengths)
+{
+    static const enum lb_drawn kinds[PARTS] = {LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH,
+                                               LB_DRAWN_B_HH};
+    struct lb_problem p = trial_problem(text);
+    struct lb_lstm_counts n = lb_lstm_counts(&p);
+    *net = (struct network){.n = n, .entries = (size_t)(p.layers * p.directions)};
+    net->x = drawn(&p, LB_DRAWN_X, n.x);
+    net->h0 = drawn(&p, LB_DRAWN_H0, n.state);
+    net->c0 = drawn(&p, LB_DRAWN_C0, n.state);
+    net->dy = drawn(&p, LB_DRAWN_DY, n.between);
+    net->dhn = drawn(&p, LB_DRAWN_DHN, n.state);
+    net->dcn = drawn(&p, LB_DRAWN_DCN, n.state);
+    net->oracle = (struct lb_oracle){.problem = p,
+                                     .lengths = lengths,
+                                     .weights = numbers(n.weights),
+                                     .x = net->x,
+                                     .h0 = net->h0,
+                                     .c0 = net->c0,
+                                     .y = numbers(n.y),
+                                     .gates = numbers(n.gates),
+                                     .cells = numbers(n.cells),
+                                     .hn = numbers(n.state),
+                                     .cn = numbers(n.state),
+                                     .dy = net->dy,
+                                     .dhn = net->dhn,
+                                     .dcn = net->dcn,
+                                     .dx = numbers(n.x),
+                                     .dh0 = numbers(n.state),
+                                     .dc0 = numbers(n.state),
+                                     .between = numbers(n.between),
+                                     .operand = numbers(n.operand)};
+    for (size_t e = 0; e < net->entries; e++)
+        for (size_t part = 0; part < PARTS; part++) {
+            size_t H = (size_t)p.hidden;
+            size_t columns = part == 0   ? (size_t)lb_layer_input(&p, (int64_t)e / p.directions)
+                             : part == 1 ? H
+                                         : 1;
+            net->sizes[e][part] = 4 * H * columns;
+            net->weights[e][part] = numbers(4 * H * columns);
+            net->dw[e][part] = numbers(4 * H * columns);
+            lb_draw_weights(&p, 5, kinds[part], e, net->weights[e][part]);
+        }
+    pack(net);
+}
+
+static void close_network(struct network *net)
+{
+    struct lb_oracle *o = &net->oracle;
+    double *arrays[] = {o->weights, o->y,    o->gates, o->cells,   o->hn,      o->cn,
+                        o->dx,      o->dh0,  o->dc0,   o->between, o->operand, net->x,
+                        net->h0,    net->c0, net->dy,  net->dhn,   net->dcn};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+    for (size_t e = 0; e < net->entries; e++)
+        for (size_t part = 0; part < PARTS; part++) {
+            free(net->weights[e][part]);
+            free(net->dw[e][part]);
+        }
+}
+
+static double dot(const double *a, const double *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static bool past_end(const struct network *net, size_t step_and_row)
+{
+    size_t R = (size_t)net->oracle.problem.batch;
+    const int32_t *lengths = net->oracle.lengths;
+    return lengths && step_and_row / R >= (size_t)lengths[step_and_row % R];
+}
+
+/* The scalar whose gradients dy, dhn and dcn make the backward pass compute. */
+static double loss(struct network *net)
+{
+    const struct lb_problem *p = &net->oracle.problem;
+    size_t wide = (size_t)(p->directions * p->hidden), rows = (size_t)(p->seq_len * p->batch);
+    const double *y = net->oracle.y + (size_t)(p->layers - 1) * rows * wide;
+    pack(net);
+    lb_oracle_forward(&net->oracle);
+    double sum =
+        dot(net->oracle.hn, net->dhn, net->n.state) + dot(net->oracle.cn, net->dcn, net->n.state);
+    for (size_t i = 0; i < rows; i++)
+        if (!past_end(net, i))
+            sum += dot(y + i * wide, net->dy + i * wide, wide);
+    return sum;
+}
+
+/* Forward and backward, and all gradients. */
+static void differentiate(struct network *net, const int32_t *counts)
+{
+    pack(net);
+    lb_oracle_forward(&net->oracle);
+    lb_oracle_backward(&net->oracle);
+    for (size_t e = 0; e < net->entries; e++) {
+        lb_oracle_weight_gradients(&net->oracle, e, counts, net->dw[e][0], net->dw[e][1],
+                                   net->dw[e][2]);
+        memcpy(net->dw[e][3], net->dw[e][2], net->sizes[e][2] * sizeof(double));
+    }
+}
+
+/* Largest difference between gradient [count] and the central differences over values [count]. */
+static double worst_difference(struct network *net, double *values, const double *gradient,
+                               size_t count)
+{
+    const double step = 1e-5; /* rounding 1e-16/1e-5, truncation 1e-10 */
+    double worst = 0;
+    for (size_t i = 0; i < count; i++) {
+        double kept = values[i];
+        values[i] = kept + step;
+        double above = loss(net);
+        values[i] = kept - step;
+        double below = loss(net);
+        values[i] = kept;
+        worst = fmax(worst, fabs((above - below) / (2 * step) - gradient[i]));
+    }
+    return worst;
+}
+
+static double worst_of_all(struct network *net)
+{
+    struct lb_oracle *o = &net->oracle;
+    double worst = worst_difference(net, net->x, o->dx, net->n.x);
+    worst = fmax(worst, worst_difference(net, net->h0, o->dh0, net->n.state));
+    worst = fmax(worst, worst_difference(net, net->c0, o->dc0, net->n.state));
+    for (size_t e = 0; e < net->entries; e++)
+        for (size_t part = 0; part < PARTS; part++)
+            worst = fmax(worst, worst_difference(net, net->weights[e][part], net->dw[e][part],
+                                                 net->sizes[e][part]));
+    return worst;
+}
+
+static const int32_t ragged_lengths[3] = {4, 2, 1};
+
+static void gradients_match_finite_differences(void **state)
+{
+    (void)state;
+    static const char *const problems[] = {
+        "T4_B3_I2_H3_L3_D2/f64/train",
+        "T4_B3_I2_H3_L3_D2/f64/train/act-relu",
+        "T1_B1_I1_H1/f64/train",
+    };
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        struct network net;
+        open_network(&net, problems[i], NULL);
+        differentiate(&net, NULL);
+        assert_true(worst_of_all(&net) < 1e-8);
+        close_network(&net);
+    }
+}
+
+static void gradients_of_ragged_rows_match_finite_differences(void **state)
+{
+    (void)state;
+    static const char *const problems[] = {"T4_B3_I2_H3_L3_D2/f64/train/ragged",
+                                           "T4_B3_I2_H3_L3_D2/f64/train/ragged/act-relu"};
+    for (size_t i = 0; i < 2; i++) {
+        struct network net;
+        open_network(&net, problems[i], ragged_lengths);
+        differentiate(&net, NULL);
+        assert_true(worst_of_all(&net) < 1e-8);
+        close_network(&net);
+    }
+}
+
+static void finite_differences_find_a_wrong_gradient(void **state)
+{
+    (void)state;
+    struct network net;
+    open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train", NULL);
+    differentiate(&net, NULL);
+    memset(net.dw[2][1] + 9, 0, 9 * sizeof(double)); /* gate f of a w_hh in the middle */
+    assert_true(worst_of_all(&net) > 1e-4);
+    close_network(&net);
+}
+
+static void ragged_rows_are_zero_past_their_end_and_deaf_to_what_is_there(void **state)
+{
+    (void)state;
+    struct network net;
+    open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train/ragged", ragged_lengths);
+    differentiate(&net, NULL);
+    double *y = net.oracle.y + 2 * 4 * 3 * 6, first = dot(net.oracle.hn, net.dhn, net.n.state);
+    double first_dw = net.dw[0][0][0];
+    for (size_t i = 0; i < 4 * 3; i++)
+        for (size_t j = 0; past_end(&net, i) && j < 6; j++) {
+            assert_true(y[i * 6 + j] == 0);
+            assert_true(net.oracle.dx[i * 2 + j % 2] == 0);
+            net.x[i * 2 + j % 2] = 1e3;
+            net.dy[i * 6 + j] = 1e3;
+        }
+    differentiate(&net, NULL);
+    assert_true(dot(net.oracle.hn, net.dhn, net.n.state) == first);
+    assert_true(net.dw[0][0][0] == first_dw);
+    close_network(&net);
+}
+
+/* A ragged row alone, full length, is the row in its batch: hn of both directions tells. */
+static void a_ragged_row_equals_the_row_alone(void **state)
+{
+    (void)state;
+    struct network batch, alone;
+    open_network(&batch, "T4_B3_I2_H3_L1_D2/f64/train/ragged", ragged_lengths);
+    open_network(&alone, "T2_B1_I2_H3_L1_D2/f64/train", NULL);
+    differentiate(&batch, NULL);
+    for (size_t t = 0; t < 2; t++)
+        memcpy(alone.x + t * 2, batch.x + (t * 3 + 1) * 2, 2 * sizeof(double));
+    for (size_t e = 0; e < 2; e++) {
+        memcpy(alone.h0 + e * 3, batch.h0 + (e * 3 + 1) * 3, 3 * sizeof(double));
+        memcpy(alone.c0 + e * 3, batch.c0 + (e * 3 + 1) * 3, 3 * sizeof(double));
+    }
+    differentiate(&alone, NULL);
+    for (size_t e = 0; e < 2; e++)
+        for (size_t j = 0; j < 3; j++)
+            assert_true(fabs(alone.oracle.hn[e * 3 + j] - batch.oracle.hn[(e * 3 + 1) * 3 + j]) <
+                        1e-15);
+    close_network(&alone);
+    close_network(&batch);
+}
+
+static void counted_rows_weigh_as_often_as_they_count(void **state)
+{
+    (void)state;
+    static const int32_t counts[3] = {5, 0, 2}, only[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    struct network net;
+    double expected[12 * 6] = {0};
+    open_network(&net, "T4_B3_I2_H3_L2_D2/f64/train", NULL);
+    for (size_t r = 0; r < 3; r++) {
+        differentiate(&net, only[r]);
+        for (size_t i = 0; i < net.sizes[3][0]; i++)
+            expected[i] += counts[r] * net.dw[3][0][i];
+    }
+    differentiate(&net, counts);
+    for (size_t i = 0; i < net.sizes[3][0]; i++)
+        assert_true(fabs(net.dw[3][0][i] - expected[i]) < 1e-13);
+    close_network(&net);
+}
+
+static void sizes_beyond_any_memory_do_not_wrap(void **state)
+{
+    (void)state;
+    struct lb_problem p = trial_problem("T1_B1_H1/f64/train");
+    p.seq_len = p.batch = p.layers = (int64_t)1 << 40;
+    struct lb_lstm_counts n = lb_lstm_counts(&p);
+    assert_true(n.gates >= (size_t)1 << 50 && n.gates <= SIZE_MAX / 64);
+    assert_true(n.y >= (size_t)1 << 50 && n.y <= SIZE_MAX / 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_finite_differences),
+        cmocka_unit_test(gradients_of_ragged_rows_match_finite_differences),
+        cmocka_unit_test(finite_differences_find_a_wrong_gradient),
+        cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_deaf_to_what_is_there),
+        cmocka_unit_test(a_ragged_row_equals_the_row_alone),
+        cmocka_unit_test(counted_rows_weigh_as_often_as_they_count),
+        cmocka_unit_test(sizes_beyond_any_memory_do_not_wrap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* The reference: what the comparison lets pass, what it finds, and what the cache keeps. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/memory.h"
+#include "model/registry.h"
+#include "reference/input_data.h"
+#include "tests/helpers/conformance_trial.h"
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+/* A right result, to be damaged, and what it is compared with. */
+struct fixture {
+    struct lb_problem problem;
+    struct lb_counts n;
+    struct lb_reference *reference;
+    struct lb_results results;
+};
+
+static void open_fixture(struct fixture *f, const char *text)
+{
+    struct lb_exec_config place = {.threads = 1};
+    struct lb_error err = {""};
+    *f = (struct fixture){.problem = trial_problem(text)};
+    if (lb_problem_counts(&f->problem, &f->n, &err) != LB_OK ||
+        lb_reference_open(NULL, &f->problem, 1, &f->reference, &err) != LB_OK ||
+        lb_results_create(&f->problem, &f->results, &err) != LB_OK ||
+        trial_run(&lb_impl_cpu_ref, &f->problem, &place, lb_reference_inputs(f->reference),
+                  &f->results, &err) != LB_OK)
+        fail_msg("%s: %s", text, err.text);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    lb_results_destroy(&f->results);
+    lb_reference_close(f->reference);
+}
+
+static struct lb_check check_of(const struct fixture *f)
+{
+    struct lb_check check;
+    lb_reference_check(f->reference, &f->results, &check);
+    return check;
+}
+
+static double get(const struct fixture *f, const void *tensor, size_t i)
+{
+    double value;
+    size_t size = lb_dtype_size(f->problem.dtype);
+    lb_load(f->problem.dtype, (const char *)tensor + i * size, &value, 1);
+    return value;
+}
+
+static void set(const struct fixture *f, void *tensor, size_t i, double value)
+{
+    lb_store(f->problem.dtype, (char *)tensor + i * lb_dtype_size(f->problem.dtype), &value, 1);
+}
+
+static const char *const dtype_names[LB_DTYPE_COUNT] = {"f64", "f32", "f16", "bf16"};
+
+/* Small, with all rows distinct, and big, dealt from a few rows. */
+static const char *const small_shape = "T6_B5_I4_H7", *const big_shape = "T64_B40_I50_H50";
+
+static void open_shape(struct fixture *f, const char *shape, int dtype, const char *rest)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "%s/%s/%s", shape, dtype_names[dtype], rest);
+    open_fixture(f, text);
+}
+
+static void a_right_result_passes(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
+        for (int big = 0; big < 2; big++) {
+            struct fixture f;
+            open_shape(&f, big ? big_shape : small_shape, dtype, "train/ragged");
+            struct lb_check check = check_of(&f);
+            if (!check.right)
+                fail_msg("%s", check.reason);
+            assert_true(check.err_max_abs >= 0 && check.err_norm < 0.01);
+            close_fixture(&f);
+        }
+}
+
+/* Every tensor of a train result, with its number of elements. */
+struct tensor {
+    void *at;
+    size_t count;
+};
+
+static size_t tensors_of(const struct fixture *f, struct tensor out[10])
+{
+    size_t gates = 4 * (size_t)f->problem.hidden;
+    const struct lb_results *r = &f->results;
+    out[0] = (struct tensor){r->y, f->n.y};
+    out[1] = (struct tensor){r->hn, f->n.state};
+    out[2] = (struct tensor){r->cn, f->n.state};
+    out[3] = (struct tensor){r->dx, f->n.x};
+    out[4] = (struct tensor){r->dh0, f->n.state};
+    out[5] = (struct tensor){r->dc0, f->n.state};
+    out[6] = (struct tensor){r->gradients.dw_ih[0], gates * (size_t)f->problem.input};
+    out[7] = (struct tensor){r->gradients.dw_hh[0], gates * (size_t)f->problem.hidden};
+    out[8] = (struct tensor){r->gradients.db_ih[0], gates};
+    out[9] = (struct tensor){r->gradients.db_hh[0], gates};
+    return 10;
+}
+
+/* Largest magnitude in a tensor: the unit of planted errors. */
+static double size_of(const struct fixture *f, const struct tensor *tensor)
+{
+    double size = 0;
+    for (size_t i = 0; i < tensor->count; i++)
+        size = fmax(size, fabs(get(f, tensor->at, i)));
+    return size;
+}
+
+static void an_error_in_one_element_of_any_tensor_is_found(void **state)
+{
+    (void)state;
+    /* In parts of the tensor's largest element: what one element can hide behind is less. */
+    static const double errors[LB_DTYPE_COUNT] = {2e-13, 1e-4, 0.04, 0.3};
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
+        for (int big = 0; big < 2; big++) {
+            struct fixture f;
+            struct tensor tensors[10];
+            open_shape(&f, big ? big_shape : small_shape, dtype, "train");
+            size_t count = tensors_of(&f, tensors);
+            for (size_t i = 0; i < count; i++) {
+                size_t at = tensors[i].count / 2;
+                double kept = get(&f, tensors[i].at, at);
+                set(&f, tensors[i].at, at, kept + errors[dtype] * size_of(&f, &tensors[i]));
+                assert_false(check_of(&f).right);
+                set(&f, tensors[i].at, at, kept);
+            }
+            assert_true(check_of(&f).right);
+            close_fixture(&f);
+        }
+}
+
+static void nan_and_infinity_in_any_tensor_are_found(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        struct fixture f;
+        struct tensor tensors[10];
+        open_shape(&f, small_shape, dtype, "train");
+        size_t count = tensors_of(&f, tensors);
+        for (size_t i = 0; i < 2 * count; i++) {
+            struct tensor *tensor = &tensors[i / 2];
+            size_t at = tensor->count - 1;
+            double kept = get(&f, tensor->at, at);
+            set(&f, tensor->at, at, i & 1 ? (double)NAN : (double)INFINITY);
+            struct lb_check check = check_of(&f);
+            assert_false(check.right);
+            assert_non_null(strstr(check.reason, i & 1 ? "NaN" : "infinite"));
+            assert_true(isnan(check.err_max_abs) && isnan(check.err_norm));
+            set(&f, tensor->at, at, kept);
+        }
+        close_fixture(&f);
+    }
+}
+
+static void what_stays_unwritten_is_found_in_every_dtype(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        struct fixture f;
+        open_shape(&f, small_shape, dtype, "infer");
+        lb_poison((char *)f.results.y + (f.n.y - 1) * lb_dtype_size(f.problem.dtype),
+                  lb_dtype_size(f.problem.dtype));
+        assert_false(check_of(&f).right);
+        close_fixture(&f);
+    }
+}
+
+static void a_wrong_output_comes_before_a_wrong_gradient(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_fixture(&f, "T3_B2_I3_H3/f32/train");
+    set(&f, f.results.dx, 0, NAN);
+    assert_true(check_of(&f).in_gradient && !check_of(&f).right);
+    set(&f, f.results.cn, 0, NAN);
+    assert_false(check_of(&f).in_gradient || check_of(&f).right);
+    close_fixture(&f);
+}
+
+static void rows_that_changed_places_are_found(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        struct fixture f;
+        open_shape(&f, big_shape, dtype, "infer");
+        size_t H = 50, last = (64 - 1) * 40 * H; /* the last step of y */
+        size_t a = 0, b = 1;                     /* two places with rows of their own */
+        while (get(&f, f.results.y, last + a * H) == get(&f, f.results.y, last + b * H))
+            b++;
+        for (size_t j = 0; j < H; j++) {
+            double kept = get(&f, f.results.y, last + a * H + j);
+            set(&f, f.results.y, last + a * H + j, get(&f, f.results.y, last + b * H + j));
+            set(&f, f.results.y, last + b * H + j, kept);
+        }
+        assert_false(check_of(&f).right);
+        close_fixture(&f);
+    }
+}
+
+static void a_value_past_a_ragged_end_is_found(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, "T6_B5_I4_H7/f32/train/ragged");
+    const int32_t *lengths = lb_reference_inputs(f.reference)->lengths;
+    assert_true(lengths[4] < 6);
+    set(&f, f.results.dx, (5 * 5 + 4) * 4, 0.5); /* the last row's last step */
+    struct lb_check check = check_of(&f);
+    assert_false(check.right);
+    assert_non_null(strstr(check.reason, "dx [t 5, b 4, column 0]"));
+    close_fixture(&f);
+}
+
+static void reasons_name_layer_direction_gate_and_element(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, "T3_B2_I4_H3_L2_D2/f32/train");
+    set(&f, f.results.gradients.dw_hh[3], 7 * 3 + 2, 100); /* layer 1, direction 1 */
+    struct lb_check check = check_of(&f);
+    assert_non_null(strstr(check.reason, "dw_hh of layer 1, direction 1, gate g [7, 2] is 100"));
+    close_fixture(&f);
+}
+
+/* Opens and closes, and tells what the cache did in all. */
+static void visit(struct lb_reference_cache *cache, const char *text, size_t *computed,
+                  size_t *reused)
+{
+    struct lb_problem problem = trial_problem(text);
+    struct lb_reference *reference;
+    struct lb_check check;
+    struct lb_error err = {""};
+    assert_int_equal(lb_reference_open(cache, &problem, 1, &reference, &err), LB_OK);
+    lb_reference_close(reference);
+    assert_int_equal(trial_check(&lb_impl_cpu_ref, &problem, cache, 1, &check, &err), LB_OK);
+    assert_true(check.right); /* what comes out of the cache is the right answer */
+    lb_reference_cache_counts(cache, computed, reused);
+}
+
+static void the_cache_shares_answers_between_batches_passes_and_visits(void **state)
+{
+    (void)state;
+    struct lb_reference_cache *cache;
+    size_t computed, reused;
+    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
+    visit(cache, "T64_B40_H50/f32/train", &computed, &reused);
+    assert_int_equal(computed, 1);
+    assert_int_equal(reused, 1);
+    visit(cache, "T64_B60_H50/f32/train", &computed, &reused); /* another batch */
+    visit(cache, "T64_B40_H50/f32/backward", &computed, &reused);
+    visit(cache, "T64_B60_H50/f32/infer", &computed, &reused);
+    assert_int_equal(computed, 1);
+    assert_int_equal(reused, 7);
+    visit(cache, "T64_B40_H50/bf16/train", &computed, &reused);
+    visit(cache, "T64_B40_H50/f32/train/ragged", &computed, &reused);
+    visit(cache, "T63_B40_H50/f32/train", &computed, &reused);
+    assert_int_equal(computed, 4);
+    lb_reference_cache_destroy(cache);
+}
+
+static void the_cache_computes_again_what_lacks_a_backward(void **state)
+{
+    (void)state;
+    struct lb_reference_cache *cache;
+    size_t computed, reused;
+    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
+    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
+    visit(cache, "T4_B3_H5/f32/train", &computed, &reused);
+    assert_int_equal(computed, 2);
+    lb_reference_cache_destroy(cache);
+}
+
+static void a_full_cache_drops_the_oldest_answer_that_nobody_uses(void **state)
+{
+    (void)state;
+    struct lb_reference_cache *cache;
+    struct lb_reference *held;
+    struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
+    size_t computed, reused;
+    assert_int_equal(lb_reference_cache_create(1, &cache, NULL), LB_OK); /* nothing fits */
+    assert_int_equal(lb_reference_open(cache, &problem, 1, &held, NULL), LB_OK);
+    visit(cache, "T5_B3_H5/f32/infer", &computed, &reused);
+    assert_int_equal(computed, 3); /* dropped at once, twice */
+    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
+    assert_int_equal(computed, 3); /* in use: still there */
+    lb_reference_close(held);
+    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
+    assert_int_equal(computed, 5);
+    lb_reference_cache_destroy(cache);
+}
+
+static void another_seed_is_another_answer(void **state)
+{
+    (void)state;
+    struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
+    struct lb_reference *one, *two;
+    assert_int_equal(lb_reference_open(NULL, &problem, 1, &one, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(NULL, &problem, 2, &two, NULL), LB_OK);
+    assert_memory_not_equal(lb_reference_inputs(one)->x, lb_reference_inputs(two)->x, 16);
+    lb_reference_close(two);
+    lb_reference_close(one);
+}
+
+static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct tensor tensors[10];
+    open_fixture(&f, "T3_B2_I3_H3/bf16/train");
+    uint64_t hash = lb_results_hash(&f.problem, &f.results);
+    size_t count = tensors_of(&f, tensors);
+    for (size_t i = 0; i < count; i++) {
+        uint16_t *last = (uint16_t *)tensors[i].at + tensors[i].count - 1;
+        *last ^= 1;
+        assert_true(lb_results_hash(&f.problem, &f.results) != hash);
+        *last ^= 1;
+    }
+    assert_true(lb_results_hash(&f.problem, &f.results) == hash);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_right_result_passes),
+        cmocka_unit_test(an_error_in_one_element_of_any_tensor_is_found),
+        cmocka_unit_test(nan_and_infinity_in_any_tensor_are_found),
+        cmocka_unit_test(what_stays_unwritten_is_found_in_every_dtype),
+        cmocka_unit_test(a_wrong_output_comes_before_a_wrong_gradient),
+        cmocka_unit_test(rows_that_changed_places_are_found),
+        cmocka_unit_test(a_value_past_a_ragged_end_is_found),
+        cmocka_unit_test(reasons_name_layer_direction_gate_and_element),
+        cmocka_unit_test(the_cache_shares_answers_between_batches_passes_and_visits),
+        cmocka_unit_test(the_cache_computes_again_what_lacks_a_backward),
+        cmocka_unit_test(a_full_cache_drops_the_oldest_answer_that_nobody_uses),
+        cmocka_unit_test(another_seed_is_another_answer),
+        cmocka_unit_test(the_hash_changes_with_any_bit_of_any_tensor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

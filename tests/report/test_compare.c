@@ -1,0 +1,413 @@
+/* Tests of comparing two runs: verdicts, units, and what a reader must know. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "report/compare.h"
+#include "stats/anomalies.h"
+#include "tests/helpers/synthetic_run.h"
+
+static const struct lb_pair *find(const struct lb_run_comparison *comparison, const char *id)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (strcmp(comparison->pairs[i].id, id) == 0)
+            return &comparison->pairs[i];
+    fail_msg("%s is not there", id);
+    return NULL;
+}
+
+static struct lb_run_comparison compare(const struct lb_run *base, const struct lb_run *now)
+{
+    const struct lb_compare_options options = lb_compare_defaults();
+    struct lb_run_comparison comparison;
+    struct lb_error err = {""};
+    if (lb_compare_runs(base, now, &options, &comparison, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return comparison;
+}
+
+#define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
+
+/* Every kind of change there is, worst first. */
+static void every_change_has_its_name(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1),
+        synthetic_add_processes(&now, CASE(1), 1050, 10, 2);
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 3),
+        synthetic_add_processes(&now, CASE(2), 950, 10, 4);
+    synthetic_add_processes(&base, CASE(3), 1000, 10, 5),
+        synthetic_add_processes(&now, CASE(3), 1001, 10, 6);
+    synthetic_add_processes(&base, CASE(4), 1000, 10, 7),
+        synthetic_add_processes(&now, CASE(4), 1020, 10, 8);
+    synthetic_add_processes(&base, CASE(5), 1000, 10, 9);
+    synthetic_add(&now, synthetic_row(CASE(5), LB_VERDICT_CRASH, 0, 0, 0));
+    synthetic_add_processes(&base, CASE(6), 1000, 10, 10);
+    synthetic_add_processes(&now, CASE(7), 1000, 10, 11);
+    synthetic_add(&base, synthetic_row(CASE(8), LB_VERDICT_WRONG, 0, 0, 0));
+    synthetic_add_processes(&now, CASE(8), 1000, 10, 12);
+    synthetic_add(&base, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(9), LB_VERDICT_WRONG, 0, 0, 0));
+    synthetic_add(&base, synthetic_row(CASE(10), LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(10), LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    synthetic_add(&now, synthetic_row(CASE(11), LB_VERDICT_TIMEOUT, 0, 0, 0));
+
+    static const enum lb_change expected[] = {
+        LB_CHANGE_SLOWER,        LB_CHANGE_FASTER,  LB_CHANGE_SAME,  LB_CHANGE_INCONCLUSIVE,
+        LB_CHANGE_BROKEN,        LB_CHANGE_GONE,    LB_CHANGE_NEW,   LB_CHANGE_MENDED,
+        LB_CHANGE_STILL_FAILING, LB_CHANGE_NOT_RUN, LB_CHANGE_BROKEN};
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 11);
+    for (int i = 0; i < 11; i++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i + 1);
+        assert_int_equal(find(&comparison, id)->change, expected[i]);
+    }
+    for (size_t i = 1; i < comparison.count; i++)
+        assert_true(comparison.pairs[i - 1].change <= comparison.pairs[i].change);
+    const struct lb_pair *slower = find(&comparison, CASE(1));
+    assert_true(fabs(slower->shift.estimate - log(1.05)) < 0.005);
+    assert_true(slower->shift.lo95 < log(1.05) && log(1.05) < slower->shift.hi95);
+    assert_string_equal(comparison.notes, "");
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* The broken twin of processes as units: samples of one process, pooled, would tell runs apart that
+ * differ by what a process drew. One block against one says nothing, however many samples. */
+static void one_block_each_is_too_few_to_tell(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 1, 200));
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 1, 200));
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
+    assert_false(comparison.pairs[0].compared);
+    assert_non_null(strstr(comparison.pairs[0].note, "too few to tell"));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Ten processes against one process of ten blocks: a process is a unit, so that one is one. */
+static void a_process_is_never_compared_with_a_block(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1);
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    for (int turn = 0; turn < 2; turn++) {
+        struct lb_run_comparison comparison =
+            turn == 0 ? compare(&base, &now) : compare(&now, &base);
+        assert_false(comparison.pairs[0].compared);
+        assert_non_null(strstr(comparison.pairs[0].note,
+                               turn == 0 ? "10 processes against 1" : "1 processes against 10"));
+        lb_run_comparison_free(&comparison);
+    }
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* n processes a side whose logarithms lie apart evenly, now's above base's by the shift. */
+static enum lb_change verdict_of(size_t n, double spread, double shift, double margin,
+                                 const char *words)
+{
+    struct lb_run runs[2] = {synthetic_empty(), synthetic_empty()};
+    const struct lb_compare_options options = {margin, 0.01};
+    struct lb_run_comparison comparison;
+    for (int s = 0; s < 2; s++) {
+        struct lb_row row = synthetic_row(CASE(1), LB_VERDICT_OK, 0, 0, 0);
+        for (size_t p = 0; p < n; p++) {
+            double place = (double)p / (double)(n - 1) - 0.5 + 1e-3 * s; /* nothing ties */
+            const double sample = 1e6 * exp(spread * place + shift * s);
+            if (p > 0)
+                assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
+            assert_int_equal(lb_row_add_block(&row, &sample, 1, NULL), LB_OK);
+        }
+        assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+        row.flags = 0; /* it drifts */
+        synthetic_add(&runs[s], row);
+    }
+    assert_int_equal(lb_compare_runs(&runs[0], &runs[1], &options, &comparison, NULL), LB_OK);
+    enum lb_change change = comparison.pairs[0].change;
+    assert_string_equal(comparison.pairs[0].note, words);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&runs[0]);
+    lb_run_free(&runs[1]);
+    return change;
+}
+
+/* Each half of the verdict alone is not enough: certain and small, large and uncertain. */
+static void verdict_needs_both_certainty_and_size(void **state)
+{
+    (void)state;
+    static const char chance[] = "beyond the margin, but chance can't be ruled out",
+                      perhaps[] = "differs, but perhaps by less than the margin",
+                      wide[] = "the interval reaches beyond the margin";
+    assert_int_equal(verdict_of(15, 0.001, 0.019, 0.02, ""), LB_CHANGE_SAME);
+    assert_int_equal(verdict_of(15, 0.010, 0.030, 0.02, ""), LB_CHANGE_SLOWER);
+    assert_int_equal(verdict_of(15, 0.010, -0.030, 0.02, ""), LB_CHANGE_FASTER);
+    assert_int_equal(verdict_of(15, 0.010, 0.019, 0.02, perhaps), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.030, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.02, wide), LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(verdict_of(15, 0.200, 0.000, 0.20, ""), LB_CHANGE_SAME);
+    /* Two one-sided tests at 5 % are a 90 % interval: here it ends at 1.7 %, that of 95 % at 2.3 %.
+     */
+    assert_int_equal(verdict_of(15, 0.080, 0.000, 0.02, ""), LB_CHANGE_SAME);
+    /* 4 against 4 can't reach 1 %, however far apart. */
+    assert_int_equal(verdict_of(4, 0.010, 0.500, 0.02, chance), LB_CHANGE_INCONCLUSIVE);
+}
+
+/* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. */
+static void correction_counts_all_cases(void **state)
+{
+    (void)state;
+    for (int cases = 1; cases <= 7; cases += 6) {
+        struct lb_run base = synthetic_empty(), now = synthetic_empty();
+        for (int i = 1; i <= cases; i++) {
+            char id[LB_CASE_ID_SIZE];
+            snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i);
+            synthetic_add_processes(&base, id, 1000, 5, 1);
+            synthetic_add_processes(&now, id, i == 1 ? 1100 : 1000.5, 5, 2);
+        }
+        struct lb_run_comparison comparison = compare(&base, &now);
+        const struct lb_pair *pair = find(&comparison, CASE(1));
+        assert_true(fabs(pair->shift.p - 2.0 / 252) < 1e-12);
+        assert_true(fabs(pair->adjusted_p - cases * 2.0 / 252) < 1e-12);
+        assert_int_equal(pair->change, cases == 1 ? LB_CHANGE_SLOWER : LB_CHANGE_INCONCLUSIVE);
+        lb_run_comparison_free(&comparison);
+        lb_run_free(&now);
+        lb_run_free(&base);
+    }
+}
+
+static void second_sweep_must_show_a_slowdown_too(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty(), again = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 10, 1),
+        synthetic_add_processes(&now, CASE(1), 1050, 10, 2);
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 3),
+        synthetic_add_processes(&now, CASE(2), 1050, 10, 4);
+    synthetic_add_processes(&base, CASE(3), 1000, 10, 5),
+        synthetic_add_processes(&now, CASE(3), 1050, 10, 6);
+    synthetic_add_processes(&base, CASE(4), 1000, 10, 7);
+    synthetic_add(&now, synthetic_row(CASE(4), LB_VERDICT_CRASH, 0, 0, 0));
+    synthetic_add_processes(&again, CASE(1), 1060, 10, 8);
+    synthetic_add_processes(&again, CASE(2), 1000, 10, 9);
+    synthetic_add_processes(&again, CASE(4), 1000, 10, 10);
+    synthetic_add_processes(&base, CASE(5), 1000, 10, 11);
+    synthetic_add_processes(&now, CASE(5), 1000, 10, 12);
+    struct lb_run_comparison comparison = compare(&base, &now), second = compare(&base, &again);
+    lb_run_comparison_confirm(&comparison, &second);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_int_equal(find(&comparison, CASE(2))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_non_null(strstr(find(&comparison, CASE(2))->note, "in the other: same"));
+    assert_int_equal(find(&comparison, CASE(3))->change, LB_CHANGE_INCONCLUSIVE);
+    assert_int_equal(find(&comparison, CASE(4))->change, LB_CHANGE_BROKEN);
+    assert_int_equal(find(&comparison, CASE(5))->change, LB_CHANGE_SAME);
+    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 1);
+    assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 2);
+    assert_string_equal(comparison.pairs[0].id, CASE(4));
+    assert_string_equal(comparison.pairs[1].id, CASE(1));
+    lb_run_comparison_free(&second);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&again);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+static void what_a_reader_must_know_is_said(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add_processes(&base, CASE(1), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(2), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(3), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(4), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(5), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(6), 1000, 5, 1);
+    synthetic_add_processes(&base, CASE(7), 1000, 5, 1);
+    struct lb_run_comparison comparison = compare(&base, &base);
+    assert_non_null(strstr(comparison.notes, "--processes 7"));
+    lb_run_comparison_free(&comparison);
+
+    json_object_set_new(json_object_get(base.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.21", "oneDNN", "2.6"));
+    json_object_set_new(json_object_get(now.header, "environment"), "libraries",
+                        json_pack("{s:s, s:s}", "OpenBLAS", "0.3.26", "oneDNN", "2.6"));
+    json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
+    now.finished = false;
+    now.torn = true;
+    comparison = compare(&base, &now);
+    assert_int_equal(comparison.common, 0);
+    assert_non_null(strstr(comparison.notes, "DIFFERENT ENVIRONMENTS (cpu)"));
+    assert_non_null(strstr(comparison.notes, "The new run was cut short in the middle of a line"));
+    assert_non_null(strstr(comparison.notes, "nothing to compare"));
+    assert_non_null(strstr(comparison.notes, "Libraries differ: OpenBLAS 0.3.21 to 0.3.26."));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Blocks of one process have a verdict, and a word on what it can't know; drift is named. */
+static void doubts_about_the_units_are_said(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 10, 20));
+    synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
+    synthetic_add_processes(&base, CASE(2), 1000, 10, 1);
+    synthetic_add_processes(&now, CASE(2), 1000, 10, 2);
+    base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ANOMALY_DRIFT;
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
+    assert_non_null(strstr(comparison.notes, "1 cases were compared by blocks of one process"));
+    assert_string_equal(find(&comparison, CASE(1))->note, "times drift in both runs");
+    assert_string_equal(find(&comparison, CASE(2))->note, "times drift in the new run");
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Drift that both sides of a pair share cancels where runs were interleaved, and only there. */
+static void interleaved_runs_are_compared_pair_by_pair(void **state)
+{
+    (void)state;
+    struct lb_run base = synthetic_empty(), now = synthetic_empty();
+    struct lb_row rows[2] = {synthetic_row("cpu_ref/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0),
+                             synthetic_row("cpu_simd/T1_B1_H64/f32/infer", LB_VERDICT_OK, 0, 0, 0)};
+    for (int block = 0; block < 20; block++) {
+        double drift = 1000 * (1 + 0.2 * ((block * 7) % 20) / 20.0), noise = 1 + 1e-3 * (block % 3);
+        const double a[] = {drift}, b[] = {drift * 1.03 * noise};
+        assert_int_equal(lb_row_add_block(&rows[0], a, 1, NULL), LB_OK);
+        assert_int_equal(lb_row_add_block(&rows[1], b, 1, NULL), LB_OK);
+    }
+    lb_row_summarize(&rows[0], NULL);
+    lb_row_summarize(&rows[1], NULL);
+    synthetic_add(&base, rows[0]);
+    synthetic_add(&now, rows[1]);
+    struct lb_run_comparison comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 2); /* two implementations: two cases */
+    lb_run_comparison_free(&comparison);
+
+    json_object_set_new(base.header, "interleaved", json_string("x"));
+    json_object_set_new(now.header, "interleaved", json_string("x"));
+    comparison = compare(&base, &now);
+    assert_int_equal(comparison.count, 1);
+    assert_string_equal(comparison.pairs[0].id, "T1_B1_I64_H64/f32/infer");
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_SLOWER);
+    assert_true(comparison.pairs[0].shift.hi95 - comparison.pairs[0].shift.lo95 < 0.003);
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+/* Two interleaved runs of one implementation, now 10 % slower in each pair: so many cases of so
+ * many blocks, of which the new side has some more. */
+static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
+                                                struct lb_run *base, struct lb_run *now)
+{
+    *base = synthetic_empty(), *now = synthetic_empty();
+    json_object_set_new(base->header, "interleaved", json_string("x"));
+    json_object_set_new(now->header, "interleaved", json_string("x"));
+    for (int i = 1; i <= cases; i++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "cpu_ref/T%d_B1_I64_H64/f32/infer", i);
+        for (int s = 0; s < 2; s++) {
+            struct lb_row row = synthetic_row(id, LB_VERDICT_OK, 0, 0, 0);
+            for (int b = 0; b < blocks + s * more; b++) {
+                const double ns[] = {(1000 + 10 * b) * (1 + s * (0.1 + 1e-3 * b))};
+                assert_int_equal(lb_row_add_block(&row, ns, 1, NULL), LB_OK);
+            }
+            assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+            synthetic_add(s == 0 ? base : now, row);
+        }
+    }
+    return compare(base, now);
+}
+
+/* n pairs reach p = 2^(1-n) at best: 7 do not reach 1 %, 8 do, for three cases 10. */
+static void too_few_pairs_are_said_to_be_too_few(void **state)
+{
+    (void)state;
+    static const struct {
+        int cases, blocks;
+        enum lb_change change;
+        const char *word, *advice; /* in the pair's note and in the comparison's */
+    } known[] = {
+        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, 6 are", ""},
+        {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, one slowdown alone among 1 cases"},
+        {1, 7, LB_CHANGE_INCONCLUSIVE, "chance", "--benchmark_repetitions=8 would do"},
+        {1, 8, LB_CHANGE_SLOWER, "", ""},
+        {3, 9, LB_CHANGE_SLOWER, "", "--benchmark_repetitions=10 would do"},
+        {3, 10, LB_CHANGE_SLOWER, "", ""},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct lb_run base, now;
+        struct lb_run_comparison comparison =
+            compare_in_turn(known[i].cases, known[i].blocks, 0, &base, &now);
+        assert_int_equal(comparison.pairs[0].change, known[i].change);
+        assert_non_null(strstr(comparison.pairs[0].note, known[i].word));
+        assert_non_null(strstr(comparison.notes, known[i].advice));
+        assert_int_equal(comparison.notes[0] == '\0', known[i].advice[0] == '\0');
+        lb_run_comparison_free(&comparison);
+        lb_run_free(&now);
+        lb_run_free(&base);
+    }
+}
+
+/* Four units a side are enough for two sets, but blocks taken in turn are no sets. */
+static void unequal_blocks_in_turn_are_not_compared(void **state)
+{
+    (void)state;
+    struct lb_run base, now;
+    struct lb_run_comparison comparison = compare_in_turn(1, 20, 1, &base, &now);
+    assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
+    assert_false(comparison.pairs[0].compared);
+    assert_non_null(strstr(comparison.pairs[0].note, "20 blocks against 21"));
+    lb_run_comparison_free(&comparison);
+    lb_run_free(&now);
+    lb_run_free(&base);
+}
+
+static void margin_and_level_have_ranges(void **state)
+{
+    (void)state;
+    struct lb_run run = synthetic_empty();
+    struct lb_run_comparison comparison;
+    static const struct lb_compare_options bad[] = {{0, 0.05}, {-1, 0.05},  {NAN, 0.05},
+                                                    {0.02, 0}, {0.02, 0.5}, {0.02, NAN}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(lb_compare_runs(&run, &run, &bad[i], &comparison, NULL), LB_INVALID);
+    lb_run_free(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_change_has_its_name),
+        cmocka_unit_test(one_block_each_is_too_few_to_tell),
+        cmocka_unit_test(a_process_is_never_compared_with_a_block),
+        cmocka_unit_test(verdict_needs_both_certainty_and_size),
+        cmocka_unit_test(correction_counts_all_cases),
+        cmocka_unit_test(second_sweep_must_show_a_slowdown_too),
+        cmocka_unit_test(what_a_reader_must_know_is_said),
+        cmocka_unit_test(doubts_about_the_units_are_said),
+        cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
+        cmocka_unit_test(too_few_pairs_are_said_to_be_too_few),
+        cmocka_unit_test(unequal_blocks_in_turn_are_not_compared),
+        cmocka_unit_test(margin_and_level_have_ranges),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

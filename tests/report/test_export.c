@@ -1,0 +1,149 @@
+/* Exporters, held to files that were looked at once: tests/golden/export. A test that fails leaves
+ * what it wrote in the build folder, for a look and perhaps a copy. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "report/export.h"
+#include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/synthetic_run.h"
+
+/* A timed row in two blocks, one that did not run, and one that failed with an odd reason. */
+static struct lb_run small_run(void)
+{
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_row row =
+        synthetic_row("cpu_simd/T25_B16_H512_L2_D2/f32/train/th2", LB_VERDICT_OK, 0, 0, 0);
+    double samples[21]; /* as many as make percentiles whole: rounding differs between machines */
+    for (int i = 0; i < 21; i++)
+        samples[i] = 1000.5 + 10 * ((i * 8) % 21);
+    lb_row_add_block(&row, samples, 12, NULL);
+    lb_row_add_block(&row, samples + 12, 9, NULL);
+    lb_row_summarize(&row, NULL);
+    synthetic_add(&run, row);
+    synthetic_add(&run, synthetic_row("cudnn:persist_static/T16_B8_H1100/f16/infer",
+                                      LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    row = synthetic_row("cpu_ref/T1_B1_I3_H5/f64/infer", LB_VERDICT_CRASH, 0, 0, 0);
+    strcpy(row.reason, "killed by signal 11, \"segmentation fault\"\nin line two");
+    synthetic_add(&run, row);
+    return run;
+}
+
+static char *slurp(const char *path)
+{
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail_msg("%s is missing", path);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) < (1 << 16) - 1);
+    fclose(file);
+    return text;
+}
+
+static void every_format_is_as_its_golden_file(void **state)
+{
+    (void)state;
+    struct lb_run run = small_run();
+    struct lb_error err = {""};
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
+        char golden[512], written[512];
+        snprintf(golden, sizeof(golden), "%s/tests/golden/export/%s", LB_SOURCE_DIR,
+                 format->file_name);
+        snprintf(written, sizeof(written), "%s/%s", LB_BINARY_DIR, format->file_name);
+        if (lb_export_to_folder(format, &run, LB_BINARY_DIR, &err) != LB_OK)
+            fail_msg("%s", err.text);
+        char *expected = slurp(golden), *is = slurp(written);
+        if (strcmp(expected, is) != 0)
+            fail_msg("%s differs from %s", written, golden);
+        free(expected);
+        free(is);
+        unlink(written);
+    }
+    lb_run_free(&run);
+}
+
+static void formats_are_found_by_name(void **state)
+{
+    (void)state;
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
+        assert_ptr_equal(lb_export_find(format->name), format);
+        assert_true(format->file_name && format->summary);
+    }
+    assert_null(lb_export_find("xls"));
+    assert_null(lb_export_find(""));
+}
+
+static void run_without_rows_is_a_whole_document(void **state)
+{
+    (void)state;
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
+        char text[8192] = "";
+        FILE *out = fmemopen(text, sizeof(text), "w");
+        assert_int_equal(format->write(&run, out, NULL), LB_OK);
+        fclose(out);
+        if (strcmp(format->name, "csv") == 0) {
+            assert_memory_equal(text, "case,impl,variant,seq_len", 25);
+            assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+            continue;
+        }
+        if (strcmp(format->name, "junit") == 0) {
+            assert_non_null(strstr(text, "tests=\"0\" failures=\"0\" errors=\"0\""));
+            continue;
+        }
+        if (strcmp(format->name, "markdown") == 0) {
+            assert_non_null(strstr(text, "|---|"));
+            continue;
+        }
+        json_t *document = json_loads(text, 0, NULL);
+        assert_non_null(document);
+        assert_int_equal(json_array_size(json_object_get(document, "benchmarks")), 0);
+        if (strncmp(format->name, "gbench", 6) == 0)
+            assert_true(
+                json_is_array(json_object_get(json_object_get(document, "context"), "caches")));
+        json_decref(document);
+    }
+    lb_run_free(&run);
+}
+
+/* A format half written must not take the place of a whole one. */
+static void failed_export_leaves_the_earlier_file(void **state)
+{
+    (void)state;
+    struct lb_run run = small_run();
+    struct lb_error err = {""};
+    const struct lb_export_format *csv = lb_export_find("csv");
+    assert_int_equal(lb_export_to_folder(csv, &run, "/nonexistent", &err), LB_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/run.csv"));
+
+    char name[64];
+    snprintf(name, sizeof(name), "run.csv.%ld.new", (long)getpid());
+    const char *folder = scratch_folder(), *draft = scratch_path(name);
+    assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_OK);
+    assert_int_equal(symlink("/dev/full", draft), 0);
+    assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_IO);
+    char *text = slurp(scratch_path("run.csv"));
+    assert_memory_equal(text, "case,", 5);
+    free(text);
+    assert_int_equal(access(draft, F_OK), -1);
+    lb_run_free(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_format_is_as_its_golden_file),
+        cmocka_unit_test(formats_are_found_by_name),
+        cmocka_unit_test(run_without_rows_is_a_whole_document),
+        cmocka_unit_test_setup_teardown(failed_export_leaves_the_earlier_file, scratch_setup,
+                                        scratch_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

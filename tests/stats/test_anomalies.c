@@ -1,0 +1,297 @@
+/* Tests of what is odd about samples: each anomaly is found where it is planted, and seldom in
+ * independent samples of whatever distribution. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "stats/anomalies.h"
+#include "stats/order_stats.h"
+#include "tests/helpers/random_draws.h"
+
+enum { ROUNDS = 2000 };
+
+/* Draws a series of n in the order of time. */
+typedef void draw(double *values, size_t n, uint64_t *random);
+
+static void draw_normal(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 + 20 * draws_normal(random);
+}
+
+static void draw_log_normal(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 * exp(0.3 * draws_normal(random));
+}
+
+static void draw_uniform(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 + 100 * draws_uniform(random);
+}
+
+static void draw_two_modes(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = (draws_uniform(random) < 0.35 ? 1000 : 1100) + 8 * draws_normal(random);
+}
+
+static void draw_drift(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 + 60 * (double)i / (double)n + 20 * draws_normal(random);
+}
+
+/* First-order autoregression with a coefficient of 0.6. */
+static void draw_autocorrelated(double *values, size_t n, uint64_t *random)
+{
+    double level = draws_normal(random) / sqrt(1 - 0.36);
+    for (size_t i = 0; i < n; i++) {
+        values[i] = 1000 + 20 * level;
+        level = 0.6 * level + draws_normal(random);
+    }
+}
+
+static void draw_slow_first(double *values, size_t n, uint64_t *random)
+{
+    draw_normal(values, n, random);
+    values[0] *= 1.5;
+}
+
+static void draw_outliers(double *values, size_t n, uint64_t *random)
+{
+    draw_normal(values, n, random);
+    for (size_t i = 3; i < n; i += 12)
+        values[i] *= 2;
+}
+
+/* Share of series of n with the flag. */
+static double share(draw *series, size_t n, unsigned flag)
+{
+    uint64_t random = 11 + n;
+    double values[256];
+    int flagged = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct lb_anomalies anomalies;
+        series(values, n, &random);
+        assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
+        flagged += (anomalies.flags & flag) != 0;
+    }
+    return (double)flagged / ROUNDS;
+}
+
+static void planted_anomalies_are_found(void **state)
+{
+    (void)state;
+    assert_true(share(draw_outliers, 100, LB_ANOMALY_OUTLIERS) > 0.99);
+    assert_true(share(draw_slow_first, 100, LB_ANOMALY_SLOW_FIRST) > 0.99);
+    assert_true(share(draw_drift, 100, LB_ANOMALY_DRIFT) > 0.99);
+    assert_true(share(draw_autocorrelated, 100, LB_ANOMALY_AUTOCORRELATION) > 0.99);
+    assert_true(share(draw_two_modes, 100, LB_ANOMALY_TWO_MODES) > 0.99);
+}
+
+static void independent_samples_are_seldom_flagged(void **state)
+{
+    (void)state;
+    static draw *const all[] = {draw_normal, draw_log_normal, draw_uniform, draw_two_modes};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t n = 20; n <= 200; n = 3 * n + 1) {
+            assert_true(share(all[i], n, LB_ANOMALY_SLOW_FIRST) < 0.02);
+            assert_true(share(all[i], n, LB_ANOMALY_DRIFT) < 0.01);
+            assert_true(share(all[i], n, LB_ANOMALY_AUTOCORRELATION) < 0.015);
+            if (all[i] != draw_two_modes)
+                assert_true(share(all[i], n, LB_ANOMALY_TWO_MODES) < 0.01);
+            if (all[i] == draw_normal || all[i] == draw_uniform)
+                assert_true(share(all[i], n, LB_ANOMALY_OUTLIERS) < 0.03);
+        }
+}
+
+/* The hand-made example: quartiles 3 and 7 (definition 7), so fences at -3, 13 and -9, 19. */
+static void outliers_are_classed_by_tukeys_fences(void **state)
+{
+    (void)state;
+    const double values[] = {5, 1, 2, 13, 3, 4, 14, 6, 7};
+    const double severe[] = {5, 1, 2, 3, 4, 19.5, 6, 7, 5};
+    const size_t block = 9;
+    struct lb_anomalies anomalies;
+    assert_int_equal(lb_find_anomalies(values, 9, &block, 1, &anomalies, NULL), LB_OK);
+    assert_int_equal(anomalies.mild, 1);
+    assert_int_equal(anomalies.severe, 0);
+    assert_int_equal(lb_find_anomalies(severe, 9, &block, 1, &anomalies, NULL), LB_OK);
+    assert_int_equal(anomalies.mild, 0);
+    assert_int_equal(anomalies.severe, 1);
+}
+
+/* The 90 values of the NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers
+ * in the data?", which names one mild outlier, 1441, and no extreme one. */
+static void outliers_are_those_of_the_handbook(void **state)
+{
+    (void)state;
+    static const double values[90] = {
+        30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306,  322,  322,  336,
+        346, 351, 370, 390, 404, 409, 411, 436, 437, 439, 441, 444,  448,  451,  453,
+        470, 480, 482, 487, 494, 495, 499, 503, 514, 521, 522, 527,  548,  550,  559,
+        560, 570, 572, 574, 578, 585, 592, 592, 607, 616, 618, 621,  629,  637,  638,
+        640, 656, 668, 707, 709, 719, 737, 739, 752, 758, 766, 792,  792,  794,  802,
+        818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
+    const size_t block = 90;
+    struct lb_anomalies anomalies;
+    assert_int_equal(lb_find_anomalies(values, 90, &block, 1, &anomalies, NULL), LB_OK);
+    assert_int_equal(anomalies.mild, 1);
+    assert_int_equal(anomalies.severe, 0);
+}
+
+/* Tourists to the United States, 1970 to 1982: example 5.1 of Gibbons & Chakraborti, Nonparametric
+ * Statistical Inference (2003), p. 98. R's randtests::bartels.rank.test prints -3.6453 for the
+ * normalized ratio; SciPy 1.17.1's spearmanr gives 0.9835164835164836 for the trend, and for the
+ * Nile below -0.437449930079709. */
+static void trend_and_autocorrelation_are_as_published(void **state)
+{
+    (void)state;
+    static const double tourists[13] = {12362, 12739, 13057, 13955, 14123, 15698, 17523,
+                                        18610, 19842, 20310, 22500, 23080, 21916};
+    size_t block = 13;
+    struct lb_anomalies anomalies;
+    assert_int_equal(lb_find_anomalies(tourists, 13, &block, 1, &anomalies, NULL), LB_OK);
+    const double n = 13;
+    double variance = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1));
+    assert_true(fabs((anomalies.von_neumann - 2) / sqrt(variance) + 3.6453) < 5e-5);
+    assert_true(fabs(anomalies.trend - 0.9835164835164836) < 1e-12);
+    assert_int_equal(anomalies.flags, LB_ANOMALY_DRIFT | LB_ANOMALY_AUTOCORRELATION);
+    block = 100;
+    assert_int_equal(lb_find_anomalies(draws_nile, 100, &block, 1, &anomalies, NULL), LB_OK);
+    assert_true(fabs(anomalies.trend + 0.437449930079709) < 1e-12);
+    assert_true(fabs(anomalies.von_neumann - 1.1081367365432973) < 1e-12); /* of SciPy's ranks */
+    assert_true(anomalies.flags & LB_ANOMALY_DRIFT);
+}
+
+/* What rests on independence fails under autocorrelation and drift, and that is seen: of the series
+ * whose interval misses the median, hardly any goes without a flag. */
+static void intervals_that_dependence_breaks_are_flagged(void **state)
+{
+    (void)state;
+    static draw *const all[] = {draw_autocorrelated, draw_drift};
+    static const double medians[] = {1000, 1000}; /* of the process; of the start of the drift */
+    static const unsigned flags[] = {LB_ANOMALY_AUTOCORRELATION, LB_ANOMALY_DRIFT};
+    const size_t n = 100;
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t random = 17;
+        int missed = 0, unflagged = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            double values[100], lo, hi;
+            struct lb_anomalies anomalies;
+            all[i](values, n, &random);
+            assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
+            lb_sort(values, n);
+            assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_OK);
+            missed += medians[i] < lo || hi < medians[i];
+            unflagged += (medians[i] < lo || hi < medians[i]) && !(anomalies.flags & flags[i]);
+        }
+        assert_true(missed > ROUNDS / 5); /* where one in twenty was promised */
+        assert_true(unflagged * 100 < missed);
+    }
+}
+
+/* How often they are found in fewer samples: a coefficient of 0.6, a drift of three sigma. */
+static void detection_grows_with_the_number_of_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n;
+        double drift, autocorrelation; /* least shares */
+    } table[] = {{20, 0.2, 0.33}, {50, 0.97, 0.88}, {100, 0.99, 0.99}, {200, 0.99, 0.99}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(share(draw_drift, table[i].n, LB_ANOMALY_DRIFT) > table[i].drift);
+        assert_true(share(draw_autocorrelated, table[i].n, LB_ANOMALY_AUTOCORRELATION) >
+                    table[i].autocorrelation);
+    }
+}
+
+/* However certain, a drift of less than half a percent matters to nobody. */
+static void drift_that_is_certain_and_small_is_not_flagged(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        double values[200];
+        const size_t n = 200;
+        struct lb_anomalies anomalies;
+        for (size_t i = 0; i < n; i++) /* the outer thirds lie apart by two thirds of it */
+            values[i] = 1000 + (large ? 9.0 : 6.0) * (double)i / (double)n;
+        assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
+        assert_true(anomalies.trend == 1);
+        assert_int_equal((anomalies.flags & LB_ANOMALY_DRIFT) != 0, large);
+    }
+}
+
+/* A clock of few steps makes ties, which are no anomaly. */
+static void draw_in_steps(double *values, size_t n, uint64_t *random)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = 1000 + 20 * round(draws_normal(random));
+}
+
+static void tied_samples_are_seldom_flagged(void **state)
+{
+    (void)state;
+    for (size_t n = 20; n <= 200; n = 3 * n + 1) {
+        assert_true(share(draw_in_steps, n, LB_ANOMALY_DRIFT) < 0.01);
+        assert_true(share(draw_in_steps, n, LB_ANOMALY_AUTOCORRELATION) < 0.015);
+    }
+}
+
+/* Blocks that differ as wholes have levels, which is no autocorrelation inside them. */
+static void levels_of_blocks_are_no_autocorrelation(void **state)
+{
+    (void)state;
+    const size_t blocks[] = {30, 30, 30, 30};
+    uint64_t random = 4;
+    int flagged = 0;
+    for (int round = 0; round < 200; round++) {
+        double values[120];
+        struct lb_anomalies anomalies;
+        draw_normal(values, 120, &random);
+        for (size_t i = 0; i < 120; i++)
+            values[i] *= i / 30 % 2 ? 1.1 : 1;
+        assert_int_equal(lb_find_anomalies(values, 120, blocks, 4, &anomalies, NULL), LB_OK);
+        flagged += (anomalies.flags & LB_ANOMALY_AUTOCORRELATION) != 0;
+    }
+    assert_true(flagged <= 6);
+}
+
+static void few_and_equal_samples_are_no_anomaly(void **state)
+{
+    (void)state;
+    double same[64];
+    struct lb_anomalies anomalies;
+    for (size_t i = 0; i < 64; i++)
+        same[i] = 40;
+    for (size_t n = 0; n <= 64; n++) {
+        assert_int_equal(lb_find_anomalies(same, n, &n, 1, &anomalies, NULL), LB_OK);
+        assert_int_equal(anomalies.flags, 0);
+    }
+    assert_string_equal(lb_anomaly_name(0), "outliers");
+    assert_null(lb_anomaly_name(LB_ANOMALY_COUNT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planted_anomalies_are_found),
+        cmocka_unit_test(independent_samples_are_seldom_flagged),
+        cmocka_unit_test(outliers_are_classed_by_tukeys_fences),
+        cmocka_unit_test(outliers_are_those_of_the_handbook),
+        cmocka_unit_test(trend_and_autocorrelation_are_as_published),
+        cmocka_unit_test(intervals_that_dependence_breaks_are_flagged),
+        cmocka_unit_test(detection_grows_with_the_number_of_samples),
+        cmocka_unit_test(drift_that_is_certain_and_small_is_not_flagged),
+        cmocka_unit_test(tied_samples_are_seldom_flagged),
+        cmocka_unit_test(levels_of_blocks_are_no_autocorrelation),
+        cmocka_unit_test(few_and_equal_samples_are_no_anomaly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

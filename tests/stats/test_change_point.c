@@ -1,0 +1,167 @@
+/* Tests of change points in a series. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "stats/change_point.h"
+#include "tests/helpers/random_draws.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The definition, term by term. */
+static double energy(const double *values, size_t n, size_t split)
+{
+    double across = 0, first = 0, second = 0, a = (double)split, b = (double)(n - split);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            double distance = fabs(values[i] - values[j]);
+            if (j < split)
+                first += distance;
+            else if (i >= split)
+                second += distance;
+            else
+                across += distance;
+        }
+    return a * b / (a + b) *
+           (2 * across / (a * b) - first / (a * (a - 1) / 2) - second / (b * (b - 1) / 2));
+}
+
+static void split_is_the_best_of_the_definition(void **state)
+{
+    (void)state;
+    uint64_t random = 9;
+    for (size_t n = 6; n < 40; n++) {
+        double values[40], best = -INFINITY;
+        size_t found, where = 0;
+        for (size_t i = 0; i < n; i++)
+            values[i] = draws_normal(&random) + (i > n / 3 ? 0.5 : 0);
+        for (size_t split = 3; split + 3 <= n; split++)
+            if (energy(values, n, split) > best) {
+                best = energy(values, n, split);
+                where = split;
+            }
+        assert_true(fabs(lb_energy_split(values, n, &found) - best) < 1e-9);
+        assert_int_equal(found, where);
+    }
+}
+
+/* Yearly flow of the Nile at Aswan, 1871 to 1970: the dam of 1898 is the change that the literature
+ * finds (Cobb, Biometrika 65 (1978) 243-251, data there in table 1). */
+static void nile_changes_in_1898(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    size_t points[100], count;
+    assert_int_equal(lb_change_points(draws_nile, 100, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(1871 + points[0], 1899); /* the first year after it */
+}
+
+/* 60 runs with 1 % of noise and a step of 5 % at each place in turn. */
+static void planted_change_is_found_within_one_run(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 60;
+    options.least_shift = log(1.02);
+    for (size_t place = 5; place <= 55; place++) {
+        double values[60];
+        size_t points[60], count;
+        for (size_t i = 0; i < 60; i++)
+            values[i] = log(1e6) + 0.01 * draws_normal(&random) + (i >= place ? log(1.05) : 0);
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        assert_int_equal(count, 1);
+        assert_true(points[0] + 1 >= place && points[0] <= place + 1);
+    }
+}
+
+static void several_changes_are_all_found_in_order(void **state)
+{
+    (void)state;
+    static const size_t expected[] = {12, 25, 45};
+    static const double levels[] = {0, 0.10, 0.04, 0.12};
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 3;
+    double values[60];
+    size_t points[60], count;
+    for (size_t i = 0, level = 0; i < 60; i++) {
+        level += level < 3 && i == expected[level];
+        values[i] = levels[level] + 0.005 * draws_normal(&random);
+    }
+    assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(points[i] + 1 >= expected[i] && points[i] <= expected[i] + 1);
+}
+
+static void nothing_is_found_where_nothing_changes(void **state)
+{
+    (void)state;
+    enum { SERIES = 200 };
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 1;
+    size_t wrong = 0, points[60], count;
+    double values[60];
+    for (int series = 0; series < SERIES; series++) {
+        for (size_t i = 0; i < 60; i++)
+            values[i] = 0.01 * exp(draws_normal(&random)); /* skewed */
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        wrong += count > 0;
+    }
+    assert_true(wrong <= 7); /* 1 % of 200 is 2; more than 7 has probability 0.1 % */
+}
+
+/* As --history asks, with a margin of 2 % and 1 % of noise: hardly one in a thousand histories. */
+static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    uint64_t random = 2;
+    size_t points[60], count, wrong = 0;
+    double values[60];
+    options.least_shift = log(1.02);
+    for (int series = 0; series < 2000; series++) {
+        for (size_t i = 0; i < 60; i++)
+            values[i] = log(1e6) + 0.01 * draws_normal(&random);
+        assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
+        wrong += count > 0;
+    }
+    assert_true(wrong <= 8);
+}
+
+static void small_and_short_ones_are_no_change(void **state)
+{
+    (void)state;
+    struct lb_change_options options = lb_change_defaults();
+    double values[30];
+    size_t points[30], count = 9;
+    for (size_t i = 0; i < 30; i++)
+        values[i] = (i >= 15 ? 0.01 : 0) + 1e-4 * (double)(i % 3);
+    assert_int_equal(lb_change_points(values, 30, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 1);
+    options.least_shift = 0.02;
+    assert_int_equal(lb_change_points(values, 30, &options, points, &count, NULL), LB_OK);
+    assert_int_equal(count, 0);
+    for (size_t n = 0; n < 6; n++) {
+        assert_int_equal(lb_change_points(values, n, &options, points, &count, NULL), LB_OK);
+        assert_int_equal(count, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(split_is_the_best_of_the_definition),
+        cmocka_unit_test(nile_changes_in_1898),
+        cmocka_unit_test(planted_change_is_found_within_one_run),
+        cmocka_unit_test(several_changes_are_all_found_in_order),
+        cmocka_unit_test(nothing_is_found_where_nothing_changes),
+        cmocka_unit_test(nothing_beyond_the_margin_is_found_in_plain_noise),
+        cmocka_unit_test(small_and_short_ones_are_no_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* Simulation: intervals hold what they are about as often as they say, whatever the distribution,
+ * for independent draws. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "stats/order_stats.h"
+#include "stats/shift.h"
+#include "tests/helpers/random_draws.h"
+
+enum { DRAWS = 20000 /* the standard error of a coverage of 95 % is then 0.15 points */ };
+
+static double draw_log_normal(uint64_t *state)
+{
+    return exp(draws_normal(state));
+}
+
+/* 60 % around 0, 40 % around 10. */
+static double draw_two_modes(uint64_t *state)
+{
+    return draws_uniform(state) < 0.6 ? draws_normal(state) : 10 + draws_normal(state);
+}
+
+/* Medians: 0; 1; and where 0.6 Phi(x) is 0.5, the far mode having no mass there. */
+static const struct law {
+    double (*draw)(uint64_t *state);
+    double median;
+} laws[] = {{draws_normal, 0}, {draw_log_normal, 1}, {draw_two_modes, 0.967421566101701}};
+
+/* P(r <= Binomial(n, 1/2) <= n - r) for the rank r that lb_median_interval takes. */
+static double exact_coverage(size_t n)
+{
+    double ranks[256], lo = 0, hi, sum = 0, size = (double)n;
+    for (size_t i = 0; i < n; i++)
+        ranks[i] = (double)(i + 1);
+    assert_int_equal(lb_median_interval(ranks, n, 0.95, &lo, &hi), LB_OK);
+    for (double k = lo; k <= size - lo; k++)
+        sum += exp(lgamma(size + 1) - lgamma(k + 1) - lgamma(size - k + 1) - size * log(2));
+    return sum;
+}
+
+static void median_interval_covers_as_the_binomial_says(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {20, 35, 50, 100, 151, 200};
+    for (size_t l = 0; l < 3; l++)
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            uint64_t random = 1 + l;
+            size_t n = sizes[s];
+            int held = 0;
+            for (int i = 0; i < DRAWS; i++) {
+                double values[200], lo, hi;
+                for (size_t j = 0; j < n; j++)
+                    values[j] = laws[l].draw(&random);
+                lb_sort(values, n);
+                assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_OK);
+                held += lo <= laws[l].median && laws[l].median <= hi;
+            }
+            double coverage = (double)held / DRAWS;
+            assert_true(fabs(coverage - exact_coverage(n)) < 0.01);
+        }
+}
+
+/* Shares of intervals that hold a planted shift, and of p-values up to 5 % without one. */
+static void check_shift(const struct law *law, size_t n, size_t m)
+{
+    uint64_t random = n + m;
+    int held = 0, held_90 = 0, significant = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        double base[32], changed[32];
+        struct lb_shift shift;
+        for (size_t j = 0; j < n; j++)
+            base[j] = law->draw(&random);
+        for (size_t j = 0; j < m; j++)
+            changed[j] = law->draw(&random);
+        assert_int_equal(lb_shift(base, n, changed, m, &shift, NULL), LB_OK);
+        significant += shift.p <= 0.05;
+        held += shift.lo95 <= 0 && 0 <= shift.hi95;
+        held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
+    }
+    /* Exact for every continuous law: never below the level, above it by the steps of U only. */
+    double level = n == 10 ? 0.95674294745502176 : 0.9682539682539683, error = 4 * 0.0015;
+    assert_true(fabs((double)held / DRAWS - level) < error);
+    assert_int_equal(held + significant, DRAWS);
+    assert_true((double)held_90 / DRAWS > 0.90 - error && held_90 < held);
+}
+
+static void shift_interval_covers_as_the_ranks_say(void **state)
+{
+    (void)state;
+    for (size_t l = 0; l < 3; l++) {
+        check_shift(&laws[l], 5, 5);
+        check_shift(&laws[l], 10, 10);
+    }
+}
+
+/* Beyond LB_SHIFT_EXACT, and where times tie, the law is the normal form: its intervals too hold
+ * what they are about, within a point of what they say, ties making them wider. */
+static void shift_interval_covers_in_its_normal_form(void **state)
+{
+    (void)state;
+    enum { N = 40, ROUNDS = 5000 };
+    for (size_t l = 0; l < 3; l++)
+        for (int steps = 0; steps < 2; steps++) {
+            uint64_t random = 40 + l;
+            int held = 0, significant = 0;
+            for (int i = 0; i < ROUNDS; i++) {
+                double sets[2][N];
+                struct lb_shift shift;
+                for (size_t j = 0; j < 2 * N; j++) {
+                    double value = laws[l].draw(&random);
+                    sets[j / N][j % N] = steps ? round(4 * value) / 4 : value;
+                }
+                assert_int_equal(lb_shift(sets[0], N, sets[1], N, &shift, NULL), LB_OK);
+                assert_false(shift.exact);
+                held += shift.lo95 <= 0 && 0 <= shift.hi95;
+                significant += shift.p <= 0.05;
+            }
+            double coverage = (double)held / ROUNDS, error = 4 * 0.0031;
+            assert_true(coverage > 0.95 - error);
+            if (!steps) /* the interval leaves out 0 exactly when p is 5 % or less */
+                assert_int_equal(held + significant, ROUNDS);
+            assert_true(steps || coverage < 0.95 + error);
+            assert_true((double)significant / ROUNDS < 0.05 + error);
+        }
+}
+
+/* --ab's 60 pairs, which are beyond the exact law of signed ranks, and 50, which are not. */
+static void paired_interval_covers_for_many_pairs(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 5000 };
+    for (size_t n = 50; n <= 60; n += 10) {
+        uint64_t random = n;
+        int held = 0, significant = 0;
+        for (int i = 0; i < ROUNDS; i++) {
+            double differences[60];
+            struct lb_shift shift;
+            for (size_t j = 0; j < n; j++)
+                differences[j] = draw_two_modes(&random) - draw_two_modes(&random);
+            assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
+            assert_int_equal(shift.exact, n == 50);
+            held += shift.lo95 <= 0 && 0 <= shift.hi95;
+            significant += shift.p <= 0.05;
+        }
+        assert_int_equal(held + significant, ROUNDS);
+        assert_true(fabs((double)held / ROUNDS - 0.95) < 4 * 0.0031);
+    }
+}
+
+/* The paired form under differences that are symmetric about the shift. */
+static void paired_interval_covers_as_the_ranks_say(void **state)
+{
+    (void)state;
+    uint64_t random = 77;
+    int held = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        double differences[12];
+        struct lb_shift shift;
+        for (size_t j = 0; j < 12; j++)
+            differences[j] = 3 + draw_two_modes(&random) - draw_two_modes(&random);
+        assert_int_equal(lb_shift_paired(differences, 12, &shift, NULL), LB_OK);
+        held += shift.lo95 <= 3 && 3 <= shift.hi95;
+    }
+    /* 1 - 2 P(V <= 13) for n = 12; the table of Hollander & Wolfe has P(V <= 13) = 0.021. */
+    assert_true(fabs((double)held / DRAWS - 0.95751953125) < 4 * 0.0015);
+}
+
+/* Times that a coarse clock rounds: from one in twenty to three in four of the differences are 0.
+ */
+static void paired_interval_covers_where_differences_are_0(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000 };
+    static const size_t sizes[] = {6, 10, 20};
+    static const double steps[] = {0.2, 1, 2, 3};
+    for (size_t s = 0; s < 3; s++)
+        for (size_t q = 0; q < 4; q++) {
+            uint64_t random = 10 * s + q + 1;
+            int held = 0, held_90 = 0, significant = 0;
+            for (int i = 0; i < ROUNDS; i++) {
+                double differences[20];
+                struct lb_shift shift;
+                for (size_t j = 0; j < sizes[s]; j++)
+                    differences[j] = round(draws_normal(&random) / steps[q]) -
+                                     round(draws_normal(&random) / steps[q]);
+                assert_int_equal(lb_shift_paired(differences, sizes[s], &shift, NULL), LB_OK);
+                held += shift.lo95 <= 0 && 0 <= shift.hi95;
+                held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
+                significant += shift.p <= 0.05;
+            }
+            assert_true((double)held / ROUNDS > 0.95 - 4 * 0.004);
+            assert_true((double)held_90 / ROUNDS > 0.90 - 4 * 0.0055);
+            assert_true((double)significant / ROUNDS < 0.05 + 4 * 0.004);
+        }
+}
+
+/* The broken twin: blocks that share a level, pooled sample by sample. The interval is far too
+ * narrow, which is why units are blocks. */
+static void pooled_samples_of_blocks_cover_nothing(void **state)
+{
+    (void)state;
+    uint64_t random = 8;
+    int pooled = 0, by_block = 0;
+    enum { ROUNDS = 2000, BLOCKS = 6, SAMPLES = 5 };
+    for (int round = 0; round < ROUNDS; round++) {
+        double sample[2][BLOCKS * SAMPLES], unit[2][BLOCKS];
+        struct lb_shift shift;
+        for (int side = 0; side < 2; side++)
+            for (int b = 0; b < BLOCKS; b++) {
+                double level = draws_normal(&random), *first = sample[side] + b * SAMPLES;
+                for (int i = 0; i < SAMPLES; i++)
+                    first[i] = level + 0.3 * draws_normal(&random);
+                lb_sort(first, SAMPLES);
+                unit[side][b] = lb_median(first, SAMPLES);
+            }
+        lb_shift(sample[0], BLOCKS * SAMPLES, sample[1], BLOCKS * SAMPLES, &shift, NULL);
+        pooled += shift.p <= 0.05;
+        lb_shift(unit[0], BLOCKS, unit[1], BLOCKS, &shift, NULL);
+        by_block += shift.p <= 0.05;
+    }
+    assert_true(pooled > ROUNDS / 4);
+    assert_true(by_block < ROUNDS * 6 / 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(median_interval_covers_as_the_binomial_says),
+        cmocka_unit_test(shift_interval_covers_as_the_ranks_say),
+        cmocka_unit_test(shift_interval_covers_in_its_normal_form),
+        cmocka_unit_test(paired_interval_covers_as_the_ranks_say),
+        cmocka_unit_test(paired_interval_covers_for_many_pairs),
+        cmocka_unit_test(paired_interval_covers_where_differences_are_0),
+        cmocka_unit_test(pooled_samples_of_blocks_cover_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
