@@ -219,8 +219,8 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
         print_note(entry->impl, &c);
     if (st != LB_OK || !plans)
         return;
-    if (probe.chosen[0])
-        print_said("    runs     ", 13, probe.chosen);
+    if (probe.description[0])
+        print_said("    runs     ", 13, probe.description);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
         explain_kernels(session, entry, &c);

@@ -235,7 +235,7 @@ static void write_details(FILE *out, const struct lb_run *run, const struct lb_r
 {
     fputs("<td class=d><details><summary>more</summary><dl>", out);
     fputs("<dt>ran<dd>", out);
-    lb_html_text(out, row->chosen[0] ? row->chosen : "not recorded");
+    lb_html_text(out, row->description[0] ? row->description : "not recorded");
     write_kernels(out, row);
     write_fact(out, "largest error", row->err_max_abs, "plain");
     write_fact(out, "largest relative error", row->err_max_rel, "plain");

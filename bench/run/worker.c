@@ -112,12 +112,12 @@ static enum lb_status find_shared(struct lb_pool *pool, const char *name, struct
 static void read_probe(const json_t *reply, struct lb_probe *probe)
 {
     json_int_t weights = 0, gradients = 0, reserve = 0, workspace = 0;
-    const char *chosen = "";
+    const char *description = "";
     json_unpack((json_t *)reply, "{s:I, s:I, s:I, s:I, s:s}", "weights", &weights, "gradients",
-                &gradients, "reserve", &reserve, "workspace", &workspace, "chosen", &chosen);
+                &gradients, "reserve", &reserve, "workspace", &workspace, "chosen", &description);
     probe->sizes =
         (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve, (size_t)workspace};
-    snprintf(probe->chosen, sizeof(probe->chosen), "%s", chosen);
+    snprintf(probe->description, sizeof(probe->description), "%s", description);
 }
 
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *entry,

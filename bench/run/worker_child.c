@@ -121,12 +121,12 @@ static void serve_question(struct server *server, const json_t *request, bool op
     else if (st == LB_OK)
         st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
     json_t *reply = status_reply(st, &err);
-    lb_clean_text(probe.chosen);
+    lb_clean_text(probe.description);
     json_object_update_new(
         reply, json_pack("{s:I, s:I, s:I, s:I, s:s}", "weights", (json_int_t)probe.sizes.weights,
                          "gradients", (json_int_t)probe.sizes.gradients, "reserve",
                          (json_int_t)probe.sizes.reserve, "workspace",
-                         (json_int_t)probe.sizes.workspace, "chosen", probe.chosen));
+                         (json_int_t)probe.sizes.workspace, "chosen", probe.description));
     lb_channel_send(&server->channel, reply, NULL);
 }
 

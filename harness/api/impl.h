@@ -132,7 +132,7 @@ struct lb_impl {
 
     /* (optional) What actually runs: algorithm, tiles, why. Asked after sizes (what would run) and
      * after prepare (what does); the text is valid until the next call or destroy. */
-    const char *(*chosen)(const void *self);
+    const char *(*describe)(const void *self);
 
     /* Accepts a zeroed or half-built self. */
     void (*destroy)(void *self);

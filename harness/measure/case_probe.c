@@ -124,9 +124,10 @@ enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c
     }
     LB_TRY(impl->create(self, &c->problem, &place, err));
     LB_TRY(impl->sizes(self, &probe->sizes, err));
-    if (impl->chosen) {
-        const char *chosen = impl->chosen(self);
-        snprintf(probe->chosen, sizeof(probe->chosen), "%s", chosen ? chosen : "");
+    if (impl->describe) {
+        const char *description = impl->describe(self);
+        snprintf(probe->description, sizeof(probe->description), "%s",
+                 description ? description : "");
     }
 done:
     if (self)

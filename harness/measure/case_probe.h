@@ -30,7 +30,7 @@ struct lb_exec_config lb_case_exec_config(const struct lb_impl *impl, const stru
 /* What an opened implementation says of a case. */
 struct lb_probe {
     struct lb_sizes sizes;
-    char chosen[512]; /* what would run; "" when it does not say */
+    char description[512]; /* what would run; "" when it does not say */
 };
 
 /* supports, create, sizes, chosen, destroy: all that comes before memory is taken. */

@@ -146,10 +146,10 @@ static enum lb_status prepare(struct context *context, struct lb_error *err)
     LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs.weights, err));
     LB_TRY(context->space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
-    if (context->impl->chosen) {
-        const char *chosen = context->impl->chosen(context->self);
-        snprintf(context->row->chosen, sizeof(context->row->chosen), "%s%s%s", chosen ? chosen : "",
-                 context->cpus[0] ? ", on " : "", context->cpus);
+    if (context->impl->describe) {
+        const char *description = context->impl->describe(context->self);
+        snprintf(context->row->description, sizeof(context->row->description), "%s%s%s",
+                 description ? description : "", context->cpus[0] ? ", on " : "", context->cpus);
     }
 done:
     free(scaled);
@@ -492,7 +492,7 @@ done:
     if (row->verdict != LB_VERDICT_OK)
         lb_row_drop_samples(row);
     lb_clean_text(row->reason);
-    lb_clean_text(row->chosen);
+    lb_clean_text(row->description);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_case(&context);

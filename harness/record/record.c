@@ -83,7 +83,7 @@ const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
 
 const struct lb_text_key lb_text_keys[LB_TEXT_KEYS] = {
     {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
-    {"chosen", offsetof(struct lb_row, chosen), sizeof(((struct lb_row *)0)->chosen)},
+    {"chosen", offsetof(struct lb_row, description), sizeof(((struct lb_row *)0)->description)},
     {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
     {"kernels_reason", offsetof(struct lb_row, kernels_reason),
      sizeof(((struct lb_row *)0)->kernels_reason)},

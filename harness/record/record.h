@@ -42,9 +42,9 @@ const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precisi
 struct lb_row {
     struct lb_case c;
     enum lb_verdict verdict;
-    char reason[512];  /* of any verdict but ok */
-    char chosen[512];  /* what actually ran, in the implementation's words */
-    char warning[256]; /* an ok row's caveat, or "" */
+    char reason[512];      /* of any verdict but ok */
+    char description[512]; /* what actually ran, in the implementation's words */
+    char warning[256];     /* an ok row's caveat, or "" */
 
     double err_max_abs, err_max_rel, err_norm; /* against the oracle */
     uint64_t hash;                             /* of the checked result's bits; 0 unknown */

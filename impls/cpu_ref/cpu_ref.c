@@ -233,6 +233,6 @@ const struct lb_impl lb_impl_cpu_ref = {
     .forward = cpu_ref_forward,
     .backward = cpu_ref_backward,
     .gradients = cpu_ref_gradients,
-    .chosen = cpu_ref_describe,
+    .describe = cpu_ref_describe,
     .destroy = cpu_ref_destroy,
 };

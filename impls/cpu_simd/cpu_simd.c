@@ -69,8 +69,9 @@ static void describe(struct lb_cpu_simd *blas, int asked)
                  blas->by_rows ? "rows" : "hidden units");
     else
         snprintf(threads, sizeof(threads), "1 thread");
-    snprintf(blas->chosen, sizeof(blas->chosen), "own %s kernels, panels of %zu units, %s",
-             blas->kernels->name, blas->s.lanes, threads);
+    snprintf(blas->description, sizeof(blas->description),
+             "own %s kernels, panels of %zu units, %s", blas->kernels->name, blas->s.lanes,
+             threads);
 }
 
 static enum lb_status cpu_simd_create(void *self, const struct lb_problem *problem,
@@ -179,7 +180,7 @@ static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *
 
 static const char *cpu_simd_describe(const void *self)
 {
-    return ((const struct lb_cpu_simd *)self)->chosen;
+    return ((const struct lb_cpu_simd *)self)->description;
 }
 
 static void cpu_simd_destroy(void *self)
@@ -201,6 +202,6 @@ const struct lb_impl lb_impl_cpu_simd = {
     .forward = cpu_simd_forward,
     .backward = cpu_simd_backward,
     .gradients = cpu_simd_gradients,
-    .chosen = cpu_simd_describe,
+    .describe = cpu_simd_describe,
     .destroy = cpu_simd_destroy,
 };

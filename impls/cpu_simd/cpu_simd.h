@@ -39,7 +39,7 @@ struct lb_cpu_simd {
     char *packed;  /* [threads, packed_bytes] rows of inputs for products over all steps */
     size_t packed_bytes;
     const void **pointers; /* [threads, 2, B] */
-    char chosen[256];
+    char description[256];
 };
 
 /* One entry's packed weights, as simd_kernels.h has them. */

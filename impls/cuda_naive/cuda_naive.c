@@ -146,6 +146,6 @@ const struct lb_impl lb_impl_cuda_naive = {
     .forward = lb_naive_forward,
     .backward = lb_naive_backward,
     .gradients = naive_gradients,
-    .chosen = naive_describe,
+    .describe = naive_describe,
     .destroy = naive_destroy,
 };

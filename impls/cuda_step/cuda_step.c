@@ -30,7 +30,7 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
     if (!self->entries || !self->active)
         return lb_fail(err, LB_OOM, "out of memory");
-    snprintf(self->chosen, sizeof(self->chosen),
+    snprintf(self->description, sizeof(self->description),
              "input product of all steps, then a cuBLAS product and a fused cell a step; "
              "streams %d, layers %lld steps apart",
              self->net.stream_count, wavefront ? (long long)self->chunk : 0LL);
@@ -144,7 +144,7 @@ static enum lb_status step_gradients(void *state, const struct lb_gradients *gra
 static const char *step_describe(const void *state)
 {
     const struct lb_cuda_step *self = state;
-    return self->chosen;
+    return self->description;
 }
 
 static void step_destroy(void *state)
@@ -169,6 +169,6 @@ const struct lb_impl lb_impl_cuda_step = {
     .forward = lb_step_forward,
     .backward = lb_step_backward,
     .gradients = step_gradients,
-    .chosen = step_describe,
+    .describe = step_describe,
     .destroy = step_destroy,
 };

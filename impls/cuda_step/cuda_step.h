@@ -27,7 +27,7 @@ struct lb_cuda_step {
     int64_t chunk;             /* steps that layers run apart in the wavefront; T: no wavefront */
     struct lb_step_layer_dir *entries; /* [L*D] */
     int64_t *active;                   /* [T] rows that still run at time t: lengths descend */
-    char chosen[160];
+    char description[160];
 };
 
 /* The entry's stream: its layer in a wavefront, else its direction. */

@@ -341,7 +341,7 @@ const struct lb_impl lb_impl_cudnn = {
     .forward = cudnn_forward,
     .backward = cudnn_backward,
     .gradients = cudnn_gradients,
-    .chosen = cudnn_describe,
+    .describe = cudnn_describe,
     .destroy = cudnn_destroy,
     .note = cudnn_note,
 };

@@ -30,10 +30,10 @@ enum lb_dtype lb_fused_real(const struct lb_problem *problem)
 /* Adds to the text of `chosen`; what has no room is left out. */
 static void add_text(struct lb_fused *self, const char *format, ...)
 {
-    size_t used = strlen(self->chosen);
+    size_t used = strlen(self->description);
     va_list values;
     va_start(values, format);
-    vsnprintf(self->chosen + used, sizeof(self->chosen) - used, format, values);
+    vsnprintf(self->description + used, sizeof(self->description) - used, format, values);
     va_end(values);
 }
 
@@ -49,7 +49,7 @@ static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *pla
 static void describe(struct lb_fused *self)
 {
     const struct lb_fused_choice *c = &self->choice;
-    self->chosen[0] = '\0';
+    self->description[0] = '\0';
     describe_plan(self, &c->forward);
     add_text(self, ", the least of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
@@ -268,7 +268,7 @@ done:
 static const char *fused_describe(const void *state)
 {
     const struct lb_fused *self = state;
-    return self->chosen;
+    return self->description;
 }
 
 static void fused_destroy(void *state)
@@ -293,7 +293,7 @@ const struct lb_impl lb_impl_fused = {
     .forward = lb_fused_run_forward,
     .backward = lb_fused_run_backward,
     .gradients = fused_gradients,
-    .chosen = fused_describe,
+    .describe = fused_describe,
     .destroy = fused_destroy,
     .check = fused_check,
 };

@@ -146,7 +146,7 @@ struct lb_fused {
     const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
     int32_t *device_lengths;       /* the same on the device */
     struct lb_fused_fault *fault;  /* on the device, zero until a wait ends without success */
-    char chosen[512];
+    char description[512];
 };
 
 /* One layer's weights to the device, from the canonical ones. */

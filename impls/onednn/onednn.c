@@ -22,7 +22,7 @@ struct onednn {
     float *dy, *dhn, *dcn; /* as the caller's, which are bf16 */
     float *dx, *dh0, *dc0; /* likewise */
     float *between[2];     /* [T, B, D*H] gradients of a lower layer's output */
-    char chosen[192];
+    char description[192];
 };
 
 /* Slots whose data prepare and backward keep in a buffer of their own for each layer. */
@@ -122,7 +122,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0, &kernel);
     if (net->layers[0].backward_pd)
         dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0, &back);
-    snprintf(net->chosen, sizeof(net->chosen), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
+    snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
              back ? back : "", place->threads, place->threads == 1 ? "" : "s");
 done:
@@ -435,7 +435,7 @@ done:
 
 static const char *onednn_describe(const void *self)
 {
-    return ((const struct onednn *)self)->chosen;
+    return ((const struct onednn *)self)->description;
 }
 
 static void onednn_destroy(void *self)
@@ -460,6 +460,6 @@ const struct lb_impl lb_impl_onednn = {
     .forward = onednn_forward,
     .backward = onednn_backward,
     .gradients = onednn_gradients,
-    .chosen = onednn_describe,
+    .describe = onednn_describe,
     .destroy = onednn_destroy,
 };

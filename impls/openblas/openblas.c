@@ -64,7 +64,7 @@ static void describe(struct lb_openblas *blas)
     const char *config = openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
     const char *space = strchr(config, ' ');
     const char *version = space ? space + 1 : config;
-    snprintf(blas->chosen, sizeof(blas->chosen), "OpenBLAS %.*s %s, %d thread%s, %s cell",
+    snprintf(blas->description, sizeof(blas->description), "OpenBLAS %.*s %s, %d thread%s, %s cell",
              (int)strcspn(version, " "), version, openblas_get_corename(), blas->threads,
              blas->threads > 1 ? "s" : "", blas->kernels->name);
 }
@@ -231,7 +231,7 @@ static enum lb_status openblas_gradients(void *self, const struct lb_gradients *
 
 static const char *openblas_describe(const void *self)
 {
-    return ((const struct lb_openblas *)self)->chosen;
+    return ((const struct lb_openblas *)self)->description;
 }
 
 /* The library's threads look for more work for 2^26 ticks of the CPU's clock, then sleep: others
@@ -258,6 +258,6 @@ const struct lb_impl lb_impl_openblas = {
     .forward = openblas_forward,
     .backward = openblas_backward,
     .gradients = openblas_gradients,
-    .chosen = openblas_describe,
+    .describe = openblas_describe,
     .destroy = openblas_destroy,
 };

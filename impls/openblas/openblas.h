@@ -23,7 +23,7 @@ struct lb_openblas {
     char *dh, *dc;   /* [B, units] */
     char *first;     /* [B, 4, units] gradients of a at each row's first step */
     char *between;   /* [T, B, D*H] gradient of a lower layer's output */
-    char chosen[160];
+    char description[160];
 };
 
 /* One entry's weights or their gradients, [4, units, columns]: rows past H are zero. */

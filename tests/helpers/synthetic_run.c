@@ -68,7 +68,7 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
         lb_row_add_block(&row, samples, samples_per_block, NULL);
     }
     lb_row_summarize(&row, NULL);
-    snprintf(row.chosen, sizeof(row.chosen), "made-up algorithm");
+    snprintf(row.description, sizeof(row.description), "made-up algorithm");
     row.stop_reason = LB_STOP_PRECISION;
     row.err_max_abs = 1.25e-7;
     row.err_max_rel = 3e-6;

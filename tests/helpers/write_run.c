@@ -57,7 +57,7 @@ static void make_names(struct lb_run *run)
         struct lb_row *row = &run->rows[i];
         if (row->verdict != LB_VERDICT_OK)
             snprintf(row->reason, sizeof(row->reason), "%s", nasty);
-        snprintf(row->chosen, sizeof(row->chosen), "%s", nasty);
+        snprintf(row->description, sizeof(row->description), "%s", nasty);
     }
     json_object_set_new(run->header, "plugins", json_pack("[s]", "/tmp/it's <b> & so.so"));
 }

@@ -168,7 +168,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     if (strcmp(TEXT(FAULT), "bytes") == 0) {
         impl.summary = "\xff bytes \033[1m";
         impl.supports = refuse_in_bytes;
-        impl.chosen = choose_in_bytes;
+        impl.describe = choose_in_bytes;
     }
     if (strcmp(TEXT(FAULT), "slow_to_load") == 0)
         sleep(5);

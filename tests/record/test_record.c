@@ -86,7 +86,7 @@ static void same_row(const struct lb_row *a, const struct lb_row *b)
     assert_int_equal(a->verdict, b->verdict);
     assert_int_equal(a->stop_reason, b->stop_reason);
     assert_string_equal(a->reason, b->reason);
-    assert_string_equal(a->chosen, b->chosen);
+    assert_string_equal(a->description, b->description);
     assert_string_equal(a->warning, b->warning);
     assert_string_equal(a->kernels_reason, b->kernels_reason);
     assert_int_equal(a->kernels.count, b->kernels.count);

@@ -84,11 +84,11 @@ static void a_wavefront_gives_the_same_bits(void **state)
         lb_host_sms = 1;
         run_case(cases[i], &plain);
         lb_host_sms = 132;
-        assert_null(strstr(plain.chosen, "wavefront"));
+        assert_null(strstr(plain.description, "wavefront"));
         for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
             fake_queue_order((enum fake_order)order);
             run_case(cases[i], &wave);
-            assert_non_null(strstr(wave.chosen, "wavefront"));
+            assert_non_null(strstr(wave.description, "wavefront"));
             assert_true(wave.hash == plain.hash);
             lb_row_free(&wave);
         }
@@ -146,8 +146,8 @@ static void expect_chosen(const char *text, const char *begins, const char *has)
 {
     struct lb_row row;
     run_case(text, &row);
-    if (strncmp(row.chosen, begins, strlen(begins)) != 0 || !strstr(row.chosen, has))
-        fail_msg("%s: %s", text, row.chosen);
+    if (strncmp(row.description, begins, strlen(begins)) != 0 || !strstr(row.description, has))
+        fail_msg("%s: %s", text, row.description);
     lb_row_free(&row);
 }
 
@@ -333,9 +333,9 @@ static double expected_us(const char *text)
     struct lb_row row;
     double us = 0;
     run_case(text, &row);
-    const char *says = strstr(row.chosen, "; expected ");
+    const char *says = strstr(row.description, "; expected ");
     if (!says || sscanf(says, "; expected %lf us", &us) != 1)
-        fail_msg("%s: %s", text, row.chosen);
+        fail_msg("%s: %s", text, row.description);
     lb_row_free(&row);
     return us;
 }
