@@ -19,7 +19,7 @@ BAD = [
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
     (["--sweep", "-T"], ["-T", "it takes numbers"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
-    (["--sweep", "--impl", "cpu_bals"], ["cpu_bals", "cpu_simd"]),
+    (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "cpu_simd"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
     (["--sweep", "--where", "T*"], ["--where"]),
     (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),

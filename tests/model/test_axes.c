@@ -181,7 +181,7 @@ static void nearest_name_forgives_small_slips_only(void **state)
     static const struct {
         const char *word, *nearest;
     } table[] = {
-        {"cpu_bals", "cpu_simd"},
+        {"cpu_smid", "cpu_simd"},
         {"cudn", "cudnn"},
         {"CUDNN", "cudnn"},
         {"onednnn", "onednn"},
@@ -191,7 +191,7 @@ static void nearest_name_forgives_small_slips_only(void **state)
         {"tensorflow", NULL},
         {"x", NULL},
         {"", NULL},
-        {"cublas", "cpu_simd"},
+        {"cusimd", "cpu_simd"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const char *nearest = lb_suggest(table[i].word, names);
