@@ -202,12 +202,11 @@ static enum lb_status fetch_results(struct context *context, struct lb_error *er
     LB_TRY(context->space->synchronize(err));
     if (context->impl->check)
         LB_TRY(context->impl->check(context->self, err));
-    lb_results_poison(&context->c->problem, &context->results);
+    lb_results_poison(&context->results);
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
     if (lb_has_backward(&context->c->problem))
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
-    LB_TRY(lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results,
-                           err));
+    lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results);
     note_peak(context);
 done:
     return st;
@@ -279,7 +278,7 @@ static enum lb_status verify(struct context *context, struct lb_error *err)
     phase(context, "oracle");
     if (results_right(context) && bands_whole(context))
         context->row->verdict = LB_VERDICT_OK;
-    context->row->hash = lb_results_hash(&context->c->problem, &context->results);
+    context->row->hash = lb_results_hash(&context->results);
 done:
     context->row->verify_ns += lb_now_ns() - start;
     return st;
@@ -294,7 +293,7 @@ static enum lb_status verify_again(struct context *context, struct lb_error *err
     lb_nvtx_phase(&context->nvtx, LB_NVTX_RECHECK);
     LB_TRY(fetch_results(context, err));
     phase(context, "oracle");
-    uint64_t hash = lb_results_hash(&context->c->problem, &context->results);
+    uint64_t hash = lb_results_hash(&context->results);
     if (!bands_whole(context))
         goto done;
     if (hash != context->row->hash && results_right(context) &&

@@ -1,4 +1,4 @@
-/* The input and output tensors of one problem in an implementation's memory. */
+/* The input and output tensors of one problem in the memory of an implementation. */
 #include "reference/case_tensors.h"
 
 static const enum lb_tensor outputs[] = {LB_Y, LB_HN, LB_CN, LB_DX, LB_DH0, LB_DC0};

@@ -84,15 +84,15 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     LB_TRY(impl->sizes(self, &sizes, err));
     LB_TRY(allocate(&sizes, &buffers, err));
     LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
-    lb_results_poison(problem, results);
+    lb_results_poison(results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     /* Once more, as the timed calls do: nothing of the first may be left in the way, nor serve. */
-    uint64_t hash = lb_results_hash(problem, results);
-    lb_results_poison(problem, results);
+    uint64_t hash = lb_results_hash(results);
+    lb_results_poison(results);
     lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     LB_TRY(check_bands(impl, &buffers, err));
-    if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
+    if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
 done:
     if (self)
