@@ -4,7 +4,7 @@
 #ifndef LB_LOSS_SCALE_H
 #define LB_LOSS_SCALE_H
 
-#include "reference/host_tensors.h"
+#include "reference/case_tensors.h"
 
 /* Replaces dy, dhn and dcn of inputs by copies times scale, rounded to the dtype. *storage holds
  * the copies and is the caller's to free; it is NULL where nothing is scaled, as without a

@@ -8,7 +8,7 @@
 #ifndef LB_REFERENCE_H
 #define LB_REFERENCE_H
 
-#include "reference/host_tensors.h"
+#include "reference/case_tensors.h"
 #include "reference/verify.h"
 
 struct lb_reference_cache; /* expected results of recent problems, shared by all batch sizes */

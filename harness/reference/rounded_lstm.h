@@ -4,7 +4,7 @@
 #ifndef LB_ROUNDED_LSTM_H
 #define LB_ROUNDED_LSTM_H
 
-#include "reference/host_tensors.h"
+#include "reference/case_tensors.h"
 #include "reference/oracle.h"
 
 /* Evaluates the oracle's problem, with its inputs and packed weights, into results (canonical, in

@@ -6,7 +6,7 @@
 #ifndef LB_SLICE_H
 #define LB_SLICE_H
 
-#include "reference/host_tensors.h"
+#include "reference/case_tensors.h"
 #include "reference/oracle.h"
 
 struct lb_slice {
