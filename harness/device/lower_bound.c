@@ -17,6 +17,8 @@
  *   l2_bytes_clock: the width of an SM's port; RRZE-HPC/gpu-benches comes close to it.
  *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
  *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between SMs, all together. */
+
+/* What H100 SXM and H200 SXM have in common: everything but the bandwidth of their memory. */
 #define HOPPER_SXM                                                                      \
     .clock_hz = 1.755e9, .clock_max_hz = 1.98e9, .l2_bytes_s = 5.5e12,                  \
     .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096}, \

@@ -1,4 +1,4 @@
-/* Built in the place of ceilings_measure.c in a program without CUDA. */
+/* Built instead of ceilings_measure.c in a program without CUDA. */
 #include "measure/ceilings_measure.h"
 
 enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error *err)

@@ -12,8 +12,9 @@
 #include "device/nvml.h"
 #include "stats/order_stats.h"
 
-#define GAP_NS 20e3 /* a longer step of the clock in a busy loop is time that something else took \
-                     */
+#define GAP_NS                                                                         \
+    20e3 /* a longer step of the clock in a busy loop is time that something else took \
+          */
 
 enum { READS = 2001 };
 
