@@ -74,7 +74,7 @@ const char *const lb_help_text[] = {
     "  --kernels            record the GPU kernels of one untimed call of each case\n"
     "  --profile-calls N    calls in the timed range of --profile (10)\n"
     "  --perf-control C,A   pipes of perf record --control=fifo:C,A\n"
-    "                       (harness/PROFILING.md)\n"
+    "                       (harness/measure/PROFILING.md)\n"
     "  --seed N             of inputs and weights (1)\n"
     "  --processes N        repeat each case in N fresh processes; --compare wants 15\n"
     "  --margin P           percent that matters to a comparison (2)\n"

@@ -255,7 +255,7 @@ static void explain_lower_bound(const struct lb_case *c)
     snprintf(
         said, sizeof(said),
         "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
-        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.rest),
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.residency),
         f.products_ns / 1e3, f.memory_ns / 1e3,
         c->problem.ragged ? "; were its rows as short as they can be" : "");
     print_said("  floor      ", 13, said);

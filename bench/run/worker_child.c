@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "device/ceilings.h"
 #include "device/memory.h"
 #include "measure/case_run.h"
+#include "measure/ceilings_measure.h"
 #include "record/device_record.h"
 #include "run/planted_slowdown.h"
 #include "run/worker.h"
