@@ -85,7 +85,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     blas->s = sizes_of(problem, blas->kernels->lanes);
     blas->threads = choose_threads(&blas->s, (size_t)place->threads);
     if (blas->threads > 1)
-        LB_TRY(lb_team_open(place->threads, &blas->team, err));
+        LB_TRY(lb_pinned_threads_open(place->threads, &blas->team, err));
     blas->by_rows = blas->threads > 1 && blas->s.B >= ROWS_TO_SHARE * blas->threads &&
                     blas->s.gates * blas->s.H * blas->elem <= SHARED_BYTES;
     blas->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(blas, (size_t)problem->input), blas->s.B);
@@ -153,8 +153,8 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *blas = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_forward_work,
-                &(struct lb_cpu_call){.blas = blas, .forward = io});
+    lb_pinned_threads_run(blas->team, lb_cpu_forward_work,
+                          &(struct lb_cpu_call){.blas = blas, .forward = io});
     return LB_OK;
 }
 
@@ -163,8 +163,8 @@ static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_cpu_simd *blas = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_backward_work,
-                &(struct lb_cpu_call){.blas = blas, .backward = io});
+    lb_pinned_threads_run(blas->team, lb_cpu_backward_work,
+                          &(struct lb_cpu_call){.blas = blas, .backward = io});
     return LB_OK;
 }
 
@@ -185,7 +185,7 @@ static const char *cpu_simd_describe(const void *self)
 
 static void cpu_simd_destroy(void *self)
 {
-    lb_team_close(((struct lb_cpu_simd *)self)->team);
+    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->team);
 }
 
 const struct lb_impl lb_impl_cpu_simd = {
