@@ -169,12 +169,16 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
 
 #define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
 
-/* Bytes of the struct by its number; 0: no longer taken. */
-static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check)};
+/* Where the struct of each interface number ends, in bytes; 0: plug-ins of that number are
+ * refused. */
+static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check)};
+
+/* note wrote into a struct lb_error before this number. */
+enum { FIRST_ABI_WITH_NOTE_TEXT = 4 };
 
 _Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
                    END_OF(check) == sizeof(struct lb_impl),
-               "a slot was appended: raise LB_IMPL_ABI, and say here where its struct ends");
+               "a slot was appended: raise LB_IMPL_ABI and add where the new struct ends");
 
 /* A plug-in's struct with all slots of this program. */
 struct adopted {
@@ -196,6 +200,8 @@ static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl *
         return lb_fail(err, LB_OOM, "out of memory");
     memcpy(&adopted->impl, theirs, bytes);
     adopted->impl.abi = LB_IMPL_ABI;
+    if (theirs->abi < FIRST_ABI_WITH_NOTE_TEXT)
+        adopted->impl.note = NULL;
     adopted->next = all;
     all = adopted;
     *ours = &adopted->impl;

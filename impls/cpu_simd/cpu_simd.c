@@ -2,7 +2,7 @@
  * number of threads. README.md says what was tried. */
 #include <stdio.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
 #include "impls/cpu_simd/cpu_simd.h"
 
 /* Multiply-adds of a step that make a thread worth its barrier. */
@@ -101,23 +101,24 @@ static void lay_out(struct lb_cpu_simd *blas, size_t *reserve, size_t *workspace
 {
     const struct lb_cpu_sizes *s = &blas->s;
     bool trains = lb_trains(&blas->problem), backward = lb_has_backward(&blas->problem);
-    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1, kept = 0, used = 0;
+    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1;
     size_t gates = (trains ? s->entries : 1) * blas->gate_rows * s->gates;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = blas->buffers.workspace, *base = trains ? blas->buffers.reserve : scratch;
-    blas->pointers = lb_take(scratch, &used, blas->threads * 2 * s->B * sizeof(void *));
-    blas->gates = lb_take(base, at, gates * blas->elem);
-    blas->lower = lb_take(base, at, lower * s->rows * s->wide * blas->elem);
-    blas->cells = trains ? lb_take(base, at, s->entries * s->rows * s->H * blas->elem) : NULL;
+    struct lb_arena scratch = {.base = blas->buffers.workspace};
+    struct lb_arena kept = {.base = blas->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    blas->pointers = lb_arena_take(&scratch, blas->threads * 2 * s->B * sizeof(void *));
+    blas->gates = lb_arena_take(passes, gates * blas->elem);
+    blas->lower = lb_arena_take(passes, lower * s->rows * s->wide * blas->elem);
+    blas->cells = trains ? lb_arena_take(passes, s->entries * s->rows * s->H * blas->elem) : NULL;
     if (backward) {
-        blas->between = lb_take(scratch, &used, (s->L > 1 ? s->rows * s->wide : 0) * blas->elem);
-        blas->first = lb_take(scratch, &used, s->B * s->gates * blas->elem);
-        blas->sums = lb_take(scratch, &used, blas->threads * s->B * s->width * blas->elem);
+        blas->between = lb_arena_take(&scratch, (s->L > 1 ? s->rows * s->wide : 0) * blas->elem);
+        blas->first = lb_arena_take(&scratch, s->B * s->gates * blas->elem);
+        blas->sums = lb_arena_take(&scratch, blas->threads * s->B * s->width * blas->elem);
         blas->packed_bytes = lb_cpu_packed_bytes(blas);
-        blas->packed = lb_take(scratch, &used, blas->threads * blas->packed_bytes);
+        blas->packed = lb_arena_take(&scratch, blas->threads * blas->packed_bytes);
     }
-    *reserve = kept;
-    *workspace = used;
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
 static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
