@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,27 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
     return check_variants(impl, err);
 }
 
+static const struct lb_renamed_impl renamed_impls[] = {
+    {"cpu_blas", "cpu_simd", "2026-11-22"}, /* it never used a BLAS */
+};
+
+const struct lb_renamed_impl *lb_impl_renamed(const char *name)
+{
+    for (size_t i = 0; i < sizeof(renamed_impls) / sizeof(renamed_impls[0]); i++)
+        if (strcmp(renamed_impls[i].was, name) == 0)
+            return &renamed_impls[i];
+    return NULL;
+}
+
+void lb_impl_rename_text(const char *text, char *out, size_t size)
+{
+    char name[LB_NAME_SIZE];
+    size_t length = strcspn(text, ":/");
+    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : 0), text);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
+    snprintf(out, size, "%s%s", renamed ? renamed->is : "", renamed ? text + length : text);
+}
+
 static void free_entry(struct lb_impl_entry *entry)
 {
     for (size_t i = 0; entry->variants && entry->variants[i]; i++)
@@ -91,6 +113,11 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
     if (lb_registry_find(registry, entry->name))
         return lb_fail(err, LB_INVALID, "%s: an implementation of that name is there already",
                        entry->name);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(entry->name);
+    if (renamed)
+        return lb_fail(err, LB_INVALID,
+                       "%s: records of %s hold that name too; give the plug-in another one",
+                       entry->name, renamed->is);
     struct lb_impl_entry *grown =
         realloc(registry->entries, (registry->count + 1) * sizeof(*registry->entries));
     if (!grown)
@@ -156,15 +183,20 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
                                    const struct lb_impl_entry **entry, struct lb_error *err)
 {
     size_t distance = SIZE_MAX;
-    const char *best = NULL;
+    const char *suggestion = NULL;
     *entry = lb_registry_find(registry, name);
     if (*entry)
         return LB_OK;
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
+    if (renamed)
+        return lb_fail(err, LB_INVALID, "there is no implementation '%s': it is called %s since %s",
+                       name, renamed->is, renamed->since);
     for (size_t i = 0; i < registry->count; i++)
         if (lb_is_nearer(name, registry->entries[i].name, &distance))
-            best = registry->entries[i].name;
+            suggestion = registry->entries[i].name;
     return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
-                   best ? "; did you mean " : "; see --list", best ? best : "", best ? "?" : "");
+                   suggestion ? "; did you mean " : "; see --list", suggestion ? suggestion : "",
+                   suggestion ? "?" : "");
 }
 
 #define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))

@@ -37,15 +37,30 @@ enum lb_status lb_registry_create(const struct lb_registration *table, struct lb
                                   struct lb_error *err);
 void lb_registry_destroy(struct lb_registry *registry); /* accepts a zeroed one */
 
-/* Adds an entry as described, copying all strings; impl may be NULL. LB_INVALID when the name is
- * taken. */
+/* Adds a copy of the entry, strings included; impl may be NULL. LB_INVALID when the name is taken
+ * or is the old one of a renamed implementation; LB_OOM. */
 enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *entry,
                                struct lb_error *err);
+
+/* A built-in implementation that had another name. Records that hold the old name are read under
+ * the new one; on a command line and for a plug-in the old name is refused. */
+struct lb_renamed_impl {
+    const char *was, *is;
+    const char *since; /* the date, as YYYY-MM-DD */
+};
+
+/* NULL when no implementation was ever called that. */
+const struct lb_renamed_impl *lb_impl_renamed(const char *name);
+
+/* Copies a text that begins with an implementation's name, such as "cpu_blas:auto" or
+ * "cpu_blas/T25_B16_H512", into out [size] with the name that the implementation has now. */
+void lb_impl_rename_text(const char *text, char *out, size_t size);
 
 /* NULL when there is none of that name. */
 const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry, const char *name);
 
-/* The same, but LB_INVALID with the nearest name there is when there is none of that name. */
+/* Finds the implementation, or fails with LB_INVALID: err gives the new name of a renamed one, else
+ * suggests the most similar name. */
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
                                    const struct lb_impl_entry **entry, struct lb_error *err);
 

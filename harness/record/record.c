@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/registry.h"
 #include "stats/anomalies.h"
 
 static const char *const verdict_names[LB_VERDICT_COUNT] = {
@@ -299,7 +300,8 @@ json_t *lb_row_to_json(const struct lb_row *row)
     return object;
 }
 
-/* The case is in its text; the keys beside it must say the same where they are there. */
+/* Reads the case from its text; the keys beside it must say the same where they are there. An
+ * implementation that was renamed since is read under its new name. */
 static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
 {
     struct lb_error why;
@@ -325,6 +327,9 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
             st = lb_fail(err, LB_INVALID, "%s: it is not that of case '%s'", key, text);
     }
     json_decref(expected);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(c->impl);
+    if (renamed)
+        snprintf(c->impl, sizeof(c->impl), "%s", renamed->is);
     return st;
 }
 

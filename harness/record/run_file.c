@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "model/registry.h"
+
 static json_t *now_json(void)
 {
     char text[32];
@@ -218,7 +220,29 @@ struct reader {
     size_t capacity; /* of run->rows */
 };
 
-static enum lb_status read_header(struct reader *reader, const json_t *object, struct lb_run *run,
+/* Text that begins with the name of an implementation, under the name that it has now; other
+ * values as they are. A new reference. */
+static json_t *renamed_json(json_t *value)
+{
+    char text[LB_CASE_ID_SIZE];
+    if (!json_is_string(value) || json_string_length(value) >= sizeof(text) - LB_NAME_SIZE)
+        return json_incref(value);
+    lb_impl_rename_text(json_string_value(value), text, sizeof(text));
+    return json_string(text);
+}
+
+/* Brings the planned cases and the baseline of a header up to the names of today. */
+static bool rename_impls(json_t *header)
+{
+    json_t *cases = json_object_get(header, "cases"),
+           *baseline = json_object_get(header, "baseline");
+    bool done = !baseline || json_object_set_new(header, "baseline", renamed_json(baseline)) == 0;
+    for (size_t i = 0; done && i < json_array_size(cases); i++)
+        done = json_array_set_new(cases, i, renamed_json(json_array_get(cases, i))) == 0;
+    return done;
+}
+
+static enum lb_status read_header(struct reader *reader, json_t *object, struct lb_run *run,
                                   struct lb_error *err)
 {
     const json_t *schema = json_object_get(object, "schema");
@@ -229,8 +253,10 @@ static enum lb_status read_header(struct reader *reader, const json_t *object, s
         return lb_fail(err, LB_INVALID, "%s:%zu: schema version %lld, this program reads %d",
                        reader->path, reader->line, (long long)json_integer_value(schema),
                        LB_SCHEMA_VERSION);
+    if (!rename_impls(object))
+        return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
     if (!run->header)
-        run->header = json_incref((json_t *)object);
+        run->header = json_incref(object);
     return LB_OK;
 }
 

@@ -57,11 +57,31 @@ static void other_numbers_are_refused(void **state)
     assert_non_null(strstr(err.text, "built for interface 5, this program has 4"));
 }
 
+static void an_old_name_is_refused_with_the_new_one(void **state)
+{
+    static const struct lb_registration table[] = {{"cpu_ref", NULL, &lb_impl_cpu_ref, NULL},
+                                                   {NULL, NULL, NULL, NULL}};
+    struct lb_registry registry;
+    const struct lb_impl_entry *entry;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(lb_registry_create(table, &registry, NULL), LB_OK);
+    assert_int_equal(lb_registry_require(&registry, "cpu_blas", &entry, &err), LB_INVALID);
+    assert_string_equal(
+        err.text, "there is no implementation 'cpu_blas': it is called cpu_simd since 2026-11-22");
+    struct lb_impl_entry plugin = {.name = (char[]){"cpu_blas"}, .impl = &lb_impl_cpu_ref};
+    assert_int_equal(lb_registry_add(&registry, &plugin, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "records of cpu_simd hold that name too"));
+    assert_int_equal(registry.count, 1);
+    lb_registry_destroy(&registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_plugin_has_the_slots_of_its_number),
         cmocka_unit_test(other_numbers_are_refused),
+        cmocka_unit_test(an_old_name_is_refused_with_the_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
