@@ -94,7 +94,8 @@ static void change(struct word *word, unsigned value)
 static void barrier(void)
 {
     unsigned before = atomic_load(&pool.phase.value);
-    size_t threads = pool.threads; /* read first: once all have arrived another call may change it */
+    size_t threads =
+        pool.threads; /* read first: once all have arrived another call may change it */
     if (atomic_fetch_add(&pool.arrived, 1) + 1 < threads) {
         wait_for_change(&pool.phase, before);
         return;

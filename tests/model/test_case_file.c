@@ -82,8 +82,8 @@ static void malformed_lines_name_file_line_and_column(void **state)
          0, ":2:1: byte 0x7f: a case file is text"},
         {"T1_B1_H1\0\n", 10, ":1:9: byte 0x00: a case file is text"},
         {"{\"schema\": 1}\n", 0, ":1:1: '{\"schema\": 1}' is neither an implementation's name"},
-        {"", 0, ": holds no case"},
-        {"# only words\n", 0, ": holds no case"},
+        {"", 0, ": the file has no case"},
+        {"# only words\n", 0, ": the file has no case"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_case_list list = {0};
