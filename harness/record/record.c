@@ -1,4 +1,4 @@
-/* Rows of a run: their making, and their way to JSON and back. */
+/* Rows of a run: making them, writing them as JSON, reading them back. */
 #include "record/record.h"
 
 #include <inttypes.h>
@@ -174,8 +174,8 @@ bool lb_row_is_timed(const struct lb_row *row)
     return row->verdict == LB_VERDICT_OK && row->median_ns > 0;
 }
 
-/* Unknown is null; whole numbers are written without a fraction, others so that they read back
- * bit by bit. */
+/* Unknown numbers become null. Whole numbers are written without a fraction, others with enough
+ * digits to read back the same bits. */
 static json_t *number_json(double value)
 {
     if (!isfinite(value))
@@ -185,8 +185,8 @@ static json_t *number_json(double value)
     return json_real(value);
 }
 
-/* Text from implementations and libraries may be cut or in another encoding: a row is not lost for
- * that. */
+/* Text as valid UTF-8: what implementations and libraries write may be cut or in another encoding,
+ * and the row must not be lost because of that. */
 static json_t *text_json(const char *text)
 {
     char clean[sizeof(((struct lb_row *)0)->reason)];
@@ -202,7 +202,7 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* Puts the keys that say which case it is; false when memory runs out. */
+/* Adds the keys that identify the case; false when memory runs out. */
 static bool put_case(json_t *object, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
@@ -237,7 +237,7 @@ static bool put_case(json_t *object, const struct lb_case *c)
     return done;
 }
 
-/* Puts the counts as an array; false when memory runs out. */
+/* Adds the counts as an array; false when memory runs out. */
 static bool put_counts(json_t *object, const char *key, const size_t *counts, size_t n)
 {
     json_t *array = json_array();
@@ -247,7 +247,7 @@ static bool put_counts(json_t *object, const char *key, const size_t *counts, si
     return done;
 }
 
-/* Puts the samples and the sizes of their blocks and processes; false when memory runs out. */
+/* Adds the samples and the sizes of their blocks and processes; false when memory runs out. */
 static bool put_samples(json_t *object, const struct lb_row *row)
 {
     json_t *samples = json_array();
@@ -258,7 +258,7 @@ static bool put_samples(json_t *object, const struct lb_row *row)
     return done && put_counts(object, "processes", row->processes, row->process_count);
 }
 
-/* The names of the flags with a space between. */
+/* The names of the flags, separated by spaces. */
 static json_t *flags_json(unsigned flags)
 {
     char text[128] = "";
@@ -307,7 +307,7 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
     struct lb_error why;
     const char *text = json_string_value(json_object_get(object, "case"));
     if (!text)
-        return lb_fail(err, LB_INVALID, "case: there must be one, as text");
+        return lb_fail(err, LB_INVALID, "case: it is missing or not text");
     if (lb_case_parse(text, c, NULL, NULL, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "case '%s': %.300s", text, why.text);
     if (!c->impl[0])
@@ -324,7 +324,7 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
         const json_t *given = json_object_get(object, key);
         bool same = !given || strcmp(key, "case") == 0 || json_equal(given, value);
         if (st == LB_OK && !same)
-            st = lb_fail(err, LB_INVALID, "%s: it is not that of case '%s'", key, text);
+            st = lb_fail(err, LB_INVALID, "%s: it contradicts case '%s'", key, text);
     }
     json_decref(expected);
     const struct lb_renamed_impl *renamed = lb_impl_renamed(c->impl);
@@ -333,7 +333,7 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
     return st;
 }
 
-/* Reads a name out of a table of names. */
+/* Reads a name and looks up its index in a table of names. */
 static enum lb_status get_name(const json_t *object, const char *key, const char *const *names,
                                size_t count, size_t *index, struct lb_error *err)
 {
@@ -341,8 +341,8 @@ static enum lb_status get_name(const json_t *object, const char *key, const char
     for (*index = 0; text && *index < count; ++*index)
         if (strcmp(text, names[*index]) == 0)
             return LB_OK;
-    return lb_fail(err, LB_INVALID, "%s: '%s' is not one of its %zu words, '%s' to '%s'", key,
-                   text ? text : "(none)", count, names[0], names[count - 1]);
+    return lb_fail(err, LB_INVALID, "%s: '%s' is not one of the %zu allowed words, '%s' to '%s'",
+                   key, text ? text : "(none)", count, names[0], names[count - 1]);
 }
 
 static enum lb_status get_numbers(const json_t *object, struct lb_row *row, struct lb_error *err)
@@ -369,7 +369,7 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
             return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
         char *text = (char *)row + key->offset;
         snprintf(text, key->size, "%s", value ? json_string_value(value) : "");
-        lb_clean_text(text); /* it ends up on terminals */
+        lb_clean_text(text); /* because it will be printed on terminals */
     }
     const json_t *hash = json_object_get(object, "hash");
     const char *digits = json_string_value(hash);
@@ -380,7 +380,7 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
     return LB_OK;
 }
 
-/* One block: the next count samples of the array. */
+/* Reads one block: the next count samples of the array. */
 static enum lb_status get_block(const json_t *samples, size_t count, struct lb_row *row,
                                 struct lb_error *err)
 {
@@ -403,7 +403,7 @@ done:
     return st;
 }
 
-/* The count at array[i], which may be at most left. */
+/* Reads the count at array[i], which may be at most `left`. */
 static enum lb_status get_count(const json_t *array, const char *key, size_t i, size_t left,
                                 size_t *count, struct lb_error *err)
 {
@@ -415,14 +415,14 @@ static enum lb_status get_count(const json_t *array, const char *key, size_t i, 
     return LB_OK;
 }
 
-/* How the blocks, which are read already, are dealt to processes. */
+/* Reads how many of the blocks, which have been read before, each process has. */
 static enum lb_status get_processes(const json_t *object, struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const json_t *processes = json_object_get(object, "processes");
     size_t total = 0;
     if (!processes)
-        return LB_OK; /* one process, as adding the blocks has it */
+        return LB_OK; /* adding the blocks made one process */
     if (!json_is_array(processes))
         return lb_fail(err, LB_INVALID, "processes: it must be an array");
     row->process_count = 0;
@@ -434,8 +434,8 @@ static enum lb_status get_processes(const json_t *object, struct lb_row *row, st
         total += count;
     }
     if (total != row->block_count)
-        st = lb_fail(err, LB_INVALID, "processes: they hold %zu blocks, there are %zu", total,
-                     row->block_count);
+        st = lb_fail(err, LB_INVALID, "processes: they have %zu blocks in all, but there are %zu",
+                     total, row->block_count);
 done:
     return st;
 }
@@ -458,8 +458,9 @@ static enum lb_status get_samples(const json_t *object, struct lb_row *row, stru
     if (!blocks && total > 0)
         LB_TRY(get_block(samples, total, row, err));
     if (row->samples != total)
-        LB_TRY(lb_fail(err, LB_INVALID, "blocks: they hold %zu samples, samples_ns has %zu",
-                       row->samples, total));
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "blocks: they have %zu samples in all, but samples_ns has %zu", row->samples,
+                       total));
     st = get_processes(object, row, err);
 done:
     return st;

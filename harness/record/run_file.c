@@ -31,21 +31,21 @@ char *lb_run_path(const char *folder)
     return path;
 }
 
-/* Writes all of text, or nothing: the file is cut back to its last whole line on failure. */
+/* Writes all of text or nothing: after a failure the file is cut back to its last whole line. */
 static enum lb_status append_text(struct lb_run_file *file, const char *text, size_t length,
                                   struct lb_error *err)
 {
     size_t written = 0;
     while (written < length) {
-        /* A short write is followed by another, which succeeds or tells the reason. */
+        /* A short write is followed by another one, which succeeds or gives the reason. */
         ssize_t n = write(file->fd, text + written, length - written);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             int reason = errno;
             if (written > 0 && ftruncate(file->fd, file->size) != 0)
-                return lb_fail(err, LB_IO, "%s: %s; and it can't be cut back: %s", file->path,
-                               strerror(reason), strerror(errno));
+                return lb_fail(err, LB_IO, "%s: %s; and cutting off the torn line failed: %s",
+                               file->path, strerror(reason), strerror(errno));
             return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(reason));
         }
         written += (size_t)n;
@@ -54,7 +54,8 @@ static enum lb_status append_text(struct lb_run_file *file, const char *text, si
     return LB_OK;
 }
 
-/* Appends the object as one line, and gives the object up; NULL means that memory ran out. */
+/* Appends the object as one line and drops the caller's reference. An object of NULL means that
+ * memory ran out. */
 static enum lb_status append_line(struct lb_run_file *file, json_t *object, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -76,7 +77,7 @@ done:
     return st;
 }
 
-/* A new object: kind, the members of first (given up), those of details (borrowed). */
+/* A new object with kind, the members of first, whose reference it drops, and those of details. */
 static json_t *make_line(const char *kind, json_t *first, const json_t *details)
 {
     json_t *line = json_pack("{s:s}", "kind", kind);
@@ -115,13 +116,13 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
     file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (file->fd < 0)
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-    /* File systems without locks are written without one. */
+    /* On a file system without locks the run is written without one. */
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return lb_fail(err, LB_INVALID, "%s: another process is writing this run", file->path);
     return LB_OK;
 }
 
-/* LB_OK when the file holds nothing, or only the torn header of a run killed as it began. */
+/* LB_OK when the file is empty or has only the torn header of a run that was killed as it began. */
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
@@ -149,16 +150,17 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    bool made = false, mine = false; /* the folder; the file in it, under our lock */
+    bool made = false;   /* the folder was created here */
+    bool unused = false; /* the file is locked and has no run */
     *file = (struct lb_run_file){0};
     made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST) {
-        st = lb_fail(err, LB_IO, "%s: the folder can't be made: %s", folder, strerror(errno));
+        st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno));
         goto done;
     }
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
-    mine = true;
+    unused = true;
     if (ftruncate(file->fd, 0) != 0) {
         st = lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
         goto done;
@@ -167,7 +169,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     LB_TRY(append_line(file, make_line("header", first, details), err));
 done:
     if (st != LB_OK) {
-        if (made && mine)
+        if (made && unused)
             unlink(file->path);
         if (made)
             rmdir(folder);
@@ -211,12 +213,12 @@ void lb_run_close(struct lb_run_file *file)
     *file = (struct lb_run_file){0};
 }
 
-/* Where the reader is. */
+/* The file that is being read, and the position in it. */
 struct reader {
     FILE *stream;
     const char *path;
     size_t line;
-    json_t *index;   /* object: case text to the number of its row */
+    json_t *index;   /* object that maps a case text to the number of its row */
     size_t capacity; /* of run->rows */
 };
 
@@ -250,9 +252,9 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
         return lb_fail(err, LB_INVALID, "%s:%zu: the header has no schema version", reader->path,
                        reader->line);
     if (json_integer_value(schema) != LB_SCHEMA_VERSION)
-        return lb_fail(err, LB_INVALID, "%s:%zu: schema version %lld, this program reads %d",
-                       reader->path, reader->line, (long long)json_integer_value(schema),
-                       LB_SCHEMA_VERSION);
+        return lb_fail(
+            err, LB_INVALID, "%s:%zu: schema version %lld, but this program reads version %d",
+            reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
     if (!rename_impls(object))
         return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
     if (!run->header)
@@ -260,7 +262,7 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
     return LB_OK;
 }
 
-/* Adds the row, or puts it in the place of an earlier one of the same case. */
+/* Adds the row, or replaces an earlier row of the same case. */
 static enum lb_status read_row(struct reader *reader, const json_t *object, struct lb_run *run,
                                struct lb_error *err)
 {
@@ -274,9 +276,9 @@ static enum lb_status read_row(struct reader *reader, const json_t *object, stru
     lb_case_print(&row.c, id);
     const json_t *earlier = json_object_get(reader->index, id);
     if (earlier) {
-        struct lb_row *place = &run->rows[json_integer_value(earlier)];
-        lb_row_free(place);
-        *place = row;
+        struct lb_row *replaced = &run->rows[json_integer_value(earlier)];
+        lb_row_free(replaced);
+        *replaced = row;
         run->duplicates++;
         return LB_OK;
     }
@@ -297,7 +299,7 @@ no_memory:
     return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
 }
 
-/* One whole line; text [length] without its end. */
+/* Reads one whole line; text [length] is without its newline. */
 static enum lb_status read_line(struct reader *reader, const char *text, size_t length,
                                 struct lb_run *run, struct lb_error *err)
 {
@@ -350,7 +352,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     if (ferror(reader->stream))
         st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
     else if (!run->header)
-        st = lb_fail(err, LB_INVALID, "%s: it holds no whole line of a run", reader->path);
+        st = lb_fail(err, LB_INVALID, "%s: it has no whole line of a run", reader->path);
 done:
     free(text);
     json_decref(reader->index);

@@ -19,7 +19,7 @@ BAD = [
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
     (["--sweep", "-T"], ["-T", "it takes numbers"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
-    (["--sweep", "--impl", "cpu_bals"], ["cpu_bals", "cpu_simd"]),
+    (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "did you mean cpu_simd?"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
     *[([*flags], ["cpu_blas", "it is called cpu_simd since 2026-11-22"])
       for flags in (["--sweep", "--impl", "cpu_ref,cpu_blas"], ["--sweep", "--impl", "cpu_blas:auto"],
