@@ -23,8 +23,12 @@ static void add_name(struct name_list *list, const char *name)
 static enum lb_status fail_no_impl(const struct lb_available_impl *entries, size_t entry_count,
                                    const char *origin, const char *name, struct lb_error *err)
 {
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
     const char *nearest = NULL;
     size_t distance = SIZE_MAX;
+    if (renamed)
+        return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s': it is called %s since %s",
+                       origin, name, renamed->is, renamed->since);
     struct name_list known = {0};
     for (size_t i = 0; i < entry_count; i++) {
         if (lb_is_nearer(name, entries[i].name, &distance))

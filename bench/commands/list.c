@@ -165,14 +165,14 @@ static void print_sizes(const struct lb_probe *probe)
 
 static void print_note(const struct lb_impl *impl, const struct lb_case *c)
 {
-    struct lb_error text = {""};
-    struct lb_exec_config place = {.threads = c->threads};
+    char text[512] = "";
+    struct lb_exec_config config = {.threads = c->threads};
     if (!impl->note ||
-        lb_resolve_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        lb_resolve_variant(impl->variants, c->variant, &config.variant, NULL) != LB_OK)
         return;
-    impl->note(&c->problem, &place, &text);
-    if (text.text[0])
-        print_said("    note     ", 13, text.text);
+    impl->note(&c->problem, &config, text, sizeof(text));
+    if (text[0])
+        print_said("    note     ", 13, text);
 }
 
 /* The kernels of one call, traced in a worker that runs the case as shortly as it can. */

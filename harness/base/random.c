@@ -15,7 +15,8 @@ static uint64_t mix(uint64_t z)
 
 uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    /* Mixed between the two, so that neighbouring seeds and streams start far apart. */
+    /* The seed is mixed before the stream is added, so that neighbouring seeds and streams start
+     * far apart. */
     uint64_t start = mix(mix(seed + golden) + (stream + 1) * golden);
     return mix(start + (index + 1) * golden);
 }

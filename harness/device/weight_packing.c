@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 256 };
-
-static size_t round_up(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, enum lb_weight which)
 {
     size_t hidden = (size_t)problem->hidden;
@@ -25,7 +18,7 @@ size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, s
     size_t offset = 0, size = lb_dtype_size(dtype);
     for (size_t e = 0; e <= layer_dir; e++)
         for (int w = 0; w < LB_WEIGHT_COUNT && (e < layer_dir || w < (int)which); w++)
-            offset += round_up(lb_weight_elements(problem, e, (enum lb_weight)w) * size);
+            offset += lb_arena_round_up(lb_weight_elements(problem, e, (enum lb_weight)w) * size);
     return offset;
 }
 
@@ -93,11 +86,4 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
     }
 done:
     return st;
-}
-
-void *lb_carve(struct lb_carver *carver, size_t bytes)
-{
-    char *part = carver->base ? carver->base + carver->used : NULL;
-    carver->used += round_up(bytes);
-    return part;
 }

@@ -1,9 +1,9 @@
-/* Canonical weights in one buffer, and buffers cut into parts: what implementations that keep the
- * canonical layout share. */
+/* Canonical weights in one buffer: what implementations that keep the canonical layout share. */
 #ifndef LB_WEIGHT_PACKING_H
 #define LB_WEIGHT_PACKING_H
 
 #include "api/impl.h"
+#include "base/arena.h"
 #include "device/memory.h"
 
 #ifdef __cplusplus
@@ -40,15 +40,6 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
 enum lb_status lb_packed_download(const struct lb_problem *problem, const struct lb_space *space,
                                   enum lb_dtype stored, const void *buffer,
                                   const struct lb_gradients *gradients, struct lb_error *err);
-
-/* Cuts a buffer into 256-byte aligned parts, one after the other. With a NULL base it only counts,
- * so that one function can say how large a buffer must be and later cut it. */
-struct lb_carver {
-    char *base;
-    size_t used;
-};
-
-void *lb_carve(struct lb_carver *carver, size_t bytes); /* NULL while counting */
 
 #ifdef __cplusplus
 }

@@ -53,22 +53,22 @@ struct lb_sizes lb_gpu_parts_sizes(const struct lb_gpu_parts *parts)
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts)
 {
     const struct lb_problem *p = net->problem;
-    net->weights = lb_carve(&parts->weights, lb_packed_bytes(p, p->dtype));
+    net->weights = lb_arena_take(&parts->weights, lb_packed_bytes(p, p->dtype));
     if (p->ragged)
-        net->lengths = lb_carve(&parts->weights, (size_t)p->batch * sizeof(*net->lengths));
+        net->lengths = lb_arena_take(&parts->weights, (size_t)p->batch * sizeof(*net->lengths));
     if (lb_has_backward(p))
-        net->gradients = lb_carve(&parts->gradients, lb_packed_bytes(p, net->gradients_dtype));
-    return lb_carve(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
+        net->gradients = lb_arena_take(&parts->gradients, lb_packed_bytes(p, net->gradients_dtype));
+    return lb_arena_take(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
 }
 
-void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count)
+void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
 {
-    return lb_carve(from, lb_gpu_storage(net, count));
+    return lb_arena_take(from, lb_gpu_storage(net, count));
 }
 
-void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count)
+void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
 {
-    return lb_carve(from, lb_gpu_real(net, count));
+    return lb_arena_take(from, lb_gpu_real(net, count));
 }
 
 enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *scratch,

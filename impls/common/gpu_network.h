@@ -32,7 +32,7 @@ void lb_gpu_network_destroy(struct lb_gpu_network *net); /* accepts a zeroed one
 
 /* The four buffers of an implementation while they are cut; zeroed, they only count. */
 struct lb_gpu_parts {
-    struct lb_carver weights, gradients, reserve, workspace;
+    struct lb_arena weights, gradients, reserve, workspace;
 };
 
 struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers);
@@ -43,8 +43,8 @@ struct lb_sizes lb_gpu_parts_sizes(const struct lb_gpu_parts *parts);
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts);
 
 /* Cuts off so many elements of T, of R. */
-void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count);
-void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count);
+void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
+void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
 
 /* Opens the streams with their scratch and brings weights and lengths to the device. */
 enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *scratch,

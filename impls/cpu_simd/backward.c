@@ -151,7 +151,7 @@ static void steps(const struct entry *e)
     for (size_t i = 0; i < s->T; i++) {
         step(e, e->d == 0 ? s->T - 1 - i : i, i > 0);
         if (!blas->by_rows)
-            lb_team_meet(blas->team);
+            lb_pinned_threads_barrier(blas->team);
     }
     for (size_t quad = e->quads.from; quad < e->quads.to; quad++) {
         struct lb_cpu_backward f = quad_of(e, quad, e->rows.to);
@@ -293,11 +293,11 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         for (size_t d = 0; d < s->D; d++) {
             struct entry e = open_entry(call, l * s->D + d, thread);
             steps(&e);
-            lb_team_meet(blas->team); /* gradients of a are whole */
+            lb_pinned_threads_barrier(blas->team); /* gradients of a are whole */
             weight_gradients(&e, thread);
-            lb_team_meet(blas->team); /* all have read `first` */
+            lb_pinned_threads_barrier(blas->team); /* all have read `first` */
         }
         input_gradients(blas, l, thread, l == 0 ? call->backward->dx : blas->between);
-        lb_team_meet(blas->team);
+        lb_pinned_threads_barrier(blas->team);
     }
 }

@@ -2,7 +2,7 @@
  * number of threads. README.md says what was tried. */
 #include <stdio.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
 #include "impls/cpu_simd/cpu_simd.h"
 
 /* Multiply-adds of a step that make a thread worth its barrier. */
@@ -85,7 +85,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     blas->s = sizes_of(problem, blas->kernels->lanes);
     blas->threads = choose_threads(&blas->s, (size_t)place->threads);
     if (blas->threads > 1)
-        LB_TRY(lb_team_open(place->threads, &blas->team, err));
+        LB_TRY(lb_pinned_threads_open(place->threads, &blas->team, err));
     blas->by_rows = blas->threads > 1 && blas->s.B >= ROWS_TO_SHARE * blas->threads &&
                     blas->s.gates * blas->s.H * blas->elem <= SHARED_BYTES;
     blas->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(blas, (size_t)problem->input), blas->s.B);
@@ -101,23 +101,24 @@ static void lay_out(struct lb_cpu_simd *blas, size_t *reserve, size_t *workspace
 {
     const struct lb_cpu_sizes *s = &blas->s;
     bool trains = lb_trains(&blas->problem), backward = lb_has_backward(&blas->problem);
-    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1, kept = 0, used = 0;
+    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1;
     size_t gates = (trains ? s->entries : 1) * blas->gate_rows * s->gates;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = blas->buffers.workspace, *base = trains ? blas->buffers.reserve : scratch;
-    blas->pointers = lb_take(scratch, &used, blas->threads * 2 * s->B * sizeof(void *));
-    blas->gates = lb_take(base, at, gates * blas->elem);
-    blas->lower = lb_take(base, at, lower * s->rows * s->wide * blas->elem);
-    blas->cells = trains ? lb_take(base, at, s->entries * s->rows * s->H * blas->elem) : NULL;
+    struct lb_arena scratch = {.base = blas->buffers.workspace};
+    struct lb_arena kept = {.base = blas->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    blas->pointers = lb_arena_take(&scratch, blas->threads * 2 * s->B * sizeof(void *));
+    blas->gates = lb_arena_take(passes, gates * blas->elem);
+    blas->lower = lb_arena_take(passes, lower * s->rows * s->wide * blas->elem);
+    blas->cells = trains ? lb_arena_take(passes, s->entries * s->rows * s->H * blas->elem) : NULL;
     if (backward) {
-        blas->between = lb_take(scratch, &used, (s->L > 1 ? s->rows * s->wide : 0) * blas->elem);
-        blas->first = lb_take(scratch, &used, s->B * s->gates * blas->elem);
-        blas->sums = lb_take(scratch, &used, blas->threads * s->B * s->width * blas->elem);
+        blas->between = lb_arena_take(&scratch, (s->L > 1 ? s->rows * s->wide : 0) * blas->elem);
+        blas->first = lb_arena_take(&scratch, s->B * s->gates * blas->elem);
+        blas->sums = lb_arena_take(&scratch, blas->threads * s->B * s->width * blas->elem);
         blas->packed_bytes = lb_cpu_packed_bytes(blas);
-        blas->packed = lb_take(scratch, &used, blas->threads * blas->packed_bytes);
+        blas->packed = lb_arena_take(&scratch, blas->threads * blas->packed_bytes);
     }
-    *reserve = kept;
-    *workspace = used;
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
 static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
@@ -153,8 +154,8 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *blas = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_forward_work,
-                &(struct lb_cpu_call){.blas = blas, .forward = io});
+    lb_pinned_threads_run(blas->team, lb_cpu_forward_work,
+                          &(struct lb_cpu_call){.blas = blas, .forward = io});
     return LB_OK;
 }
 
@@ -163,8 +164,8 @@ static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_cpu_simd *blas = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_backward_work,
-                &(struct lb_cpu_call){.blas = blas, .backward = io});
+    lb_pinned_threads_run(blas->team, lb_cpu_backward_work,
+                          &(struct lb_cpu_call){.blas = blas, .backward = io});
     return LB_OK;
 }
 
@@ -185,7 +186,7 @@ static const char *cpu_simd_describe(const void *self)
 
 static void cpu_simd_destroy(void *self)
 {
-    lb_team_close(((struct lb_cpu_simd *)self)->team);
+    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->team);
 }
 
 const struct lb_impl lb_impl_cpu_simd = {

@@ -3,8 +3,8 @@
 #define LB_CPU_SIMD_H
 
 #include "api/impl.h"
+#include "base/thread_pool.h"
 #include "impls/common/simd_kernels.h"
-#include "impls/cpu_simd/cpu_team.h"
 
 /* Sizes in kernels' terms (simd_kernels.h). */
 struct lb_cpu_sizes {
@@ -22,11 +22,11 @@ struct lb_cpu_simd {
     struct lb_buffers buffers;
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
-    struct lb_team *team; /* NULL: the caller alone */
-    size_t threads, elem; /* elem: bytes of an element */
-    bool by_rows;         /* threads share the batch's rows in a step, not the hidden units */
-    size_t chunk;         /* steps whose input products are made at a time */
-    size_t gate_rows;     /* rows of a panel in `gates` */
+    struct lb_pinned_threads *team; /* NULL: the caller alone */
+    size_t threads, elem;           /* elem: bytes of an element */
+    bool by_rows;     /* threads share the batch's rows in a step, not the hidden units */
+    size_t chunk;     /* steps whose input products are made at a time */
+    size_t gate_rows; /* rows of a panel in `gates` */
 
     /* In the harness's buffers; NULL where the pass needs none. */
     char *gates;   /* [L*D, panels, T, B, width], later gradients of a; to infer [panels, chunk, B,

@@ -158,7 +158,7 @@ void lb_cpu_forward_work(void *arg, size_t thread)
             for (size_t i = 0; i < steps; i++) {
                 step(&e, e.d == 0 ? from + i : from + steps - 1 - i, from);
                 if (!blas->by_rows)
-                    lb_team_meet(blas->team);
+                    lb_pinned_threads_barrier(blas->team);
             }
         }
         write_states(&e, lb_cpu_share(blas, s->B, thread));

@@ -24,7 +24,7 @@ static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, 
     struct lb_naive_layer_dir *e = &self->entries[index];
     int64_t state = p->batch * p->hidden;
     bool trains = lb_trains(p);
-    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
+    struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t slots = trains ? p->seq_len : 1, states = trains ? p->seq_len + 1 : 2;
     bool top = index / p->directions + 1 == p->layers, first = index % p->directions == 0;
     e->w_ih = lb_gpu_weight(net, index, LB_W_IH);
@@ -46,7 +46,7 @@ static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, 
                       : self->entries[index - 1].dy;
 }
 
-static void carve_scratch(struct lb_cuda_naive *self, struct lb_carver *from)
+static void carve_scratch(struct lb_cuda_naive *self, struct lb_arena *from)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;

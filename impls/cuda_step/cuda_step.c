@@ -42,7 +42,7 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     bool trains = lb_trains(p);
-    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
+    struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t state = p->batch * p->hidden, wide = p->batch * 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
         struct lb_step_layer_dir *layer = &self->entries[l * p->directions];
@@ -66,7 +66,7 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    struct lb_carver *scratch = &parts->workspace;
+    struct lb_arena *scratch = &parts->workspace;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
         void *dy = l + 1 < p->layers

@@ -35,21 +35,21 @@ static enum lb_status cudnn_supports(const struct lb_problem *problem,
                                 why);
 }
 
-/* What people would get who leave the choice to PyTorch. */
-static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *place,
-                       struct lb_error *text)
+/* Says which variant PyTorch would pick, and why. */
+static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *config,
+                       char *text, size_t size)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_error why = {""}, left = {""};
-    enum lb_cudnn_variant variant = lb_cudnn_variant_of(place->variant);
+    enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
     const char *name = lb_cudnn_variant_names[usual];
     if (variant == CUDNN_AUTO)
-        lb_fail(text, LB_OK, "PyTorch's rule picks %s: %.200s", name, why.text);
+        snprintf(text, size, "PyTorch's rule picks %s: %.200s", name, why.text);
     else if (lb_cudnn_rules_left_out(variant, problem, device, &left))
-        lb_fail(text, LB_OK, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
+        snprintf(text, size, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
     else
-        lb_fail(text, LB_OK, "PyTorch's rule picks this: %.200s", why.text);
+        snprintf(text, size, "PyTorch's rule picks this: %.200s", why.text);
 }
 
 /* Asks the library about one algorithm, after the rules. */
@@ -97,14 +97,14 @@ static size_t lengths_bytes(const struct lb_problem *p)
 }
 
 /* Cuts the weights' buffer; counts with a NULL base. */
-static void carve_weights(const struct cudnn *self, struct lb_carver *carver, void **weights,
+static void carve_weights(const struct cudnn *self, struct lb_arena *carver, void **weights,
                           void **lengths)
 {
     size_t bytes = 0;
     for (int i = 0; i < self->count; i++)
         bytes = max_size(bytes, self->candidates[i].rnn.weights);
-    *weights = lb_carve(carver, bytes);
-    *lengths = lb_carve(carver, lengths_bytes(self->problem));
+    *weights = lb_arena_take(carver, bytes);
+    *lengths = lb_arena_take(carver, lengths_bytes(self->problem));
 }
 
 /* "persist_static; PyTorch's rule: persist_static; standard 4.01 ms; persist_static 1.98 ms; ..."
@@ -132,7 +132,7 @@ static void describe_choice(struct cudnn *self)
 static enum lb_status cudnn_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct cudnn *self = state;
-    struct lb_carver carver = {0};
+    struct lb_arena carver = {0};
     void *weights, *lengths;
     (void)err;
     *sizes = (struct lb_sizes){0};
@@ -160,39 +160,39 @@ struct trial {
 
 /* With a NULL base this only counts. */
 static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
-                        struct lb_carver *carver, struct trial *trial)
+                        struct lb_arena *carver, struct trial *trial)
 {
     size_t size = lb_dtype_size(p->dtype);
     struct lb_forward_io *f = &trial->forward;
     struct lb_backward_io *b = &trial->backward;
-    f->x = lb_carve(carver, n->x * size);
-    f->y = lb_carve(carver, n->y * size);
-    f->h0 = lb_carve(carver, n->state * size);
-    f->c0 = lb_carve(carver, n->state * size);
-    f->hn = lb_carve(carver, n->state * size);
-    f->cn = lb_carve(carver, n->state * size);
+    f->x = lb_arena_take(carver, n->x * size);
+    f->y = lb_arena_take(carver, n->y * size);
+    f->h0 = lb_arena_take(carver, n->state * size);
+    f->c0 = lb_arena_take(carver, n->state * size);
+    f->hn = lb_arena_take(carver, n->state * size);
+    f->cn = lb_arena_take(carver, n->state * size);
     if (!lb_has_backward(p))
         return;
     *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
-    b->dy = lb_carve(carver, n->y * size);
-    b->dhn = lb_carve(carver, n->state * size);
-    b->dcn = lb_carve(carver, n->state * size);
-    b->dx = lb_carve(carver, n->x * size);
-    b->dh0 = lb_carve(carver, n->state * size);
-    b->dc0 = lb_carve(carver, n->state * size);
+    b->dy = lb_arena_take(carver, n->y * size);
+    b->dhn = lb_arena_take(carver, n->state * size);
+    b->dcn = lb_arena_take(carver, n->state * size);
+    b->dx = lb_arena_take(carver, n->x * size);
+    b->dh0 = lb_arena_take(carver, n->state * size);
+    b->dc0 = lb_arena_take(carver, n->state * size);
 }
 
 static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial,
                                  struct lb_error *err)
 {
     struct lb_counts counts;
-    struct lb_carver carver = {0};
+    struct lb_arena carver = {0};
     enum lb_status st = LB_OK;
     LB_TRY(lb_problem_counts(p, &counts, err));
     carve_trial(p, &counts, &carver, trial);
     LB_TRY(lb_device_space.allocate(carver.used, &trial->block, err));
     LB_TRY(lb_device()->fill(trial->block, 0, carver.used, err));
-    carver = (struct lb_carver){.base = trial->block};
+    carver = (struct lb_arena){.base = trial->block};
     carve_trial(p, &counts, &carver, trial);
 done:
     return st;
@@ -270,7 +270,7 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
 {
     struct cudnn *self = state;
     enum lb_status st = LB_OK;
-    struct lb_carver carver = {.base = buffers->weights};
+    struct lb_arena carver = {.base = buffers->weights};
     void *lengths;
     self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
                                             .reserve = buffers->reserve,

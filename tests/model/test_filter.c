@@ -117,8 +117,8 @@ static void malformed_expressions_name_the_column(void **state)
     expect_refusal("T > 1)", "--where 'T > 1)': column 6: " OPERATOR "the end");
     expect_refusal("T B", "--where 'T B': column 3: " OPERATOR "the end");
     expect_refusal("10T", "--where '10T': column 3: " OPERATOR "the end");
-    expect_refusal("T = 1", "--where 'T = 1': column 3: comparison is ==, and is &&, or is ||");
-    expect_refusal("T & 1", "--where 'T & 1': column 3: comparison is ==, and is &&, or is ||");
+    expect_refusal("T = 1", "--where 'T = 1': column 3: write == to compare, && for and, || for or");
+    expect_refusal("T & 1", "--where 'T & 1': column 3: write == to compare, && for and, || for or");
     expect_refusal("T < 9223372036854775808",
                    "--where 'T < 9223372036854775808': column 5: a number must be below 2^63");
 #undef OPERAND

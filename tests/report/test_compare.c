@@ -151,8 +151,8 @@ static enum lb_change verdict_of(size_t n, double spread, double shift, double m
 static void verdict_needs_both_certainty_and_size(void **state)
 {
     (void)state;
-    static const char chance[] = "beyond the margin, but chance can't be ruled out",
-                      perhaps[] = "differs, but perhaps by less than the margin",
+    static const char chance[] = "the estimate is beyond the margin, but chance can't be ruled out",
+                      perhaps[] = "the times differ, but perhaps by less than the margin",
                       wide[] = "the interval reaches beyond the margin";
     assert_int_equal(verdict_of(15, 0.001, 0.019, 0.02, ""), LB_CHANGE_SAME);
     assert_int_equal(verdict_of(15, 0.010, 0.030, 0.02, ""), LB_CHANGE_SLOWER);
