@@ -34,7 +34,7 @@ class Features(unittest.TestCase):
                 os.chmod(path, 0o755)
             environment = {name: value for name, value in os.environ.items()
                            if not name.startswith("CUDA")}
-            done = subprocess.run(["cmake", "-S", PROJECT, "-B", os.path.join(scratch, "build"),
+            done = subprocess.run(["cmake", "-G", "Ninja", "-S", PROJECT, "-B", os.path.join(scratch, "build"),
                                    f"-DCMAKE_FIND_ROOT_PATH={root}", *options],
                                   capture_output=True, text=True, check=False, env=environment)
             return done.returncode, " ".join((done.stdout + done.stderr).split())

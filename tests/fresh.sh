@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Tries the README's two commands, bench/quickstart.sh and tests/run.sh, on a fresh Debian:
+#
+#     sudo tests/fresh.sh SUITE [FOLDER] [-- arguments of tests/run.sh]
+#
+# SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
+# installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
+# installs if it is missing. The last commit of this tree is cloned into two copies of that system:
+# one where root runs the commands, one where a user does who has sudo. The two commands and their
+# times are printed at the end, with the versions that were found good; complete output is kept in
+# FOLDER/SUITE/{root,user}.log. The exit code is 0 when every command succeeded.
+#
+# LB_FRESH_AS="user" tries one of the two only. The minimal system and the downloaded packages are
+# kept in FOLDER, which may be removed afterwards; nothing stays mounted.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  sed -n '4p' "$0" | sed 's/^# *//'
+  exit 2
+}
+
+[ $# -ge 1 ] || usage
+suite=$1
+shift
+folder=$PWD/build/fresh
+if [ $# -gt 0 ] && [ "$1" != -- ]; then
+  mkdir -p "$1"
+  folder=$(cd "$1" && pwd)
+  shift
+fi
+if [ $# -gt 0 ]; then
+  [ "$1" = -- ] || usage
+  shift
+fi
+if [ "$(id -u)" -ne 0 ]; then
+  echo "tests/fresh.sh: run this as root: it makes a system below $folder and enters it" >&2
+  exit 2
+fi
+# The mounts belong to a namespace of this script's own: they go when it ends, however it ends.
+if [ "${LB_FRESH_INSIDE-}" != "$$" ]; then
+  exec unshare --mount --propagation private --fork --kill-child \
+    sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" "$suite" "$folder" -- "$@"
+fi
+
+work=$folder/$suite
+base=$work/base
+mkdir -p "$work/archives"
+
+# The Debian mirror that this machine uses, else Debian's own.
+mirror() {
+  local site=
+  # shellcheck disable=SC2016 # apt-get's own variable
+  site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' \
+    2>/dev/null | grep -v security | head -n 1) || true
+  echo "${site:-http://deb.debian.org/debian}"
+}
+
+make_base() {
+  [ -e "$base/.complete" ] && return 0
+  if ! command -v debootstrap >/dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >&2
+  fi
+  rm -rf "$base"
+  echo "installing the minimal system of $suite into $base" >&2
+  debootstrap --variant=minbase --include=ca-certificates,sudo "$suite" "$base" "$(mirror)" \
+    >"$work/base.log" 2>&1 || {
+    echo "tests/fresh.sh: debootstrap failed; the last lines of $work/base.log are:" >&2
+    tail -n 5 "$work/base.log" >&2
+    return 1
+  }
+  touch "$base/.complete"
+}
+
+# make_system WHO: the system WHO (root or user) with a clone of this tree in /home/lstm/bench-lstm.
+make_system() {
+  local system=$work/$1
+  rm -rf "$system"
+  cp -a --reflink=auto "$base" "$system"
+  mount -t proc proc "$system/proc"
+  mount -t sysfs -o ro sysfs "$system/sys"
+  mount --rbind /dev "$system/dev"
+  mkdir -p "$system/var/cache/apt/archives"
+  mount --bind "$work/archives" "$system/var/cache/apt/archives"
+  cp --dereference /etc/resolv.conf "$system/etc/resolv.conf"
+  chroot "$system" useradd --create-home --shell /bin/bash lstm
+  echo 'lstm ALL=(ALL) NOPASSWD: ALL' >"$system/etc/sudoers.d/lstm"
+  git clone --quiet --no-hardlinks . "$system/home/lstm/bench-lstm"
+  if [ "$1" = user ]; then
+    chroot "$system" chown -R lstm: /home/lstm/bench-lstm
+  fi
+}
+
+# enter WHO COMMAND...: runs the command in the clone, as root or as the user, with an environment
+# that holds nothing of this machine's.
+enter() {
+  local who=$1 account=root
+  shift
+  [ "$who" = user ] && account=lstm
+  chroot "$work/$who" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 \
+    setpriv --reuid "$account" --regid "$account" --init-groups --reset-env \
+    bash -c 'cd /home/lstm/bench-lstm && exec "$@"' bash "$@"
+}
+
+# say TEXT: prints the text and appends it to the summary.
+say() {
+  echo "$1"
+  echo "$1" >>"$summary"
+}
+
+# try WHO LOG COMMAND...: runs the command and prints a row with its result and its time.
+try() {
+  local who=$1 log=$2 start=$SECONDS result=passed
+  shift 2
+  enter "$who" "$@" >>"$log" 2>&1 </dev/null || result="failed ($?)"
+  [ "$result" = passed ] || failed=1
+  say "$(printf '| %s | %s | %s | %s | %d min %02d s |' "$suite" "$who" "$1" "$result" \
+    $(((SECONDS - start) / 60)) $(((SECONDS - start) % 60)))"
+}
+
+# versions WHO: the versions of what the project was built and tested with.
+versions() {
+  chroot "$work/$1" dpkg-query --show --showformat '${Package} ${Version}\n' gcc cmake ninja-build \
+    libopenblas-dev libdnnl-dev libbenchmark-dev libjansson-dev gnuplot-nox python3 libcmocka-dev \
+    2>/dev/null | sed 's/-[^-]*$//' | paste -sd, | sed 's/,/, /g' || true
+}
+
+failed=0
+make_base
+summary=$work/summary
+: >"$summary"
+for who in ${LB_FRESH_AS:-root user}; do
+  log=$work/$who.log
+  : >"$log"
+  make_system "$who"
+  try "$who" "$log" bench/quickstart.sh
+  try "$who" "$log" tests/run.sh "$@"
+  say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
+  say "$(versions "$who")"
+done
+exit "$failed"
