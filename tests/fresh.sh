@@ -2,6 +2,10 @@
 # Tries the README's two commands, bench/quickstart.sh and tests/run.sh, on a fresh Debian:
 #
 #     sudo tests/fresh.sh SUITE [FOLDER] [-- arguments of tests/run.sh]
+#     sudo tests/fresh.sh --cuda SUITE [FOLDER]
+#
+# With --cuda the only command is bench/quickstart.sh --cuda, which fetches about 2 GB of wheels,
+# builds everything for CUDA and sweeps; without a GPU the rows of CUDA say so.
 #
 # SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
 # installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
@@ -10,16 +14,22 @@
 # times are printed at the end, with the versions that were found good; complete output is kept in
 # FOLDER/SUITE/{root,user}.log. The exit code is 0 when every command succeeded.
 #
-# LB_FRESH_AS="user" tries one of the two only. The minimal system and the downloaded packages are
+# LB_FRESH_AS="user" tries one of the two only. LB_FRESH_WHEELS names a folder of wheels to install
+# from, in place of the Python package index. The minimal system and the downloaded packages are
 # kept in FOLDER, which may be removed afterwards; nothing stays mounted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  sed -n '4p' "$0" | sed 's/^# *//'
+  sed -n '4,5p' "$0" | sed 's/^# *//'
   exit 2
 }
 
+cuda=
+if [ "${1-}" = --cuda ]; then
+  cuda=--cuda
+  shift
+fi
 [ $# -ge 1 ] || usage
 suite=$1
 shift
@@ -40,7 +50,7 @@ fi
 # The mounts belong to a namespace of this script's own: they go when it ends, however it ends.
 if [ "${LB_FRESH_INSIDE-}" != "$$" ]; then
   exec unshare --mount --propagation private --fork --kill-child \
-    sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" "$suite" "$folder" -- "$@"
+    sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" $cuda "$suite" "$folder" -- "$@"
 fi
 
 work=$folder/$suite
@@ -83,6 +93,11 @@ make_system() {
   mount --rbind /dev "$system/dev"
   mkdir -p "$system/var/cache/apt/archives"
   mount --bind "$work/archives" "$system/var/cache/apt/archives"
+  if [ -n "${LB_FRESH_WHEELS-}" ]; then
+    mkdir "$system/wheels"
+    mount --bind "$LB_FRESH_WHEELS" "$system/wheels"
+    printf '[global]\nno-index = true\nfind-links = /wheels\n' >"$system/etc/pip.conf"
+  fi
   cp --dereference /etc/resolv.conf "$system/etc/resolv.conf"
   chroot "$system" useradd --create-home --shell /bin/bash lstm
   echo 'lstm ALL=(ALL) NOPASSWD: ALL' >"$system/etc/sudoers.d/lstm"
@@ -115,7 +130,7 @@ try() {
   shift 2
   enter "$who" "$@" >>"$log" 2>&1 </dev/null || result="failed ($?)"
   [ "$result" = passed ] || failed=1
-  say "$(printf '| %s | %s | %s | %s | %d min %02d s |' "$suite" "$who" "$1" "$result" \
+  say "$(printf '| %s | %s | %s | %s | %d min %02d s |' "$suite" "$who" "$*" "$result" \
     $(((SECONDS - start) / 60)) $(((SECONDS - start) % 60)))"
 }
 
@@ -134,9 +149,13 @@ for who in ${LB_FRESH_AS:-root user}; do
   log=$work/$who.log
   : >"$log"
   make_system "$who"
-  try "$who" "$log" bench/quickstart.sh
-  try "$who" "$log" tests/run.sh "$@"
-  say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
+  if [ -n "$cuda" ]; then
+    try "$who" "$log" bench/quickstart.sh --cuda
+  else
+    try "$who" "$log" bench/quickstart.sh
+    try "$who" "$log" tests/run.sh "$@"
+    say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
+  fi
   say "$(versions "$who")"
 done
 exit "$failed"
