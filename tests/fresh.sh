@@ -47,9 +47,10 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "tests/fresh.sh: run this as root: it makes a system below $folder and enters it" >&2
   exit 2
 fi
-# The mounts belong to a namespace of this script's own: they go when it ends, however it ends.
+# Mounts and processes belong to namespaces of this script's own: they go when it ends, however it
+# ends.
 if [ "${LB_FRESH_INSIDE-}" != "$$" ]; then
-  exec unshare --mount --propagation private --fork --kill-child \
+  exec unshare --mount --propagation private --pid --fork --kill-child \
     sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" $cuda "$suite" "$folder" -- "$@"
 fi
 
@@ -83,14 +84,43 @@ make_base() {
   touch "$base/.complete"
 }
 
+# make_devices FOLDER: a /dev of the system's own. Nothing of this machine's is reachable through it.
+make_devices() {
+  mount -t tmpfs -o mode=755 dev "$1"
+  local name numbers
+  while read -r name numbers; do
+    # shellcheck disable=SC2086 # two words
+    mknod --mode 666 "$1/$name" c $numbers
+  done <<'END'
+null 1 3
+zero 1 5
+full 1 7
+random 1 8
+urandom 1 9
+tty 5 0
+END
+  ln -s /proc/self/fd "$1/fd"
+  ln -s /proc/self/fd/0 "$1/stdin"
+  ln -s /proc/self/fd/1 "$1/stdout"
+  ln -s /proc/self/fd/2 "$1/stderr"
+  mkdir "$1/pts" "$1/shm"
+  mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$1/pts"
+  ln -s pts/ptmx "$1/ptmx"
+  mount -t tmpfs -o mode=1777 shm "$1/shm"
+}
+
 # make_system WHO: the system WHO (root or user) with a clone of this tree in /home/lstm/bench-lstm.
 make_system() {
   local system=$work/$1
-  rm -rf "$system"
+  if grep -q " $system/" /proc/self/mountinfo; then
+    echo "tests/fresh.sh: something is mounted below $system, so it is not removed" >&2
+    return 1
+  fi
+  rm -rf --one-file-system "$system"
   cp -a --reflink=auto "$base" "$system"
   mount -t proc proc "$system/proc"
   mount -t sysfs -o ro sysfs "$system/sys"
-  mount --rbind /dev "$system/dev"
+  make_devices "$system/dev"
   mkdir -p "$system/var/cache/apt/archives"
   mount --bind "$work/archives" "$system/var/cache/apt/archives"
   if [ -n "${LB_FRESH_WHEELS-}" ]; then
@@ -141,21 +171,27 @@ versions() {
     2>/dev/null | sed 's/-[^-]*$//' | paste -sd, | sed 's/,/, /g' || true
 }
 
-failed=0
-make_base
-summary=$work/summary
-: >"$summary"
-for who in ${LB_FRESH_AS:-root user}; do
-  log=$work/$who.log
-  : >"$log"
-  make_system "$who"
-  if [ -n "$cuda" ]; then
-    try "$who" "$log" bench/quickstart.sh --cuda
-  else
-    try "$who" "$log" bench/quickstart.sh
-    try "$who" "$log" tests/run.sh "$@"
-    say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
-  fi
-  say "$(versions "$who")"
-done
-exit "$failed"
+# A function, so that the whole script has been read before it starts to work.
+main() {
+  failed=0
+  make_base
+  summary=$work/summary
+  : >"$summary"
+  for who in ${LB_FRESH_AS:-root user}; do
+    log=$work/$who.log
+    : >"$log"
+    make_system "$who"
+    if [ -n "$cuda" ]; then
+      try "$who" "$log" bench/quickstart.sh --cuda
+    else
+      try "$who" "$log" bench/quickstart.sh
+      try "$who" "$log" tests/run.sh "$@"
+      say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
+    fi
+    say "$(versions "$who")"
+  done
+  return "$failed"
+}
+
+main "$@"
+exit
