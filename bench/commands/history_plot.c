@@ -57,20 +57,29 @@ static void write_settings(FILE *script, const char *name,
     }
 }
 
+/* Opens FOLDER/NAMEENDING for writing; LB_IO with the path and the reason when that fails. */
+static enum lb_status open_file(FILE **file, const char *folder, const char *name,
+                                const char *ending, struct lb_error *err)
+{
+    char path[4300];
+    int length = snprintf(path, sizeof(path), "%s/%s%s", folder, name, ending);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return lb_fail(err, LB_IO, "%s: the path of %s%s in it is too long", folder, name, ending);
+    *file = fopen(path, "w");
+    if (!*file)
+        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    return LB_OK;
+}
+
 /* Writes one picture's NAME.dat and NAME.gp. */
 static enum lb_status write_page(const char *plots, const char *name, const char *shared,
                                  const struct lb_history_line *const *lines, size_t count,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char path[4300];
     FILE *data = NULL, *script = NULL;
-    snprintf(path, sizeof(path), "%s/%s.dat", plots, name);
-    data = fopen(path, "w");
-    snprintf(path, sizeof(path), "%s/%s.gp", plots, name);
-    script = fopen(path, "w");
-    if (!data || !script)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
+    LB_TRY(open_file(&data, plots, name, ".dat", err));
+    LB_TRY(open_file(&script, plots, name, ".gp", err));
     write_data(data, lines, count);
     write_settings(script, name, lines, count);
     LB_TRY(lb_page_append(shared, "history.gp", script, err));
@@ -97,7 +106,9 @@ enum lb_status lb_history_draw(const char *folder, const struct lb_history_line 
     if (count == 0)
         return lb_fail(err, LB_INVALID, "no case has a time");
     LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
-    snprintf(plots, sizeof(plots), "%s/plots", folder);
+    int length = snprintf(plots, sizeof(plots), "%s/plots", folder);
+    if (length < 0 || (size_t)length >= sizeof(plots))
+        LB_TRY(lb_fail(err, LB_IO, "%s: the path of this folder is too long", folder));
     if (mkdir(plots, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
     for (size_t first = 0; first < count; first += LB_HISTORY_PANELS, pages++) {
