@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The rooms of a folder, in order: a room may include itself and those before it.
 ROOMS = {
     "harness": ["api", "base", "stats", "model", "device", "reference", "record", "measure", "report"],
-    "bench": ["support", "cli", "plot", "html", "run", "commands"],
+    "bench": ["frameworks", "support", "cli", "plot", "html", "run", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
                if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")

@@ -30,8 +30,8 @@ enum lb_status lb_share_path(const char *name, char *path, size_t size, struct l
         if (is_there(path))
             return LB_OK;
     }
-    bool cases = strcmp(name, "cases") == 0;
-    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, cases ? "bench/" : "", name);
+    bool ours = strcmp(name, "cases") == 0 || strcmp(name, "criteria") == 0;
+    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, ours ? "bench/" : "", name);
     return is_there(path) ? LB_OK
                           : lb_fail(err, LB_IO, "%s: neither there nor in %s/" LB_SHARE_FROM_BINARY,
                                     path, program);

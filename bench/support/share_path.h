@@ -6,7 +6,7 @@
 
 #include "api/status.h"
 
-/* The path of "cases" or "plots": in $BENCH_LSTM_SHARE when that is set, else beside the installed
+/* The path of "cases", "criteria" or "plots": in $BENCH_LSTM_SHARE when that is set, else beside the installed
  * program (../share/bench-lstm), else in the source tree it was built from.
  * LB_IO names the places looked at. */
 enum lb_status lb_share_path(const char *name, char *path, size_t size, struct lb_error *err);
