@@ -17,7 +17,7 @@ static bool look(void)
     return known;
 }
 
-/* "CPU 3", "CPUs 0-1,4". */
+/* Writes the CPUs of a set: "CPU 3", "CPUs 0-1,4". */
 static void describe(const cpu_set_t *set, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, CPU_COUNT(set) == 1 ? "CPU" : "CPUs");

@@ -164,7 +164,7 @@ static double greatest(double a, double b, double c)
 struct sharing {
     int copies; /* copies of a direction's weights, each serving its own rows */
     int sms;    /* SMs that hold one copy, divided by hidden units */
-    int cuts;   /* parts that the sum over h is divided into as well: so many SMs add up a unit */
+    int cuts;   /* parts that the sum over h is divided into as well, each on an SM of its own */
 };
 
 /* Time in ns that an SM reads its weights in a step: from shared memory what does not fit its
@@ -193,15 +193,16 @@ static double row_clocks(const struct view *v, const struct sharing *s, double b
     return (units + sums) * element_bytes(v) / bytes_clock;
 }
 
-/* Rows that a matrix product of that many rows takes the time of: tensor cores work in tiles. */
+/* Rounds a number of rows up to what tensor cores multiply, which is whole tiles. */
 static double multiplied(const struct view *v, double rows)
 {
     return on_tensor_cores(v->p) && !v->p->ragged ? ceil(rows / TILE) * TILE : rows;
 }
 
 /* The time of a step that is distributed in one way: the larger of two bounds. One is the chain
- * that the next step waits for, with a single tile of rows. The other is what the busiest unit of
- * an SM does for all rows, should the SM work on other rows while one tile's h is on its way. */
+ * that the next step waits for, with a single tile of rows. The other is the time that
+ * the busiest part of an SM (port, memory or arithmetic) works for all rows, should the SM work on
+ * other rows while one tile's h is on its way. */
 static struct lb_lower_bound step_of(const struct view *v, const struct sharing *s,
                                      enum lb_residency residency)
 {

@@ -22,7 +22,7 @@ enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_ma
     return LB_OK;
 }
 
-/* By measured rates alone, in ns; NaN for ragged rows, whose work the rates do not give. */
+/* The lower bound by measured rates alone, in ns; NaN for ragged rows, which it does not know. */
 static double measured_lower_bound(const struct lb_ceilings *ceilings,
                                    const struct lb_device_info *device, const struct lb_case *c)
 {

@@ -32,7 +32,7 @@ done:
     return st;
 }
 
-/* What the calls below work on. */
+/* The streams, memory and GEMM that the calls below work on. */
 struct bench {
     struct lb_streams *streams;
     void *memory, *workspace;

@@ -156,35 +156,37 @@ static bool advise_load(const struct lb_noise_check *n, char *text, size_t size)
 
 static bool advise_stolen(const struct lb_noise_check *n, char *text, size_t size)
 {
-    snprintf(text, size,
-             "A busy loop lost %.1f %% of its time to others, %.0f us at a stretch. Short cases "
-             "will have outliers; use --processes 10 or more, and --ab for small differences.",
-             100 * n->stolen, n->longest_gap_us);
+    snprintf(
+        text, size,
+        "A busy loop lost %.1f %% of its time to other work, up to %.0f us at once. Short cases "
+        "will have outliers; use --processes 10 or more, and --ab for small differences.",
+        100 * n->stolen, n->longest_gap_us);
     return n->stolen > 0.01;
 }
 
 static bool advise_governor(const struct lb_noise_check *n, char *text, size_t size)
 {
-    snprintf(text, size,
-             "The CPU's governor is '%s': clocks follow the load. As root: cpupower frequency-set "
-             "-g performance.",
-             n->governor);
+    snprintf(
+        text, size,
+        "The CPU's governor is '%s', so clocks follow the load. As root: cpupower frequency-set "
+        "-g performance.",
+        n->governor);
     return n->governor[0] && strcmp(n->governor, "performance") != 0;
 }
 
 static bool advise_turbo(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "Turbo clocks are on: times depend on heat and on the neighbours' load. For baselines "
-             "switch them off (cpufreq/boost or intel_pstate/no_turbo).");
+             "Turbo clocks are on, so times depend on heat and on the load of other cores. For "
+             "baselines switch them off (cpufreq/boost or intel_pstate/no_turbo).");
     return n->turbo;
 }
 
 static bool advise_quota(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, or "
-             "times measure the quota.",
+             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, "
+             "otherwise times measure the quota.",
              100 * n->cgroup_throttled);
     return n->cgroup_throttled > 0.001;
 }
@@ -192,8 +194,8 @@ static bool advise_quota(const struct lb_noise_check *n, char *text, size_t size
 static bool advise_steal(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "The hypervisor kept %.1f %% of the time for others: a shared machine. Compare only "
-             "what was measured in turn (--ab), or move to a dedicated one.",
+             "The hypervisor kept %.1f %% of the time for other machines. Compare only cases "
+             "that were measured alternately (--ab), or move to a dedicated machine.",
              100 * n->steal);
     return n->steal > 0.005;
 }
@@ -218,7 +220,8 @@ static bool advise_clock(const struct lb_noise_check *n, char *text, size_t size
 
 static bool advise_tenants(const struct lb_noise_check *n, char *text, size_t size)
 {
-    snprintf(text, size, "%d other processes compute on this machine's GPUs: have them stopped.",
+    snprintf(text, size,
+             "%d other processes compute on this machine's GPUs: stop them before you measure.",
              n->gpu_tenants);
     return n->gpu_tenants > 0;
 }

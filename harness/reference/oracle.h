@@ -18,7 +18,8 @@ extern "C" {
  * that no memory could hold are capped at 2^56, so that sums and byte counts of them do not
  * overflow. */
 struct lb_lstm_counts {
-    size_t weights, x, state, y, gates, cells, between, operand; /* state: h0, c0 and all alike */
+    size_t weights, x, y, gates, cells, between, operand;
+    size_t state; /* h0, c0, and each other array of shape [L*D, R, H] */
 };
 
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem);

@@ -49,6 +49,7 @@ size_t lb_slice_count(const struct lb_problem *problem);
  * the gradients of the results. */
 struct lb_slice lb_slice_at(const struct lb_slice_source *source, size_t index);
 
+/* Compares every element of a slice whose results are of dtype. */
 struct lb_deviation lb_slice_measure(const struct lb_slice *slice, enum lb_dtype dtype);
 
 /* One element of a slice. */

@@ -1,5 +1,5 @@
-"""CUDA's errors: the device layer knows those after which a process cannot use the device, and clears
-each error that it reports, so that no later call finds it.
+"""CUDA's errors: the device layer knows those after which a process cannot use the device, and
+clears each error that it reports, so that no later call finds it.
 Usage: test_cuda_errors.py [DRIVER_TYPES_H]"""
 
 import pathlib

@@ -159,6 +159,37 @@ static void cold_caches_need_more_memory(void **state)
     }
 }
 
+static struct lb_case_plan plan_of(const char *text)
+{
+    struct lb_case c;
+    struct lb_case_plan plan;
+    struct lb_error why = {""};
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    if (lb_case_plan(&lb_impl_cpu_ref, &c, INFINITY, &plan, &why) != LB_OK)
+        fail_msg("%s: %s", text, why.text);
+    return plan;
+}
+
+/* The plan is what a case later allocates by, so its parts must add up. */
+static void a_plan_says_how_a_case_runs_and_what_it_needs(void **state)
+{
+    (void)state;
+    struct lb_case c;
+    assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
+    struct lb_case_plan train = plan_of("cpu_ref/T2_B1_H3/f32/train");
+    struct lb_case_plan cold = plan_of("cpu_ref/T2_B1_H3/f32/train/cold");
+    struct lb_case_plan infer = plan_of("cpu_ref/T2_B1_H3/f32/infer");
+    assert_ptr_equal(train.space, &lb_host_space);
+    assert_int_equal(train.config.threads, 1);
+    assert_null(train.config.stream);
+    assert_true(train.has_backward && !infer.has_backward);
+    assert_true(train.space_bytes == lb_case_bytes(&c.problem));
+    assert_true(cold.space_bytes == train.space_bytes + (double)lb_timer_bytes(LB_HOST, true));
+    /* x, y and four states, and as many gradients, in the implementation's memory. */
+    assert_true(train.space_bytes - train.host_bytes == 2 * (6 + 6 + 4 * 3) * 4);
+    assert_true(infer.space_bytes - infer.host_bytes == (6 + 6 + 4 * 3) * 4);
+}
+
 /* Writes a file below root, and makes its folders. */
 static void write_below(const char *root, const char *name, const char *text)
 {
@@ -245,6 +276,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(control_groups_limit_what_is_available, scratch_setup,
                                         scratch_teardown),
         cmocka_unit_test(cold_caches_need_more_memory),
+        cmocka_unit_test(a_plan_says_how_a_case_runs_and_what_it_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

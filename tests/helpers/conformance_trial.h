@@ -1,7 +1,7 @@
 /* For tests: calls an implementation through the contract and checks its results; runs whole cases.
  */
-#ifndef LB_TRIAL_H
-#define LB_TRIAL_H
+#ifndef LB_CONFORMANCE_TRIAL_H
+#define LB_CONFORMANCE_TRIAL_H
 
 #include "api/impl.h"
 #include "measure/case_run.h"

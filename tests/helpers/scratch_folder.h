@@ -2,8 +2,8 @@
  * restores the environment, also when the test fails. For cmocka_unit_test_setup_teardown and
  * groups.
  */
-#ifndef LB_SCRATCH_H
-#define LB_SCRATCH_H
+#ifndef LB_SCRATCH_FOLDER_H
+#define LB_SCRATCH_FOLDER_H
 
 #ifdef __cplusplus
 extern "C" {
