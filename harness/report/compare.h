@@ -34,7 +34,7 @@ enum lb_change {
 
 const char *lb_change_name(enum lb_change change); /* "broken", "slower", ... */
 
-/* True for broken and slower, which make --compare end with exit code 1. */
+/* True for broken and slower, which make --compare end with exit code 3. */
 bool lb_change_is_regression(enum lb_change change);
 
 /* One case in both runs. The rows belong to the runs. */

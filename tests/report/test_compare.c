@@ -346,7 +346,7 @@ static void too_few_pairs_are_said_to_be_too_few(void **state)
         enum lb_change change;
         const char *word, *advice; /* in the pair's note and in the comparison's */
     } known[] = {
-        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, 6 are", ""},
+        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, at least 6 are", ""},
         {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, one slowdown alone among 1 cases"},
         {1, 7, LB_CHANGE_INCONCLUSIVE, "chance", "--benchmark_repetitions=8 would do"},
         {1, 8, LB_CHANGE_SLOWER, "", ""},
