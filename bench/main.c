@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/help.h"
 #include "commands/ab.h"
 #include "commands/compare.h"
 #include "commands/history.h"
@@ -160,12 +161,6 @@ done:
     return st;
 }
 
-static void print_help(void)
-{
-    for (const char *const *part = lb_help_text; *part; part++)
-        fputs(*part, stdout);
-}
-
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
@@ -173,7 +168,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
     switch (options->command) {
-    case LB_CMD_HELP: print_help(); return LB_OK;
+    case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
@@ -224,7 +219,7 @@ int main(int argc, char **argv)
     start_over_without_settings(argv);
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
-    enum lb_status st = lb_options_parse(argc, argv, &options, &err);
+    enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
     if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
         catch_signals();
     lb_gnuplot_heed(&stop);

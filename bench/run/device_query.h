@@ -3,8 +3,7 @@
 #ifndef LB_DEVICE_QUERY_H
 #define LB_DEVICE_QUERY_H
 
-#include "cli/plan.h"
-#include "run/sweep.h"
+#include "run/session.h"
 
 /* Whether a device is to be found: a model was named, or a built-in implementation of that name
  * (NULL: any) needs one. */

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/tuned_choices.h"
-#include "cli/flags.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -103,8 +102,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
     LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
                         &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
-    LB_TRY(copy_strings((const char *const *)options->benchmark, options->benchmark_count,
-                        &settings->benchmark, err));
+    LB_TRY(copy_strings(options->benchmark, options->benchmark_count, &settings->benchmark, err));
     for (size_t i = 0; i < settings->plugin_count; i++) {
         char *absolute = absolute_path(settings->plugins[i]);
         if (!absolute)
@@ -230,11 +228,6 @@ done:
     return st;
 }
 
-static bool was_given(const struct lb_options *options, enum lb_flag_action flag)
-{
-    return (options->given & 1U << flag) != 0;
-}
-
 /* What the latest sitting that has the key says; NULL when none does. */
 static const json_t *latest(const struct lb_run *run, const char *key)
 {
@@ -256,11 +249,11 @@ static enum lb_status read_limits(const struct lb_run *run, const struct lb_opti
     struct lb_worker_limits *limits = &settings->limits;
     *limits =
         (struct lb_worker_limits){options->call_limit_s, options->memory_bytes, options->device};
-    if (call_limit && !was_given(options, LB_FLAG_CALL_LIMIT))
+    if (call_limit && !lb_option_given(options, "--call-limit"))
         limits->call_s = json_number_value(call_limit);
-    if (memory && !was_given(options, LB_FLAG_MEMORY))
+    if (memory && !lb_option_given(options, "--memory"))
         limits->memory_bytes = json_number_value(memory);
-    if (device && !was_given(options, LB_FLAG_DEVICE))
+    if (device && !lb_option_given(options, "--device"))
         limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
     if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
         return lb_fail(err, LB_INVALID,

@@ -2,7 +2,8 @@
 #ifndef LB_SAMPLE_BLOCKS_H
 #define LB_SAMPLE_BLOCKS_H
 
-#include "run/sweep.h"
+#include "record/record.h"
+#include "run/session.h"
 
 /* One side of a comparison. */
 struct lb_side {

@@ -2,33 +2,9 @@
 #ifndef LB_SWEEP_H
 #define LB_SWEEP_H
 
-#include <signal.h>
-
-#include "cli/options.h"
 #include "cli/plan.h"
 #include "record/run_file.h"
-#include "run/worker.h"
-
-/* Exit codes of the program. */
-enum lb_exit {
-    LB_EXIT_FINE = 0,
-    LB_EXIT_FAILED = 1, /* a case is wrong or failed, or the run could not be kept */
-    LB_EXIT_USAGE = 2,
-    LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
-    LB_EXIT_INCONCLUSIVE = 4, /* --strict, and a case is neither the same nor better */
-    LB_EXIT_NOTHING = 5,      /* no case ran */
-    LB_EXIT_INTERRUPTED = 130
-};
-
-/* What a command works with; all borrowed. */
-struct lb_session {
-    const struct lb_options *options;
-    struct lb_registry *registry;
-    struct lb_pool *pool;
-    const volatile sig_atomic_t *stop; /* nonzero once a signal asked to end */
-    json_t
-        *gpu; /* the device's record, owned by who made the session; NULL: none, or not asked for */
-};
+#include "run/session.h"
 
 /* Runs the plan into a new folder. *exit_code is the program's; an error is one that was found
  * before anything ran (LB_INVALID) or that ended the sweep. */

@@ -243,8 +243,8 @@ static void combinations_that_break_a_rule_are_left_out_and_counted(void **state
 static void unknown_names_get_the_nearest(void **state)
 {
     (void)state;
-    expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cpu_bals"),
-                   "--impl: no implementation 'cpu_bals'; did you mean cpu_simd?");
+    expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cpu_sidm"),
+                   "--impl: no implementation 'cpu_sidm'; did you mean cpu_simd?");
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "tensorflow"),
                    "--impl: no implementation 'tensorflow'; there are cpu_ref, cpu_simd, cudnn");
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cudnn:standart"),
