@@ -142,13 +142,12 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
                  options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
     enum lb_status st = LB_OK;
-    bool taken;
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
     LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
-        LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
+        LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
 done:
     return st;
 }

@@ -85,8 +85,7 @@ static enum lb_status set_report(struct lb_options *options, const struct lb_opt
 static enum lb_status set_selection(struct lb_options *options, const struct lb_option *option,
                                     const struct lb_option_words *words, struct lb_error *err)
 {
-    bool taken;
-    return lb_selection_take(&options->selection, option->name, words->value, &taken, err);
+    return lb_selection_take(&options->selection, option->name, words->value, err);
 }
 
 /* The same, for options that say which sizes to run. */

@@ -1,4 +1,4 @@
-/* What a sweep runs with, kept in its header. */
+/* The settings of a sweep, kept in the header of its run. */
 #include "run/run_settings.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ void lb_settings_free(struct lb_settings *settings)
     *settings = (struct lb_settings){0};
 }
 
-/* A resumed run may start elsewhere: the path from the root, also of a file that is yet to be
- * written. The caller's to free; NULL when memory runs out. */
+/* The absolute path, because a run may be resumed from another folder; also of a file that does not
+ * exist yet. The caller's to free; NULL when memory runs out. */
 static char *absolute_path(const char *path)
 {
     char here[4096];
@@ -53,7 +53,8 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
-/* Sets the file of tuned choices. */
+/* Sets the file of tuned choices. LB_INVALID: the record, which is JSON, could not keep its path.
+ */
 static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
                                 struct lb_error *err)
 {
@@ -63,14 +64,13 @@ static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
     json_t *text = json_string(settings->tuned);
     bool kept = text != NULL;
     json_decref(text);
-    return kept ? LB_OK /* else it could not be kept in the record */
-                : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
+    return kept ? LB_OK : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
 }
 
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
 {
     if (tuned && !tune && access(tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would make it", tuned,
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", tuned,
                        strerror(errno));
     if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
         (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
@@ -228,7 +228,7 @@ done:
     return st;
 }
 
-/* What the latest sitting that has the key says; NULL when none does. */
+/* The value of the key in the latest session of the run that has it; NULL when none has. */
 static const json_t *latest(const struct lb_run *run, const char *key)
 {
     for (size_t i = json_array_size(run->resumes); i-- > 0;) {
@@ -239,7 +239,7 @@ static const json_t *latest(const struct lb_run *run, const char *key)
     return json_object_get(run->header, key);
 }
 
-/* What workers run under: the flag's value where it was given, the run's where it has one. */
+/* The limits of workers: each as the command line gives it, else as the run has it. */
 static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
                                   struct lb_settings *settings, struct lb_error *err)
 {
@@ -297,7 +297,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     *cases = NULL;
     LB_TRY(read_sampler(header, settings, err));
     LB_TRY(read_limits(run, options, settings, err));
-    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
+    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));

@@ -71,7 +71,7 @@ class DeviceFaults(ProgramTest):
                          {"ok"})
         done = run("--resume", self.path("run"), "--call-limit", "1")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 cases to go", done.stderr)
+        self.assertIn("1 cases are left to run", done.stderr)
 
     def test_what_was_measured_before_others_hang_is_kept(self):
         # Rounds come in any order: when the third case hangs, some of T = 5 are half-way.

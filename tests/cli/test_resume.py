@@ -80,7 +80,7 @@ class Resume(ProgramTest):
         self.assertGreater(len(skipped), 0)
         done = run("--resume", self.path("run"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases to go", done.stderr)
+        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases are left to run", done.stderr)
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             entries = [json.loads(line) for line in lines]
         latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
@@ -89,7 +89,7 @@ class Resume(ProgramTest):
         exported = run("--export", "csv", self.path("run")).stdout
         self.assertEqual(len(exported.splitlines()), 1 + 40)
         self.assertNotIn("skipped", exported)
-        self.assertIn("0 cases to go", run("--resume", self.path("run")).stderr)
+        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
 
     def entries(self, name="run"):
         with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
@@ -171,8 +171,8 @@ class Resume(ProgramTest):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
-        hint = next(line for line in err.splitlines() if "go on with: " in line)
-        self.assertEqual(shlex.split(hint.split("go on with: ")[1]), ["bench-lstm", "--resume", out])
+        hint = next(line for line in err.splitlines() if "continue with: " in line)
+        self.assertEqual(shlex.split(hint.split("continue with: ")[1]), ["bench-lstm", "--resume", out])
 
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
@@ -180,7 +180,7 @@ class Resume(ProgramTest):
         for name in ("run", "run/run.jsonl"): # as all commands that read a run
             done = run("--resume", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("0 cases to go", done.stderr)
+            self.assertIn("0 cases are left to run", done.stderr)
             self.assertEqual(read_rows(self.path("run")), before)
 
 
