@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +16,13 @@ static double number_of(const char *text)
     return end == text || *end ? (double)NAN : value;
 }
 
-static enum lb_status parse_seconds(const struct lb_option *option, const char *text,
-                                    double *seconds, struct lb_error *err)
+/* A number between the option's min and max. */
+static enum lb_status parse_count(const struct lb_option *option, const char *text, int64_t *count,
+                                  struct lb_error *err)
 {
-    *seconds = number_of(text);
-    if (!(*seconds > 0 && *seconds <= 1e8))
-        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
-                       option->name, text);
-    return LB_OK;
-}
-
-static enum lb_status parse_count(const struct lb_option *option, const char *text, int64_t min,
-                                  int64_t max, int64_t *count, struct lb_error *err)
-{
-    if (lb_parse_int(text, strlen(text), min, count, NULL) != LB_OK || *count > max)
-        return lb_fail(err, LB_INVALID, "%s%s%.40s: allowed are %lld to %lld", option->name,
-                       option->joined ? "" : " ", text, (long long)min, (long long)max);
+    if (lb_parse_int(text, strlen(text), option->min, count, NULL) != LB_OK || *count > option->max)
+        return lb_fail(err, LB_INVALID, "%s%s%.40s: allowed are %d to %d", option->name,
+                       option->joined ? "" : " ", text, option->min, option->max);
     return LB_OK;
 }
 
@@ -44,6 +36,56 @@ static enum lb_status append(const char ***array, size_t *count, const char *tex
     *array = grown;
     grown[(*count)++] = text;
     return LB_OK;
+}
+
+/* The field of *options that a plain option sets. */
+static void *field_of(struct lb_options *options, const struct lb_option *option)
+{
+    return (char *)options + option->field;
+}
+
+/* Sets a const char *. */
+static enum lb_status set_text(struct lb_options *options, const struct lb_option *option,
+                               const struct lb_option_words *words, struct lb_error *err)
+{
+    const char **text = field_of(options, option);
+    (void)err;
+    *text = words->value;
+    return LB_OK;
+}
+
+/* Sets a bool. */
+static enum lb_status set_true(struct lb_options *options, const struct lb_option *option,
+                               const struct lb_option_words *words, struct lb_error *err)
+{
+    bool *flag = field_of(options, option);
+    (void)words, (void)err;
+    *flag = true;
+    return LB_OK;
+}
+
+/* Sets a double. */
+static enum lb_status set_seconds(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    double *seconds = field_of(options, option), value = number_of(words->value);
+    if (!(value > 0 && value <= 1e8))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
+                       option->name, words->value);
+    *seconds = value;
+    return LB_OK;
+}
+
+/* Sets an int between min and max. */
+static enum lb_status set_int(struct lb_options *options, const struct lb_option *option,
+                              const struct lb_option_words *words, struct lb_error *err)
+{
+    int *number = field_of(options, option);
+    int64_t value;
+    enum lb_status st = parse_count(option, words->value, &value, err);
+    if (st == LB_OK)
+        *number = (int)value;
+    return st;
 }
 
 /* --help and --version win over other commands, wherever they stand on the command line. */
@@ -104,93 +146,13 @@ static enum lb_status set_cases(struct lb_options *options, const struct lb_opti
     return lb_take_cases(&options->selection, words->value, false, err);
 }
 
-static enum lb_status set_out(struct lb_options *options, const struct lb_option *option,
-                              const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->out = words->value;
-    return LB_OK;
-}
-
-static enum lb_status set_quick(struct lb_options *options, const struct lb_option *option,
-                                const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)words, (void)err;
-    options->quick = true;
-    return LB_OK;
-}
-
-static enum lb_status set_kernels(struct lb_options *options, const struct lb_option *option,
-                                  const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)words, (void)err;
-    options->kernels = true;
-    return LB_OK;
-}
-
 static enum lb_status set_profile_calls(struct lb_options *options, const struct lb_option *option,
                                         const struct lb_option_words *words, struct lb_error *err)
 {
     int64_t calls;
-    enum lb_status st = parse_count(option, words->value, 1, 1000000, &calls, err);
+    enum lb_status st = parse_count(option, words->value, &calls, err);
     if (st == LB_OK)
         options->profile_calls = (size_t)calls;
-    return st;
-}
-
-static enum lb_status set_perf_control(struct lb_options *options, const struct lb_option *option,
-                                       const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->perf_control = words->value;
-    return LB_OK;
-}
-
-static enum lb_status set_case_time(struct lb_options *options, const struct lb_option *option,
-                                    const struct lb_option_words *words, struct lb_error *err)
-{
-    return parse_seconds(option, words->value, &options->case_time_s, err);
-}
-
-static enum lb_status set_time_budget(struct lb_options *options, const struct lb_option *option,
-                                      const struct lb_option_words *words, struct lb_error *err)
-{
-    return parse_seconds(option, words->value, &options->time_budget_s, err);
-}
-
-static enum lb_status set_call_limit(struct lb_options *options, const struct lb_option *option,
-                                     const struct lb_option_words *words, struct lb_error *err)
-{
-    return parse_seconds(option, words->value, &options->call_limit_s, err);
-}
-
-static enum lb_status set_hang_limit(struct lb_options *options, const struct lb_option *option,
-                                     const struct lb_option_words *words, struct lb_error *err)
-{
-    int64_t limit;
-    enum lb_status st = parse_count(option, words->value, 0, 1000, &limit, err);
-    if (st == LB_OK)
-        options->hang_limit = (int)limit;
-    return st;
-}
-
-static enum lb_status set_processes(struct lb_options *options, const struct lb_option *option,
-                                    const struct lb_option_words *words, struct lb_error *err)
-{
-    int64_t processes;
-    enum lb_status st = parse_count(option, words->value, 1, 1000, &processes, err);
-    if (st == LB_OK)
-        options->processes = (int)processes;
-    return st;
-}
-
-static enum lb_status set_device(struct lb_options *options, const struct lb_option *option,
-                                 const struct lb_option_words *words, struct lb_error *err)
-{
-    int64_t device;
-    enum lb_status st = parse_count(option, words->value, 0, 1023, &device, err);
-    if (st == LB_OK)
-        options->device = (int)device;
     return st;
 }
 
@@ -222,14 +184,6 @@ static enum lb_status set_memory(struct lb_options *options, const struct lb_opt
     return LB_OK;
 }
 
-static enum lb_status set_baseline(struct lb_options *options, const struct lb_option *option,
-                                   const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->baseline = words->value;
-    return LB_OK;
-}
-
 static enum lb_status set_plugin(struct lb_options *options, const struct lb_option *option,
                                  const struct lb_option_words *words, struct lb_error *err)
 {
@@ -248,14 +202,6 @@ static enum lb_status set_loss_scale(struct lb_options *options, const struct lb
     return LB_OK;
 }
 
-static enum lb_status set_device_model(struct lb_options *options, const struct lb_option *option,
-                                       const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->device_model = words->value;
-    return LB_OK;
-}
-
 static enum lb_status set_margin(struct lb_options *options, const struct lb_option *option,
                                  const struct lb_option_words *words, struct lb_error *err)
 {
@@ -265,22 +211,6 @@ static enum lb_status set_margin(struct lb_options *options, const struct lb_opt
         return lb_fail(err, LB_INVALID, "%s %s: must be a percentage above 0, up to 500",
                        option->name, words->value);
     options->margin = percent / 100;
-    return LB_OK;
-}
-
-static enum lb_status set_strict(struct lb_options *options, const struct lb_option *option,
-                                 const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)words, (void)err;
-    options->strict = true;
-    return LB_OK;
-}
-
-static enum lb_status set_confirm(struct lb_options *options, const struct lb_option *option,
-                                  const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->confirm = words->value;
     return LB_OK;
 }
 
@@ -294,30 +224,6 @@ static enum lb_status set_format(struct lb_options *options, const struct lb_opt
             return LB_OK;
     return lb_fail(err, LB_INVALID, "%s %s: allowed are %s", option->name, words->value,
                    option->argument);
-}
-
-static enum lb_status set_tune(struct lb_options *options, const struct lb_option *option,
-                               const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)words, (void)err;
-    options->tune = true;
-    return LB_OK;
-}
-
-static enum lb_status set_tuned(struct lb_options *options, const struct lb_option *option,
-                                const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->tuned = words->value;
-    return LB_OK;
-}
-
-static enum lb_status set_benchmark_out(struct lb_options *options, const struct lb_option *option,
-                                        const struct lb_option_words *words, struct lb_error *err)
-{
-    (void)option, (void)err;
-    options->benchmark_out = words->value;
-    return LB_OK;
 }
 
 /* Whether a format of Google Benchmark is JSON; LB_INVALID when it is neither that nor console. */
@@ -377,7 +283,7 @@ static enum lb_status set_benchmark_repetitions(struct lb_options *options,
                                                 struct lb_error *err)
 {
     int64_t repetitions;
-    enum lb_status st = parse_count(option, words->value, 1, 10000, &repetitions, err);
+    enum lb_status st = parse_count(option, words->value, &repetitions, err);
     if (st != LB_OK)
         return st;
     options->repetitions = (int)repetitions;
@@ -655,13 +561,15 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "DIR",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | AB | REPORT,
-     .set = set_out,
+     .set = set_text,
+     .field = offsetof(struct lb_options, out),
      .help = "Folder of the run (default: bench-lstm-runs/TIME); with --report, the file of the "
              "page."},
     {.name = "--quick",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | SELF_TEST,
-     .set = set_quick,
+     .set = set_true,
+     .field = offsetof(struct lb_options, quick),
      .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
              "instead of 20 and 10 planted slowdowns instead of 100, which are too few to judge "
              "rates by."},
@@ -670,14 +578,16 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS,
-     .set = set_case_time,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, case_time_s),
      .help = "Samples each case for at most S seconds (10)."},
     {.name = "--time-budget",
      .argument = "seconds",
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | RESUME,
-     .set = set_time_budget,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, time_budget_s),
      .help = "After S seconds, starts no further case and no further process of one. Cases "
              "without a time are recorded as 'skipped', and --resume runs them."},
     {.name = "--call-limit",
@@ -685,14 +595,18 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
      .commands = WORKERS,
-     .set = set_call_limit,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, call_limit_s),
      .help = "Takes a case for hung after S seconds of silence (120)."},
     {.name = "--hang-limit",
      .argument = "a number",
      .placeholder = "N",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | RESUME,
-     .set = set_hang_limit,
+     .set = set_int,
+     .field = offsetof(struct lb_options, hang_limit),
+     .min = 0,
+     .max = 1000,
      .help = "Skips the remaining cases of a variant once N of them have hung (0: never)."},
     {.name = "--memory",
      .argument = "a size such as 512M or 4G",
@@ -706,7 +620,8 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "NAME",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | PLOT | REPORT,
-     .set = set_baseline,
+     .set = set_text,
+     .field = offsetof(struct lb_options, baseline),
      .help = "Implementation that speed-ups refer to."},
     {.name = "--plugin",
      .argument = "a shared object",
@@ -718,7 +633,8 @@ const struct lb_option lb_option_table[] = {
     {.name = "--kernels",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | EXPLAIN | PROFILE,
-     .set = set_kernels,
+     .set = set_true,
+     .field = offsetof(struct lb_options, kernels),
      .help = "Records the GPU kernels of one more, untimed call of each case."},
     {.name = "--profile-calls",
      .argument = "a number",
@@ -726,13 +642,16 @@ const struct lb_option lb_option_table[] = {
      .group = LB_GROUP_SETTINGS,
      .commands = PROFILE,
      .set = set_profile_calls,
+     .min = 1,
+     .max = 1000000,
      .help = "Makes N calls in the range that --profile times (10)."},
     {.name = "--perf-control",
      .argument = "one or two named pipes",
      .placeholder = "C,A",
      .group = LB_GROUP_SETTINGS,
      .commands = PROFILE,
-     .set = set_perf_control,
+     .set = set_text,
+     .field = offsetof(struct lb_options, perf_control),
      .help = "Switches perf on and off through the pipes of perf record --control=fifo:C,A "
              "(harness/PROFILING.md)."},
     {.name = "--seed",
@@ -747,7 +666,10 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "N",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS,
-     .set = set_processes,
+     .set = set_int,
+     .field = offsetof(struct lb_options, processes),
+     .min = 1,
+     .max = 1000,
      .help = "Repeats each case in N fresh processes; --compare is meant for runs with 15."},
     {.name = "--margin",
      .argument = "percent",
@@ -759,14 +681,16 @@ const struct lb_option lb_option_table[] = {
     {.name = "--strict",
      .group = LB_GROUP_SETTINGS,
      .commands = COMPARE | AB,
-     .set = set_strict,
+     .set = set_true,
+     .field = offsetof(struct lb_options, strict),
      .help = "Makes an inconclusive comparison a failure."},
     {.name = "--confirm",
      .argument = "a run",
      .placeholder = "RUN",
      .group = LB_GROUP_SETTINGS,
      .commands = COMPARE,
-     .set = set_confirm,
+     .set = set_text,
+     .field = offsetof(struct lb_options, confirm),
      .help = "A second run of NEW: a case is only called slower when it is slower there too."},
     {.name = "--format",
      .argument = "table, markdown, junit and json",
@@ -787,12 +711,16 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "N",
      .group = LB_GROUP_SETTINGS,
      .commands = WORKERS | PROFILE,
-     .set = set_device,
+     .set = set_int,
+     .field = offsetof(struct lb_options, device),
+     .min = 0,
+     .max = 1023,
      .help = "Uses GPU number N, counted from 0 (0)."},
     {.name = "--tune",
      .group = LB_GROUP_SETTINGS,
      .commands = WORKERS | PROFILE,
-     .set = set_tune,
+     .set = set_true,
+     .field = offsetof(struct lb_options, tune),
      .help = "Measures the kernel families of fused for problems of which no choice is kept yet; "
              "later runs use the fastest."},
     {.name = "--tuned",
@@ -800,14 +728,16 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "FILE",
      .group = LB_GROUP_SETTINGS,
      .commands = WORKERS | PROFILE,
-     .set = set_tuned,
+     .set = set_text,
+     .field = offsetof(struct lb_options, tuned),
      .help = "File that keeps tuned choices (default: one in the cache folder)."},
     {.name = "--device-model",
      .argument = "a GPU's name",
      .placeholder = "NAME",
      .group = LB_GROUP_SETTINGS,
      .commands = LIST | PLAN | EXPLAIN,
-     .set = set_device_model,
+     .set = set_text,
+     .field = offsetof(struct lb_options, device_model),
      .help = "Plans for a GPU such as h100 that this machine does not have."},
     {.name = "--benchmark_filter=",
      .joined = true,
@@ -824,6 +754,8 @@ const struct lb_option lb_option_table[] = {
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | AB,
      .set = set_benchmark_repetitions,
+     .min = 1,
+     .max = 10000,
      .help = "Measures N blocks of samples of each case (1)."},
     {.name = "--benchmark_out=",
      .joined = true,
@@ -831,7 +763,8 @@ const struct lb_option lb_option_table[] = {
      .placeholder = "FILE",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | RESUME,
-     .set = set_benchmark_out,
+     .set = set_text,
+     .field = offsetof(struct lb_options, benchmark_out),
      .help = "Also writes Google Benchmark's JSON to a file."},
     {.name = "--benchmark_out_format=",
      .joined = true,
@@ -863,7 +796,7 @@ const struct lb_option lb_option_table[] = {
 const size_t lb_option_count = sizeof(lb_option_table) / sizeof(lb_option_table[0]);
 
 /* Whether the word is the name, alone or with "=value". */
-static bool names(const char *word, const char *name, const char **value)
+static bool is_named(const char *word, const char *name, const char **value)
 {
     size_t length = name ? strlen(name) : 0;
     if (!name || strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
@@ -873,7 +806,7 @@ static bool names(const char *word, const char *name, const char **value)
 }
 
 /* Whether the word is a one-letter name with its value behind it. */
-static bool names_glued(const char *word, const struct lb_option *option, const char **value)
+static bool is_glued(const char *word, const struct lb_option *option, const char **value)
 {
     const char *name = option->short_name ? option->short_name : option->name;
     *value = word + 2;
@@ -890,11 +823,11 @@ const struct lb_option *lb_option_match(const char *word, const char **value)
             return option;
         }
         if (!option->joined &&
-            (names(word, option->name, value) || names(word, option->short_name, value)))
+            (is_named(word, option->name, value) || is_named(word, option->short_name, value)))
             return option;
     }
     for (size_t i = 0; i < lb_option_count && word[0] == '-' && word[1]; i++)
-        if (names_glued(word, &lb_option_table[i], value))
+        if (is_glued(word, &lb_option_table[i], value))
             return &lb_option_table[i];
     return NULL;
 }

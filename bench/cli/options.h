@@ -2,8 +2,9 @@
  *
  * Everything about an option is its row in lb_option_table: reading the command line
  * (command_line.h), the text of --help (help.h), the check that an option has an effect with the
- * command, and whatever else lists options walk that table. A new option is a row and its setter,
- * both in options.c. */
+ * command, and whatever else lists options walk that table. A new option is a row in options.c:
+ * with one of the setters there when it stores a text, a switch, a number or seconds, else with its
+ * own. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -108,6 +109,8 @@ struct lb_option {
     unsigned commands;       /* of a setting: a bit 1 << enum lb_command for each command that it
                                 has an effect on */
     lb_option_setter *set;
+    size_t field;     /* of setters that store one value: its offset in struct lb_options */
+    int min, max;     /* of setters that read a whole number: what is allowed */
     const char *help; /* whole sentences on one line; --help breaks it */
 };
 

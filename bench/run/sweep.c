@@ -200,8 +200,7 @@ static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_err
         names[i] = ids[i];
     }
     enum lb_status st = lb_gbench_run(names, count, run_repetition, sweep, err);
-    for (size_t i = 0; i < count;
-         i++) { /* cases that an interruption stopped between repetitions */
+    for (size_t i = 0; i < count; i++) { /* rows that an interruption left unfinished */
         lb_row_free(&sweep->rows[i]);
         sweep->rows[i] = (struct lb_row){0};
     }

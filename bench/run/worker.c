@@ -97,19 +97,26 @@ static enum lb_status await(struct lb_pool *pool, struct lb_worker *worker, cons
     return st;
 }
 
-/* Sends the request and waits for its one reply. */
-static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
-                          const struct lb_request *request, const char *phase, json_t **reply,
-                          struct lb_fault *fault)
+/* Sends the request. A worker that is gone is found, and explained, by the wait that follows. */
+static enum lb_status send_request(struct lb_worker *worker, const struct lb_request *request,
+                                   struct lb_fault *fault)
 {
     json_t *message = lb_request_encode(request);
     if (!message) {
         snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
         return LB_FAILED;
     }
-    /* A send that fails means that the worker is gone, which the wait finds and explains. */
     lb_channel_send(&worker->channel, message, NULL);
-    return await(pool, worker, phase, pool->limits.call_s, reply, fault);
+    return LB_OK;
+}
+
+/* Sends the request and waits for its one reply. */
+static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
+                          const struct lb_request *request, const char *phase, json_t **reply,
+                          struct lb_fault *fault)
+{
+    enum lb_status st = send_request(worker, request, fault);
+    return st == LB_OK ? await(pool, worker, phase, pool->limits.call_s, reply, fault) : st;
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -307,13 +314,9 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
         .kernels = job->kernels,
     };
-    json_t *message = lb_request_encode(&request);
-    if (!message) {
-        snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
-        return LB_FAILED;
-    }
-    lb_channel_send(&worker->channel, message, NULL); /* a failure is found by the wait */
-    enum lb_status st = follow(pool, worker, job, row, &device_lost, fault);
+    enum lb_status st = send_request(worker, &request, fault);
+    if (st == LB_OK)
+        st = follow(pool, worker, job, row, &device_lost, fault);
     if (st == LB_OK && device_lost)
         drop(pool, worker);
     return st;

@@ -189,8 +189,8 @@ int lb_worker_main(long parent, int device)
     struct lb_error err = {""};
     size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 
-    fcntl(CHANNEL_FD, F_SETFD,
-          FD_CLOEXEC); /* a program that a case starts must not hold the channel open */
+    /* A program that a case starts must not hold the channel open. */
+    fcntl(CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     /* The worker ends with the program, even if the program ended before this line was reached. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)parent)

@@ -3,6 +3,7 @@
 #define LB_WORKER_PROCESS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "record/record.h"
@@ -33,9 +34,10 @@ struct lb_watch {
 enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **worker,
                                struct lb_error *err);
 
-/* Asks the worker to leave and waits up to limit_s, so that a profiler attached to it can write its
- * results. The first call of several workers may send all of them off before waiting for one. */
+/* Tells the worker to leave by closing its channel; it does when it has finished its request. */
 void lb_worker_dismiss(struct lb_worker *worker);
+
+/* Waits up to limit_s for the worker to end. Whether it has. */
 bool lb_worker_has_left(const struct lb_worker *worker, double limit_s);
 
 /* Kills the worker and what it started, if they still live, and frees it. Accepts NULL. */

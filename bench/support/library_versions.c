@@ -47,7 +47,7 @@ const struct lb_library *lb_libraries(void)
 
 const char *lb_libraries_mismatch(void)
 {
-    static char text[256];
+    static char text[320];
     text[0] = '\0';
     for (const struct lb_device_version *v = lb_device_versions(); v->library; v++) {
         size_t used = strlen(text);

@@ -1,5 +1,5 @@
-"""What the build detects: which CUDA it takes, which architectures that can build, and what is said of
-what is missing. Toolkits are made up: empty files, and headers with a version."""
+"""What the build detects: which CUDA it uses, which architectures that can build, and what it says about
+missing parts. The toolkits are made up: empty files, and headers with a version."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def toolkit(version, cudnn="9"):
 
 class Features(unittest.TestCase):
     def configure(self, files, *options):
-        """What CMake says where /usr/local/cuda is of these files and there is nothing else."""
+        """What CMake says when /usr/local/cuda holds these files and there is no other toolkit."""
         with tempfile.TemporaryDirectory() as scratch:
             root = os.path.join(scratch, "root")
             for name, content in files.items():

@@ -169,6 +169,44 @@ static void values_are_read_in_every_way_of_writing_them(void **state)
     }
 }
 
+/* Several options share a setter and differ in the field that it sets. */
+static void every_plain_option_sets_its_own_field(void **state)
+{
+    (void)state;
+    struct lb_options o;
+    struct lb_error err = {""};
+    assert_int_equal(read_line("--sweep --out a --baseline b --tuned c --benchmark_out=d --quick "
+                               "--case-time 1 --time-budget 2 --call-limit 3 --hang-limit 4 "
+                               "--processes 5 --device 6 --benchmark_repetitions=7",
+                               &o, &err),
+                     LB_OK);
+    assert_string_equal(o.out, "a");
+    assert_string_equal(o.baseline, "b");
+    assert_string_equal(o.tuned, "c");
+    assert_string_equal(o.benchmark_out, "d");
+    assert_true(o.quick && !o.kernels && !o.tune && !o.strict);
+    assert_true(o.case_time_s == 1 && o.time_budget_s == 2 && o.call_limit_s == 3);
+    assert_int_equal(o.hang_limit, 4);
+    assert_int_equal(o.processes, 5);
+    assert_int_equal(o.device, 6);
+    assert_int_equal(o.repetitions, 7);
+    lb_options_free(&o);
+    assert_int_equal(
+        read_line("--profile x --perf-control p --kernels --profile-calls 8", &o, &err), LB_OK);
+    assert_string_equal(o.perf_control, "p");
+    assert_true(!o.quick && o.kernels && !o.tune && !o.strict);
+    assert_int_equal(o.profile_calls, 8);
+    lb_options_free(&o);
+    assert_int_equal(read_line("--compare x y --strict --confirm z", &o, &err), LB_OK);
+    assert_string_equal(o.confirm, "z");
+    assert_true(!o.quick && !o.kernels && !o.tune && o.strict);
+    lb_options_free(&o);
+    assert_int_equal(read_line("--list --device-model h100 --tune", &o, &err), LB_OK);
+    assert_string_equal(o.device_model, "h100");
+    assert_true(!o.kernels && o.tune && !o.strict);
+    lb_options_free(&o);
+}
+
 static void the_two_formats_of_google_benchmark_are_kept_apart(void **state)
 {
     (void)state;
@@ -231,6 +269,7 @@ int main(void)
         cmocka_unit_test(every_command_has_one_row),
         cmocka_unit_test(a_setting_is_refused_where_it_has_no_effect),
         cmocka_unit_test(values_are_read_in_every_way_of_writing_them),
+        cmocka_unit_test(every_plain_option_sets_its_own_field),
         cmocka_unit_test(the_two_formats_of_google_benchmark_are_kept_apart),
         cmocka_unit_test(words_behind_the_first_go_to_their_command),
         cmocka_unit_test(the_help_of_an_axis_lists_its_words),

@@ -13,14 +13,14 @@
 
 static const char *const cudnn_variants[] = {"auto", "standard", "persist_static", NULL};
 
-static const struct lb_available_impl entries[] = {
+static const struct lb_available_impl available[] = {
     {"cpu_ref", NULL}, {"cpu_simd", NULL}, {"cudnn", cudnn_variants}};
 
-enum { ENTRY_COUNT = 3 };
+enum { AVAILABLE_COUNT = 3 };
 
-static const char *const blas[] = {"--impl", "cpu_simd", NULL};
+static const char *const simd[] = {"--impl", "cpu_simd", NULL};
 
-/* Takes flags and values up to a NULL. */
+/* Takes options and their values up to a NULL. */
 static void take(struct lb_selection *selection, const char *const *arguments)
 {
     for (; *arguments; arguments += 2) {
@@ -35,7 +35,7 @@ static enum lb_status build(const char *const *arguments, struct lb_plan *plan,
 {
     struct lb_selection selection = {0};
     take(&selection, arguments);
-    enum lb_status st = lb_plan_build(&selection, entries, ENTRY_COUNT, plan, err);
+    enum lb_status st = lb_plan_build(&selection, available, AVAILABLE_COUNT, plan, err);
     lb_selection_free(&selection);
     return st;
 }
@@ -342,8 +342,8 @@ static void builtin_files_plan_for_every_implementation(void **state)
     struct lb_plan plan;
     take(&selection, ARGS("--cases", LB_SOURCE_DIR "/bench/cases/quick.txt", "--pass",
                           "infer,train", "--impl", "cpu_ref"));
-    take(&selection, blas);
-    assert_int_equal(lb_plan_build(&selection, entries, ENTRY_COUNT, &plan, NULL), LB_OK);
+    take(&selection, simd);
+    assert_int_equal(lb_plan_build(&selection, available, AVAILABLE_COUNT, &plan, NULL), LB_OK);
     assert_int_equal(plan.count, 12 * 2 * 2);
     lb_plan_free(&plan);
     lb_selection_free(&selection);

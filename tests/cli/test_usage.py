@@ -1,4 +1,4 @@
-"""Bad input: one line that names the thing and what is allowed, exit code 2, nothing written."""
+"""Bad input: one line that names the thing and says what is allowed, exit code 2, no file written."""
 
 import os
 import re
@@ -148,7 +148,7 @@ class BadInput(ProgramTest):
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
 
-    def test_help_and_version_do_not_mind_other_flags(self):
+    def test_help_and_version_accept_other_options(self):
         for command in (["--help", "-T", "3"], ["--sweep", "--version"], ["--help", "--sweep"]):
             self.assertEqual(run(*command).returncode, 0)
 

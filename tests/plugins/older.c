@@ -1,6 +1,6 @@
-/* A plug-in that was built for interface FAULT, a compile-time number, and offers no other:
- * cpu_ref, whose struct ends where that interface's did. What lies behind it is not to be called.
- */
+/* A plug-in that was built for an older interface, whose number is the compile-time number FAULT,
+ * and offers no other. It is cpu_ref; the slots that the older interface did not have abort when
+ * they are called, because the program must not call them. */
 #include <stdlib.h>
 
 #include "impl.h"
@@ -13,10 +13,10 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 
-static void no_note(const struct lb_problem *problem, const struct lb_exec_config *place,
+static void no_note(const struct lb_problem *problem, const struct lb_exec_config *config,
                     struct lb_error *text)
 {
-    (void)problem, (void)place, (void)text;
+    (void)problem, (void)config, (void)text;
     abort();
 }
 
@@ -26,10 +26,10 @@ static enum lb_status no_check(const void *self, struct lb_error *err)
     abort();
 }
 
-static void note(const struct lb_problem *problem, const struct lb_exec_config *place,
+static void note(const struct lb_problem *problem, const struct lb_exec_config *config,
                  struct lb_error *text)
 {
-    (void)problem, (void)place;
+    (void)problem, (void)config;
     lb_fail(text, LB_OK, "interface 2 has remarks");
 }
 
