@@ -73,9 +73,9 @@ done:
 static enum lb_status check_baseline(const struct lb_options *options,
                                      const struct lb_registry *registry, struct lb_error *err)
 {
-    struct lb_named_impl named;
+    struct lb_named_impl impl;
     return options->baseline
-               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &named, err)
+               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &impl, err)
                : LB_OK;
 }
 
@@ -83,13 +83,13 @@ static enum lb_status check_baseline(const struct lb_options *options,
 static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
 {
     const char *baseline = session->options->baseline;
-    struct lb_named_impl named;
+    struct lb_named_impl impl;
     if (!baseline || plan->count == 0 ||
-        lb_named_impl_parse(session->registry, "--baseline", baseline, &named, NULL) != LB_OK)
+        lb_named_impl_parse(session->registry, "--baseline", baseline, &impl, NULL) != LB_OK)
         return;
     for (size_t i = 0; i < plan->count; i++)
-        if (strcmp(plan->cases[i].impl, named.name) == 0 &&
-            strcmp(plan->cases[i].variant, named.variant) == 0)
+        if (strcmp(plan->cases[i].impl, impl.name) == 0 &&
+            strcmp(plan->cases[i].variant, impl.variant) == 0)
             return;
     fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
             baseline);

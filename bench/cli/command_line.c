@@ -47,11 +47,13 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
             suggestion = option->short_name;
     }
     if (word[0] != '-')
-        return lb_fail(err, LB_INVALID, "'%s': a flag was expected; see --help", word);
+        return lb_fail(err, LB_INVALID,
+                       "'%s': commands and options begin with '-', such as --sweep; see --help",
+                       word);
     if (suggestion)
-        return lb_fail(err, LB_INVALID, "%s: there is no such flag; did you mean %s?", word,
+        return lb_fail(err, LB_INVALID, "%s: there is no such option; did you mean %s?", word,
                        suggestion);
-    return lb_fail(err, LB_INVALID, "%s: there is no such flag; see --help", word);
+    return lb_fail(err, LB_INVALID, "%s: there is no such option; see --help", word);
 }
 
 /* The words behind the first one, which the option takes too. Moves reader->at past them. */

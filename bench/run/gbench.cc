@@ -110,11 +110,12 @@ enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_err
 {
     return guarded(err, [&] {
         std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
-        return rest.empty() ? LB_OK
-                            : lb_fail(err, LB_INVALID,
-                                      "%s: Google Benchmark has no such flag, or it takes another "
-                                      "value",
-                                      rest.c_str());
+        return rest.empty()
+                   ? LB_OK
+                   : lb_fail(err, LB_INVALID,
+                             "%s: Google Benchmark has no such option, or it takes another "
+                             "value",
+                             rest.c_str());
     });
 }
 

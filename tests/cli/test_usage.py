@@ -11,7 +11,7 @@ BAD = [
     # arguments, what the message must hold
     ([], ["no command", "--sweep"]),
     (["--swep"], ["--swep", "did you mean --sweep"]),
-    (["sweep"], ["'sweep'", "a flag was expected"]),
+    (["sweep"], ["'sweep'", "such as --sweep"]),
     (["--sweep", "-B", "0"], ["-B 0: batch must be 1 or more"]),
     (["--sweep", "-B", "-3"], ["-B -3"]),
     (["--sweep", "-T", "99999999999999999999"], ["-T 99999999999999999999", "2^63"]),
