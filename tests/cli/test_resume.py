@@ -94,14 +94,15 @@ class Resume(ProgramTest):
         self.assertEqual(len(read_rows(out)), 80)
 
     def test_what_a_time_budget_skipped_is_run(self):
-        # 40 cases of a few calls of 20 ms each: more than the budget, which the first fits into.
+        # 40 cases of a few calls of 20 ms each: together more than the budget, but the first fits.
         rows, _ = self.sweep("-T", "40:59:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
                              "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
         done = run("--resume", self.path("run"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases to go", done.stderr)
+        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases are left to run",
+                      done.stderr)
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             entries = [json.loads(line) for line in lines]
         latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
@@ -110,7 +111,7 @@ class Resume(ProgramTest):
         exported = run("--export", "csv", self.path("run")).stdout
         self.assertEqual(len(exported.splitlines()), 1 + 40)
         self.assertNotIn("skipped", exported)
-        self.assertIn("0 cases to go", run("--resume", self.path("run")).stderr)
+        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
 
     def entries(self, name="run"):
         with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
@@ -192,16 +193,16 @@ class Resume(ProgramTest):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
-        hint = next(line for line in err.splitlines() if "go on with: " in line)
-        self.assertEqual(shlex.split(hint.split("go on with: ")[1]), ["bench-lstm", "--resume", out])
+        hint = next(line for line in err.splitlines() if "continue with: " in line)
+        self.assertEqual(shlex.split(hint.split("continue with: ")[1]), ["bench-lstm", "--resume", out])
 
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
         before = read_rows(self.path("run"))
-        for name in ("run", "run/run.jsonl"): # as all commands that read a run
+        for name in ("run", "run/run.jsonl"): # as for all commands that read a run
             done = run("--resume", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("0 cases to go", done.stderr)
+            self.assertIn("0 cases are left to run", done.stderr)
             self.assertEqual(read_rows(self.path("run")), before)
 
 

@@ -42,10 +42,9 @@ static void each_other_version_is_warned_of(void **state)
     note(0, "CUDA runtime", "13.0", "13.0");
     note(1, "cuBLAS", "13.1.0", "13.2.0");
     note(2, "cuDNN", "9.19.0", "9.10.2");
-    assert_string_equal(
-        lb_libraries_mismatch(),
-        "cuBLAS 13.2.0 is loaded, 13.1.0 was built against; cuDNN 9.10.2 is loaded, "
-        "9.19.0 was built against");
+    assert_string_equal(lb_libraries_mismatch(), "cuBLAS 13.2.0 is loaded, but the program was "
+                                                 "built against 13.1.0; cuDNN 9.10.2 is loaded, "
+                                                 "but the program was built against 9.19.0");
 }
 
 static void both_versions_are_recorded(void **state)
