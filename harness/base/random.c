@@ -1,7 +1,7 @@
 /* Counter-based random numbers. */
 #include "base/random.h"
 
-/* 2^64 divided by the golden ratio, odd: the step of SplitMix64's counter. */
+/* 2^64 divided by the golden ratio, an odd number: the step of SplitMix64's counter. */
 static const uint64_t golden = 0x9e3779b97f4a7c15u;
 
 /* SplitMix64's output function: a bijection that spreads every input bit over all output bits. The

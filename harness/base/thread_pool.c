@@ -199,7 +199,7 @@ static void pin(pthread_t id, size_t cpu)
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    pthread_setaffinity_np(id, sizeof(one), &one); /* where it is refused, the scheduler places */
+    pthread_setaffinity_np(id, sizeof(one), &one); /* if refused, the scheduler decides */
 }
 
 enum lb_status lb_pinned_threads_open(int threads, struct lb_pinned_threads **out,

@@ -87,14 +87,14 @@ static void parts_and_pinned_threads_take_turns(void **state)
         assert_int_equal(atomic_load(&counts[i]), 50);
 }
 
-static struct lb_expected *answer_of(const char *text)
+static struct lb_expected *expected_of(const char *text)
 {
     struct lb_case c;
-    struct lb_expected *answer = NULL;
+    struct lb_expected *expected = NULL;
     struct lb_error err = {""};
     assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
-    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &answer, &err), LB_OK);
-    return answer;
+    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &expected, &err), LB_OK);
+    return expected;
 }
 
 static void the_oracles_bits_do_not_depend_on_threads(void **state)
@@ -103,9 +103,9 @@ static void the_oracles_bits_do_not_depend_on_threads(void **state)
     char text[64];
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct lb_expected *shared = answer_of(problems[i]);
+        struct lb_expected *shared = expected_of(problems[i]);
         lb_pin(1, text, sizeof(text));
-        struct lb_expected *alone = answer_of(problems[i]);
+        struct lb_expected *alone = expected_of(problems[i]);
         lb_unpin();
         size_t states = (size_t)(alone->problem.directions * 3 * alone->problem.hidden);
         size_t outputs = (size_t)alone->problem.seq_len * states;

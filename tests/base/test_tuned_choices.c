@@ -1,4 +1,4 @@
-/* Tuned choices on disk: what is kept, what is replaced, and what is never overwritten. */
+/* The file of tuned choices: which lines are kept and replaced, and which files are left alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Writes a made-up run of some kind into a folder: write_run FOLDER KIND. For tests of what is made
- * of odd runs. */
+/* Writes a synthetic run of a given kind into a folder: write_run FOLDER KIND. Tests use it to make
+ * reports and pictures of unusual runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const int h_many[] = {32, 64, 128, 256, 0};
 static const int h_most[] = {16,  32,  64,  96,  128, 160, 192,  224, 256,
                              320, 384, 448, 512, 640, 768, 1024, 0};
 
-/* The kinds that are a grid as it comes. */
+/* The kinds that are a plain grid. */
 static const struct {
     const char *kind;
     struct synthetic_grid grid;
@@ -47,7 +47,7 @@ static void make_failed(struct lb_run *run)
                       synthetic_row(cases[i], i ? LB_VERDICT_CRASH : LB_VERDICT_WRONG, 0, 0, 0));
 }
 
-/* Text that would be markup if it were not written as text. */
+/* Text that would be markup if it were not escaped. */
 static void make_names(struct lb_run *run)
 {
     static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>";
@@ -62,7 +62,7 @@ static void make_names(struct lb_run *run)
     json_object_set_new(run->header, "plugins", json_pack("[s]", "/tmp/it's <b> & so.so"));
 }
 
-/* Rows that know their floor, and one implementation better at small H, another at large. */
+/* Rows with a lower bound, where one implementation is faster at small H and another at large H. */
 static void make_lower_bounds(struct lb_run *run)
 {
     static const char *const two[] = {"cpu_simd", "onednn", NULL};
@@ -81,7 +81,8 @@ static void make_lower_bounds(struct lb_run *run)
                 }
 }
 
-/* Two that can't be told apart, and one that is behind both, by too few samples for an interval. */
+/* Two implementations that can't be told apart, and a slower one with too few samples for an
+ * interval. */
 static void make_ties(struct lb_run *run)
 {
     static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",

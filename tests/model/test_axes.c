@@ -1,4 +1,4 @@
-/* Axes of numbers and of words, and the nearest name. */
+/* Axes of numbers and of words, and suggestions of names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static void words_are_their_place_in_the_list(void **state)
     lb_axis_free(&axis);
 }
 
-static void unknown_words_get_the_list_and_the_nearest(void **state)
+static void unknown_words_get_the_list_and_a_suggestion(void **state)
 {
     (void)state;
     static const struct {
@@ -217,7 +217,7 @@ int main(void)
         cmocka_unit_test(failure_leaves_the_axis_as_it_was),
         cmocka_unit_test(ten_million_values_are_the_limit),
         cmocka_unit_test(words_are_their_place_in_the_list),
-        cmocka_unit_test(unknown_words_get_the_list_and_the_nearest),
+        cmocka_unit_test(unknown_words_get_the_list_and_a_suggestion),
         cmocka_unit_test(suggestion_forgives_small_slips_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Case files: what is tolerated, what is refused and where, and every file that is shipped. */
+/* Case files: which forms are accepted, what is refused at which position, and every file in
+ * bench/cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Plug-ins of older interfaces: they load, and nothing beyond the end of their struct is used. */
+/* Plug-ins of older interfaces load, and nothing beyond the end of their struct is used; renamed
+ * implementations are refused with a hint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

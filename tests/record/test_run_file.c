@@ -1,4 +1,5 @@
-/* The file of a run: what survives kills, full disks and second writers, and what is refused. */
+/* The file of a run: what survives a kill, a full disk or a second writer, and which files are
+ * refused. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -82,10 +83,10 @@ static void run_reads_back_from_file_and_folder(void **state)
 {
     (void)state;
     write_run(true);
-    const char *const places[] = {path, folder};
+    const char *const paths[] = {path, folder};
     for (int i = 0; i < 2; i++) {
         struct lb_run run;
-        assert_int_equal(lb_run_read(places[i], &run, NULL), LB_OK);
+        assert_int_equal(lb_run_read(paths[i], &run, NULL), LB_OK);
         assert_int_equal(run.count, 2);
         assert_int_equal(run.rows[1].c.problem.seq_len, 4);
         assert_true(run.finished && run.interrupted && !run.torn);
@@ -150,7 +151,7 @@ static void torn_tail_is_cut_at_every_offset(void **state)
     free(text);
 }
 
-/* A run killed while it wrote its header holds nothing: it starts anew. */
+/* A run that was killed while it wrote its header is empty, and can be created again. */
 static void torn_header_is_no_run(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void torn_header_is_no_run(void **state)
     free(text);
 }
 
-static void footer_in_the_middle_ends_a_sitting_only(void **state)
+static void footer_in_the_middle_ends_a_session_only(void **state)
 {
     (void)state;
     struct lb_run_file file = {0};
@@ -190,7 +191,7 @@ static void footer_in_the_middle_ends_a_sitting_only(void **state)
     lb_run_free(&run);
 }
 
-/* Whoever opens a run may still find that it can't go on. */
+/* Opening a run does not change it, since the caller may still decide not to resume. */
 static void a_run_that_is_only_opened_stays_as_it_is(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void two_writers_cannot_share_a_folder(void **state)
     lb_run_close(&second);
 }
 
-/* A file size limit stands for a disk that is full: a short write, then a failure. */
+/* A file size limit acts like a full disk: a short write, then a failure. */
 static void full_disk_leaves_whole_lines(void **state)
 {
     (void)state;
@@ -307,7 +308,8 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
         {"{\"a\":1}\n", ":1: not a line of a run: the first must be the header"},
         {"[1,2]\n", ":1: not a line of a run"},
         {"{\"kind\":\"row\"}\n", ":1: not a line of a run: the first must be the header"},
-        {"{\"kind\":\"header\",\"schema\":2}\n", ":1: schema version 2, but this program reads version 1"},
+        {"{\"kind\":\"header\",\"schema\":2}\n",
+         ":1: schema version 2, but this program reads version 1"},
         {"{\"kind\":\"header\"}\n", ":1: the header has no schema version"},
         {HEADER "{\"kind\":\"row\"}\n", ":2: case"},
         {HEADER "{}\n", ":2: not a line of a run: it has no kind"},
@@ -393,7 +395,7 @@ int main(void)
         TEST(second_run_never_overwrites_the_first),
         TEST(torn_tail_is_cut_at_every_offset),
         TEST(torn_header_is_no_run),
-        TEST(footer_in_the_middle_ends_a_sitting_only),
+        TEST(footer_in_the_middle_ends_a_session_only),
         TEST(a_run_that_is_only_opened_stays_as_it_is),
         TEST(later_row_of_a_case_holds),
         TEST(two_writers_cannot_share_a_folder),
