@@ -10,11 +10,12 @@
 # SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
 # installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
 # installs if it is missing. The last commit of this tree is cloned into two copies of that system:
-# one where root runs the commands, one where a user does who has sudo. The two commands and their
-# times are printed at the end, with the versions that were found good; complete output is kept in
-# FOLDER/SUITE/{root,user}.log. The exit code is 0 when every command succeeded.
+# one where root runs the commands, one where a user does who has sudo. Then the Debian package that
+# cpack makes is installed into a third copy and used there. Each command's result and time are
+# printed, with the versions that it was tried with; complete output is kept in
+# FOLDER/SUITE/{root,user,package}.log. The exit code is 0 when every command succeeded.
 #
-# LB_FRESH_AS="user" tries one of the two only. LB_FRESH_WHEELS names a folder of wheels to install
+# LB_FRESH_AS="user" tries that part only; the part "package" needs an earlier part's build. LB_FRESH_WHEELS names a folder of wheels to install
 # from, in place of the Python package index. The minimal system and the downloaded packages are
 # kept in FOLDER, which may be removed afterwards; nothing stays mounted.
 set -euo pipefail
@@ -131,6 +132,10 @@ make_system() {
   cp --dereference /etc/resolv.conf "$system/etc/resolv.conf"
   chroot "$system" useradd --create-home --shell /bin/bash lstm
   echo 'lstm ALL=(ALL) NOPASSWD: ALL' >"$system/etc/sudoers.d/lstm"
+  if [ "$1" = package ]; then
+    mkdir "$system/home/lstm/bench-lstm"
+    return 0
+  fi
   git clone --quiet --no-hardlinks . "$system/home/lstm/bench-lstm"
   if [ "$1" = user ]; then
     chroot "$system" chown -R lstm: /home/lstm/bench-lstm
@@ -171,16 +176,40 @@ versions() {
     2>/dev/null | sed 's/-[^-]*$//' | paste -sd, | sed 's/,/, /g' || true
 }
 
+# take_package: makes the Debian package of what an earlier part built and puts it into the system
+# named package, whose package lists are fetched.
+take_package() {
+  local from=root
+  [ -d "$work/root/home/lstm/bench-lstm/build/release" ] || from=user
+  chroot "$work/$from" /usr/bin/env -i PATH=/usr/bin:/bin LANG=C.UTF-8 \
+    sh -c 'cd /home/lstm/bench-lstm/build/release && rm -f ./*.deb && apt-get install -y dpkg-dev &&
+           cpack -G DEB' &&
+    cp "$work/$from"/home/lstm/bench-lstm/build/release/*.deb \
+      "$work/package/home/lstm/bench-lstm/bench-lstm.deb" &&
+    chroot "$work/package" apt-get update
+}
+
 # A function, so that the whole script has been read before it starts to work.
 main() {
   failed=0
   make_base
   summary=$work/summary
   : >"$summary"
-  for who in ${LB_FRESH_AS:-root user}; do
+  local parts="root user package"
+  [ -z "$cuda" ] || parts="root user"
+  for who in ${LB_FRESH_AS:-$parts}; do
     log=$work/$who.log
     : >"$log"
-    make_system "$who"
+    make_system "$who" || return 1
+    [ "$who" != package ] || take_package >>"$log" 2>&1 || {
+      say "| $suite | package | cpack -G DEB | failed | |"
+      return 1
+    }
+    if [ "$who" = package ]; then
+      try "$who" "$log" apt-get install -y --no-install-recommends ./bench-lstm.deb
+      try "$who" "$log" bench-lstm --sweep --impl cpu_ref,openblas -T 4 -B 2 -H 16 --out run
+      continue
+    fi
     if [ -n "$cuda" ]; then
       try "$who" "$log" bench/quickstart.sh --cuda
     else
