@@ -48,7 +48,7 @@ def run(command, **options):
 
 
 def compile_one(options, source, arch):
-    stem = os.path.splitext(os.path.basename(source))[0]
+    stem = os.path.splitext(os.path.relpath(source))[0].replace(os.sep, "_").replace("..", "up")
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
     includes = [word for path in options.include for word in ("-I", path)]
     run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]
