@@ -159,9 +159,7 @@ static cudnnMathType_t math_type(const struct lb_problem *p)
     return p->dtype == LB_F32 ? f32[p->math] : CUDNN_TENSOR_OP_MATH;
 }
 
-/* The answer to whether an algorithm takes a problem. Beside NOT_SUPPORTED the library says
- * BAD_PARAM of a combination that it does not have; anything else is a failure and stays one. */
-static enum lb_status asked(cudnnStatus_t status, const char *what, struct lb_error *err)
+enum lb_status lb_cudnn_probed(cudnnStatus_t status, const char *what, struct lb_error *err)
 {
     enum lb_status st = lb_cudnn_check(status, what, err);
     bool refused = CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_BAD_PARAM;
@@ -174,11 +172,11 @@ static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
     enum lb_status st = LB_OK;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    LB_TRY(asked(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
-                 "cudnnGetRNNWeightSpaceSize", err));
-    LB_TRY(asked(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x, &rnn->workspace,
-                                           &rnn->reserve),
-                 "cudnnGetRNNTempSpaceSizes", err));
+    LB_TRY(lb_cudnn_probed(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
+                           "cudnnGetRNNWeightSpaceSize", err));
+    LB_TRY(lb_cudnn_probed(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x,
+                                                     &rnn->workspace, &rnn->reserve),
+                           "cudnnGetRNNTempSpaceSizes", err));
 done:
     return st;
 }
@@ -200,17 +198,17 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
     if (!rnn->offsets)
         return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(lb_cudnn_check(cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN", err));
-    LB_TRY(asked(cudnnSetRNNDescriptor_v8(
-                     rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
-                     p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-                     CUDNN_LINEAR_INPUT, data_type(p->dtype),
-                     p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, math_type(p),
-                     (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden, (int32_t)p->layers,
-                     shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
-                 "cudnnSetRNNDescriptor_v8", err));
+    LB_TRY(lb_cudnn_probed(
+        cudnnSetRNNDescriptor_v8(
+            rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+            p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+            data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+            math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden,
+            (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
+        "cudnnSetRNNDescriptor_v8", err));
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        LB_TRY(asked(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
-                     "cudnnBuildRNNDynamic", err));
+        LB_TRY(lb_cudnn_probed(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
+                               "cudnnBuildRNNDynamic", err));
     LB_TRY(ask_sizes(rnn, err));
 done:
     return st;
