@@ -10,16 +10,16 @@
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
 
-static const char *variant_of(const struct lb_exec_config *place)
+static const char *variant_of(const struct lb_exec_config *config)
 {
-    return place->variant ? place->variant : lb_fused_variants[0];
+    return config->variant ? config->variant : lb_fused_variants[0];
 }
 
 static enum lb_status fused_supports(const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *why)
+                                     const struct lb_exec_config *config, struct lb_error *why)
 {
     struct lb_fused_choice choice;
-    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &choice, why);
+    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &choice, why);
 }
 
 enum lb_dtype lb_fused_real(const struct lb_problem *problem)
@@ -27,7 +27,7 @@ enum lb_dtype lb_fused_real(const struct lb_problem *problem)
     return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
 }
 
-/* Adds to the text of `chosen`; what has no room is left out. */
+/* Adds to the description; what does not fit is left out. */
 static void add_text(struct lb_fused *self, const char *format, ...)
 {
     size_t used = strlen(self->description);
@@ -66,7 +66,7 @@ static void describe(struct lb_fused *self)
 
 /* Plans that were measured in the place of expected ones. What is wrong with the file of them is
  * said, and expected ones do. */
-static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *place,
+static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *config,
                                 struct lb_error *err)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
@@ -76,10 +76,10 @@ static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_conf
     if (!device || device->modelled)
         return LB_OK;
     LB_TRY(lb_fused_see(self->problem, device, &view, err));
-    view.graph = place->graph;
+    view.graph = config->graph;
     for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
         struct lb_error why;
-        st = lb_fused_tune(&view, variant_of(place), backward,
+        st = lb_fused_tune(&view, variant_of(config), backward,
                            backward ? &c->backward : &c->forward, &why);
         if (st == LB_INVALID || st == LB_IO)
             snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
@@ -93,14 +93,14 @@ done:
 
 /* Touches no device but to tune, so that what would run can be asked for without one. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *place, struct lb_error *err)
+                                   const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_fused *self = state;
     enum lb_status st = LB_OK;
     self->problem = problem;
-    self->stream = place->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
-    LB_TRY(use_tuned(self, place, err));
+    self->stream = config->stream;
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
+    LB_TRY(use_tuned(self, config, err));
     self->chunk = lb_fused_chunk(problem, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)

@@ -116,8 +116,8 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
     void *stream = lb_device()->stream();
-    return t->plan.backward ? family->backward(&t->problem, &t->plan, &t->backward, stream, err)
-                            : family->forward(&t->problem, &t->plan, &t->forward, stream, err);
+    return t->plan.backward ? family->backward(&t->plan, &t->backward, stream, err)
+                            : family->forward(&t->plan, &t->forward, stream, err);
 }
 
 static int by_size(const void *a, const void *b)
