@@ -1,4 +1,4 @@
-/* The choice among cpu_simd's kernels, by what the CPU says that it runs. */
+/* Chooses among the vector kernels by the instruction sets that the CPU reports. */
 #include "impls/common/simd_kernels.h"
 
 size_t lb_simd_kernels_all(enum lb_dtype dtype, const struct lb_simd_kernels *list[3])

@@ -152,7 +152,7 @@ class Sweep(ProgramTest):
             table = shown[shown.index("Median time"):shown.index("records   ")]
             self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
             words = re.sub(r"\s+", " ", table)
-            self.assertIn("cpu_simd unsupported: dtype bf16: it has products in f32 and f64", words)
+            self.assertIn("cpu_simd unsupported: dtype bf16: cpu_simd has kernels for f32 and f64 only", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
 
     def test_progress_counts_the_rounds_of_each_case(self):
