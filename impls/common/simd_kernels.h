@@ -16,13 +16,19 @@
  * four vectors
  *
  * One call computes one panel, or one group of columns, for all rows. Sizes and strides are in
- * elements, not bytes. */
+ * elements, not bytes.
+ *
+ * Kernels for bf16 and f16 store x, y, h, weights, gates and gradients of a in that type. Sums,
+ * cell states, the bias and weight gradients are f32. Their GEMMs read an operand that pack_operand
+ * wrote, and weights whose k is padded with zeros to a multiple of k_multiple; where pair is 2, two
+ * consecutive k of a column are adjacent: [k/2, columns, 2] instead of [k, columns]. */
 #ifndef LB_SIMD_KERNELS_H
 #define LB_SIMD_KERNELS_H
 
 #include <stdbool.h>
 
 #include "api/dtype.h"
+#include "api/status.h"
 
 /* Rows of a matrix. Row r starts at at[r] or, where at is NULL, at base + r * stride. Where segment
  * is not 0, a row is stored in segments of that many elements (a divisor of 256), and one segment
@@ -48,14 +54,14 @@ struct lb_cpu_gemm {
 
 /* One step of one panel: c = f c_before + i g, h = o tanh(c). */
 struct lb_cpu_forward {
-    struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM; replaced by the gates if keep */
+    struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM */
     size_t units;                /* of the panel, at most simd_width */
     size_t first;                /* the panel's first unit: index into rows of states */
     const void *const *c_before; /* [rows] each [H] */
     void *c;                     /* [rows, H]; may alias c_before */
     void *h;                     /* [rows] of a tensor with rows of h_stride; the first unit */
     size_t c_stride, h_stride;
-    bool keep;
+    void *gates; /* [rows] with the stride of sums, and may be sums; NULL: gates are not kept */
 };
 
 /* One backward step of up to four panels: gates become gradients of the pre-activations. */
@@ -95,16 +101,28 @@ struct lb_cpu_outer {
 struct lb_simd_kernels {
     const char *name; /* "AVX-512", "AVX2", ... */
     size_t simd_width;
+    size_t pair, k_multiple;
+    size_t operand_size; /* bytes of an element of an operand; 0: rows are read where they are */
+    /* rows [count] of k elements -> operand [count, k padded to k_multiple]. NULL for f32 and f64.
+     */
+    void (*pack_operand)(const struct lb_cpu_rows *rows, size_t count, size_t k, void *operand);
     void (*accumulate)(const struct lb_cpu_gemm *);
     void (*forward)(const struct lb_cpu_forward *);
     void (*backward)(const struct lb_cpu_backward *);
     void (*outer)(const struct lb_cpu_outer *);
-    /* Copies o->in into the order in which outer reads it: [ceil(columns/group), rows, group]. */
+    /* Copies o->in into the order in which outer reads it: [ceil(columns/group), rows, group], or,
+     * for bf16 and f16, which outer takes only packed, an operand [columns, rows]. */
     void (*pack)(const struct lb_cpu_outer *o, void *packed);
     size_t group;
+    /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
+    void (*to_f32)(const void *from, float *to, size_t count);
+    void (*from_f32)(const float *from, void *to, size_t count);
+    /* Frees the state of the unit on this thread, at the end of a call. NULL where it has none. */
+    void (*release)(void);
     /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
      * libm. In f32 the error is at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP for any finite v,
-     * except that sigmoids below 2^-125 are returned as 2^-125.5. NaN gives NaN. */
+     * except that sigmoids below 2^-125 are returned as 2^-125.5. NaN gives NaN. NULL for bf16 and
+     * f16. */
     void (*sigmoid)(const void *v, void *out, size_t count);
     void (*tanh)(const void *v, void *out, size_t count);
 };
@@ -112,11 +130,22 @@ struct lb_simd_kernels {
 extern const struct lb_simd_kernels lb_simd_kernels_plain_f32, lb_simd_kernels_plain_f64;
 extern const struct lb_simd_kernels lb_simd_kernels_avx2_f32, lb_simd_kernels_avx2_f64;
 extern const struct lb_simd_kernels lb_simd_kernels_avx512_f32, lb_simd_kernels_avx512_f64;
+extern const struct lb_simd_kernels lb_simd_kernels_plain_bf16, lb_simd_kernels_plain_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx2_bf16, lb_simd_kernels_avx2_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx512_bf16, lb_simd_kernels_avx512_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx512bf16_bf16;
+extern const struct lb_simd_kernels lb_simd_kernels_amx_bf16, lb_simd_kernels_amx_f16;
 
-/* The kernels with the widest vectors that this build has and this CPU supports, for f32 or f64. */
-const struct lb_simd_kernels *lb_simd_kernels_best(enum lb_dtype dtype);
+enum { LB_SIMD_UNIT_COUNT = 5 };
 
-/* Lists all kernels that this CPU supports, widest first, and returns how many. For tests. */
-size_t lb_simd_kernels_all(enum lb_dtype dtype, const struct lb_simd_kernels *list[3]);
+/* Lists all kernels that this CPU supports for a dtype, fastest first, and returns how many: at
+ * least one, in plain C. The first call asks Linux for the permission to use AMX. */
+size_t lb_simd_kernels_all(enum lb_dtype dtype,
+                           const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT]);
+
+/* The fastest of them. The environment variable LB_SIMD_UNIT limits the choice, for tests: amx,
+ * avx512bf16, avx512, avx2 or plain is the best unit to use. LB_INVALID for any other value. */
+enum lb_status lb_simd_kernels_choose(enum lb_dtype dtype, const struct lb_simd_kernels **kernels,
+                                      struct lb_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 struct layer_dir {
     const struct lb_cpu_simd *simd;
     const struct lb_backward_io *io;
-    size_t index, l, d, input;
+    size_t thread, index, l, d, input;
     struct lb_cpu_weights w;
     char *sums;                 /* scratch of this thread */
     struct lb_cpu_range quads;  /* groups of four panels of this thread in a step */
@@ -17,6 +17,7 @@ struct layer_dir {
     const char *dy;             /* [T, B, D*H], at this direction's first unit */
     const char *c0, *dhn, *dcn; /* [B, H] */
     char *dh0, *dc0;
+    char *dc;                        /* [B, H] of sum_elem bytes */
     const void **c_before, **dhn_of; /* [B] of this thread */
 };
 
@@ -30,33 +31,36 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     return (struct layer_dir){
         .simd = simd,
         .io = io,
+        .thread = thread,
         .index = index,
         .l = l,
         .d = d,
         .input = lb_cpu_input(simd, index),
         .w = lb_cpu_weights_of(simd, index),
-        .sums = lb_cpu_at(simd, simd->sums, thread * s->B * s->width),
+        .sums = lb_cpu_sum_at(simd, simd->sums, thread * simd->sum_count),
         .quads = lb_cpu_columns(simd, lb_cpu_cover(s->panels, 4), thread),
         .rows = lb_cpu_rows(simd, thread),
-        .cells = lb_cpu_at(simd, simd->cells, index * s->rows * s->H),
+        .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
         .dy = lb_cpu_at(simd, l == s->L - 1 ? io->dy : simd->between, d * s->H),
-        .c0 = lb_cpu_at(simd, io->c0, state),
+        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, io->c0, state),
         .dhn = lb_cpu_at(simd, io->dhn, state),
         .dcn = lb_cpu_at(simd, io->dcn, state),
         .dh0 = lb_cpu_at(simd, io->dh0, state),
         .dc0 = lb_cpu_at(simd, io->dc0, state),
+        .dc = simd->half ? lb_cpu_sum_at(simd, simd->dc, state) : lb_cpu_at(simd, io->dc0, state),
         .c_before = pointers,
         .dhn_of = pointers + s->B,
     };
 }
 
-/* Rows of gradients of a over all panels, from one row on; a panel has `rows` rows. */
-static struct lb_cpu_rows gradients_of(const struct lb_cpu_simd *simd, const void *from,
-                                       size_t rows)
+/* Rows [count] of gradients of a over all panels, from one row on; a panel has `rows` rows. */
+static struct lb_cpu_rows gradient_rows(const struct lb_cpu_simd *simd, const void *from,
+                                        size_t rows, size_t thread, size_t count)
 {
     size_t width = simd->s.width;
-    return (struct lb_cpu_rows){
+    struct lb_cpu_rows da = {
         .base = from, .stride = width, .segment = width, .segment_stride = rows * width};
+    return lb_cpu_operand(simd, thread, da, 0, count, simd->s.gates);
 }
 
 /* The arguments that all calls for a quad of panels share; rows are this thread's up to `to`. */
@@ -86,8 +90,8 @@ static void find_states(const struct layer_dir *ld, size_t t, size_t to)
     for (size_t b = ld->rows.from; b < to; b++) {
         size_t before = (ld->d == 0 ? t - 1 : t + 1) * s->B + b;
         ld->c_before[b] = t == lb_cpu_first_step(simd, ld->d, b)
-                              ? lb_cpu_at(simd, ld->c0, b * s->H)
-                              : lb_cpu_at(simd, ld->cells, before * s->H);
+                              ? lb_cpu_sum_at(simd, ld->c0, b * s->H)
+                              : lb_cpu_sum_at(simd, ld->cells, before * s->H);
         ld->dhn_of[b] =
             t == lb_cpu_last_step(simd, ld->d, b) ? lb_cpu_at(simd, ld->dhn, b * s->H) : NULL;
     }
@@ -116,27 +120,55 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
     const struct lb_cpu_simd *simd = ld->simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t from = ld->rows.from, to = lb_cpu_active_to(simd, ld->rows, t), row = t * s->B + from;
+    struct lb_cpu_rows da = {0};
     find_states(ld, t, to);
+    if (later)
+        da = gradient_rows(simd,
+                           lb_cpu_gates(simd, ld->index, 0, ld->d == 0 ? row + s->B : row - s->B),
+                           simd->gate_rows, ld->thread, to - from);
     for (size_t quad = ld->quads.from; quad < ld->quads.to; quad++) {
         struct lb_cpu_backward f = quad_of(ld, quad, to);
-        if (later)
-            f.gemm.a = gradients_of(
-                simd, lb_cpu_gates(simd, ld->index, 0, ld->d == 0 ? row + s->B : row - s->B),
-                simd->gate_rows);
-        else
-            f.gemm.k = 0;
+        f.gemm.a = da;
+        f.gemm.k = later ? s->gates : 0;
         f.dhn = ld->dhn_of + from;
         f.dy = lb_cpu_at(simd, ld->dy, row * s->wide + f.first);
         f.dy_stride = s->wide;
         f.gates = lb_cpu_gates(simd, ld->index, 4 * quad, row);
         f.panel_stride = simd->gate_rows * s->width;
-        f.c = lb_cpu_at(simd, ld->cells, row * s->H);
+        f.c = lb_cpu_sum_at(simd, ld->cells, row * s->H);
         f.c_before = ld->c_before + from;
-        f.dc = lb_cpu_at(simd, ld->dc0, from * s->H);
+        f.dc = lb_cpu_sum_at(simd, ld->dc, from * s->H);
         if (to > from)
             simd->kernels->backward(&f);
         close_step(ld, quad, t, to);
     }
+}
+
+/* This thread's hidden units, and those of its rows. */
+static struct lb_cpu_range units_of(const struct layer_dir *ld)
+{
+    const struct lb_cpu_sizes *s = &ld->simd->s;
+    size_t from = ld->quads.from * s->width, to = ld->quads.to * s->width;
+    return (struct lb_cpu_range){from, to > s->H ? s->H : to};
+}
+
+/* This thread's part of dcn becomes dc; where the dtype is not that of sums, c0 is converted too.
+ */
+static void start_steps(const struct layer_dir *ld)
+{
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    struct lb_cpu_range units = units_of(ld);
+    if (simd->half) {
+        const char *c0 = lb_cpu_at(simd, ld->io->c0, ld->index * s->B * s->H);
+        lb_cpu_state_to_f32(simd, ld->dcn, ld->dc, ld->rows, units);
+        lb_cpu_state_to_f32(simd, c0, lb_cpu_sum_at(simd, ld->c0, 0), ld->rows, units);
+        return;
+    }
+    for (size_t b = ld->rows.from; b < ld->rows.to && units.from < units.to; b++)
+        memcpy(lb_cpu_at(simd, ld->dc, b * s->H + units.from),
+               lb_cpu_at(simd, ld->dcn, b * s->H + units.from),
+               (units.to - units.from) * simd->elem);
 }
 
 /* All steps of a layer_dir in reverse, down to dh0 and dc0. */
@@ -144,23 +176,23 @@ static void steps(const struct layer_dir *ld)
 {
     const struct lb_cpu_simd *simd = ld->simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t from = ld->quads.from * s->width, to = ld->quads.to * s->width;
-    to = to > s->H ? s->H : to;
-    for (size_t b = ld->rows.from; b < ld->rows.to && from < to; b++)
-        memcpy(lb_cpu_at(simd, ld->dc0, b * s->H + from), lb_cpu_at(simd, ld->dcn, b * s->H + from),
-               (to - from) * simd->elem);
+    size_t rows = ld->rows.to - ld->rows.from;
+    start_steps(ld);
     for (size_t i = 0; i < s->T; i++) {
         step(ld, ld->d == 0 ? s->T - 1 - i : i, i > 0);
         if (!simd->by_rows)
             lb_team_meet(simd->team);
     }
-    for (size_t quad = ld->quads.from; quad < ld->quads.to; quad++) {
+    struct lb_cpu_rows da = gradient_rows(
+        simd, lb_cpu_at(simd, simd->first, ld->rows.from * s->width), s->B, ld->thread, rows);
+    for (size_t quad = ld->quads.from; quad < ld->quads.to && rows > 0; quad++) {
         struct lb_cpu_backward f = quad_of(ld, quad, ld->rows.to);
-        f.gemm.a = gradients_of(simd, lb_cpu_at(simd, simd->first, ld->rows.from * s->width), s->B);
+        f.gemm.a = da;
         f.dh0 = lb_cpu_at(simd, ld->dh0, ld->rows.from * s->H);
-        if (f.gemm.rows > 0)
-            simd->kernels->backward(&f);
+        simd->kernels->backward(&f);
     }
+    if (simd->half)
+        lb_cpu_state_from_f32(simd, ld->dc, ld->dc0, ld->rows, units_of(ld));
 }
 
 /* Number of rows per partial sum of weight gradients, and the bytes of these rows above which they
@@ -170,9 +202,10 @@ enum { DEPTH = 512, MAX_UNPACKED_BYTES = 768 << 10 };
 size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t input = (size_t)simd->problem.input, rows = s->rows < DEPTH ? s->rows : DEPTH;
-    size_t widest = s->L > 1 && s->wide > input ? s->wide : input;
-    widest = widest > s->H ? widest : s->H;
+    size_t input = lb_cpu_widest_input(simd), rows = s->rows < DEPTH ? s->rows : DEPTH;
+    size_t widest = input > s->H ? input : s->H;
+    if (simd->half)
+        return (lb_cpu_padded(simd, rows) * widest * simd->kernels->operand_size + 63) / 64 * 64;
     widest = lb_cpu_cover(widest, simd->kernels->group) * simd->kernels->group;
     size_t stride = s->wide > widest ? s->wide : widest;
     return rows * stride * simd->elem > MAX_UNPACKED_BYTES ? rows * widest * simd->elem : 0;
@@ -204,15 +237,15 @@ static void multiply(const struct lb_cpu_simd *simd, size_t thread, const struct
             .stride = o->stride,
             .add = o->add || from > 0,
         };
-        if (part.rows * o->stride * simd->elem > MAX_UNPACKED_BYTES) {
+        if (simd->half || part.rows * o->stride * simd->elem > MAX_UNPACKED_BYTES) {
             simd->kernels->pack(&part, packed);
             part.in = packed;
             part.packed = true;
         }
         for (size_t p = panels.from; p < panels.to; p++) {
             part.da = lb_cpu_at(simd, o->da, (p * o->da_rows + from) * s->width);
-            part.dw = lb_cpu_at(simd, o->dw, p * o->columns * s->width);
-            part.db = o->db ? lb_cpu_at(simd, o->db, p * s->width) : NULL;
+            part.dw = lb_cpu_sum_at(simd, o->dw, p * o->columns * s->width);
+            part.db = o->db ? lb_cpu_sum_at(simd, o->db, p * s->width) : NULL;
             simd->kernels->outer(&part);
         }
     }
@@ -256,31 +289,48 @@ static void weight_gradients(const struct layer_dir *ld, size_t thread)
                              .add = true});
 }
 
+/* The part of the input gradients of `count` rows that comes from direction d, added to sums where
+ * d is not the first. */
+static void add_input_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread,
+                                size_t row, size_t count, char *sums, size_t stride)
+{
+    static const double zeros[64]; /* the start of sums, for any width */
+    const struct lb_cpu_sizes *s = &simd->s;
+    const char *weights = lb_cpu_weights_of(simd, layer_dir).back_ih;
+    size_t input = lb_cpu_input(simd, layer_dir);
+    struct lb_cpu_rows da =
+        gradient_rows(simd, lb_cpu_gates(simd, layer_dir, 0, row), simd->gate_rows, thread, count);
+    for (size_t first = 0; first < input; first += s->width)
+        simd->kernels->accumulate(&(struct lb_cpu_gemm){
+            .rows = count,
+            .k = s->gates,
+            .columns = input - first < s->width ? input - first : s->width,
+            .a = da,
+            .w = lb_cpu_at(simd, weights, first * s->gates),
+            .bias = layer_dir % s->D == 0 ? zeros : NULL,
+            .sums = lb_cpu_sum_at(simd, sums, first),
+            .stride = stride,
+        });
+}
+
 /* This thread's rows of the gradient of a layer's input [T, B, I_l], in chunks, so that gradients
  * of a stay in the cache while all columns are computed. */
 static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thread, char *dinput)
 {
-    static const double zeros[64]; /* the start of sums, for any width */
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_range rows = lb_cpu_share(simd, s->rows, thread);
     size_t input = lb_cpu_input(simd, l * s->D), count;
-    size_t most = 2 * lb_cpu_rows_at_a_time(simd, input);
+    size_t most = lb_cpu_gradient_rows(simd, input);
+    size_t stride = simd->half ? lb_cpu_cover(input, s->simd_width) * s->simd_width : input;
+    char *scratch = lb_cpu_sum_at(simd, simd->sums, thread * simd->sum_count);
     for (size_t row = rows.from; row < rows.to; row += count) {
+        char *out = lb_cpu_at(simd, dinput, row * input), *sums = simd->half ? scratch : out;
         count = rows.to - row < most ? rows.to - row : most;
         for (size_t d = 0; d < s->D; d++)
-            for (size_t first = 0; first < input; first += s->width) {
-                size_t ld = l * s->D + d;
-                simd->kernels->accumulate(&(struct lb_cpu_gemm){
-                    .rows = count,
-                    .k = s->gates,
-                    .columns = input - first < s->width ? input - first : s->width,
-                    .a = gradients_of(simd, lb_cpu_gates(simd, ld, 0, row), simd->gate_rows),
-                    .w = lb_cpu_at(simd, lb_cpu_weights_of(simd, ld).back_ih, first * s->gates),
-                    .bias = d == 0 ? zeros : NULL,
-                    .sums = lb_cpu_at(simd, dinput, row * input + first),
-                    .stride = input,
-                });
-            }
+            add_input_gradients(simd, l * s->D + d, thread, row, count, sums, stride);
+        for (size_t r = 0; r < count && simd->half; r++)
+            simd->kernels->from_f32((const float *)(const void *)sums + r * stride,
+                                    lb_cpu_at(simd, out, r * input), input);
     }
 }
 
@@ -300,4 +350,6 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
         lb_team_meet(simd->team);
     }
+    if (simd->kernels->release)
+        simd->kernels->release();
 }

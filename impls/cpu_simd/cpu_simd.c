@@ -1,4 +1,4 @@
-/* cpu_simd: GEMMs and cells in this project's own vector kernels. f32 and f64, tanh, any number of
+/* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
  * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
 
@@ -22,13 +22,21 @@ size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input)
     return simd->s.gates * input * simd->elem <= MAX_NEAR_WEIGHT_BYTES ? FEW_ROWS : MANY_ROWS;
 }
 
+size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input)
+{
+    return 2 * lb_cpu_rows_at_a_time(simd, input);
+}
+
+size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd)
+{
+    size_t input = (size_t)simd->problem.input;
+    return simd->s.L > 1 && simd->s.wide > input ? simd->s.wide : input;
+}
+
 static enum lb_status cpu_simd_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
 {
     (void)config;
-    if (p->dtype != LB_F32 && p->dtype != LB_F64)
-        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: cpu_simd has kernels for f32 and f64 only",
-                       lb_dtype_name(p->dtype));
     if (p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "math %s: cpu_simd computes f32 in full precision",
                        lb_math_name(p->math));
@@ -74,8 +82,8 @@ static void describe(struct lb_cpu_simd *simd, int asked)
     else
         snprintf(threads, sizeof(threads), "1 thread");
     snprintf(simd->description, sizeof(simd->description),
-             "%s kernels, panels of %zu hidden units, %s", simd->kernels->name, simd->s.simd_width,
-             threads);
+             "kernels for %s, panels of %zu hidden units, %s", simd->kernels->name,
+             simd->s.simd_width, threads);
 }
 
 static enum lb_status cpu_simd_create(void *self, const struct lb_problem *problem,
@@ -85,7 +93,9 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     enum lb_status st = LB_OK;
     simd->problem = *problem;
     simd->elem = lb_dtype_size(problem->dtype);
-    simd->kernels = lb_simd_kernels_best(problem->dtype);
+    simd->half = simd->elem == 2;
+    simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
+    LB_TRY(lb_simd_kernels_choose(problem->dtype, &simd->kernels, err));
     simd->s = sizes_of(problem, simd->kernels->simd_width);
     simd->threads = choose_threads(&simd->s, (size_t)config->threads);
     if (simd->threads > 1)
@@ -94,10 +104,50 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
                     simd->s.gates * simd->s.H * simd->elem <= MAX_L2_WEIGHT_BYTES;
     simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
     simd->chunk = simd->chunk < simd->s.T ? simd->chunk : simd->s.T;
-    simd->gate_rows = (lb_trains(problem) ? simd->s.T : simd->chunk) * simd->s.B;
+    simd->gate_rows = simd->s.rows;
+    simd->pre_rows = simd->chunk * simd->s.B;
     describe(simd, config->threads);
 done:
     return st;
+}
+
+/* Bytes of one thread's operand: that of the largest GEMM. */
+static size_t operand_bytes(const struct lb_cpu_simd *simd)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t input = lb_cpu_widest_input(simd);
+    size_t forward = simd->pre_rows * lb_cpu_padded(simd, input);
+    size_t step = s->B * lb_cpu_padded(simd, s->H);
+    size_t most = forward > step ? forward : step;
+    if (lb_has_backward(&simd->problem)) {
+        size_t rows = lb_cpu_gradient_rows(simd, input);
+        size_t backward = (rows > s->B ? rows : s->B) * s->gates;
+        most = backward > most ? backward : most;
+    }
+    return (most * simd->kernels->operand_size + 63) / 64 * 64;
+}
+
+/* Elements of one thread's sums: those of a step, and for bf16 and f16 of a chunk of input
+ * gradients, whose rows are padded to whole vectors. */
+static size_t sum_count(const struct lb_cpu_simd *simd)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t input = lb_cpu_widest_input(simd), step = s->B * s->width;
+    size_t chunk =
+        lb_cpu_gradient_rows(simd, input) * lb_cpu_cover(input, s->simd_width) * s->simd_width;
+    return simd->half && chunk > step ? chunk : step;
+}
+
+/* Sets the pointers to the arrays of backward. */
+static void lay_out_backward(struct lb_cpu_simd *simd, char *scratch, size_t *used)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    simd->between = lb_take(scratch, used, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
+    simd->first = lb_take(scratch, used, s->B * s->gates * simd->elem);
+    simd->sum_count = sum_count(simd);
+    simd->sums = lb_take(scratch, used, simd->threads * simd->sum_count * simd->sum_elem);
+    simd->packed_bytes = lb_cpu_packed_bytes(simd);
+    simd->packed = lb_take(scratch, used, simd->threads * simd->packed_bytes);
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
@@ -106,20 +156,26 @@ static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace
     const struct lb_cpu_sizes *s = &simd->s;
     bool trains = lb_trains(&simd->problem), backward = lb_has_backward(&simd->problem);
     size_t lower = !trains && s->L > 2 ? 2 : s->L - 1, kept = 0, used = 0;
-    size_t gates = (trains ? s->layer_dirs : 1) * simd->gate_rows * s->gates;
+    size_t state = s->layer_dirs * s->B * s->H * simd->sum_elem;
     size_t *at = trains ? &kept : &used;
     char *scratch = simd->buffers.workspace, *base = trains ? simd->buffers.reserve : scratch;
     simd->pointers = lb_take(scratch, &used, simd->threads * 2 * s->B * sizeof(void *));
-    simd->gates = lb_take(base, at, gates * simd->elem);
-    simd->lower = lb_take(base, at, lower * s->rows * s->wide * simd->elem);
-    simd->cells = trains ? lb_take(base, at, s->layer_dirs * s->rows * s->H * simd->elem) : NULL;
-    if (backward) {
-        simd->between = lb_take(scratch, &used, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
-        simd->first = lb_take(scratch, &used, s->B * s->gates * simd->elem);
-        simd->sums = lb_take(scratch, &used, simd->threads * s->B * s->width * simd->elem);
-        simd->packed_bytes = lb_cpu_packed_bytes(simd);
-        simd->packed = lb_take(scratch, &used, simd->threads * simd->packed_bytes);
+    if (trains) {
+        simd->gates = lb_take(base, at, s->layer_dirs * s->rows * s->gates * simd->elem);
+        simd->cells = lb_take(base, at, s->layer_dirs * s->rows * s->H * simd->sum_elem);
     }
+    if (simd->half || !trains)
+        simd->pre = lb_take(scratch, &used, simd->pre_rows * s->gates * simd->sum_elem);
+    simd->lower = lb_take(base, at, lower * s->rows * s->wide * simd->elem);
+    if (simd->half) {
+        simd->c0 = lb_take(scratch, &used, state);
+        simd->c = trains ? NULL : lb_take(scratch, &used, state);
+        simd->dc = backward ? lb_take(scratch, &used, state) : NULL;
+        simd->operand_bytes = operand_bytes(simd);
+        simd->operands = lb_take(scratch, &used, simd->threads * simd->operand_bytes);
+    }
+    if (backward)
+        lay_out_backward(simd, scratch, &used);
     *reserve = kept;
     *workspace = used;
 }
@@ -133,9 +189,9 @@ static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct 
         return lb_fail(err, LB_OOM,
                        "the gates of all steps are %.3g elements, more than any memory holds",
                        largest);
-    sizes->weights = lb_cpu_weight_count(simd) * simd->elem;
+    sizes->weights = lb_cpu_weight_bytes(simd);
     if (lb_has_backward(&simd->problem))
-        sizes->gradients = lb_cpu_gradient_count(simd) * simd->elem;
+        sizes->gradients = lb_cpu_gradient_bytes(simd);
     lay_out(simd, &sizes->reserve, &sizes->workspace);
     return LB_OK;
 }

@@ -23,31 +23,38 @@ struct lb_cpu_simd {
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
     struct lb_team *team; /* NULL: only the calling thread */
-    size_t threads, elem; /* elem: bytes of an element */
-    bool by_rows;         /* threads divide the rows of the batch, not the hidden units */
-    size_t chunk;         /* number of steps per input GEMM */
-    size_t gate_rows;     /* rows of a panel in `gates` */
+    size_t threads;
+    size_t elem;      /* bytes of a stored element */
+    size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
+    bool half;        /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
+    bool by_rows;     /* threads divide the rows of the batch, not the hidden units */
+    size_t chunk;     /* number of steps per input GEMM */
+    size_t gate_rows; /* rows of a panel in `gates` */
+    size_t pre_rows;  /* rows of a panel in `pre` */
 
-    /* In the harness's buffers; NULL where the pass needs none. */
-    char *gates;   /* [L*D, panels, T, B, width], later gradients of a; infer: [panels, chunk, B,
-                      width] */
-    char *cells;   /* [L*D, T, B, H]; NULL in infer */
-    char *lower;   /* [L-1, T, B, D*H] outputs of all layers but the last; infer: two of them */
-    char *between; /* [T, B, D*H] gradient of a lower layer's output */
-    char *first;   /* [panels, B, width] gradients of a at each row's first step */
-    char *sums;    /* [threads, B, width] of a backward step */
-    char *packed;  /* [threads, packed_bytes] packed inputs of the weight gradients */
-    size_t packed_bytes;
+    /* In the harness's buffers; NULL where the pass needs none. Elements of pre, cells, c0, c, dc
+     * and sums have sum_elem bytes, those of all other arrays elem. */
+    char *pre;    /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
+    char *gates;  /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
+    char *cells;  /* [L*D, T, B, H]; NULL in infer */
+    char *lower;  /* [L-1, T, B, D*H] outputs of all layers but the last; infer: two of them */
+    char *c0, *c; /* [L*D, B, H] f32 copies of cell states at a row's first step, and in infer at */
+    char *dc;     /* the present step; of their gradients; NULL where the caller's serve */
+    char *between;  /* [T, B, D*H] gradient of a lower layer's output */
+    char *first;    /* [panels, B, width] gradients of a at each row's first step */
+    char *sums;     /* [threads, sum_count] of a backward step, or of input gradients */
+    char *packed;   /* [threads, packed_bytes] packed inputs of the weight gradients */
+    char *operands; /* [threads, operand_bytes] */
+    size_t sum_count, packed_bytes, operand_bytes;
     const void **pointers; /* [threads, 2, B] */
     char description[256];
 };
 
-/* The packed weights of one layer_dir, in the layout of simd_kernels.h. */
+/* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or H padded:
+ * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
+ * back_hh of H columns and back_ih of I_l columns, [groups of width, gates, columns]. */
 struct lb_cpu_weights {
-    char *w_ih, *w_hh,
-        *bias;               /* [panels, I_l, 4, simd_width], [panels, H, 4, simd_width], [gates] */
-    char *back_hh, *back_ih; /* of H and of I_l columns, [groups of width, gates, columns];
-                              * only where the pass has a backward */
+    char *w_ih, *w_hh, *bias, *back_hh, *back_ih;
 };
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir);
@@ -60,9 +67,9 @@ struct lb_cpu_gradients {
 
 struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir);
 
-/* Number of packed weights, and of weight gradients, of all layer_dirs. */
-size_t lb_cpu_weight_count(const struct lb_cpu_simd *simd);
-size_t lb_cpu_gradient_count(const struct lb_cpu_simd *simd);
+/* Bytes of the packed weights, and of the weight gradients, of all layer_dirs. */
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd);
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
 
 /* Pack the canonical weights of a layer_dir, and unpack its gradients to the canonical layout. */
 void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir,
@@ -80,6 +87,12 @@ size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd);
  * has to serve many rows. */
 size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input);
 
+/* Number of rows of input gradients that are computed at a time. */
+size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input);
+
+/* The largest I_l of all layers. */
+size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
+
 /* The work of one thread; arg is a struct lb_cpu_call. */
 struct lb_cpu_call {
     const struct lb_cpu_simd *simd;
@@ -90,10 +103,38 @@ struct lb_cpu_call {
 void lb_cpu_forward_work(void *arg, size_t thread);
 void lb_cpu_backward_work(void *arg, size_t thread);
 
-/* Element `index` of an array. */
+/* Element `index` of an array of stored elements, and of one of sum_elem. */
 static inline char *lb_cpu_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
 {
     return (char *)((uintptr_t)base + index * simd->elem);
+}
+
+static inline char *lb_cpu_sum_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
+{
+    return (char *)((uintptr_t)base + index * simd->sum_elem);
+}
+
+/* The length of the k loop of a GEMM: k padded as the kernels want it. */
+static inline size_t lb_cpu_padded(const struct lb_cpu_simd *simd, size_t k)
+{
+    size_t multiple = simd->kernels->k_multiple;
+    return (k + multiple - 1) / multiple * multiple;
+}
+
+/* Rows [count] of k elements as the kernels' GEMM takes them: where they are, or, for bf16 and f16,
+ * packed into this thread's operand, at row `at` of it. */
+static inline struct lb_cpu_rows lb_cpu_operand(const struct lb_cpu_simd *simd, size_t thread,
+                                                struct lb_cpu_rows rows, size_t at, size_t count,
+                                                size_t k)
+{
+    const struct lb_simd_kernels *kernels = simd->kernels;
+    size_t stride = lb_cpu_padded(simd, k);
+    char *operand = simd->operands + thread * simd->operand_bytes;
+    if (!simd->half)
+        return rows;
+    operand += at * stride * kernels->operand_size;
+    kernels->pack_operand(&rows, count, k, operand);
+    return (struct lb_cpu_rows){.base = operand, .stride = stride};
 }
 
 static inline size_t lb_cpu_length(const struct lb_cpu_simd *simd, size_t b)
@@ -134,6 +175,27 @@ struct lb_cpu_range {
     size_t from, to;
 };
 
+/* For bf16 and f16: the units of these rows of a state [B, H], to f32 and back. */
+static inline void lb_cpu_state_to_f32(const struct lb_cpu_simd *simd, const void *from, char *to,
+                                       struct lb_cpu_range rows, struct lb_cpu_range units)
+{
+    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
+        size_t at = b * simd->s.H + units.from;
+        simd->kernels->to_f32(lb_cpu_at(simd, from, at), (float *)(void *)to + at,
+                              units.to - units.from);
+    }
+}
+
+static inline void lb_cpu_state_from_f32(const struct lb_cpu_simd *simd, const char *from, void *to,
+                                         struct lb_cpu_range rows, struct lb_cpu_range units)
+{
+    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
+        size_t at = b * simd->s.H + units.from;
+        simd->kernels->from_f32((const float *)(const void *)from + at, lb_cpu_at(simd, to, at),
+                                units.to - units.from);
+    }
+}
+
 /* The part of n items that a thread works on. */
 static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_simd *simd, size_t n,
                                                size_t thread)
@@ -168,7 +230,7 @@ static inline size_t lb_cpu_cover(size_t n, size_t step)
     return (n + step - 1) / step;
 }
 
-/* The gates of a panel from a row on. In infer, layer_dir is 0 and rows are those of the chunk. */
+/* The gates of a panel from a row on. */
 static inline char *lb_cpu_gates(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
                                  size_t row)
 {

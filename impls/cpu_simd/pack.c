@@ -9,25 +9,42 @@ size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir)
     return layer_dir < simd->s.D ? (size_t)simd->problem.input : simd->s.wide;
 }
 
-/* Number of backward weights with so many columns, padded to whole vectors. */
-static size_t backward_count(const struct lb_cpu_sizes *s, size_t columns)
+/* Arrays start on cache lines of their own. */
+static size_t in_lines(size_t bytes)
 {
-    return s->gates * lb_cpu_cover(columns, s->simd_width) * s->simd_width;
+    return (bytes + 63) / 64 * 64;
 }
 
-/* Number of weight gradients of a layer_dir with this input size. It has as many forward weights.
- */
-static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
+/* Bytes of forward weights with so many columns. */
+static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
-    return simd->s.gates * (input + simd->s.H + 1);
+    return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->elem);
 }
 
-/* Number of packed weights of a layer_dir with this input size. */
-static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
+/* Bytes of backward weights with so many columns, padded to whole vectors. */
+static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t backward = backward_count(s, input) + backward_count(s, s->H);
-    return gradients_of(simd, input) + (lb_has_backward(&simd->problem) ? backward : 0);
+    return in_lines(s->gates * lb_cpu_cover(columns, s->simd_width) * s->simd_width * simd->elem);
+}
+
+static size_t bias_bytes(const struct lb_cpu_simd *simd)
+{
+    return in_lines(simd->s.gates * simd->sum_elem);
+}
+
+/* Bytes of the weight gradients of a layer_dir with this input size. */
+static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
+{
+    return in_lines(simd->s.gates * (input + simd->s.H + 1) * simd->sum_elem);
+}
+
+/* Bytes of the packed weights of a layer_dir with this input size. */
+static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
+{
+    size_t backward = backward_bytes(simd, input) + backward_bytes(simd, simd->s.H);
+    return forward_bytes(simd, input) + forward_bytes(simd, simd->s.H) + bias_bytes(simd) +
+           (lb_has_backward(&simd->problem) ? backward : 0);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
@@ -38,25 +55,24 @@ static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
     return first * of(simd, (size_t)simd->problem.input) + later * of(simd, simd->s.wide);
 }
 
-size_t lb_cpu_weight_count(const struct lb_cpu_simd *simd)
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
 {
     return before(simd, simd->s.layer_dirs, weights_of);
 }
 
-size_t lb_cpu_gradient_count(const struct lb_cpu_simd *simd)
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
 {
     return before(simd, simd->s.layer_dirs, gradients_of);
 }
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_weights w;
-    w.w_ih = lb_cpu_at(simd, simd->buffers.weights, before(simd, layer_dir, weights_of));
-    w.w_hh = lb_cpu_at(simd, w.w_ih, s->gates * lb_cpu_input(simd, layer_dir));
-    w.bias = lb_cpu_at(simd, w.w_hh, s->gates * s->H);
-    w.back_hh = lb_cpu_at(simd, w.bias, s->gates);
-    w.back_ih = lb_cpu_at(simd, w.back_hh, backward_count(s, s->H));
+    w.w_ih = (char *)simd->buffers.weights + before(simd, layer_dir, weights_of);
+    w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
+    w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
+    w.back_hh = w.bias + bias_bytes(simd);
+    w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H);
     return w;
 }
 
@@ -64,61 +80,40 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size
 {
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_gradients g;
-    g.dw_ih = lb_cpu_at(simd, simd->buffers.gradients, before(simd, layer_dir, gradients_of));
-    g.dw_hh = lb_cpu_at(simd, g.dw_ih, s->gates * lb_cpu_input(simd, layer_dir));
-    g.db = lb_cpu_at(simd, g.dw_hh, s->gates * s->H);
+    g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradients_of);
+    g.dw_hh = lb_cpu_sum_at(simd, g.dw_ih, s->gates * lb_cpu_input(simd, layer_dir));
+    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * s->H);
     return g;
 }
 
-/* The index of canonical gate row g*H + unit in the packed order. */
-static size_t packed_row(const struct lb_cpu_simd *simd, size_t g, size_t unit)
+/* The index of element (k, column) of weights with rows of `width`, whose k may come in pairs. */
+static size_t weight_index(const struct lb_cpu_simd *simd, size_t k, size_t column, size_t width)
 {
-    size_t simd_width = simd->s.simd_width;
-    return unit / simd_width * 4 * simd_width + g * simd_width + unit % simd_width;
+    size_t pair = simd->kernels->pair;
+    return (k / pair * width + column) * pair + k % pair;
 }
 
-/* Copies count elements with a stride, in elements, on both sides. */
-static void copy_strided(const struct lb_cpu_simd *simd, char *to, size_t to_stride,
-                         const char *from, size_t from_stride, size_t count)
+static void copy_element(const struct lb_cpu_simd *simd, void *to, size_t to_index,
+                         const void *from, size_t from_index)
 {
-    size_t elem = simd->elem, to_step = to_stride * elem, from_step = from_stride * elem;
-    if (elem == sizeof(float))
-        for (size_t i = 0; i < count; i++)
-            memcpy(to + i * to_step, from + i * from_step, sizeof(float));
-    else
-        for (size_t i = 0; i < count; i++)
-            memcpy(to + i * to_step, from + i * from_step, sizeof(double));
+    memcpy(lb_cpu_at(simd, to, to_index), lb_cpu_at(simd, from, from_index), simd->elem);
 }
 
-/* The index of gate g of a unit in the first column of [panels, columns, 4, simd_width]. The next
- * column is `width` further. */
-static size_t panel_index(const struct lb_cpu_simd *simd, size_t g, size_t unit, size_t columns)
-{
-    size_t simd_width = simd->s.simd_width;
-    return (unit / simd_width * columns * 4 + g) * simd_width + unit % simd_width;
-}
-
-/* from [4H, columns] -> to [panels, columns, 4, simd_width]; padding is 0. */
+/* from [4H, columns] -> to [panels, columns padded, 4, simd_width]; padding is 0. */
 static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *from, size_t columns)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    memset(to, 0, s->gates * columns * simd->elem);
+    size_t panel = lb_cpu_padded(simd, columns) * s->width;
+    memset(to, 0, forward_bytes(simd, columns));
     for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++)
-            copy_strided(simd, lb_cpu_at(simd, to, panel_index(simd, g, unit, columns)), s->width,
-                         lb_cpu_at(simd, from, (g * s->H + unit) * columns), 1, columns);
-}
-
-/* from [panels, columns, 4, simd_width] -> to [4H, columns]. */
-static void unpack_forward(const struct lb_cpu_simd *simd, void *to, const char *from,
-                           size_t columns)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++)
-            copy_strided(simd, lb_cpu_at(simd, to, (g * s->H + unit) * columns), 1,
-                         lb_cpu_at(simd, from, panel_index(simd, g, unit, columns)), s->width,
-                         columns);
+        for (size_t unit = 0; unit < s->H; unit++) {
+            size_t column = g * s->simd_width + unit % s->simd_width;
+            size_t row = (g * s->H + unit) * columns;
+            for (size_t k = 0; k < columns; k++)
+                copy_element(simd, to,
+                             unit / s->simd_width * panel + weight_index(simd, k, column, s->width),
+                             from, row + k);
+        }
 }
 
 /* from [4H, columns] -> to [groups of width, gates, columns padded to whole vectors]. */
@@ -126,16 +121,18 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *
                           size_t columns)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    memset(to, 0, backward_count(s, columns) * simd->elem);
+    memset(to, 0, backward_bytes(simd, columns));
     for (size_t first = 0; first < columns; first += s->width) {
         size_t count = columns - first < s->width ? columns - first : s->width;
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
         for (size_t g = 0; g < 4; g++)
             for (size_t unit = 0; unit < s->H; unit++) {
-                size_t row = first * s->gates + packed_row(simd, g, unit) * width;
-                memcpy(lb_cpu_at(simd, to, row),
-                       lb_cpu_at(simd, from, (g * s->H + unit) * columns + first),
-                       count * simd->elem);
+                size_t k =
+                    unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
+                size_t row = (g * s->H + unit) * columns + first;
+                for (size_t j = 0; j < count; j++)
+                    copy_element(simd, to, first * s->gates + weight_index(simd, k, j, width), from,
+                                 row + j);
             }
     }
 }
@@ -144,15 +141,16 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *
 static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih, const void *b_hh)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    enum lb_dtype dtype = simd->problem.dtype;
-    memset(to, 0, s->gates * simd->elem);
+    enum lb_dtype dtype = simd->problem.dtype, sum_dtype = simd->half ? LB_F32 : dtype;
+    memset(to, 0, bias_bytes(simd));
     for (size_t g = 0; g < 4; g++)
         for (size_t unit = 0; unit < s->H; unit++) {
             double ih, hh;
+            size_t at = unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
             lb_load(dtype, lb_cpu_at(simd, b_ih, g * s->H + unit), &ih, 1);
             lb_load(dtype, lb_cpu_at(simd, b_hh, g * s->H + unit), &hh, 1);
             ih += hh;
-            lb_store(dtype, lb_cpu_at(simd, to, packed_row(simd, g, unit)), &ih, 1);
+            lb_store(sum_dtype, lb_cpu_sum_at(simd, to, at), &ih, 1);
         }
 }
 
@@ -169,12 +167,31 @@ void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir, const struct 
     }
 }
 
+/* from [panels, columns, 4, simd_width] -> to [4H, columns]. */
+static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    for (size_t g = 0; g < 4; g++)
+        for (size_t unit = 0; unit < s->H; unit++) {
+            size_t panel = unit / s->simd_width * columns * s->width;
+            size_t column = panel + g * s->simd_width + unit % s->simd_width;
+            for (size_t k = 0; k < columns; k++) {
+                char *out = lb_cpu_at(simd, to, (g * s->H + unit) * columns + k);
+                const void *value = lb_cpu_sum_at(simd, from, column + k * s->width);
+                if (simd->half)
+                    simd->kernels->from_f32(value, out, 1);
+                else
+                    memcpy(out, value, simd->elem);
+            }
+        }
+}
+
 void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
                    const struct lb_gradients *gradients)
 {
     struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, layer_dir);
-    unpack_forward(simd, gradients->dw_ih[layer_dir], from.dw_ih, lb_cpu_input(simd, layer_dir));
-    unpack_forward(simd, gradients->dw_hh[layer_dir], from.dw_hh, simd->s.H);
-    unpack_forward(simd, gradients->db_ih[layer_dir], from.db, 1);
-    unpack_forward(simd, gradients->db_hh[layer_dir], from.db, 1);
+    unpack(simd, gradients->dw_ih[layer_dir], from.dw_ih, lb_cpu_input(simd, layer_dir));
+    unpack(simd, gradients->dw_hh[layer_dir], from.dw_hh, simd->s.H);
+    unpack(simd, gradients->db_ih[layer_dir], from.db, 1);
+    unpack(simd, gradients->db_hh[layer_dir], from.db, 1);
 }

@@ -25,7 +25,9 @@ static enum lb_status openblas_supports(const struct lb_problem *p,
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of openblas has tanh only",
                        lb_act_name(p->act));
-    double filled = (double)p->hidden + (double)lb_simd_kernels_best(p->dtype)->simd_width;
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    lb_simd_kernels_all(p->dtype, list);
+    double filled = (double)p->hidden + (double)list[0]->simd_width;
     const double sides[] = {(double)p->seq_len * (double)p->batch, 4 * filled, (double)p->input,
                             (double)p->directions * (double)p->hidden};
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
@@ -74,12 +76,11 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_openblas *blas = self;
-    enum lb_status st = set_threads(config->threads, err);
-    if (st != LB_OK)
-        return st;
+    enum lb_status st = LB_OK;
+    LB_TRY(set_threads(config->threads, err));
+    LB_TRY(lb_simd_kernels_choose(p->dtype, &blas->kernels, err));
     blas->problem = *p;
     blas->threads = config->threads;
-    blas->kernels = lb_simd_kernels_best(p->dtype);
     blas->T = (size_t)p->seq_len;
     blas->B = (size_t)p->batch;
     blas->H = (size_t)p->hidden;
@@ -93,7 +94,8 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                   blas->kernels->simd_width;
     blas->gates = 4 * blas->units;
     describe(blas);
-    return LB_OK;
+done:
+    return st;
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */

@@ -80,7 +80,7 @@ static void hold_over_f32(const struct function *f)
 
 static void sigmoid_and_tanh_keep_their_bounds(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ static void sigmoid_and_tanh_keep_their_bounds(void **state)
 /* 1 - tanh^2 is a factor of every gradient, so it must not become negative. */
 static void tanh_is_never_beyond_one(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++)
@@ -215,7 +215,7 @@ static void for_each_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
 {
     static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     for (size_t d = 0; d < 2; d++) {
-        const struct lb_simd_kernels *list[3];
+        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
         size_t count = lb_simd_kernels_all(dtypes[d], list);
         for (size_t i = 0; i < count; i++)
             hold(list[i], dtypes[d]);
@@ -260,7 +260,7 @@ static void nothing_is_written_beyond_the_columns(void **state)
 /* k is so large that it is divided into several blocks; with and without segments. */
 static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F64, list);
     (void)state;
     for (size_t i = 0; i < count; i++)
@@ -343,7 +343,7 @@ static void weight_gradients_are_those_of_plain_loops(void **state)
 static void long_sums_keep_their_digits(void **state)
 {
     enum { TERMS = 8192 };
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++) {
@@ -405,7 +405,7 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
         .h = h,
         .c_stride = H,
         .h_stride = H,
-        .keep = true,
+        .gates = sums,
     };
     kernels->forward(&f);
     for (size_t b = 0; b < rows; b++)
