@@ -36,7 +36,7 @@ class Profile(ProgramTest):
         self.assertEqual([phase for phase, _ in regions], ["warm-up"] * 3 + ["timed"] * 7)
 
     def test_what_can_not_run_says_why(self):
-        done = run("--profile", "cpu_simd/T4_B2_H8/f16/infer")
+        done = run("--profile", "openblas/T4_B2_H8/f16/infer")
         self.assertEqual(done.returncode, 5)
         self.assertIn("unsupported: dtype f16", done.stdout)
 

@@ -37,13 +37,13 @@ class Sweep(ProgramTest):
         self.assertIn("cpu", header["environment"])
 
     def test_unsupported_and_too_large_are_rows_and_no_failure(self):
-        rows, _ = self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer",
+        rows, _ = self.sweep("--case", "openblas/T3_B2_H4/f16/infer",
                              "--case", "cpu_ref/T9000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T9000000000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T3_B2_H4/f32/infer/graph",
                              "--case", "cpu_ref/T3_B2_H4/f16/infer", "--case-time", "0.05")
         verdicts = {case: row["verdict"] for case, row in rows.items()}
-        self.assertEqual(verdicts["cpu_simd/T3_B2_I4_H4/f16/infer"], "unsupported")
+        self.assertEqual(verdicts["openblas/T3_B2_I4_H4/f16/infer"], "unsupported")
         self.assertEqual(verdicts["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T9000000000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T3_B2_I4_H4/f32/infer/graph"], "unsupported")
@@ -58,7 +58,7 @@ class Sweep(ProgramTest):
             self.assertEqual(said in done.stderr, warned, done.stderr)
 
     def test_nothing_that_runs_is_exit_code_5(self):
-        self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer", exit_code=5)
+        self.sweep("--case", "openblas/T3_B2_H4/f16/infer", exit_code=5)
 
     def test_time_budget_skips_the_rest(self):
         rows, _ = self.sweep("-T", "2:60:+1", "-B", "1", "-H", "64", "--impl", "cpu_ref",
@@ -140,19 +140,19 @@ class Sweep(ProgramTest):
         for columns in (80, 200):
             out = self.path(f"run{columns}")
             code, text = run_on_terminal(columns, "--sweep", *TINY, "--dtype", "f32,bf16,f16",
-                                         "--impl", "cpu_ref,cpu_simd,cudnn", "--out", out)
+                                         "--impl", "cpu_ref,openblas,cudnn", "--out", out)
             self.assertEqual(code, 0, text)
             plain = text.replace("\r\n", "\n")
             progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
             self.assertEqual(len(progress), 3 * (2 + 5))
-            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_simd/T3_B2_I4_H4/f32/infer$")
+            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] openblas/T3_B2_I4_H4/f32/infer$")
             shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
-            self.assertRegex(shown, r"\033\[1m  cpu_\w+ .*fastest.*\033\[0m\n")
+            self.assertRegex(shown, r"\033\[1m  (cpu_ref|openblas) .*fastest.*\033\[0m\n")
             shown = re.sub(r"\033\[[01]m", "", shown)
             table = shown[shown.index("Median time"):shown.index("records   ")]
             self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
             words = re.sub(r"\s+", " ", table)
-            self.assertIn("cpu_simd unsupported: dtype bf16: it has products in f32 and f64", words)
+            self.assertIn("openblas unsupported: dtype bf16: OpenBLAS has GEMMs in f32 and f64 only", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason is broken and indented
 
     def test_progress_counts_the_rounds_of_each_case(self):
@@ -192,7 +192,7 @@ class Sweep(ProgramTest):
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
     def test_explanations_fit_a_terminal(self):
-        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_simd: unsupported: dtype f16: "),
+        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  openblas: unsupported: dtype f16: "),
                                 (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
             said = run("--explain", *arguments).stdout
             code, text = run_on_terminal(80, "--explain", *arguments)

@@ -66,7 +66,7 @@ static void more_threads_than_cpus_are_refused(void **state)
     assert_null(team);
 }
 
-/* The checked result's hash, after its verdict was found right. */
+/* Runs a case, checks its verdict, and returns the hash of its results. */
 static uint64_t hash_of(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
@@ -107,11 +107,11 @@ static void training_is_right_on_two_threads(void **state)
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/th2");
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/ragged/th2");
     hash_of("cpu_simd/T5_B7_I33_H130_D2/f64/backward/ragged/th2");
-    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* too short to share: one thread */
+    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* runs on one thread: too little work */
 }
 
-/* Inputs so many that they are packed for the weights' gradients, in more than one block of rows;
- * gates so many that the way back goes through them in blocks. */
+/* Inputs so large that they are packed for the weight gradients, in more than one block of rows;
+ * and so many gates that backward sums them in blocks. */
 static void training_is_right_beyond_the_caches(void **state)
 {
     (void)state;
