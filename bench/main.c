@@ -15,7 +15,7 @@
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report.h"
-#include "plot/plot.h"
+#include "plot/gnuplot.h"
 #include "report/export.h"
 #include "run/device_query.h"
 #include "run/run_outputs.h"
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     enum lb_status st = lb_options_parse(argc, argv, &options, &err);
     if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
         catch_signals();
-    lb_gnuplot_heed(&stop);
+    lb_gnuplot_set_stop(&stop);
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
     bool said = fflush(stdout) == 0 && !ferror(stdout);

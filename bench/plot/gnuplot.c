@@ -1,5 +1,6 @@
-/* Running gnuplot: one process for all scripts, without a shell, within a time limit, and stopped
- * when that is asked for. */
+/* Running gnuplot: one process for all scripts, without a shell, within a time limit. */
+#include "plot/gnuplot.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,20 +13,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "plot/plot.h"
 #include "support/subprocess.h"
 
-enum { WATCH_MS = 50 /* how often the time and the stop are looked at */ };
+enum { WATCH_MS = 50 /* how often the time limit and the stop flag are checked */ };
 
-static const volatile sig_atomic_t *stop_wanted; /* NULL: nobody can stop it */
+static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
 
-void lb_gnuplot_heed(const volatile sig_atomic_t *stop)
+void lb_gnuplot_set_stop(const volatile sig_atomic_t *stop)
 {
     stop_wanted = stop;
 }
 
-/* gnuplot -e "cd 'FOLDER'" a.gp b.gp: the arguments, whose strings but the second and third are
- * borrowed; NULL when memory runs out. */
+/* The arguments of gnuplot -e "cd 'FOLDER'" a.gp b.gp. The caller frees the array and its third
+ * string. NULL when memory runs out. */
 static char **make_arguments(const char *folder, char *const *scripts, size_t count)
 {
     char **arguments = calloc(count + 4, sizeof(*arguments));
@@ -81,14 +81,14 @@ static enum lb_status start(char **arguments, pid_t *child, int *output, struct 
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
 }
 
-/* What gnuplot says, of which the last is kept. */
+/* What gnuplot prints, of which the last part is kept. */
 struct words {
     char text[4096];
     size_t used;
     bool ended; /* it closed its output */
 };
 
-/* Takes what has been said within a moment. */
+/* Reads what gnuplot prints within the next moment. */
 static void listen_once(int output, struct words *words)
 {
     struct pollfd ready = {.fd = output, .events = POLLIN};
@@ -107,8 +107,8 @@ static void listen_once(int output, struct words *words)
     words->text[words->used] = '\0';
 }
 
-/* Watches gnuplot to its end, or ends it: LB_OK with its wait status, LB_FAILED when time ran out,
- * LB_INTERRUPTED. */
+/* Waits for gnuplot to end: LB_OK with its wait status. Kills it at the time limit (LB_FAILED) or
+ * when a stop is requested (LB_INTERRUPTED). */
 static enum lb_status watch(pid_t child, int output, double time_limit_s, struct words *words,
                             int *status, struct lb_error *err)
 {
@@ -124,7 +124,7 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
         if (stop_wanted && *stop_wanted)
             st = lb_fail(err, LB_INTERRUPTED, "interrupted before the pictures were drawn");
         else if (lb_now_ns() > deadline_ns)
-            st = lb_fail(err, LB_FAILED, "gnuplot took more than %g s and was stopped",
+            st = lb_fail(err, LB_FAILED, "gnuplot exceeded its time limit of %g s and was stopped",
                          time_limit_s);
     }
     kill(-child, SIGKILL);
@@ -133,7 +133,7 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
     return st;
 }
 
-/* Removes what the scripts draw. */
+/* Removes all pictures that the scripts draw. */
 static void remove_pictures(const char *folder, char *const *scripts, size_t count)
 {
     static const char *const endings[] = {".svg", ".png", "-narrow.svg"};
@@ -146,7 +146,7 @@ static void remove_pictures(const char *folder, char *const *scripts, size_t cou
         }
 }
 
-/* gnuplot's words in one line: the last that says more than where a mark points. */
+/* The last line of gnuplot's messages that is more than a mark below a column. */
 static void last_line(char *words, char **line)
 {
     *line = words;
@@ -173,7 +173,8 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     }
     if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         last_line(words.text, &line);
-        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s", line[0] ? line : "it says nothing");
+        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
+                     line[0] ? line : "it printed no message");
     }
     if (st != LB_OK)
         remove_pictures(folder, scripts, count);

@@ -1,4 +1,4 @@
-/* Pictures of a run: which kinds there are, and drawing them all at once. */
+/* Pictures of a run: the table of kinds, and drawing them with one run of gnuplot. */
 #include "plot/plot.h"
 
 #include <errno.h>
@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plot/line_kinds.h"
+#include "plot/gnuplot.h"
+#include "plot/kinds.h"
 
 const char *const lb_plot_kinds[] = {"speedup-b", "speedup-t", "time-h",    "time-b", "time-t",
                                      "roofline",  "training",  "precision", "memory", NULL};
@@ -45,7 +46,7 @@ static size_t count_timed(const struct lb_run *run)
     return timed;
 }
 
-/* Writes the .dat and .gp of every page of the kinds asked for. */
+/* Writes the .dat and .gp files of every page of the requested kinds. */
 static enum lb_status write_pages(struct lb_plot_job *job, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -69,8 +70,8 @@ enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *o
         goto done;
     }
     if (mkdir(options->folder, 0777) != 0 && errno != EEXIST) {
-        st = lb_fail(err, LB_IO, "%s: the folder can't be made: %s", options->folder,
-                     strerror(errno));
+        st =
+            lb_fail(err, LB_IO, "%s: can't make this folder: %s", options->folder, strerror(errno));
         goto done;
     }
     LB_TRY(lb_series_collect(run, &job.series, err));

@@ -1,4 +1,4 @@
-/* Contests: the rows of a run that computed the same thing. */
+/* Groups of rows that solved the same problem. */
 #include "plot/problem_groups.h"
 
 #include <math.h>
@@ -122,7 +122,7 @@ const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t ser
     return best;
 }
 
-/* What the row's median lies between; false where nothing is known. */
+/* The interval of the row's median; false where there is none. */
 static bool bounds_of(const struct lb_row *row, double *lo, double *hi)
 {
     *lo = row->median_lo_ns;

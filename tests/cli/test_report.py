@@ -148,8 +148,8 @@ class Report(ProgramTest):
         self.assertRegex(words, r"onednn for H ≥ 128: fastest in 18 of 18 problems, "
                                 r"1\.\d+ to 1\.\d+ times as fast as the next best")
         self.assertIn("The dotted line is the floor", words)
-        self.assertIn("A + is the rate at the floor", words)
-        self.assertIn("best in this run, 2", words) # the label of a line that is in the picture
+        self.assertIn("A + is the rate at the lower bound", words)
+        self.assertIn("best rate of this run: 2", words) # the label of a line that is in the picture
 
     def test_what_there_is_to_choose_comes_first(self):
         folder, out = self.path("run"), self.path("run.html")
@@ -183,7 +183,7 @@ class Report(ProgramTest):
     def test_unknown_floor_is_said(self):
         _, words = self.report("usual")
         self.assertIn("No floor is known for this run", words)
-        self.assertIn("best in this run", words)
+        self.assertIn("best rate of this run", words)
 
     def test_rows_are_the_records(self):
         page, words = self.report("whole")
