@@ -91,6 +91,7 @@ done:
 enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
                                size_t line_count, struct lb_error *err)
 {
+    static const char *const endings[] = {".svg", ".png", NULL};
     enum lb_status st = LB_OK;
     const struct lb_history_line *selected[MOST_CASES];
     size_t count = select_cases(lines, line_count, selected), pages = 0;
@@ -112,7 +113,7 @@ enum lb_status lb_history_draw(const char *folder, const struct lb_history_line 
                           left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
         strcat(name, ".gp");
     }
-    LB_TRY(lb_gnuplot_run(plots, scripts, pages, PAGE_TIME_LIMIT_S * (double)pages, err));
+    LB_TRY(lb_gnuplot_run(plots, scripts, pages, endings, PAGE_TIME_LIMIT_S * (double)pages, err));
     fprintf(stderr, "%s/history.svg and .png", plots);
     if (pages > 1)
         fprintf(stderr, "; on to history-%zu", pages);

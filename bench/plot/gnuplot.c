@@ -15,7 +15,10 @@
 #include "base/clock.h"
 #include "support/subprocess.h"
 
-enum { WATCH_MS = 50 /* how often the time limit and the stop flag are checked */ };
+enum {
+    WATCH_MS = 50, /* how often the time limit and the stop flag are checked */
+    NOTICE_S = 3   /* after which the time limit is told */
+};
 
 static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
 
@@ -112,9 +115,14 @@ static void listen_once(int output, struct words *words)
 static enum lb_status watch(pid_t child, int output, double time_limit_s, struct words *words,
                             int *status, struct lb_error *err)
 {
-    double deadline_ns = lb_now_ns() + time_limit_s * 1e9;
+    double start_ns = lb_now_ns(), deadline_ns = start_ns + time_limit_s * 1e9;
+    bool noticed = time_limit_s <= NOTICE_S;
     enum lb_status st = LB_OK;
     while (st == LB_OK) {
+        if (!noticed && lb_now_ns() - start_ns > NOTICE_S * 1e9) {
+            fprintf(stderr, "gnuplot is drawing; it is stopped after %g s\n", time_limit_s);
+            noticed = true;
+        }
         if (!words->ended)
             listen_once(output, words);
         else if (waitpid(child, status, WNOHANG) == child)
@@ -133,17 +141,59 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
     return st;
 }
 
-/* Removes all pictures that the scripts draw. */
-static void remove_pictures(const char *folder, char *const *scripts, size_t count)
+/* The path of the picture that a script draws. */
+static void picture_path(const char *folder, const char *script, const char *ending, char *path,
+                         size_t size)
 {
-    static const char *const endings[] = {".svg", ".png", "-narrow.svg"};
+    int length = (int)(strlen(script) - strlen(".gp"));
+    snprintf(path, size, "%s/%.*s%s", folder, length, script, ending);
+}
+
+/* Removes all pictures that the scripts draw. */
+static void remove_pictures(const char *folder, char *const *scripts, size_t count,
+                            const char *const *endings)
+{
+    char path[4600];
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++) {
-            char path[4600];
-            snprintf(path, sizeof(path), "%s/%.*s%s", folder,
-                     (int)(strlen(scripts[i]) - strlen(".gp")), scripts[i], endings[k]);
+        for (const char *const *ending = endings; *ending; ending++) {
+            picture_path(folder, scripts[i], *ending, path, sizeof(path));
             unlink(path);
         }
+}
+
+/* Whether the file ends as a complete SVG or PNG does. */
+static bool is_complete(const char *path)
+{
+    static const char svg_end[] = "</svg>", png_end[] = "IEND\256B`\202";
+    char tail[32] = "";
+    size_t length = strlen(path);
+    bool png = length > 4 && strcmp(path + length - 4, ".png") == 0;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    fseek(file, -(long)sizeof(tail) + 1, SEEK_END); /* a shorter file is read from its start */
+    size_t used = fread(tail, 1, sizeof(tail) - 1, file);
+    fclose(file);
+    while (!png && used > 0 && strchr("\r\n\t ", tail[used - 1]))
+        used--;
+    const char *end = png ? png_end : svg_end;
+    size_t end_length = strlen(end);
+    return used >= end_length && memcmp(tail + used - end_length, end, end_length) == 0;
+}
+
+static enum lb_status check_pictures(const char *folder, char *const *scripts, size_t count,
+                                     const char *const *endings, struct lb_error *err)
+{
+    char path[4600];
+    for (size_t i = 0; i < count; i++)
+        for (const char *const *ending = endings; *ending; ending++) {
+            picture_path(folder, scripts[i], *ending, path, sizeof(path));
+            if (!is_complete(path))
+                return lb_fail(err, LB_FAILED,
+                               "gnuplot left %.400s missing, empty or cut short: is the disk full?",
+                               path);
+        }
+    return LB_OK;
 }
 
 /* The last line of gnuplot's messages that is more than a mark below a column. */
@@ -156,7 +206,7 @@ static void last_line(char *words, char **line)
 }
 
 enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
-                              double time_limit_s, struct lb_error *err)
+                              const char *const *endings, double time_limit_s, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct words words = {.used = 0};
@@ -166,6 +216,7 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     char **arguments = make_arguments(folder, scripts, count);
     if (!arguments)
         return lb_fail(err, LB_OOM, "gnuplot: out of memory");
+    remove_pictures(folder, scripts, count, endings);
     st = start(arguments, &child, &output, err);
     if (st == LB_OK) {
         st = watch(child, output, time_limit_s, &words, &status, err);
@@ -176,8 +227,10 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
         st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
                      line[0] ? line : "it printed no message");
     }
+    if (st == LB_OK)
+        st = check_pictures(folder, scripts, count, endings, err);
     if (st != LB_OK)
-        remove_pictures(folder, scripts, count);
+        remove_pictures(folder, scripts, count, endings);
     free(arguments[2]);
     free(arguments);
     return st;

@@ -26,7 +26,7 @@ struct lb_plot_options {
     const char *folder;   /* where the files go; it is made when it is missing */
     const char *scripts;  /* folder of style.gp and of each kind's script */
     const char *baseline; /* impl[:variant] that speed-ups are relative to */
-    const char *kind;     /* one of lb_plot_kinds, or NULL for all of them */
+    const char *kinds;    /* "none", or kinds with commas between; NULL: all of them */
     double time_limit_s;  /* for the one run of gnuplot that draws all pages */
     bool for_page; /* only SVG, without words, in a wide and a narrow form: NAME-narrow.svg */
     struct lb_plot_pages *pages; /* (optional) receives a description of each page */

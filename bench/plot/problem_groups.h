@@ -41,6 +41,10 @@ const struct lb_row *lb_group_row(const struct lb_group *group, size_t series);
 /* The fastest row of all other series in the group, else NULL. */
 const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t series);
 
+/* The interval of the row's median or, where there are too few samples for one, the range of its
+ * samples. False where there are not two samples. */
+bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
+
 /* Whether the medians' intervals do not overlap, so that the difference is larger than the samples'
  * noise. A row with too few samples for an interval is judged by the range of its samples; a row
  * with one sample is never apart. */

@@ -128,8 +128,8 @@ class Browser:
             pass
         return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
 
-    def open(self, path, width=1280, height=900, script=True, dark=False):
-        """Opens a file; returns the seconds until it is loaded and painted: by the clock or, where
+    def open(self, path, link="", width=1280, height=900, script=True, dark=False):
+        """Opens a file at a link into it ("#..."); returns the seconds until it is loaded and painted: by the clock or, where
         that is less, of CPUs, which is what counts on a machine that others use too."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
@@ -137,8 +137,11 @@ class Browser:
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url="about:blank") # else another link alone loads nothing
+        self.wait("Page.loadEventFired")
+        self.events.clear()
         start, used = time.monotonic(), self.cpu_seconds()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url="file://" + os.path.abspath(path) + link)
         self.wait("Page.loadEventFired")
         if script:
             self.evaluate("new Promise(done => "

@@ -20,6 +20,7 @@
 #include "tests/helpers/synthetic_run.h"
 
 static const char *folder;
+static const char *const endings[] = {".svg", ".png", NULL}, *const nothing[] = {NULL};
 
 static const char *const two_impls[] = {"cpu_ref", "cpu_simd", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
@@ -38,7 +39,7 @@ static enum lb_status draw(const struct lb_run *run, const char *kind, const cha
     const struct lb_plot_options options = {.folder = folder,
                                             .scripts = LB_SOURCE_DIR "/plots",
                                             .baseline = baseline,
-                                            .kind = kind,
+                                            .kinds = kind,
                                             .time_limit_s = 30};
     return lb_plot(run, &options, report, err);
 }
@@ -320,6 +321,26 @@ static void unknown_kind_is_refused(void **state)
     lb_run_free(&run);
 }
 
+static void chosen_kinds_alone_are_drawn(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, false};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    assert_int_equal(draw(&run, "none", "cpu_ref", &report, &err), LB_OK);
+    assert_int_equal(report.pages, 0);
+    assert_non_null(strstr(report.notes, "none were asked for"));
+    assert_int_equal(draw(&run, "time-h,roofline", "cpu_ref", &report, &err), LB_OK);
+    assert_int_equal(report.pages, 2);
+    assert_true(exists("time-h_f32_infer.svg") && exists("roofline_f32_infer.svg"));
+    assert_false(exists("time-b_f32_infer.svg"));
+    assert_int_equal(lb_plot_check_kinds("--plots", "time-h,", &err), LB_INVALID);
+    assert_int_equal(lb_plot_check_kinds("--plots", "none,time-h", &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "--plots none,time-h: the kinds are speedup-b"));
+    lb_run_free(&run);
+}
+
 /* Replaces gnuplot by a program of this text; NULL: by none. */
 static void replace_gnuplot(const char *text)
 {
@@ -371,32 +392,56 @@ static void hanging_gnuplot_is_stopped(void **state)
     char script[] = "a.gp", *scripts[] = {script};
     time_t start = time(NULL);
     replace_gnuplot("#!/bin/sh\nexec /bin/sleep 60\n");
-    assert_int_equal(lb_gnuplot_run(folder, scripts, 1, 0.2, &err), LB_FAILED);
+    assert_int_equal(lb_gnuplot_run(folder, scripts, 1, endings, 0.2, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "time limit of 0.2 s"));
     assert_true(time(NULL) - start < 20);
 }
 
-/* A gnuplot that is stopped, fails or takes too long leaves no half or outdated picture behind. */
+/* A gnuplot that is stopped, fails, takes too long, or leaves a picture empty or cut short, leaves
+ * no picture behind; and neither does an earlier one stay. */
 static void only_complete_pictures_are_left(void **state)
 {
     (void)state;
-    static const char *const gnuplots[] = {"#!/bin/sh\nexec /bin/sleep 60\n", "#!/bin/sh\nexit 2\n",
-                                           "#!/bin/sh\nexit 0\n"};
+#define DRAW(svg, png) \
+    "#!/bin/sh\ncd "   \
+    "%s"               \
+    "; printf '" svg "' > a.svg; printf '" png "' > a.png\n"
+#define WHOLE_PNG "\\211PNG..IEND\\256B`\\202"
+    static const struct {
+        const char *gnuplot;
+        enum lb_status st;
+    } trials[] = {
+        {"#!/bin/sh\nexec /bin/sleep 60\n", LB_FAILED},
+        {"#!/bin/sh\nexit 2\n", LB_FAILED},
+        {"#!/bin/sh\nexit 0\n", LB_FAILED}, /* nothing is drawn */
+        {DRAW("<svg>", WHOLE_PNG), LB_FAILED},
+        {DRAW("", WHOLE_PNG), LB_FAILED},
+        {DRAW("<svg></svg>\\n", "\\211PNG.."), LB_FAILED},
+        {DRAW("<svg></svg>\\n", ""), LB_FAILED},
+        {DRAW("<svg></svg>\\n", WHOLE_PNG), LB_OK},
+        {"#!/bin/sh\nexec /bin/sleep 60\n", LB_INTERRUPTED}, /* stopped */
+    };
     static const volatile sig_atomic_t stop = 1;
-    char script[] = "a.gp", *scripts[] = {script};
-    for (int i = 0; i < 4; i++) { /* the last: stopped */
+    char script[] = "a.gp", *scripts[] = {script}, text[1024];
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
         struct lb_error err = {""};
-        FILE *half = fopen(scratch_path("a.svg"), "w");
-        assert_non_null(half);
-        fputs("<svg", half);
-        fclose(half);
-        replace_gnuplot(gnuplots[i % 3]);
-        lb_gnuplot_set_stop(i == 3 ? &stop : NULL);
-        enum lb_status st = lb_gnuplot_run(folder, scripts, 1, i == 3 ? 60 : 0.5, &err);
+        FILE *old = fopen(scratch_path("a.svg"), "w");
+        assert_non_null(old);
+        fputs("<svg></svg>", old);
+        fclose(old);
+        snprintf(text, sizeof(text), trials[i].gnuplot, folder);
+        replace_gnuplot(text);
+        bool stopped = trials[i].st == LB_INTERRUPTED;
+        lb_gnuplot_set_stop(stopped ? &stop : NULL);
+        enum lb_status st = lb_gnuplot_run(folder, scripts, 1, endings, stopped ? 60 : 0.5, &err);
         lb_gnuplot_set_stop(NULL);
-        assert_int_equal(st, i == 3 ? LB_INTERRUPTED : i == 2 ? LB_OK : LB_FAILED);
-        assert_int_equal(exists("a.svg"), i == 2);
+        if (st != trials[i].st)
+            fail_msg("trial %zu: %s", i, err.text);
+        assert_int_equal(exists("a.svg") && exists("a.png"), st == LB_OK);
+        assert_int_equal(exists("a.svg") || exists("a.png"), st == LB_OK);
     }
+#undef DRAW
+#undef WHOLE_PNG
 }
 
 /* gnuplot reads the folder's name inside quotes, where none of these characters may be special. */
@@ -412,7 +457,7 @@ static void folder_of_any_name_is_drawn_into(void **state)
     assert_non_null(file);
     fputs("set print 'printed'\nprint 1\n", file);
     fclose(file);
-    if (lb_gnuplot_run(special, scripts, 1, 10, &err) != LB_OK)
+    if (lb_gnuplot_run(special, scripts, 1, nothing, 10, &err) != LB_OK)
         fail_msg("%s", err.text);
     snprintf(path, sizeof(path), "%s/printed", special);
     assert_int_equal(access(path, F_OK), 0);
@@ -455,6 +500,7 @@ int main(void)
         TEST(degenerate_runs_are_drawn_or_explained),
         TEST(run_without_times_has_no_pictures),
         TEST(unknown_kind_is_refused),
+        TEST(chosen_kinds_alone_are_drawn),
         TEST(without_gnuplot_data_and_scripts_are_written),
         TEST(failing_gnuplot_is_quoted),
         TEST(only_complete_pictures_are_left),
