@@ -12,11 +12,11 @@ static const struct lb_html_part *find_part(const struct lb_html_part *parts, si
     return NULL;
 }
 
-enum lb_status lb_html_fill(FILE *out, const char *template, const struct lb_html_part *parts,
+enum lb_status lb_html_fill(FILE *out, const char *pattern, const struct lb_html_part *parts,
                             size_t count, const void *user, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (const char *open; (open = strstr(template, "{{"));) {
+    for (const char *open; (open = strstr(pattern, "{{"));) {
         const char *name = open + 2, *close = strstr(name, "}}");
         if (!close)
             return lb_fail(err, LB_INVALID, "the page's template has a {{ without }}");
@@ -25,11 +25,11 @@ enum lb_status lb_html_fill(FILE *out, const char *template, const struct lb_htm
         if (!part)
             return lb_fail(err, LB_INVALID, "the page's template names an unknown part {{%.*s}}",
                            length < 64 ? (int)length : 64, name);
-        fwrite(template, 1, (size_t)(open - template), out);
+        fwrite(pattern, 1, (size_t)(open - pattern), out);
         LB_TRY(part->write(out, user, err));
-        template = close + 2;
+        pattern = close + 2;
     }
-    fputs(template, out);
+    fputs(pattern, out);
 done:
     return st;
 }

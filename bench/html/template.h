@@ -12,10 +12,10 @@ struct lb_html_part {
     enum lb_status (*write)(FILE *out, const void *user, struct lb_error *err);
 };
 
-/* Writes the template with each {{name}} replaced by what the part of this name writes. What a part
+/* Writes the pattern, a template, with each {{name}} replaced by what that part writes. What a part
  * writes is not searched for names. LB_INVALID: the template names a part that is not among
  * parts [count]; else the first failure of a part. */
-enum lb_status lb_html_fill(FILE *out, const char *template, const struct lb_html_part *parts,
+enum lb_status lb_html_fill(FILE *out, const char *pattern, const struct lb_html_part *parts,
                             size_t count, const void *user, struct lb_error *err);
 
 #endif
