@@ -202,10 +202,13 @@ enum lb_status lb_html_pictures(FILE *out, const void *user, struct lb_error *er
     (void)err;
     if (view->pages.count == 0) {
         static const char start[] = "no pictures: ";
-        bool known = strncmp(view->notes, start, strlen(start)) == 0;
+        bool said = strncmp(view->notes, start, strlen(start)) == 0;
         fputs("<p class=\"note\">", out);
-        lb_html_format(out, "There are none: %s.", view->notes + (known ? strlen(start) : 0));
+        lb_html_format(out, "There are none: %s.",
+                       said ? view->notes + strlen(start) : "no kind has anything to show");
         fputs("</p>\n", out);
+        for (const char *const *kind = lb_plot_kinds; *kind; kind++)
+            write_note(out, view->notes, *kind);
         return LB_OK;
     }
     for (size_t s = 0; s < sizeof(sections) / sizeof(sections[0]); s++)

@@ -7,6 +7,8 @@
 #include "plot/kinds.h"
 #include "plot/page.h"
 
+enum { LEAST_CASES = 2 /* of a page: a single mark says nothing */ };
+
 /* One page: points [count] sorted by series. */
 struct page_view {
     const struct lb_point *points;
@@ -135,10 +137,12 @@ enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum 
     for (size_t i = 0, end; i < count; i = end) {
         end = lb_points_end(points, count, i, LB_SHARE_PAGE);
         const struct page_view view = {points + i, end - i};
-        LB_TRY(write_page(job, kind, &view, err));
+        if (end - i >= LEAST_CASES)
+            LB_TRY(write_page(job, kind, &view, err));
     }
     if (job->script_count == before)
-        lb_plot_note(job, "%s: not drawn: no row has a time, flops and bytes", kind);
+        lb_plot_note(job, "%s: not drawn: no two cases of one setting have a time, flops and bytes",
+                     kind);
 done:
     free(points);
     return st;

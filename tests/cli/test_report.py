@@ -220,6 +220,12 @@ class Report(ProgramTest):
                                 r"absent 200 CUDA is not in this build cuda_step, cudnn, fused")
         self.assertEqual(words.count("CUDA is not in this build"), 1)
 
+    def test_pictures_with_one_point_per_line_are_not_drawn(self):
+        page, words = self.report("random") # 240 cases in 16 settings
+        self.assertEqual({name.split("_")[0] for name in page.ids if "_f32" in name or "_bf16" in name},
+                         {"roofline"})
+        self.assertIn("time-h: not drawn", words)
+
     def test_pictures_are_embedded_as_gnuplot_drew_them(self):
         page, _ = self.report("whole")
         images = [reference for reference in page.references if reference.startswith("data:image")]

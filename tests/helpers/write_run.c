@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random_draws.h"
 #include "synthetic_run.h"
 
 static const char *const impls[] = {"cpu_ref", "cpu_simd", "cpu_simd:packed", "onednn", NULL};
@@ -95,6 +96,24 @@ static void make_ties(struct lb_run *run)
     synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
 }
 
+/* Random cases: hardly two of them share all sizes but one. */
+static void make_random(struct lb_run *run)
+{
+    static const char *const layers[] = {"", "_L2", "_L4", "_D2"};
+    uint64_t state = 7;
+    for (int i = 0; i < 240; i++) {
+        char text[128];
+        struct lb_case c;
+        uint64_t bits = draws_bits(&state);
+        snprintf(text, sizeof(text), "%s/T%u_B%u_H%u%s/%s", impls[bits % 4],
+                 1 + (unsigned)(bits >> 8 & 255), 1 + (unsigned)(bits >> 16 & 63),
+                 8 + (unsigned)(bits >> 24 & 511), layers[bits >> 34 & 3], tails[bits >> 36 & 3]);
+        if (lb_case_parse(text, &c, NULL, NULL, NULL) != LB_OK)
+            abort();
+        synthetic_add(run, synthetic_row(text, LB_VERDICT_OK, synthetic_ns(&c), 1, 20));
+    }
+}
+
 /* Few cases that ran, among many that are absent or unsupported for one reason each. */
 static void make_absent(struct lb_run *run)
 {
@@ -128,8 +147,9 @@ static bool make(const char *kind, struct lb_run *run)
     static const struct {
         const char *kind;
         void (*make)(struct lb_run *run);
-    } others[] = {{"single", make_single}, {"failed", make_failed}, {"ties", make_ties},
-                  {"names", make_names},   {"absent", make_absent}, {"floors", make_lower_bounds}};
+    } others[] = {{"single", make_single},      {"failed", make_failed}, {"ties", make_ties},
+                  {"names", make_names},        {"absent", make_absent}, {"random", make_random},
+                  {"floors", make_lower_bounds}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         if (strcmp(grids[i].kind, kind) == 0) {
             *run = synthetic_run(&grids[i].grid);
