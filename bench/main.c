@@ -16,7 +16,7 @@
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report.h"
-#include "plot/plot.h"
+#include "plot/gnuplot.h"
 #include "report/export.h"
 #include "run/device_query.h"
 #include "run/run_outputs.h"
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
     if (options.command != LB_CMD_PROFILE) /* which has no results to save */
         catch_signals();
-    lb_gnuplot_heed(&stop);
+    lb_gnuplot_set_stop(&stop);
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
     bool printed = fflush(stdout) == 0 && !ferror(stdout);

@@ -17,9 +17,9 @@
 
 enum { GNUPLOT_LIMIT_S = 60 };
 
-/* Draws one kind of picture, or all when kind is NULL, into folder/plots. */
+/* Draws the kinds of pictures, NULL for all, into folder/plots. */
 static enum lb_status draw(const struct lb_run *run, const char *folder, const char *baseline,
-                           const char *kind, struct lb_plot_report *report, struct lb_error *err)
+                           const char *kinds, struct lb_plot_report *report, struct lb_error *err)
 {
     char plots[4200], scripts[4300];
     enum lb_status st = lb_share_path("plots", scripts, sizeof(scripts), err);
@@ -30,7 +30,7 @@ static enum lb_status draw(const struct lb_run *run, const char *folder, const c
         .folder = plots,
         .scripts = scripts,
         .baseline = baseline,
-        .kind = kind,
+        .kinds = kinds,
         .time_limit_s = GNUPLOT_LIMIT_S,
     };
     return lb_plot(run, &options, report, err);

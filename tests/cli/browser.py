@@ -128,17 +128,20 @@ class Browser:
             pass
         return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
 
-    def open(self, path, width=1280, height=900, script=True, dark=False):
-        """Opens a file. Returns the seconds until it is loaded and painted: elapsed time or CPU
-        time, whichever is less, because other programs may use the machine too."""
+    def open(self, path, link="", width=1280, height=900, script=True, dark=False):
+        """Opens a file at a link into it ("#..."). Returns the seconds until it is loaded and painted:
+        elapsed time or CPU time, whichever is less, because other programs may use the machine too."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url="about:blank") # else another link alone loads nothing
+        self.wait("Page.loadEventFired")
+        self.events.clear()
         start, used = time.monotonic(), self.cpu_seconds()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url="file://" + os.path.abspath(path) + link)
         self.wait("Page.loadEventFired")
         if script:
             self.evaluate("new Promise(done => "

@@ -267,7 +267,7 @@ class History(ProgramTest):
         os.makedirs(self.path("share/plots/history.gp")) # can be opened but not read
         done = run("--history", self.make_runs(6, 3, 1.05),
                    env=os.environ | {"BENCH_LSTM_SHARE": self.path("share")})
-        self.assertRegex(done.stderr, "no picture: .*/history.gp: Is a directory")
+        self.assertRegex(done.stderr, "no pictures: .*/history.gp: Is a directory")
 
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)

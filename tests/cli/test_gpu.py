@@ -194,7 +194,7 @@ class Criteria(unittest.TestCase):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +a step: wait "
+                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
                           r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
                           r"([\d.]+), cell ([\d.]+)\n", done.stdout)
         total, step, products, traffic, *parts = map(float, floor.groups())

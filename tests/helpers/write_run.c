@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random_draws.h"
 #include "synthetic_run.h"
 
 static const char *const impls[] = {"cpu_ref", "cpu_simd", "cpu_simd:packed", "onednn", NULL};
@@ -15,6 +16,7 @@ static const int t_some[] = {16, 32, 64, 128, 256, 0}, b_some[] = {1, 4, 16, 64,
 static const int t_many[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int b_many[] = {1, 2, 4, 8, 16, 32, 64, 128, 0};
 static const int h_many[] = {32, 64, 128, 256, 0};
+static const int h_nine[] = {32, 64, 96, 128, 192, 256, 384, 512, 768, 0};
 static const int h_most[] = {16,  32,  64,  96,  128, 160, 192,  224, 256,
                              320, 384, 448, 512, 640, 768, 1024, 0};
 
@@ -28,7 +30,7 @@ static const struct {
     {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}},
     {"1000", {impls, t_many, b_many, h_many, infer, true}},       /* 1,280 less the missing */
     {"1000-mixed", {impls, t_some, b_some, h_many, tails, true}}, /* likewise */
-    {"5000", {impls, t_many, b_many, h_many, tails, true}},       /* 5,120 less the missing */
+    {"10000", {impls, t_many, b_many, h_nine, tails, true}},      /* 11,520 less the missing */
     {"20000", {impls, t_many, b_many, h_most, tails, true}},      /* 20,480 */
 };
 
@@ -50,7 +52,8 @@ static void make_failed(struct lb_run *run)
 /* Text that would be markup if it were not escaped. */
 static void make_names(struct lb_run *run)
 {
-    static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>";
+    static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>"
+                                "<!--<script>\xe2\x80\xa8\xe2\x80\xa9"; /* U+2028, U+2029 */
     const struct synthetic_grid grid = {impls, t_few, b_few, h_few, infer, true};
     *run = synthetic_run(&grid);
     for (size_t i = 0; i < run->count; i++) {
@@ -93,15 +96,59 @@ static void make_ties(struct lb_run *run)
     synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
 }
 
+/* Random cases: hardly two of them share all sizes but one. */
+static void make_random(struct lb_run *run)
+{
+    static const char *const layers[] = {"", "_L2", "_L4", "_D2"};
+    uint64_t state = 7;
+    for (int i = 0; i < 240; i++) {
+        char text[128];
+        struct lb_case c;
+        uint64_t bits = draws_bits(&state);
+        snprintf(text, sizeof(text), "%s/T%u_B%u_H%u%s/%s", impls[bits % 4],
+                 1 + (unsigned)(bits >> 8 & 255), 1 + (unsigned)(bits >> 16 & 63),
+                 8 + (unsigned)(bits >> 24 & 511), layers[bits >> 34 & 3], tails[bits >> 36 & 3]);
+        if (lb_case_parse(text, &c, NULL, NULL, NULL) != LB_OK)
+            abort();
+        synthetic_add(run, synthetic_row(text, LB_VERDICT_OK, synthetic_ns(&c), 1, 20));
+    }
+}
+
+/* Few cases that ran, among many that are absent or unsupported for one reason each. */
+static void make_absent(struct lb_run *run)
+{
+    static const char *const absent[] = {"cudnn", "cuda_step", "fused"};
+    char text[128];
+    for (int i = 0; i < 16; i++) {
+        snprintf(text, sizeof(text), "%s/T%d_B1_H64/f32/infer", i % 2 ? "cpu_simd" : "onednn",
+                 8 << (i / 2));
+        synthetic_add(run, synthetic_row(text, LB_VERDICT_OK, 1e6 * (1 + i), 1, 20));
+    }
+    for (int i = 0; i < 200; i++) {
+        snprintf(text, sizeof(text), "%s/T%d_B1_H64/f32/infer",
+                 absent[i < 80    ? 0
+                        : i < 160 ? 1
+                                  : 2],
+                 1 + i);
+        struct lb_row row = synthetic_row(text, LB_VERDICT_ABSENT, 0, 0, 0);
+        snprintf(row.reason, sizeof(row.reason), "CUDA is not in this build");
+        synthetic_add(run, row);
+    }
+    for (int i = 0; i < 64; i++) {
+        snprintf(text, sizeof(text), "fused/T%d_B1_H65/f32/infer", 1 + i);
+        struct lb_row row = synthetic_row(text, LB_VERDICT_UNSUPPORTED, 0, 0, 0);
+        snprintf(row.reason, sizeof(row.reason), "hidden 65 is not a multiple of 8");
+        synthetic_add(run, row);
+    }
+}
+
 static bool make(const char *kind, struct lb_run *run)
 {
     static const struct {
         const char *kind;
         void (*make)(struct lb_run *run);
-    } others[] = {{"single", make_single},
-                  {"failed", make_failed},
-                  {"ties", make_ties},
-                  {"names", make_names},
+    } others[] = {{"single", make_single},      {"failed", make_failed}, {"ties", make_ties},
+                  {"names", make_names},        {"absent", make_absent}, {"random", make_random},
                   {"floors", make_lower_bounds}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         if (strcmp(grids[i].kind, kind) == 0) {

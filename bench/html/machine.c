@@ -1,11 +1,11 @@
-/* What the run was made on and with. */
+/* The machine, the versions and the settings of the run. */
 #include <string.h>
 
 #include "device/memory.h"
-#include "html/sections.h"
+#include "html/view.h"
 #include "html/writer.h"
 
-/* Words for the keys of the environment; others stand as they are. */
+/* Words for keys of the record; other keys are shown as they are. */
 static const struct {
     const char *key, *words;
 } names[] = {
@@ -25,10 +25,10 @@ static const struct {
     {"flags", "compiler flags"},
     {"build_type", "build"},
     {"seed", "seed"},
-    {"max_ns", "most sampling a case"},
-    {"min_samples", "least samples"},
-    {"max_samples", "most samples"},
-    {"precision", "interval aimed at"},
+    {"max_ns", "sampling time per case, at most"},
+    {"min_samples", "samples per case, at least"},
+    {"max_samples", "samples per case, at most"},
+    {"precision", "target width of the interval"},
 };
 
 static const char *words_of(const char *key)
@@ -49,7 +49,7 @@ static void write_value(FILE *out, const char *key, const json_t *value)
 {
     char text[32];
     if (json_is_null(value))
-        fputs("<em>not known</em>", out);
+        fputs("<em>unknown</em>", out);
     else if (json_is_string(value))
         lb_html_text(out, json_string_value(value));
     else if (json_is_boolean(value))
@@ -74,7 +74,7 @@ static void write_line(FILE *out, const char *name, const char *key, const json_
     fputs("</td></tr>\n", out);
 }
 
-/* An object's keys as lines of a table; objects inside it likewise. */
+/* Writes an object's keys as lines of a table, and those of objects inside it. */
 static void write_object(FILE *out, const json_t *object)
 {
     const char *key;
@@ -99,30 +99,30 @@ static void write_command(FILE *out, const json_t *header)
           out);
 }
 
-/* Whether the run came to its end. */
+/* Writes whether the run is complete. */
 static void write_state(FILE *out, const struct lb_run *run)
 {
     size_t planned = json_array_size(json_object_get(run->header, "cases"));
     fputs("<tr><th scope=\"row\">state</th><td>", out);
     if (run->interrupted || !run->finished)
-        fprintf(out, "<strong>not whole</strong>: %s after %zu rows",
+        fprintf(out, "<strong>incomplete</strong>: %s after %zu rows",
                 run->interrupted ? "stopped" : "cut off", run->count);
     else
-        fprintf(out, "whole, %zu rows", run->count);
+        fprintf(out, "complete, %zu rows", run->count);
     if (planned > run->count)
-        fprintf(out, " of %zu planned; <code>--resume</code> goes on with it", planned);
+        fprintf(out, " of %zu planned; <code>--resume</code> continues it", planned);
     if (json_array_size(run->resumes) > 0)
-        fprintf(out, "; in %zu sittings", json_array_size(run->resumes) + 1);
+        fprintf(out, "; in %zu sessions", json_array_size(run->resumes) + 1);
     fputs("</td></tr>\n", out);
 }
 
-void lb_html_machine(FILE *out, const struct lb_html_view *view)
+enum lb_status lb_html_machine(FILE *out, const void *user, struct lb_error *err)
 {
+    const struct lb_html_view *view = user;
     const json_t *header = view->run->header;
     const json_t *environment = json_object_get(header, "environment");
-    fputs("<section id=\"machine\">\n<h2>Machine and versions</h2>\n<div class=\"tables\">\n"
-          "<table class=\"facts\"><caption>Measured on and with</caption>\n",
-          out);
+    (void)err;
+    fputs("<div class=\"tables\">\n<table class=\"facts\"><caption>Machine</caption>\n", out);
     write_object(out, environment);
     fputs("</table>\n<table class=\"facts\"><caption>The run</caption>\n", out);
     fputs("<tr><th scope=\"row\">records</th><td>", out);
@@ -136,6 +136,7 @@ void lb_html_machine(FILE *out, const struct lb_html_view *view)
     fputs("<tr><th scope=\"row\">baseline of speed-ups</th><td>", out);
     lb_html_text(out, view->baseline[0] ? view->baseline : "none");
     if (view->baseline[0] && view->baseline_series == view->series.count)
-        fputs(", of which this run has no row", out);
-    fputs("</td></tr>\n</table>\n</div>\n</section>\n", out);
+        fputs(", which is not in this run", out);
+    fputs("</td></tr>\n</table>\n</div>\n", out);
+    return LB_OK;
 }
