@@ -1,6 +1,6 @@
-/* cuda_naive: what a framework's generic cell does on a GPU. Each step, for each gate, a product of
- * the input and one of h, then a kernel for every addition, bias, activation and product. Nothing
- * is hoisted out of the loop and nothing is fused. */
+/* cuda_naive: what a framework's generic cell does on a GPU. Per step and gate it runs one GEMM of
+ * the input and one of h, then one kernel per addition, bias, activation and multiplication.
+ * Nothing is hoisted out of the loop and nothing is fused. */
 #include "impls/cuda_naive/cuda_naive.h"
 
 #include <stdlib.h>

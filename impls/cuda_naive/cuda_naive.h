@@ -1,12 +1,13 @@
-/* cuda_naive: what its two files share. */
+/* What the two files of cuda_naive share. */
 #ifndef LB_CUDA_NAIVE_H
 #define LB_CUDA_NAIVE_H
 
 #include "impls/common/gpu_network.h"
 
 /* Buffers of one layer and direction (layer_dir l*D + d). T and R as in gpu_network.h.
- * Slots: in training T+1 of the states and T of what backward reads, in the order of the
- * direction's own steps; in inference two of the states, taken in turns, and one of the rest. */
+ * In training there are T+1 slots of the states and T of what backward reads, in the order of the
+ * direction's own steps. In inference there are two slots of the states, used in turn, and one of
+ * everything else. */
 struct lb_naive_layer_dir {
     struct lb_gpu_weights weights; /* gradients in R */
     void *b_ih, *b_hh;             /* [4H] R */

@@ -1,4 +1,4 @@
-/* cuda_naive: what is enqueued, forward and backward. */
+/* What a forward and a backward call of cuda_naive enqueue. */
 #include "cuda/common/cell.h"
 #include "cuda/common/elementwise.h"
 #include "impls/cuda_naive/cuda_naive.h"
@@ -76,7 +76,7 @@ static enum lb_status elementwise(const struct walk *w, enum lb_elementwise_op o
     return lb_elementwise(w->self->net.real, op, to, a, b, w->state, w->self->net.stream, err);
 }
 
-/* to = from in rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
+/* to = from in batch rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
 static enum lb_status keep_running(const struct walk *w, enum lb_dtype dtype, int64_t t, void *to,
                                    const void *from, const void *other, struct lb_error *err)
 {
@@ -140,7 +140,7 @@ done:
     return st;
 }
 
-/* The row b of y [T, B, D*H] at time t is h, or zero past its end. */
+/* Writes h to y [T, B, D*H] at time t, and zero to batch rows past their end. */
 static enum lb_status write_y(const struct walk *w, int64_t s, void *y, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -238,7 +238,7 @@ static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_e
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[2], x->second, i, err));
     LB_TRY(elementwise(w, slope, x->da[2], x->da[2], g, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->dc_next, x->second, f, err));
-    if (!w->p->ragged) { /* the new one takes the old one's place */
+    if (!w->p->ragged) { /* all rows run: dc is replaced as a whole */
         LB_TRY(lb_stream_copy(w->self->net.streams, 0, x->dc, x->dc_next,
                               lb_gpu_real(&w->self->net, w->state), err));
         goto done;
@@ -272,7 +272,7 @@ static enum lb_status da_product(const struct walk *w, bool transpose, void *c, 
     return lb_stream_gemm(w->self->net.streams, 0, &g, err);
 }
 
-/* What one gate's gradient gives to dx, dh and the weights. */
+/* Adds what one gate's gradient contributes to dx, dh and the weights. */
 static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -300,7 +300,7 @@ done:
     return st;
 }
 
-/* dx [B, I_l] R into its place at time t of to [T, B, I_l] T; the second direction adds. */
+/* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. */
 static enum lb_status write_dx(const struct walk *w, int64_t t, void *to, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;

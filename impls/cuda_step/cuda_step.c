@@ -1,6 +1,6 @@
-/* cuda_step: the well-known optimised loop. One input product for all steps, one recurrent product
- * a step for all gates, one fused pointwise kernel a step; layers overlap in a wavefront,
- * directions side by side; weight gradients are one product at the end. */
+/* cuda_step: the well-known optimised loop. One input GEMM for all steps, then per step one
+ * recurrent GEMM of all gates and one fused pointwise kernel. Layers overlap in a wavefront, and
+ * two directions run at the same time. Each weight gradient is one GEMM at the end. */
 #include "impls/cuda_step/cuda_step.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "cuda/common/cell.h"
 
-enum { CHUNKS = 8 /* pieces of the wavefront: a layer starts when the one below did an eighth */ };
+enum { CHUNKS = 8 /* of a wavefront: a layer starts when the layer below has done an eighth */ };
 
 int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
 {
@@ -51,7 +51,7 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
                       : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
             struct lb_step_layer_dir *e = &layer[d];
-            /* In inference, what comes later on the same stream takes the same place. */
+            /* In inference, layers that follow on the same stream share one buffer. */
             bool shares = !trains && l > 0 && p->directions == 2;
             int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
             e->y = y;

@@ -1,12 +1,13 @@
-/* cuda_step: what its two files share. */
+/* What the two files of cuda_step share. */
 #ifndef LB_CUDA_STEP_H
 #define LB_CUDA_STEP_H
 
 #include "impls/common/gpu_network.h"
 
 /* Buffers of one layer and direction (layer_dir l*D + d). T and R as in gpu_network.h.
- * Slots of h and c: in training T+1 in the order of time, so that the state before step t is slot t
- * forward and slot t+1 in reverse; in inference two of h, taken in turns, and one of c. */
+ * In training h and c have T+1 slots in the order of time: the state before time t is slot t in the
+ * forward direction and slot t+1 in the reverse direction. In inference h has two slots, used in
+ * turn, and c has one. */
 struct lb_step_layer_dir {
     struct lb_gpu_weights weights; /* gradients in T */
     void *bias;                    /* [4H] R, b_ih + b_hh */

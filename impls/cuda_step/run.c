@@ -1,8 +1,8 @@
-/* cuda_step: what is enqueued, forward and backward. */
+/* What a forward and a backward call of cuda_step enqueue. */
 #include "cuda/common/cell.h"
 #include "impls/cuda_step/cuda_step.h"
 
-/* A product of two T matrices; sums in R, c of `out`. */
+/* A GEMM of two T matrices with sums in R and a result of type `out`. */
 static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
 {
     return (struct lb_gemm){
@@ -266,7 +266,8 @@ done:
     return st;
 }
 
-/* What a layer's chunk gives to the layer below, or to dx. Both directions add up on stream 0. */
+/* Gradient of a chunk's input, for the layer below or for dx. Both directions add up on stream 0.
+ */
 static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                          int64_t layer, int64_t first, int64_t steps,
                                          struct lb_error *err)
@@ -305,7 +306,7 @@ static enum lb_status weight_product(const struct walk *w, enum lb_weight which,
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* Weight gradients of one layer_dir, and those of its initial state. */
+/* Weight gradients of one layer_dir, and gradients of its initial state. */
 static enum lb_status finish_layer_dir(const struct walk *w, const struct lb_backward_io *io,
                                        struct lb_error *err)
 {

@@ -1,4 +1,5 @@
-/* cudnn: NVIDIA's RNN, one variant an algorithm; auto times those that take the problem. */
+/* cudnn: NVIDIA's RNN. A variant is one of its algorithms; auto times those that take the problem.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ done:
     return st;
 }
 
-/* Says which variant PyTorch would pick, and why. */
+/* Says which algorithm PyTorch would choose. */
 static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *config,
                        char *text, size_t size)
 {
@@ -117,7 +118,7 @@ static size_t lengths_bytes(const struct lb_problem *p)
     return p->ragged ? (size_t)p->batch * sizeof(int32_t) : 0;
 }
 
-/* Cuts the weights' buffer; counts with a NULL base. */
+/* Cuts the weights' buffer. With a NULL base it only adds up sizes. */
 static void carve_weights(const struct cudnn *self, struct lb_arena *carver, void **weights,
                           void **lengths)
 {
@@ -179,7 +180,7 @@ struct trial {
     struct lb_backward_io backward;
 };
 
-/* With a NULL base this only counts. */
+/* With a NULL base this only adds up sizes. */
 static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
                         struct lb_arena *carver, struct trial *trial)
 {
@@ -275,8 +276,8 @@ done:
     return st;
 }
 
-/* Times every candidate that takes the problem; where there is no memory for that, the usual choice
- * stands if it is among them, else the first. */
+/* Times every candidate that takes the problem. Where there is no memory for that, PyTorch's choice
+ * is used if it is among them, else the first. */
 static enum lb_status choose(struct cudnn *self, const struct lb_weights *weights,
                              struct lb_error *err)
 {

@@ -1,5 +1,6 @@
-/* fused, family `cluster`: weights in the registers of a cluster, one launch a sequence; sm_90 and
- * later, f16 and bf16, H to 768. cuda/README.md derives the terms of the cost. */
+/* Family `cluster`: weights stay in the registers of a thread-block cluster, and one launch runs a
+ * sequence. sm_90 and later, f16 and bf16, H up to 768. cuda/README.md derives the terms of the
+ * cost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +16,8 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks that are neither moved bytes nor products; guesses, for the first run to correct. */
+/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
+ * measured on a device. */
 enum {
     CELL_CLOCKS = 250,   /* five functions, shuffles, packing, issuing the sends */
     PAIR_CLOCKS = 80,    /* a named barrier, a write to and a read from shared memory */
@@ -25,7 +27,7 @@ enum {
 /* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. */
 static const double mma_share = 0.62;
 
-/* SMs of a GPC, which a cluster does not leave, at most on sm_90. */
+/* The most SMs of a GPC on sm_90. A cluster lies in one GPC. */
 enum { GPC_SMS = 18 };
 
 static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
@@ -38,8 +40,8 @@ static int needed_clusters(const struct lb_problem *p, const struct lb_cluster_t
     return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
 }
 
-/* Clusters of so many blocks that a device runs at a time, as long as it has not been asked: GPCs
- * as full as they get, and one with the rest. An H100 SXM has 132 SMs in 8 GPCs of 16 or 18, some
+/* How many clusters of so many blocks a device runs at a time, before it can be asked: GPCs as full
+ * as they get, and one with the remaining SMs. An H100 SXM has 132 SMs in 8 GPCs of 16 or 18, some
  * of them less: of 8 blocks 15 clusters were seen to run (accel-sim/gpu-app-collection, pull
  * request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921), where this says 14. */
 static int resident_clusters(int sm_count, int blocks)
@@ -52,14 +54,14 @@ static double waves_of(const struct lb_fused_plan *plan)
     return ceil((double)plan->needed / plan->resident);
 }
 
-/* Columns that are sent: those of the batch, in whole messages of `message` columns. */
+/* Columns that are sent: the batch rows of a cluster, in whole messages of `message` columns. */
 static double sent_columns(const struct lb_problem *p, const struct lb_cluster_tile *t, int message)
 {
     int64_t rows = p->batch < t->columns ? p->batch : t->columns;
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Expected ns of a step, waves of clusters included. */
+/* Predicted time of a step in ns, all waves of clusters included. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
@@ -93,7 +95,7 @@ static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan
            (double)shared <= v->device->shared_bytes;
 }
 
-/* What no tile can do. */
+/* The limits of all tiles. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;

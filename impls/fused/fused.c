@@ -1,6 +1,6 @@
-/* fused: the project's own kernels. One product for the inputs of all steps, then the recurrence of
- * a layer by one of several families of kernels; cuda/README.md says how. Directions run side by
- * side. */
+/* fused: the project's own kernels. One GEMM multiplies the inputs of all steps of a layer; one of
+ * several families of kernels then runs its recurrence, both directions at the same time.
+ * cuda/README.md describes them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,8 +64,8 @@ static void describe(struct lb_fused *self)
         add_text(self, "; %s", c->note);
 }
 
-/* Plans that were measured in the place of expected ones. What is wrong with the file of them is
- * said, and expected ones do. */
+/* Replaces predicted plans by measured ones. Where the file of measurements cannot be used, the
+ * description says why and the predicted plans stay. */
 static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *config,
                                 struct lb_error *err)
 {
@@ -91,7 +91,7 @@ done:
     return st;
 }
 
-/* Touches no device but to tune, so that what would run can be asked for without one. */
+/* Uses the device only for tuning, so that --explain works without one. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -126,7 +126,8 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
 }
 
-/* What the launches of a layer leave each other, and what blocks exchange. */
+/* State that one launch of a layer leaves to the next, and the buffers through which blocks
+ * exchange. */
 static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
                           struct lb_fused_layer *l)
 {
@@ -151,7 +152,7 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     l->bias = lb_arena_take(&carvers->weights, rows * real);
     l->w_hh = lb_arena_take(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
     carve_between(self, carvers, l);
-    /* In inference layers that follow each other share: one place for pre-activations, two for
+    /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
     l->gates =
         trains || apart || i == 0 ? lb_arena_take(keep, 4 * cells * real) : self->layers[0].gates;
@@ -182,7 +183,7 @@ static int stream_count(const struct lb_fused *self)
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
-/* With NULL bases this only counts. cuBLAS' scratch comes first in the workspace. */
+/* With NULL bases this only adds up sizes. Returns cuBLAS' scratch, first in the workspace. */
 static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;

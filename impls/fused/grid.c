@@ -1,6 +1,6 @@
-/* fused, family `grid`: a layer's weights in the registers and shared memory of all SMs, one
- * cooperative launch a sequence, h through the second-level cache; sm_80 and later, all dtypes but
- * f64. cuda/README.md derives the terms of the cost. */
+/* Family `grid`: a layer's weights stay in the registers and shared memory of all SMs, one
+ * cooperative launch runs a sequence, and h goes through the second-level cache. sm_80 and later,
+ * all dtypes but f64. cuda/README.md derives the terms of the cost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -16,7 +16,8 @@ enum {
     FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
 };
 
-/* Clocks that are neither moved bytes nor products; guesses, for the first run to correct. */
+/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
+ * measured on a device. */
 enum {
     CELL_CLOCKS = 250,   /* five functions, shuffles, issuing the sends; as in a cluster */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
@@ -64,7 +65,7 @@ static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
     }
 }
 
-/* Rows of the batch that the fullest chunk moves, in whole messages of `message` columns. */
+/* Batch rows that the fullest chunk moves, in whole messages of `message` columns. */
 static double moved_columns(const struct lb_grid_kernel *k, int message)
 {
     int rows = k->split.rows < k->tile.columns ? k->split.rows : k->tile.columns;
@@ -102,7 +103,8 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     return cache_clocks(m, moved, plan->needed) + product + parts / m->shared_bytes_clock + cells;
 }
 
-/* A chunk's state is on its way while the others are worked on; alone, it is waited for. */
+/* With several chunks, the state of one travels while the others are computed. A single chunk waits
+ * for its own. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
@@ -115,7 +117,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 /* ---- Plans --------------------------------------------------------------------------------------
  */
 
-/* What no tile can do. */
+/* The limits of all tiles. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;
@@ -139,7 +141,7 @@ static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     const struct lb_grid_tile *t = &(p->dtype == LB_F32 ? float_tiles : half_tiles)[plan->tile / 2];
     int blocks = lb_grid_blocks(t, (int)p->hidden);
     int beside = plan->tile % 2 == 0 ? (int)p->directions : 1;
-    plan->resident = v->device->sm_count; /* one block an SM: its registers */
+    plan->resident = v->device->sm_count; /* registers leave room for one block per SM */
     int room = plan->resident / blocks / beside;
     if (room < 1)
         return false;

@@ -1,6 +1,6 @@
-/* fused, family `step`: product and cell of one step in one kernel, launched T times. It takes
- * every type and size; weights come from the second-level cache anew each step. cuda/README.md
- * derives the terms of the cost. */
+/* Family `step`: the matrix product and the cells of one step in one kernel, launched T times. It
+ * takes every dtype and size, and reads the weights from the second-level cache in each step.
+ * cuda/README.md derives the terms of the cost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +12,8 @@ static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)};
 
 enum { TILES = sizeof(tiles) / sizeof(*tiles) };
 
-/* What is neither moved bytes nor products; guesses, for the first run to correct. */
+/* What is neither moved bytes nor matrix products. They are estimates: nothing has been measured on
+ * a device. */
 enum {
     LAUNCH_NS = 1300,  /* from node to node of a graph: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
     CELL_CLOCKS = 400, /* sums through shared memory, cell, inputs that come late */
@@ -39,8 +40,8 @@ static int64_t block_count(const struct lb_problem *p, const struct lb_fused_ste
            round_up_div(p->batch, t->columns) * p->directions;
 }
 
-/* Expected ns of a step: launch, first bytes, then what takes longest of each SM's port, the whole
- * cache (or device memory) and the products. */
+/* Predicted time of a step in ns: the launch, the first bytes, and then the longest of an SM's
+ * port, the whole cache (or device memory) and the products. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;

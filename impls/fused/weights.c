@@ -1,4 +1,4 @@
-/* fused: weights and gradients between the canonical layout and that of the kernels. */
+/* Weights and gradients between the canonical layout and that of the fused kernels. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -101,7 +101,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
     const cell_place &p = t.place;
     uint2 packed = make_uint2(bits_of<T>(d.x) | bits_of<T>(d.y) << 16,
                               bits_of<T>(d.z) | bits_of<T>(d.w) << 16);
-    int offset = (p.warp * Tile::cells + i) * slice_bytes + p.lane / 8 * 64 + p.column * 8;
+    int offset = (p.warp * Tile::cells + i) * slice_bytes + place_in_slice(p.lane / 8, p.column);
     *reinterpret_cast<uint2 *>(operand + offset) = packed;
     const cell_row &r = t.rows[i];
     if (r.length == 0)

@@ -133,13 +133,20 @@ __device__ inline void load_weights(stationary<Tile> &weights, const void *packe
                  room + p.warp * Tile::spilled * lanes, p.lane);
 }
 
-/* Operand of one slice of 16 deep and one column block: 256 bytes, [4 lanes t][8 columns][4 deep].
- * Lane 4g + t reads its 8 bytes; a warp reads all 256, no two lanes in one bank. */
+/* The operand of one slice, 16 deep, and one block of 8 columns: 256 bytes, [4 lanes t][8 columns]
+ * [4 deep]. Lane 4 g + t reads the 8 bytes of column g. A half-warp is served at once; without the
+ * exchange of columns its lanes t = 0 and t = 2 would want the same banks. */
 constexpr int slice_bytes = 256;
+
+/* Where column `column` of lanes t lies, in bytes; two neighbouring columns stay neighbours. */
+__device__ inline int place_in_slice(int t, int column)
+{
+    return t * 64 + (column ^ (t & 2) * 2) * 8;
+}
 
 __device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane)
 {
-    uint2 v = *reinterpret_cast<const uint2 *>(slice + lane % 4 * 64 + lane / 4 * 8);
+    uint2 v = *reinterpret_cast<const uint2 *>(slice + place_in_slice(lane % 4, lane / 4));
     b[0] = v.x, b[1] = v.y;
 }
 

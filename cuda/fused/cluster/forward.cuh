@@ -64,13 +64,15 @@ __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place 
 {
     int first_row = p.row - p.column;
     for (int i = threadIdx.x; i < Tile::units * Tile::columns; i += Tile::threads) {
-        int unit = i % 4 + i / 32 % 4 * 4 + i / 128 / Tile::cells * 16;
-        int row = first_row + i / 4 % 8 + i / 128 % Tile::cells * 8;
+        int t = i / 32 % 4, column = i / 4 % 8, slice = i / 128;
+        int unit = i % 4 + t * 4 + slice / Tile::cells * 16;
+        int row = first_row + column + slice % Tile::cells * 8;
         T value = convert_to_storage<T>(0.0f);
         if (unit < a.hidden && row < a.batch)
             value = first_h<T>(a, p, row, unit);
-        reinterpret_cast<T *>(h)[i] = value;
-        reinterpret_cast<T *>(h)[i + Tile::units * Tile::columns] = value;
+        T *to = reinterpret_cast<T *>(h + slice * slice_bytes + place_in_slice(t, column)) + i % 4;
+        to[0] = value;
+        to[Tile::units * Tile::columns] = value;
     }
 }
 
@@ -177,7 +179,7 @@ __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
     using shared = forward_shared<Tile>;
     int four = p.rank * Tile::warps + p.warp; /* these units, as the cluster counts by four */
     int offset =
-        (four / 4 * Tile::cells + i) * slice_bytes + four % 4 * 64 + p.lane % 4 * 16;
+        (four / 4 * Tile::cells + i) * slice_bytes + place_in_slice(four % 4, p.lane % 4 * 2);
     uint32_t full = 2 * shared::h_bytes + shared::sums * sizeof(float4);
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
         if (p.lane / 4 + 8 * q < Tile::blocks && 8 * i + p.lane % 4 * 2 < t.live)

@@ -13,7 +13,7 @@ namespace lb_grid
 using namespace lb_recurrence;
 using lb_ptx::scope;
 
-constexpr int slice_bytes = 512; /* a packet of 8 columns: [4 lanes t][8 columns][16 bytes] */
+constexpr int slice_bytes = 512; /* a packet of 8 columns: 16 bytes per lane */
 
 /* struct lb_grid_tile as a type. */
 template <int units_, int warps_, int packets_, int resident_, int columns_> struct tile {
@@ -52,9 +52,20 @@ struct tensor_sums {
     }
 };
 
+/* Where lane 4 g + t finds its 16 bytes, column g at depth t, in chunks of 16 bytes. Three accesses
+ * shape it. A quarter-warp, which is served at once, loads the 128 bytes of two columns: one line,
+ * no two chunks in the same banks. The cells of a warp store 8 columns of one t: one sector of 32
+ * bytes per two columns, no two of them in the same banks, hence t ^ column / 2. The f32 product
+ * loads one column at all t: no two in the same banks. */
+__device__ inline int chunk_in_slice(int column, int t)
+{
+    return column / 2 * 8 + (t ^ column / 2) * 2 + column % 2;
+}
+
+/* In bytes. */
 __device__ inline int place_in_slice(int lane)
 {
-    return (lane % 4 * 8 + lane / 4) * 16;
+    return chunk_in_slice(lane / 4, lane % 4) * 16;
 }
 
 __device__ inline tensor_operand take_operand(const unsigned char *slice, int lane)
@@ -152,7 +163,8 @@ struct fma_sums {
 };
 
 struct fma_operand {
-    const float4 *columns; /* [8] 4 units each */
+    const float4 *slice;
+    int t; /* of this lane */
 };
 
 struct f32_math : float_math {
@@ -167,12 +179,12 @@ struct f32_math : float_math {
     }
     static __device__ inline operand take(const unsigned char *slice, int lane)
     {
-        return {reinterpret_cast<const float4 *>(slice) + lane % 4 * 8};
+        return {reinterpret_cast<const float4 *>(slice), lane % 4};
     }
     static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
     {
         for (int column = 0; column < 8; column++) {
-            float4 h = b.columns[column];
+            float4 h = b.slice[chunk_in_slice(column, b.t)]; /* 4 units */
             for (int r = 0; r < 2; r++) {
                 float &sum = s.v[r][column];
                 sum = __fmaf_rn(__uint_as_float(a[0][r]), h.x, sum);

@@ -70,6 +70,7 @@ simt::launch_config launch_of(const subject &s, const shape &size, uint64_t seed
     config.shared_bytes =
         s.forward ? lb_cluster_forward_shared(&s.tile) : lb_cluster_backward_shared(&s.tile);
     config.seed = seed;
+    config.count = size.count;
     return config;
 }
 

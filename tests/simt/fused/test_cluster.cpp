@@ -50,6 +50,7 @@ const check_case cases[] = {
     {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
     {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
     {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
+    {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
     {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false, 2}},
     {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true, 3}},
     {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
@@ -76,10 +77,13 @@ verdict run_case(const check_case &c, uint64_t seed)
          "backward bf16 " #blocks "x" #warps " columns " #columns),                      \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
 
-int test_builtin()
+/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+int test_builtin(const char *table = nullptr)
 {
     const check_case builtin[] = {LB_CLUSTER_FORWARD_TILES(LB_BUILTIN_FORWARD)
                                       LB_CLUSTER_BACKWARD_TILES(LB_BUILTIN_BACKWARD)};
+    if (table)
+        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
     return test_clean(builtin, 1, 2, run_case);
 }
 
@@ -116,6 +120,8 @@ int main(int argc, char **argv)
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin() | test_shared_memory();
-    fprintf(stderr, "usage: %s clean SEEDS | builtin\n", argv[0]);
+    if (argc == 3 && !strcmp(argv[1], "counts"))
+        return test_builtin(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
     return 2;
 }

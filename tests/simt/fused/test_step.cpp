@@ -112,9 +112,12 @@ verdict run_case(const check_case &c, uint64_t seed)
     LB_BUILTIN_TILES(tf32, __VA_ARGS__) \
     LB_BUILTIN_TILES(f32, __VA_ARGS__) LB_BUILTIN_TILES(f64, __VA_ARGS__)
 
-int test_builtin()
+/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+int test_builtin(const char *table = nullptr)
 {
     const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
+    if (table)
+        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
     return test_clean(builtin, 1, 2, run_case);
 }
 
@@ -135,6 +138,8 @@ int main(int argc, char **argv)
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin();
-    fprintf(stderr, "usage: %s clean SEEDS | builtin\n", argv[0]);
+    if (argc == 3 && !strcmp(argv[1], "counts"))
+        return test_builtin(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
     return 2;
 }
