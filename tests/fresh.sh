@@ -197,8 +197,8 @@ install_aarch64='set -e
   dpkg --add-architecture arm64
   apt-get update -qq
   . bench/packages.sh
-  install_packages cmake ninja-build pkg-config git python3 python3-jsonschema gcc-aarch64-linux-gnu \
-    g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+  install_packages cmake ninja-build pkg-config git python3 python3-jsonschema gnuplot-nox \
+    gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
   for library in libbenchmark-dev libjansson-dev libopenblas-dev libcmocka-dev; do
     apt-get install -y -qq --no-install-recommends "$library:arm64"
   done'
