@@ -25,9 +25,9 @@ PLANTED = "slow/T8_B1_I64_H64/f32/infer"
 SLOW = {"LB_SLOW_PERCENT": "900", "LB_SLOW_HIDDEN": "64"}
 
 
-class GateTest(ProgramTest):
-    """A sweep of two cases of the plug-in, one of which can be slowed down: by so much that no other work
-    on this machine can look like it."""
+class Gate(ProgramTest):
+    """A sweep of two cases of the plug-in. One of them can be slowed down, by so much that other work on
+    this machine can't look like it."""
 
     def gate(self, out, base, *flags, program=PROGRAM, **environment):
         summary = self.path(out + ".summary")
@@ -61,7 +61,7 @@ class GateTest(ProgramTest):
         return [case.get("name") for case in cases if case.find("failure") is not None]
 
 
-class Gate(GateTest):
+class GateVerdicts(Gate):
     def test_regression_is_named_and_unchanged_code_passes(self):
         self.make_base()
         done, summary = self.gate("same", "base")
@@ -152,7 +152,7 @@ class Gate(GateTest):
         self.assertIn("gone", summary)
 
 
-class Loop(GateTest):
+class Loop(Gate):
     """The loop of a team, with a bare repository in place of the forge's."""
 
     def setUp(self):
