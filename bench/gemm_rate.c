@@ -1,6 +1,6 @@
-/* gemm-rate: the f32 GEMM rate of this machine, as its libraries reach it: what a large LSTM on the
- * CPU is held against. Usage: gemm-rate [THREADS [SIDE]]; prints the best and the median of square
- * products of each library, on the same CPUs that bench-lstm takes. */
+/* gemm-rate: the f32 GEMM rate that the libraries reach on this machine, to compare large LSTMs on
+ * the CPU with. Usage: gemm-rate [THREADS [SIDE]]. It prints the best and the median rate of square
+ * GEMMs of each library, on the CPUs that bench-lstm uses too. */
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,25 +8,25 @@
 #include <dnnl.h>
 #endif
 
+#include "base/clock.h"
 #include "device/cpu_affinity.h"
 #include "device/memory.h"
-#include "base/clock.h"
 
 enum { REPETITIONS = 15 };
 
-struct product {
+struct gemm {
     int side;
     float *a, *b, *c; /* [side, side] */
 };
 
-static void by_openblas(const struct product *p)
+static void by_openblas(const struct gemm *p)
 {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->side, p->side, p->side, 1, p->a,
                 p->side, p->b, p->side, 0, p->c, p->side);
 }
 
 #ifdef LB_HAVE_ONEDNN
-static void by_onednn(const struct product *p)
+static void by_onednn(const struct gemm *p)
 {
     dnnl_sgemm('N', 'N', p->side, p->side, p->side, 1, p->a, p->side, p->b, p->side, 0, p->c,
                p->side);
@@ -39,8 +39,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const char *name, void (*multiply)(const struct product *),
-                    const struct product *p)
+static void measure(const char *name, void (*multiply)(const struct gemm *), const struct gemm *p)
 {
     double ns[REPETITIONS], flops = 2.0 * p->side * p->side * p->side;
     multiply(p);
@@ -57,7 +56,7 @@ static void measure(const char *name, void (*multiply)(const struct product *),
 int main(int count, char **arguments)
 {
     int threads = count > 1 ? atoi(arguments[1]) : 1;
-    struct product p = {.side = count > 2 ? atoi(arguments[2]) : 1536};
+    struct gemm p = {.side = count > 2 ? atoi(arguments[2]) : 1536};
     float **const matrices[] = {&p.a, &p.b, &p.c};
     char cpus[64];
     if (threads < 1 || p.side < 1) {
@@ -75,10 +74,10 @@ int main(int count, char **arguments)
         for (size_t j = 0; j < elements; j++)
             (*matrices[i])[j] = (float)(j % 17) * 0.01f;
     }
-    printf("f32 products of side %d, %d threads, on %s\n", p.side, threads, cpus);
+    printf("f32 GEMMs of side %d, %d threads, on %s\n", p.side, threads, cpus);
     measure("OpenBLAS", by_openblas, &p);
 #ifdef LB_HAVE_ONEDNN
-    measure("oneDNN", by_onednn, &p); /* its threads: OMP_NUM_THREADS, by default all CPUs here */
+    measure("oneDNN", by_onednn, &p); /* OMP_NUM_THREADS sets its threads; default: all CPUs */
 #endif
     for (int i = 0; i < 3; i++)
         lb_host_space.release(*matrices[i]);

@@ -8,30 +8,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "plot/gnuplot.h"
 #include "plot/page.h"
-#include "plot/plot.h"
 #include "support/share_path.h"
 
 enum { MOST_CASES = LB_HISTORY_PANELS * LB_HISTORY_PAGES, PAGE_TIME_LIMIT_S = 30 };
 
-/* The cases to draw: those with change points first. chosen [MOST_CASES]; returns how many. */
-static size_t choose(const struct lb_history_line *lines, size_t line_count,
-                     const struct lb_history_line **chosen)
+/* Selects the cases to draw, those with change points first. selected [MOST_CASES]. Returns how
+ * many there are. */
+static size_t select_cases(const struct lb_history_line *lines, size_t line_count,
+                           const struct lb_history_line **selected)
 {
     size_t count = 0;
     for (int changed = 1; changed >= 0; changed--)
         for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
             if ((lines[i].point_count > 0) == (changed == 1))
-                chosen[count++] = &lines[i];
+                selected[count++] = &lines[i];
     return count;
 }
 
-/* Each panel is a block of "run time/first-median change": change is 1 where a level begins. */
+/* Each panel is a data set of lines "run median change"; change is 1 where a new level begins. */
 static void write_data(FILE *data, const struct lb_history_line *const *lines, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t point = 0;
-        fprintf(data, "# %s: run, median in us, 1 at a change point\n", lines[i]->id);
+        fprintf(data, "# %s: number of the run, median in us, 1 at a change point\n", lines[i]->id);
         for (size_t r = 0; r < lines[i]->count; r++) {
             bool changes = point < lines[i]->point_count && lines[i]->points[point] == r;
             point += changes;
@@ -47,11 +48,11 @@ static void write_settings(FILE *script, const char *name,
                            const struct lb_history_line *const *lines, size_t count)
 {
     fprintf(script,
-            "# bench-lstm's history, drawn by: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
-            "panels = %zu\narray title_of[%zu]\n",
+            "# A history of runs. Draw it again: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
+            "panels = %zu\narray panel_title[%zu]\n",
             name, name, name, count, count);
     for (size_t i = 0; i < count; i++) {
-        fprintf(script, "title_of[%zu] = ", i + 1);
+        fprintf(script, "panel_title[%zu] = ", i + 1);
         lb_page_quote(script, lines[i]->id);
         fputc('\n', script);
     }
@@ -99,9 +100,10 @@ done:
 enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
                                size_t line_count, struct lb_error *err)
 {
+    static const char *const endings[] = {".svg", ".png", NULL};
     enum lb_status st = LB_OK;
-    const struct lb_history_line *chosen[MOST_CASES];
-    size_t count = choose(lines, line_count, chosen), pages = 0;
+    const struct lb_history_line *selected[MOST_CASES];
+    size_t count = select_cases(lines, line_count, selected), pages = 0;
     char plots[4200], shared[4096], names[LB_HISTORY_PAGES][32], *scripts[LB_HISTORY_PAGES];
     if (count == 0)
         return lb_fail(err, LB_INVALID, "no case has a time");
@@ -118,11 +120,11 @@ enum lb_status lb_history_draw(const char *folder, const struct lb_history_line 
             snprintf(name, sizeof(names[0]), "history");
         else
             snprintf(name, sizeof(names[0]), "history-%zu", pages + 1);
-        LB_TRY(write_page(plots, name, shared, chosen + first,
+        LB_TRY(write_page(plots, name, shared, selected + first,
                           left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
         strcat(name, ".gp");
     }
-    LB_TRY(lb_gnuplot_run(plots, scripts, pages, PAGE_TIME_LIMIT_S * (double)pages, err));
+    LB_TRY(lb_gnuplot_run(plots, scripts, pages, endings, PAGE_TIME_LIMIT_S * (double)pages, err));
     fprintf(stderr, "%s/history.svg and .png", plots);
     if (pages > 1)
         fprintf(stderr, "; on to history-%zu", pages);

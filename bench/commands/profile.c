@@ -1,4 +1,4 @@
-/* --profile: one case in this process, for the profiler that is attached to it. */
+/* --profile: one case in this process, for a profiler that is attached to it. */
 #include "commands/profile.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "run/sweep.h"
 #include "support/terminal.h"
 
-/* The built-ins, and the plug-ins loaded into this very process. */
+/* Registers the built-in implementations, and plug-ins that are loaded into this process. */
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
                                     struct lb_error *err)
 {
@@ -54,7 +54,7 @@ static enum lb_status read_case(const struct lb_options *options,
     return LB_OK;
 }
 
-/* lb_run_observer.result: the row is printed once the case is closed. */
+/* lb_run_observer.result: the row is printed after the case is closed. */
 static void ignore_row(void *user, const struct lb_row *row)
 {
     (void)user, (void)row;
@@ -75,7 +75,7 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
     const struct lb_run_observer observer = {.result = ignore_row};
     lb_host_limit(options->memory_bytes);
     if (impl->memory == LB_DEVICE)
-        lb_device_open(options->device, NULL); /* what comes of it is the row's to say */
+        lb_device_open(options->device, NULL); /* the row reports a failure */
     lb_case_run(impl, c, &run, &observer, row);
 }
 
@@ -91,8 +91,7 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     printf("%s\n", id);
     printf("    timed    %zu calls after 3 to warm up, median %s\n", row->samples, median);
     printf("    range    timed@bench-lstm\n");
-    printf("    told     %s\n",
-           profile->told[0] ? profile->told : "no profiler that waits to be told");
+    printf("    told     %s\n", profile->told[0] ? profile->told : "no profiler that listens");
     if (kernels)
         lb_kernels_print(stdout, row);
 }

@@ -243,12 +243,35 @@ function(lb_find_cudnn)
   set(why_cudnn "${why_cudnn}" PARENT_SCOPE)
 endfunction()
 
+# lb_find_onednn(): sets found_onednn and why_onednn. With LB_ONEDNN_ROOT only that folder is searched,
+# and a folder without the library is an error: the system's version would be timed under a wrong name.
+function(lb_find_onednn)
+  set(LB_ONEDNN_ROOT "" CACHE PATH
+      "Folder with include/dnnl.h and lib/libdnnl.so of the oneDNN to use instead of the system's")
+  if(NOT "${LB_ONEDNN_ROOT}" STREQUAL "${LB_ONEDNN_ROOT_SEARCHED}")
+    unset(LB_onednn_INCLUDE CACHE)
+    unset(LB_onednn_LIBRARY CACHE)
+    set(LB_ONEDNN_ROOT_SEARCHED "${LB_ONEDNN_ROOT}" CACHE INTERNAL "")
+  endif()
+  if(LB_ONEDNN_ROOT)
+    find_path(LB_onednn_INCLUDE dnnl.h PATHS ${LB_ONEDNN_ROOT}/include NO_DEFAULT_PATH)
+    find_library(LB_onednn_LIBRARY NAMES dnnl libdnnl.so.3 libdnnl.so.2 PATHS ${LB_ONEDNN_ROOT}
+                 PATH_SUFFIXES lib64 lib lib/x86_64-linux-gnu NO_DEFAULT_PATH)
+    if(NOT LB_onednn_INCLUDE OR NOT LB_onednn_LIBRARY)
+      message(FATAL_ERROR "LB_ONEDNN_ROOT=${LB_ONEDNN_ROOT}: it has no include/dnnl.h and lib/libdnnl.so")
+    endif()
+  endif()
+  lb_library(onednn dnnl.h dnnl)
+  set(found_onednn ${found_onednn} PARENT_SCOPE)
+  set(why_onednn "${why_onednn}" PARENT_SCOPE)
+endfunction()
+
 function(lb_find_features)
   # Each finder sets found_<name>, and why_<name> where that is false.
   lb_cuda_prefixes(prefixes)
   lb_find_cuda(${prefixes})
   lb_find_cudnn(${prefixes})
-  lb_library(onednn dnnl.h dnnl)
+  lb_find_onednn()
   lb_library(nvtx nvtx3/nvToolsExtPayload.h "" ${prefixes})
   set(cupti_prefixes ${prefixes})
   list(TRANSFORM cupti_prefixes APPEND /extras/CUPTI)

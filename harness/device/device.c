@@ -27,7 +27,7 @@ static const struct lb_device_api *const built = &absent_device;
 
 static struct {
     const struct lb_device_api *api; /* NULL: the built one */
-    bool asked;                      /* status, info and why hold an answer */
+    bool asked;                      /* status, info and why are set */
     enum lb_status status;
     struct lb_device_info info;
     struct lb_error why;
@@ -75,7 +75,8 @@ const struct lb_device_info *lb_device_known(struct lb_error *why)
 
 /* ---- Devices by name. --------------------------------------------------------------------- */
 
-/* Public data sheets and the CUDA programming guide's table of capabilities. */
+/* Source: public data sheets, and the table of compute capabilities in the CUDA programming guide.
+ */
 static const struct model {
     const char *name;
     struct lb_device_info info;

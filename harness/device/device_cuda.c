@@ -7,11 +7,11 @@
 
 static struct {
     cudaStream_t stream;
-    cudaEvent_t from, to; /* around what is timed */
-    cudaError_t fault;    /* the first that the process can't get over */
+    cudaEvent_t from, to; /* before and after the timed work */
+    cudaError_t fault;    /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
-/* Errors after which every later call fails alike until the process ends. */
+/* Errors after which every later call fails with the same error until the process ends. */
 static bool is_sticky(cudaError_t error)
 {
     switch (error) {
@@ -26,7 +26,7 @@ static bool is_sticky(cudaError_t error)
     case cudaErrorAssert:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
-#if CUDART_VERSION >= 12080 /* which first has them */
+#if CUDART_VERSION >= 12080 /* the first version that has these two */
     case cudaErrorContained:
     case cudaErrorTensorMemoryLeak:
 #endif
@@ -36,10 +36,10 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
-/* The runtime's memory of the error is cleared, so that it is not taken for a later call's. */
-enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
+/* Clears the runtime's last error, which a later call would otherwise report as its own. */
+enum lb_status lb_cuda_check(int code, const char *what, struct lb_error *err)
 {
-    cudaError_t error = (cudaError_t)answer;
+    cudaError_t error = (cudaError_t)code;
     if (error == cudaSuccess)
         return LB_OK;
     (void)cudaGetLastError();
@@ -49,7 +49,7 @@ enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
                    what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
 }
 
-/* "No device" has several forms, and the runtime's words for them mislead. */
+/* There are several ways to have no device, and the runtime's messages for some of them mislead. */
 static enum lb_status absent(cudaError_t error, struct lb_error *err)
 {
     const char *words = cudaGetErrorString(error);
@@ -107,7 +107,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (ordinal < 0 || ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);
-    /* Here the context is made, which costs most of a second. */
+    /* This creates the context, which takes most of a second. */
     error = cudaSetDevice(ordinal);
     if (error == cudaSuccess)
         error = cudaFree(NULL);
@@ -202,8 +202,9 @@ done:
 
 static enum lb_status cuda_capture_begin(struct lb_error *err)
 {
-    /* Relaxed: libraries may query and load while they enqueue. What they enqueue elsewhere than on
-     * the stream would be missing from the replay, and found by the check of its results. */
+    /* Relaxed, because libraries may query the device and load modules while they enqueue. Work
+     * that they enqueue on another stream would be missing from the replay; the check of the
+     * results of the last timed call finds that. */
     return lb_cuda_check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
                          "beginning a graph capture", err);
 }

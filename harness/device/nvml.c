@@ -13,7 +13,7 @@ enum {
     CLOCK_MEMORY = 2,
     SENSOR_GPU = 0,
     SUCCESS = 0,
-    INSUFFICIENT_SIZE = 7 /* the answer to a question with no room for it: there is one */
+    INSUFFICIENT_SIZE = 7 /* the list of processes is not empty, when asked without a buffer */
 };
 
 static struct {
@@ -32,7 +32,7 @@ static struct {
     int (*throttle)(nvml_device device, unsigned long long *reasons);
 } nvml;
 
-/* Loads it once and keeps it until the process ends. */
+/* Loads the library at the first call and keeps it until the process ends. False without it. */
 static bool load(void)
 {
     static const struct {
@@ -61,7 +61,7 @@ static bool load(void)
         if (!*symbols[i].function)
             return false;
     }
-    /* Old drivers have not got this one. */
+    /* Old drivers lack this function. */
     *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
     if (nvml.init() != SUCCESS)
         return false;

@@ -1,4 +1,4 @@
-/* Built in the place of kernel_trace_cupti.c where CUPTI's headers are missing. */
+/* Built instead of kernel_trace_cupti.c where CUPTI's headers are missing. */
 #include "measure/kernel_trace.h"
 
 enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, struct lb_kernels *out,

@@ -1,5 +1,5 @@
-/* Recording which GPU kernels a call runs, by CUPTI, loaded at run time: a program that is linked
- * to it would not start where it is missing. */
+/* Records which GPU kernels a call runs, by CUPTI. The library is loaded at run time, because a
+ * program linked to it would not start where it is missing. */
 #include "measure/kernel_trace.h"
 
 #include <cupti.h>
@@ -15,7 +15,7 @@ enum { BUFFER_BYTES = 1 << 20 };
 /* The newest layout that CUDA 12 and 13 share; later ones only add to its end. */
 typedef CUpti_ActivityKernel9 kernel_record;
 
-/* CUPTI's functions, under their names without "cupti". */
+/* CUPTI's functions, by their names without "cupti". */
 static struct {
     void *library;
     CUptiResult (*GetVersion)(uint32_t *version);
@@ -43,12 +43,13 @@ static const struct {
     {"cuptiFinalize", &cupti.Finalize},
 };
 
-/* What the callbacks, which come on threads of CUPTI's own, have gathered. */
+/* What the callbacks have gathered; CUPTI calls them on its own threads. */
 static struct {
     pthread_mutex_t lock;
     struct lb_launch_record *launches;
     size_t count, capacity;
-    uint64_t origin_ns; /* the first record's start: the clock itself is too long for a double */
+    uint64_t origin_ns; /* start of the first record; times are relative to it, because a double
+                           cannot hold CUPTI's clock to the nanosecond */
     bool out_of_memory;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -69,8 +70,9 @@ static enum lb_status load_library(struct lb_error *err)
         memcpy(functions[i].slot, &symbol, sizeof(symbol));
     }
     if (cupti.GetVersion(&version) != CUPTI_SUCCESS || version < CUPTI_API_VERSION)
-        return lb_fail(err, LB_ABSENT, "CUPTI %u is older than %u, which this was built for",
-                       version, (unsigned)CUPTI_API_VERSION);
+        return lb_fail(err, LB_ABSENT,
+                       "CUPTI %u is older than %u, for which this program was built", version,
+                       (unsigned)CUPTI_API_VERSION);
     return LB_OK;
 }
 
@@ -88,9 +90,9 @@ static enum lb_status check(CUptiResult result, const char *what, struct lb_erro
 
 static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-    *buffer = malloc(BUFFER_BYTES); /* aligned for every type, CUPTI asks for 8 */
+    *buffer = malloc(BUFFER_BYTES); /* malloc aligns for every type; CUPTI asks for 8 bytes */
     *bytes = *buffer ? BUFFER_BYTES : 0;
-    *max_records = 0; /* as many as fit */
+    *max_records = 0; /* 0: as many as fit */
 }
 
 static bool add_launch(const kernel_record *kernel)

@@ -1,108 +1,128 @@
-/* The inner loops of cpu_simd, built for several vector widths and chosen at run time; openblas
- * takes its sigmoid and tanh from here.
+/* The inner loops of cpu_simd, built for several vector widths and chosen at run time. openblas
+ * uses their sigmoid and tanh.
  *
- * Hidden units come in panels of `lanes`, one vector wide; the last is filled up with zeros. A
- * panel's four gates lie side by side, so that one pass over a row's products finds all that its
- * cells need, and a panel's rows one behind the other, so that products over all steps read and
- * write memory in order:
+ * Hidden units are grouped into panels of `simd_width` units, one vector register wide; the last
+ * panel is padded with zeros. The four gates of a panel are adjacent in memory, so one pass over a
+ * batch row computes everything that the cells of the panel need. The rows of a panel follow one
+ * another, so GEMMs over all steps read and write memory in order:
  *
- *     gates              [panels, T*B, 4, lanes]: i f g o, and later gradients of a
+ *     gates              [panels, T*B, 4, simd_width]: i f g o, and later gradients of a
  *
- *     forward weights    [panels, k, 4, lanes]; k: inputs, or hidden units of the step before
+ *     forward weights    [panels, k, 4, simd_width]; k: inputs, or hidden units of the step before
  *
- *     weight gradients   [panels, k, 4, lanes]
+ *     weight gradients   [panels, k, 4, simd_width]
  *
- *     backward weights   [groups, gates, vectors, lanes]: columns of the weights in groups of four
- *                        vectors, of the last as many as there are
+ *     backward weights   [groups, gates, vectors, simd_width]: a group has the columns of up to
+ * four vectors
  *
- * One call computes one panel, or one group of columns, of all rows. Sizes and strides count
- * elements, not bytes. */
+ * One call computes one panel, or one group of columns, for all rows. Sizes and strides are in
+ * elements, not bytes.
+ *
+ * Kernels for bf16 and f16 store x, y, h, weights, gates and gradients of a in that type. Sums,
+ * cell states, the bias and weight gradients are f32. Their GEMMs read an operand that pack_operand
+ * wrote, and weights whose k is padded with zeros to a multiple of k_multiple; where pair is 2, two
+ * consecutive k of a column are adjacent: [k/2, columns, 2] instead of [k, columns]. */
 #ifndef LB_SIMD_KERNELS_H
 #define LB_SIMD_KERNELS_H
 
 #include <stdbool.h>
 
 #include "api/dtype.h"
+#include "api/status.h"
 
-/* Rows of a matrix: each where at[row] says or, without at, stride elements apart. Where piece is
- * not 0, only that many elements of a row, a divisor of 256, are side by side: each such piece is
- * `jump` elements behind the one before. */
+/* Rows of a matrix. Row r starts at at[r] or, where at is NULL, at base + r * stride. Where segment
+ * is not 0, a row is stored in segments of that many elements (a divisor of 256), and one segment
+ * starts `segment_stride` elements after the one before it. */
 struct lb_cpu_rows {
     const void *const *at;
     const void *base;
     size_t stride;
-    size_t piece, jump;
+    size_t segment, segment_stride;
 };
 
-/* sums [rows, columns] = start + a [rows, k] w [k, columns filled up to whole vectors], k at least
- * 1 */
-struct lb_cpu_product {
+/* GEMM: sums [rows, columns] = start + a [rows, k] w [k, columns padded to whole vectors]; k is at
+ * least 1. */
+struct lb_cpu_gemm {
     size_t rows, k;
-    size_t columns; /* at most 4*lanes */
+    size_t columns; /* at most 4*simd_width */
     struct lb_cpu_rows a;
     const void *w;
-    const void *bias; /* [columns] start of every row; NULL: what sums hold */
+    const void *bias; /* [columns] start of every row; NULL: start is the present value of sums */
     void *sums;
-    size_t stride; /* of sums */
+    size_t stride; /* from a row of sums to the next */
 };
 
 /* One step of one panel: c = f c_before + i g, h = o tanh(c). */
 struct lb_cpu_forward {
-    struct lb_cpu_product product; /* sums: input products and bias, replaced by gates if keep */
-    size_t units;                  /* of the panel, at most lanes */
-    size_t first;                  /* the panel's first unit: index into rows of states */
-    const void *const *c_before;   /* [rows] each [H] */
-    void *c;                       /* [rows, H]; may alias c_before */
-    void *h;                       /* [rows] of a tensor with rows of h_stride; the first unit */
+    struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM */
+    size_t units;                /* of the panel, at most simd_width */
+    size_t first;                /* the panel's first unit: index into rows of states */
+    const void *const *c_before; /* [rows] each [H] */
+    void *c;                     /* [rows, H]; may alias c_before */
+    void *h;                     /* [rows] of a tensor with rows of h_stride; the first unit */
     size_t c_stride, h_stride;
-    bool keep;
+    void *gates; /* [rows] with the stride of sums, and may be sums; NULL: gates are not kept */
 };
 
-/* One step of up to four panels, backwards: gates become gradients of the pre-activations. */
+/* One backward step of up to four panels: gates become gradients of the pre-activations. */
 struct lb_cpu_backward {
-    struct lb_cpu_product product; /* a: the later step's gradients; w: backward weights; columns:
-                                    * units of the panels; sums: scratch; k may be 0 */
-    size_t first;                  /* unit */
-    const void *const *dhn; /* [rows] each [H], or NULL where the row goes on after this step */
-    const void *dy;         /* [rows], its first unit */
-    void *gates;            /* [rows, 4*lanes] i f g o of the first panel -> gradients of a */
-    const void *c;          /* [rows, H] */
+    struct lb_cpu_gemm gemm; /* a: the later step's gradients; w: backward weights; columns:
+                              * units of the panels; sums: scratch; k may be 0 */
+    size_t first;            /* unit */
+    const void *const *dhn;  /* [rows] each [H]; NULL unless this is the row's last step */
+    const void *dy;          /* [rows], its first unit */
+    void *gates;             /* [rows, 4*simd_width] i f g o of the first panel -> gradients of a */
+    const void *c;           /* [rows, H] */
     const void *const *c_before;
-    void *dc;  /* [rows, H] from the later step -> for the step before */
-    void *dh0; /* not NULL: only the product, into [rows, H]; what stands above is not read */
+    void *dc;  /* [rows, H] in: from the later step; out: for the step before */
+    void *dh0; /* not NULL: only the GEMM is computed, into dh0 [rows, H], and the
+                * fields above, except gemm and first, are ignored */
     size_t dy_stride, c_stride;
-    size_t gates_jump; /* from a panel's gates to the next one's */
+    size_t panel_stride; /* from the gates of a panel to those of the next */
 };
 
-/* One panel's share of weight gradients: dw [columns, 4*lanes] = in [rows, columns] transposed,
- * times da [rows, 4*lanes]; db [4*lanes] = sums of da's rows. */
+/* Weight gradients of one panel: dw [columns, 4*simd_width] = in [rows, columns] transposed, times
+ * da [rows, 4*simd_width]; db [4*simd_width] = sum of the rows of da. */
 struct lb_cpu_outer {
     size_t rows, columns;
     const void *in;
-    size_t stride; /* of in */
-    bool packed;   /* in is as `pack` writes it */
+    size_t stride; /* from a row of in to the next */
+    bool packed;   /* in has the layout that `pack` writes */
     const void *da;
     void *dw, *db; /* db may be NULL */
-    bool add;      /* to what dw and db hold */
+    bool add;      /* add to dw and db instead of overwriting them */
 };
 
-/* Bounds on the error of f32, in units of the last place of the right value rounded to f32. */
+/* Error bounds of sigmoid and tanh in f32, in units in the last place (ulp) of the exact value
+ * rounded to f32. */
 #define LB_CPU_SIGMOID_ULP 3.0
 #define LB_CPU_TANH_ULP    3.0
 
 struct lb_simd_kernels {
     const char *name; /* "AVX-512", "AVX2", ... */
-    size_t lanes;
-    void (*accumulate)(const struct lb_cpu_product *);
+    size_t simd_width;
+    size_t pair, k_multiple;
+    size_t operand_size; /* bytes of an element of an operand; 0: rows are read where they are */
+    /* rows [count] of k elements -> operand [count, k padded to k_multiple]. NULL for f32 and f64.
+     */
+    void (*pack_operand)(const struct lb_cpu_rows *rows, size_t count, size_t k, void *operand);
+    void (*accumulate)(const struct lb_cpu_gemm *);
     void (*forward)(const struct lb_cpu_forward *);
     void (*backward)(const struct lb_cpu_backward *);
     void (*outer)(const struct lb_cpu_outer *);
-    /* o->in in the order in which outer reads it -> packed, [ceil(columns/group), rows, group]. */
+    /* Copies o->in into the order in which outer reads it: [ceil(columns/group), rows, group], or,
+     * for bf16 and f16, which outer takes only packed, an operand [columns, rows]. */
     void (*pack)(const struct lb_cpu_outer *o, void *packed);
     size_t group;
-    /* The cell's functions of v [count], count a multiple of lanes; out may be v. f64: libm's. f32:
-     * at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP units in the last place off for any finite v,
-     * but for sigmoids below 2^-125, which come out as 2^-125.5; NaN gives NaN. */
+    /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
+    void (*to_f32)(const void *from, float *to, size_t count);
+    void (*from_f32)(const float *from, void *to, size_t count);
+    /* Frees the state of the unit on this thread, at the end of a call. NULL where it has none. */
+    void (*release)(void);
+    /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
+     * libm. In f32 the error is at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP for any finite v,
+     * except that sigmoids below 2^-125 are returned as 2^-125.5. NaN gives NaN. NULL for bf16 and
+     * f16. */
     void (*sigmoid)(const void *v, void *out, size_t count);
     void (*tanh)(const void *v, void *out, size_t count);
 };
@@ -110,11 +130,22 @@ struct lb_simd_kernels {
 extern const struct lb_simd_kernels lb_simd_kernels_plain_f32, lb_simd_kernels_plain_f64;
 extern const struct lb_simd_kernels lb_simd_kernels_avx2_f32, lb_simd_kernels_avx2_f64;
 extern const struct lb_simd_kernels lb_simd_kernels_avx512_f32, lb_simd_kernels_avx512_f64;
+extern const struct lb_simd_kernels lb_simd_kernels_plain_bf16, lb_simd_kernels_plain_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx2_bf16, lb_simd_kernels_avx2_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx512_bf16, lb_simd_kernels_avx512_f16;
+extern const struct lb_simd_kernels lb_simd_kernels_avx512bf16_bf16;
+extern const struct lb_simd_kernels lb_simd_kernels_amx_bf16, lb_simd_kernels_amx_f16;
 
-/* The widest that this build has and this CPU runs, for f32 or f64. */
-const struct lb_simd_kernels *lb_simd_kernels_best(enum lb_dtype dtype);
+enum { LB_SIMD_UNIT_COUNT = 5 };
 
-/* All that this CPU runs, widest first; returns how many. For tests. */
-size_t lb_simd_kernels_all(enum lb_dtype dtype, const struct lb_simd_kernels *list[3]);
+/* Lists all kernels that this CPU supports for a dtype, fastest first, and returns how many: at
+ * least one, in plain C. The first call asks Linux for the permission to use AMX. */
+size_t lb_simd_kernels_all(enum lb_dtype dtype,
+                           const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT]);
+
+/* The fastest of them. The environment variable LB_SIMD_UNIT limits the choice, for tests: amx,
+ * avx512bf16, avx512, avx2 or plain is the best unit to use. LB_INVALID for any other value. */
+enum lb_status lb_simd_kernels_choose(enum lb_dtype dtype, const struct lb_simd_kernels **kernels,
+                                      struct lb_error *err);
 
 #endif

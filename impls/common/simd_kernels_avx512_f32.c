@@ -1,6 +1,8 @@
 /* cpu_simd's kernels, float, for AVX-512: 24 of 32 registers hold sums. */
+#define real         float
+#define REAL_BYTES   4
 #define KERNELS      lb_simd_kernels_avx512_f32
 #define NAME         "AVX-512"
 #define VECTOR_BYTES 64
 #define ROWS         6
-#include "impls/common/simd_kernels_f32.inc"
+#include "impls/common/simd_kernels_body.inc"

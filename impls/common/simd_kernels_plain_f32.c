@@ -1,6 +1,8 @@
 /* cpu_simd's kernels, float, for what the compiler targets by default, 16-byte vectors. */
+#define real         float
+#define REAL_BYTES   4
 #define KERNELS      lb_simd_kernels_plain_f32
 #define NAME         "16-byte vectors"
 #define VECTOR_BYTES 16
 #define ROWS         3
-#include "impls/common/simd_kernels_f32.inc"
+#include "impls/common/simd_kernels_body.inc"

@@ -1,6 +1,8 @@
 /* cpu_simd's kernels, double, for what the compiler targets by default, 16-byte vectors. */
+#define real         double
+#define REAL_BYTES   8
 #define KERNELS      lb_simd_kernels_plain_f64
 #define NAME         "16-byte vectors"
 #define VECTOR_BYTES 16
 #define ROWS         3
-#include "impls/common/simd_kernels_f64.inc"
+#include "impls/common/simd_kernels_body.inc"

@@ -1,64 +1,61 @@
-/* cpu_ref: the oracle as an implementation. Any size and dtype, double inside, one thread. */
+/* cpu_ref: the oracle behind the interface of an implementation. It takes any size and dtype,
+ * computes in double, and runs on one thread. */
 #include <string.h>
 
 #include "api/impl.h"
 #include "reference/oracle.h"
 
-/* The oracle's arrays lie in the harness's buffers: weights in `weights`, what backward reads of
- * the forward before it in `reserve`, all else in `workspace`. */
+/* The oracle's arrays lie in the harness's buffers: the weights in `weights`, the results of
+ * forward that backward reads in `reserve`, and everything else in `workspace`. */
 struct cpu_ref {
     struct lb_problem problem;
     struct lb_oracle oracle;
-    double *x, *h0, *c0, *dy, *dhn, *dcn; /* what the oracle reads, in the workspace */
-    double *staging;                      /* one entry's canonical weights, in the workspace */
-    double *gradients; /* of each entry: dw_ih [4H, I_l], dw_hh [4H, H], db [4H] */
+    double *x, *h0, *c0, *dy, *dhn, *dcn; /* the oracle's inputs, in the workspace */
+    double *staging;   /* the canonical weights of one layer_dir, in the workspace */
+    double *gradients; /* per layer_dir: dw_ih [4H, I_l], dw_hh [4H, H], db [4H] */
 };
 
-static size_t entries_of(const struct lb_problem *p)
+static size_t input_of(const struct lb_problem *p, size_t layer_dir)
 {
-    return (size_t)(p->layers * p->directions);
+    return (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
 }
 
-static size_t input_of(const struct lb_problem *p, size_t entry)
-{
-    return (size_t)lb_layer_input(p, (int64_t)entry / p->directions);
-}
-
-/* Elements of one entry's weights, with both biases. */
-static size_t entry_count(const struct lb_problem *p, size_t entry)
+/* Number of weights of one layer_dir, with both biases. */
+static size_t weights_count(const struct lb_problem *p, size_t layer_dir)
 {
     size_t H = (size_t)p->hidden;
-    return 4 * H * (input_of(p, entry) + H + 2);
+    return 4 * H * (input_of(p, layer_dir) + H + 2);
 }
 
-static size_t largest_entry(const struct lb_problem *p)
+static size_t largest_weights_count(const struct lb_problem *p)
 {
-    size_t first = entry_count(p, 0), last = entry_count(p, entries_of(p) - 1);
+    size_t first = weights_count(p, 0), last = weights_count(p, lb_layer_dir_count(p) - 1);
     return first > last ? first : last;
 }
 
 static enum lb_status cpu_ref_supports(const struct lb_problem *problem,
-                                       const struct lb_exec_config *place, struct lb_error *why)
+                                       const struct lb_exec_config *config, struct lb_error *why)
 {
-    if (place->threads > 1)
-        return lb_fail(why, LB_UNSUPPORTED, "threads %d: it runs on one thread", place->threads);
+    if (config->threads > 1)
+        return lb_fail(why, LB_UNSUPPORTED, "threads %d: cpu_ref runs on one thread",
+                       config->threads);
     if (problem->math != LB_IEEE)
-        return lb_fail(why, LB_UNSUPPORTED, "math %s: it computes in double precision",
+        return lb_fail(why, LB_UNSUPPORTED, "math %s: cpu_ref computes in double precision",
                        lb_math_name(problem->math));
     return LB_OK;
 }
 
 static enum lb_status cpu_ref_create(void *self, const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *err)
+                                     const struct lb_exec_config *config, struct lb_error *err)
 {
     struct cpu_ref *ref = self;
-    (void)place;
+    (void)config;
     (void)err;
     ref->problem = *problem;
     return LB_OK;
 }
 
-/* Takes count doubles from *at on. With a NULL base this measures. */
+/* Returns base + *at and advances *at by count doubles. With base NULL it only counts. */
 static double *carve(double *base, size_t *at, size_t count)
 {
     double *array = base ? base + *at : NULL;
@@ -66,7 +63,7 @@ static double *carve(double *base, size_t *at, size_t count)
     return array;
 }
 
-/* Places the arrays that backward reads; returns how many doubles they take. */
+/* Sets the pointers to the arrays that backward reads; returns how many doubles they take. */
 static size_t lay_out_reserve(struct cpu_ref *ref, double *base)
 {
     struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
@@ -98,8 +95,8 @@ static size_t lay_out_workspace(struct cpu_ref *ref, double *base)
         oracle->between = carve(base, &at, n.between);
         oracle->operand = carve(base, &at, n.operand);
     }
-    size_t staging = 0; /* used before the first call: it may share the room of all others */
-    ref->staging = carve(base, &staging, largest_entry(&ref->problem));
+    size_t staging = 0; /* only prepare uses it, so it may overlap all other arrays */
+    ref->staging = carve(base, &staging, largest_weights_count(&ref->problem));
     return at > staging ? at : staging;
 }
 
@@ -109,8 +106,9 @@ static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct l
     const struct lb_problem *p = &ref->problem;
     size_t gradients = 0;
     (void)err;
-    for (size_t e = 0; lb_has_backward(p) && e < entries_of(p); e++)
-        gradients += entry_count(p, e) - 4 * (size_t)p->hidden; /* the biases' are alike */
+    for (size_t ld = 0; lb_has_backward(p) && ld < lb_layer_dir_count(p); ld++)
+        gradients +=
+            weights_count(p, ld) - 4 * (size_t)p->hidden; /* both biases have the same gradient */
     sizes->weights = lb_lstm_counts(p).weights * sizeof(double);
     sizes->gradients = gradients * sizeof(double);
     sizes->reserve = lb_trains(p) ? lay_out_reserve(ref, NULL) * sizeof(double) : 0;
@@ -132,14 +130,14 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
         lay_out_reserve(ref, buffers->reserve);
     lay_out_workspace(ref, buffers->workspace);
 
-    for (size_t e = 0; e < entries_of(p); e++) {
-        double *w_ih = ref->staging, *w_hh = w_ih + 4 * H * input_of(p, e);
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        double *w_ih = ref->staging, *w_hh = w_ih + 4 * H * input_of(p, ld);
         double *b_ih = w_hh + 4 * H * H, *b_hh = b_ih + 4 * H;
-        lb_load(p->dtype, weights->w_ih[e], w_ih, 4 * H * input_of(p, e));
-        lb_load(p->dtype, weights->w_hh[e], w_hh, 4 * H * H);
-        lb_load(p->dtype, weights->b_ih[e], b_ih, 4 * H);
-        lb_load(p->dtype, weights->b_hh[e], b_hh, 4 * H);
-        lb_oracle_pack(&ref->oracle, e, w_ih, w_hh, b_ih, b_hh);
+        lb_load(p->dtype, weights->w_ih[ld], w_ih, 4 * H * input_of(p, ld));
+        lb_load(p->dtype, weights->w_hh[ld], w_hh, 4 * H * H);
+        lb_load(p->dtype, weights->b_ih[ld], b_ih, 4 * H);
+        lb_load(p->dtype, weights->b_hh[ld], b_hh, 4 * H);
+        lb_oracle_pack(&ref->oracle, ld, w_ih, w_hh, b_ih, b_hh);
     }
     return LB_OK;
 }
@@ -171,7 +169,8 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     size_t H = (size_t)p->hidden;
     double *at = ref->gradients;
     (void)err;
-    lb_load(p->dtype, io->x, ref->x, n.x); /* the workspace does not keep it */
+    lb_load(p->dtype, io->x, ref->x,
+            n.x); /* the workspace may have been overwritten since forward */
     lb_load(p->dtype, io->h0, ref->h0, n.state);
     lb_load(p->dtype, io->c0, ref->c0, n.state);
     lb_load(p->dtype, io->dy, ref->dy, n.between);
@@ -181,9 +180,9 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     lb_store(p->dtype, io->dx, ref->oracle.dx, n.x);
     lb_store(p->dtype, io->dh0, ref->oracle.dh0, n.state);
     lb_store(p->dtype, io->dc0, ref->oracle.dc0, n.state);
-    for (size_t e = 0; e < entries_of(p); e++) {
-        double *dw_hh = at + 4 * H * input_of(p, e), *db = dw_hh + 4 * H * H;
-        lb_oracle_weight_gradients(&ref->oracle, e, NULL, at, dw_hh, db);
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * H;
+        lb_oracle_weight_gradients(&ref->oracle, ld, NULL, at, dw_hh, db);
         at = db + 4 * H;
     }
     return LB_OK;
@@ -197,12 +196,12 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
     size_t H = (size_t)p->hidden;
     const double *at = ref->gradients;
     (void)err;
-    for (size_t e = 0; e < entries_of(p); e++) {
-        const double *dw_hh = at + 4 * H * input_of(p, e), *db = dw_hh + 4 * H * H;
-        lb_store(p->dtype, gradients->dw_ih[e], at, 4 * H * input_of(p, e));
-        lb_store(p->dtype, gradients->dw_hh[e], dw_hh, 4 * H * H);
-        lb_store(p->dtype, gradients->db_ih[e], db, 4 * H);
-        lb_store(p->dtype, gradients->db_hh[e], db, 4 * H);
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        const double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * H;
+        lb_store(p->dtype, gradients->dw_ih[ld], at, 4 * H * input_of(p, ld));
+        lb_store(p->dtype, gradients->dw_hh[ld], dw_hh, 4 * H * H);
+        lb_store(p->dtype, gradients->db_ih[ld], db, 4 * H);
+        lb_store(p->dtype, gradients->db_hh[ld], db, 4 * H);
         at = db + 4 * H;
     }
     return LB_OK;
@@ -211,7 +210,7 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
 static const char *cpu_ref_describe(const void *self)
 {
     (void)self;
-    return "plain C, double inside";
+    return "plain C, computed in double";
 }
 
 static void cpu_ref_destroy(void *self)
@@ -222,7 +221,7 @@ static void cpu_ref_destroy(void *self)
 const struct lb_impl lb_impl_cpu_ref = {
     .abi = LB_IMPL_ABI,
     .name = "cpu_ref",
-    .summary = "the definition in plain C, double inside: the oracle",
+    .summary = "the definition in plain C, computed in double: the oracle",
     .memory = LB_HOST,
     .traits = LB_DETERMINISTIC | LB_REFERENCE,
     .state_size = sizeof(struct cpu_ref),

@@ -1,180 +1,243 @@
-/* cpu_simd: products and cells in kernels of this project. f32 and f64, tanh activations, any
- * number of threads. README.md says what was tried. */
+/* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
+ * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
+
 #include "impls/cpu_simd/cpu_simd.h"
 
-/* Multiply-adds of a step that make a thread worth its barrier. */
-static const double work_per_thread = 32768;
+/* The least number of multiply-adds per thread and step at which another thread pays for its
+ * barrier. */
+static const double min_work_per_thread = 32768;
 
 /* See lb_cpu_rows_at_a_time. */
-enum { FEW_ROWS = 24, MANY_ROWS = 512, NEAR_BYTES = 8 << 20 };
+enum { FEW_ROWS = 24, MANY_ROWS = 512, MAX_NEAR_WEIGHT_BYTES = 8 << 20 };
 
-/* Recurrent weights up to this size each thread reads whole, from its own L2 cache, rather than
- * wait for the others in every step. */
-enum { SHARED_BYTES = 512 << 10, ROWS_TO_SHARE = 6 };
+/* Up to this size of the recurrent weights, and from this number of rows per thread on, threads
+ * divide the rows of the batch: each reads all weights from its own L2 cache, and none waits for
+ * the others in a step. */
+enum { MAX_L2_WEIGHT_BYTES = 512 << 10, MIN_ROWS_PER_THREAD = 6 };
 
-size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *blas, size_t input)
+size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input)
 {
-    return blas->s.gates * input * blas->elem <= NEAR_BYTES ? FEW_ROWS : MANY_ROWS;
+    return simd->s.gates * input * simd->elem <= MAX_NEAR_WEIGHT_BYTES ? FEW_ROWS : MANY_ROWS;
+}
+
+size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input)
+{
+    return 2 * lb_cpu_rows_at_a_time(simd, input);
+}
+
+size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd)
+{
+    size_t input = (size_t)simd->problem.input;
+    return simd->s.L > 1 && simd->s.wide > input ? simd->s.wide : input;
 }
 
 static enum lb_status cpu_simd_supports(const struct lb_problem *p,
-                                        const struct lb_exec_config *place, struct lb_error *why)
+                                        const struct lb_exec_config *config, struct lb_error *why)
 {
-    (void)place;
-    if (p->dtype != LB_F32 && p->dtype != LB_F64)
-        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: it has products in f32 and f64",
-                       lb_dtype_name(p->dtype));
+    (void)config;
     if (p->math != LB_IEEE)
-        return lb_fail(why, LB_UNSUPPORTED, "math %s: it computes f32 in full precision",
+        return lb_fail(why, LB_UNSUPPORTED, "math %s: cpu_simd computes f32 in full precision",
                        lb_math_name(p->math));
     if (p->act != LB_ACT_TANH)
-        return lb_fail(why, LB_UNSUPPORTED, "act-%s: its cell has tanh only", lb_act_name(p->act));
+        return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of cpu_simd has tanh only",
+                       lb_act_name(p->act));
     return LB_OK;
 }
 
-static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t lanes)
+static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t simd_width)
 {
     struct lb_cpu_sizes s = {.T = (size_t)p->seq_len,
                              .B = (size_t)p->batch,
                              .H = (size_t)p->hidden,
                              .D = (size_t)p->directions,
                              .L = (size_t)p->layers,
-                             .lanes = lanes};
-    s.entries = s.L * s.D;
+                             .simd_width = simd_width};
+    s.layer_dirs = s.L * s.D;
     s.rows = s.T * s.B;
     s.wide = s.D * s.H;
-    s.panels = lb_cpu_cover(s.H, lanes);
-    s.width = 4 * lanes;
+    s.panels = lb_cpu_cover(s.H, simd_width);
+    s.width = 4 * simd_width;
     s.gates = s.width * s.panels;
     return s;
 }
 
-/* As many threads as asked for, or one where a step is too short to be shared. */
+/* As many threads as asked for, or one where a step has too little work to divide. */
 static size_t choose_threads(const struct lb_cpu_sizes *s, size_t asked)
 {
     double work = (double)s->B * (double)s->gates * (double)s->H;
-    return asked > 1 && work < work_per_thread * (double)asked ? 1 : asked;
+    return asked > 1 && work < min_work_per_thread * (double)asked ? 1 : asked;
 }
 
-static void describe(struct lb_cpu_simd *blas, int asked)
+static void describe(struct lb_cpu_simd *simd, int asked)
 {
     char threads[96];
-    if (blas->threads < (size_t)asked)
-        snprintf(threads, sizeof(threads), "1 thread of %d: a step is too short to share", asked);
+    if (simd->threads < (size_t)asked)
+        snprintf(threads, sizeof(threads),
+                 "1 thread instead of %d: a step has too little work to divide", asked);
     else if (asked > 1)
-        snprintf(threads, sizeof(threads), "%d threads, pinned, %s shared", asked,
-                 blas->by_rows ? "rows" : "hidden units");
+        snprintf(threads, sizeof(threads), "%d pinned threads that divide the %s", asked,
+                 simd->by_rows ? "rows of the batch" : "hidden units");
     else
         snprintf(threads, sizeof(threads), "1 thread");
-    snprintf(blas->description, sizeof(blas->description),
-             "own %s kernels, panels of %zu units, %s", blas->kernels->name, blas->s.lanes,
-             threads);
+    snprintf(simd->description, sizeof(simd->description),
+             "kernels for %s, panels of %zu hidden units, %s", simd->kernels->name,
+             simd->s.simd_width, threads);
 }
 
 static enum lb_status cpu_simd_create(void *self, const struct lb_problem *problem,
-                                      const struct lb_exec_config *place, struct lb_error *err)
+                                      const struct lb_exec_config *config, struct lb_error *err)
 {
-    struct lb_cpu_simd *blas = self;
+    struct lb_cpu_simd *simd = self;
     enum lb_status st = LB_OK;
-    blas->problem = *problem;
-    blas->elem = lb_dtype_size(problem->dtype);
-    blas->kernels = lb_simd_kernels_best(problem->dtype);
-    blas->s = sizes_of(problem, blas->kernels->lanes);
-    blas->threads = choose_threads(&blas->s, (size_t)place->threads);
-    if (blas->threads > 1)
-        LB_TRY(lb_team_open(place->threads, &blas->team, err));
-    blas->by_rows = blas->threads > 1 && blas->s.B >= ROWS_TO_SHARE * blas->threads &&
-                    blas->s.gates * blas->s.H * blas->elem <= SHARED_BYTES;
-    blas->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(blas, (size_t)problem->input), blas->s.B);
-    blas->chunk = blas->chunk < blas->s.T ? blas->chunk : blas->s.T;
-    blas->gate_rows = (lb_trains(problem) ? blas->s.T : blas->chunk) * blas->s.B;
-    describe(blas, place->threads);
+    simd->problem = *problem;
+    simd->elem = lb_dtype_size(problem->dtype);
+    simd->half = simd->elem == 2;
+    simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
+    LB_TRY(lb_simd_kernels_choose(problem->dtype, &simd->kernels, err));
+    simd->s = sizes_of(problem, simd->kernels->simd_width);
+    simd->threads = choose_threads(&simd->s, (size_t)config->threads);
+    if (simd->threads > 1)
+        LB_TRY(lb_pinned_threads_open(config->threads, &simd->team, err));
+    simd->by_rows = simd->threads > 1 && simd->s.B >= MIN_ROWS_PER_THREAD * simd->threads &&
+                    simd->s.gates * simd->s.H * simd->elem <= MAX_L2_WEIGHT_BYTES;
+    simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
+    simd->chunk = simd->chunk < simd->s.T ? simd->chunk : simd->s.T;
+    simd->gate_rows = simd->s.rows;
+    simd->pre_rows = simd->chunk * simd->s.B;
+    describe(simd, config->threads);
 done:
     return st;
 }
 
-/* Places all arrays; with zeroed buffers this measures. */
-static void lay_out(struct lb_cpu_simd *blas, size_t *reserve, size_t *workspace)
+/* Bytes of one thread's operand: that of the largest GEMM. */
+static size_t operand_bytes(const struct lb_cpu_simd *simd)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
-    bool trains = lb_trains(&blas->problem), backward = lb_has_backward(&blas->problem);
-    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1, kept = 0, used = 0;
-    size_t gates = (trains ? s->entries : 1) * blas->gate_rows * s->gates;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = blas->buffers.workspace, *base = trains ? blas->buffers.reserve : scratch;
-    blas->pointers = lb_take(scratch, &used, blas->threads * 2 * s->B * sizeof(void *));
-    blas->gates = lb_take(base, at, gates * blas->elem);
-    blas->lower = lb_take(base, at, lower * s->rows * s->wide * blas->elem);
-    blas->cells = trains ? lb_take(base, at, s->entries * s->rows * s->H * blas->elem) : NULL;
-    if (backward) {
-        blas->between = lb_take(scratch, &used, (s->L > 1 ? s->rows * s->wide : 0) * blas->elem);
-        blas->first = lb_take(scratch, &used, s->B * s->gates * blas->elem);
-        blas->sums = lb_take(scratch, &used, blas->threads * s->B * s->width * blas->elem);
-        blas->packed_bytes = lb_cpu_packed_bytes(blas);
-        blas->packed = lb_take(scratch, &used, blas->threads * blas->packed_bytes);
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t input = lb_cpu_widest_input(simd);
+    size_t forward = simd->pre_rows * lb_cpu_padded(simd, input);
+    size_t step = s->B * lb_cpu_padded(simd, s->H);
+    size_t most = forward > step ? forward : step;
+    if (lb_has_backward(&simd->problem)) {
+        size_t rows = lb_cpu_gradient_rows(simd, input);
+        size_t backward = (rows > s->B ? rows : s->B) * s->gates;
+        most = backward > most ? backward : most;
     }
-    *reserve = kept;
-    *workspace = used;
+    return (most * simd->kernels->operand_size + 63) / 64 * 64;
+}
+
+/* Elements of one thread's sums: those of a step, and for bf16 and f16 of a chunk of input
+ * gradients, whose rows are padded to whole vectors. */
+static size_t sum_count(const struct lb_cpu_simd *simd)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t input = lb_cpu_widest_input(simd), step = s->B * s->width;
+    size_t chunk =
+        lb_cpu_gradient_rows(simd, input) * lb_cpu_cover(input, s->simd_width) * s->simd_width;
+    return simd->half && chunk > step ? chunk : step;
+}
+
+/* Sets the pointers to the arrays of backward. */
+static void lay_out_backward(struct lb_cpu_simd *simd, struct lb_arena *scratch)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    simd->between = lb_arena_take(scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
+    simd->first = lb_arena_take(scratch, s->B * s->gates * simd->elem);
+    simd->sum_count = sum_count(simd);
+    simd->sums = lb_arena_take(scratch, simd->threads * simd->sum_count * simd->sum_elem);
+    simd->packed_bytes = lb_cpu_packed_bytes(simd);
+    simd->packed = lb_arena_take(scratch, simd->threads * simd->packed_bytes);
+}
+
+/* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
+static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    bool trains = lb_trains(&simd->problem), backward = lb_has_backward(&simd->problem);
+    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1;
+    size_t state = s->layer_dirs * s->B * s->H * simd->sum_elem;
+    struct lb_arena scratch = {.base = simd->buffers.workspace};
+    struct lb_arena kept = {.base = simd->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    simd->pointers = lb_arena_take(&scratch, simd->threads * 2 * s->B * sizeof(void *));
+    if (trains) {
+        simd->gates = lb_arena_take(passes, s->layer_dirs * s->rows * s->gates * simd->elem);
+        simd->cells = lb_arena_take(passes, s->layer_dirs * s->rows * s->H * simd->sum_elem);
+    }
+    if (simd->half || !trains)
+        simd->pre = lb_arena_take(&scratch, simd->pre_rows * s->gates * simd->sum_elem);
+    simd->lower = lb_arena_take(passes, lower * s->rows * s->wide * simd->elem);
+    if (simd->half) {
+        simd->c0 = lb_arena_take(&scratch, state);
+        simd->c = trains ? NULL : lb_arena_take(&scratch, state);
+        simd->dc = backward ? lb_arena_take(&scratch, state) : NULL;
+        simd->operand_bytes = operand_bytes(simd);
+        simd->operands = lb_arena_take(&scratch, simd->threads * simd->operand_bytes);
+    }
+    if (backward)
+        lay_out_backward(simd, &scratch);
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
 static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct lb_cpu_simd *blas = self;
-    const struct lb_cpu_sizes *s = &blas->s;
-    double largest = (double)s->entries * (double)s->rows * (double)s->gates;
-    if (largest > 0x1p58) /* bytes of all would pass what a size_t holds */
-        return lb_fail(err, LB_OOM, "gates of all steps: %.3g elements are more than any memory",
+    struct lb_cpu_simd *simd = self;
+    const struct lb_cpu_sizes *s = &simd->s;
+    double largest = (double)s->layer_dirs * (double)s->rows * (double)s->gates;
+    if (largest > 0x1p58) /* the number of bytes would not fit a size_t */
+        return lb_fail(err, LB_OOM,
+                       "the gates of all steps are %.3g elements, more than any memory holds",
                        largest);
-    sizes->weights = lb_cpu_weight_count(blas) * blas->elem;
-    if (lb_has_backward(&blas->problem))
-        sizes->gradients = lb_cpu_gradient_count(blas) * blas->elem;
-    lay_out(blas, &sizes->reserve, &sizes->workspace);
+    sizes->weights = lb_cpu_weight_bytes(simd);
+    if (lb_has_backward(&simd->problem))
+        sizes->gradients = lb_cpu_gradient_bytes(simd);
+    lay_out(simd, &sizes->reserve, &sizes->workspace);
     return LB_OK;
 }
 
 static enum lb_status cpu_simd_prepare(void *self, const struct lb_buffers *buffers,
                                        const struct lb_weights *weights, struct lb_error *err)
 {
-    struct lb_cpu_simd *blas = self;
+    struct lb_cpu_simd *simd = self;
     size_t reserve, workspace;
     (void)err;
-    blas->buffers = *buffers;
-    lay_out(blas, &reserve, &workspace);
-    for (size_t e = 0; e < blas->s.entries; e++)
-        lb_cpu_pack(blas, e, weights);
+    simd->buffers = *buffers;
+    lay_out(simd, &reserve, &workspace);
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
+        lb_cpu_pack(simd, ld, weights);
     return LB_OK;
 }
 
 static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *io,
                                        struct lb_error *err)
 {
-    const struct lb_cpu_simd *blas = self;
+    const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_forward_work,
-                &(struct lb_cpu_call){.blas = blas, .forward = io});
+    lb_pinned_threads_run(simd->team, lb_cpu_forward_work,
+                          &(struct lb_cpu_call){.simd = simd, .forward = io});
     return LB_OK;
 }
 
 static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io *io,
                                         struct lb_error *err)
 {
-    const struct lb_cpu_simd *blas = self;
+    const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_team_run(blas->team, lb_cpu_backward_work,
-                &(struct lb_cpu_call){.blas = blas, .backward = io});
+    lb_pinned_threads_run(simd->team, lb_cpu_backward_work,
+                          &(struct lb_cpu_call){.simd = simd, .backward = io});
     return LB_OK;
 }
 
 static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *gradients,
                                          struct lb_error *err)
 {
-    const struct lb_cpu_simd *blas = self;
+    const struct lb_cpu_simd *simd = self;
     (void)err;
-    for (size_t e = 0; e < blas->s.entries; e++)
-        lb_cpu_unpack(blas, e, gradients);
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
+        lb_cpu_unpack(simd, ld, gradients);
     return LB_OK;
 }
 
@@ -185,13 +248,13 @@ static const char *cpu_simd_describe(const void *self)
 
 static void cpu_simd_destroy(void *self)
 {
-    lb_team_close(((struct lb_cpu_simd *)self)->team);
+    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->team);
 }
 
 const struct lb_impl lb_impl_cpu_simd = {
     .abi = LB_IMPL_ABI,
     .name = "cpu_simd",
-    .summary = "packed weights, products and cells in own vector kernels",
+    .summary = "own vector kernels for GEMMs and cells, packed weights",
     .memory = LB_HOST,
     .traits = LB_DETERMINISTIC,
     .state_size = sizeof(struct lb_cpu_simd),

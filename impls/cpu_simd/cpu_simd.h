@@ -1,20 +1,20 @@
-/* cpu_simd: what its contract side and its passes share. Sizes count elements. */
+/* cpu_simd: the state that its files share. Sizes are in elements. */
 #ifndef LB_CPU_SIMD_H
 #define LB_CPU_SIMD_H
 
 #include "api/impl.h"
+#include "base/thread_pool.h"
 #include "impls/common/simd_kernels.h"
-#include "impls/cpu_simd/cpu_team.h"
 
-/* Sizes in kernels' terms (simd_kernels.h). */
+/* The sizes of a problem, with the layout of simd_kernels.h. */
 struct lb_cpu_sizes {
-    size_t T, B, H, D, L, lanes;
-    size_t entries; /* L*D; entry l*D + d is layer l, direction d */
-    size_t rows;    /* T*B */
-    size_t wide;    /* D*H */
-    size_t panels;  /* of `lanes` hidden units each, the last filled up */
-    size_t gates;   /* 4 * lanes * panels: gates of a row */
-    size_t width;   /* 4 * lanes: of a panel's gates, and of a group of columns to the way back */
+    size_t T, B, H, D, L, simd_width;
+    size_t layer_dirs; /* L*D; layer_dir l*D + d is layer l, direction d */
+    size_t rows;       /* T*B */
+    size_t wide;       /* D*H */
+    size_t panels;     /* of simd_width hidden units each, the last one padded */
+    size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
+    size_t gates;      /* width * panels: gates of a row, padded */
 };
 
 struct lb_cpu_simd {
@@ -22,65 +22,80 @@ struct lb_cpu_simd {
     struct lb_buffers buffers;
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
-    struct lb_team *team; /* NULL: the caller alone */
-    size_t threads, elem; /* elem: bytes of an element */
-    bool by_rows;         /* threads share the batch's rows in a step, not the hidden units */
-    size_t chunk;         /* steps whose input products are made at a time */
-    size_t gate_rows;     /* rows of a panel in `gates` */
+    struct lb_pinned_threads *team; /* NULL: only the calling thread */
+    size_t threads;
+    size_t elem;      /* bytes of a stored element */
+    size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
+    bool half;        /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
+    bool by_rows;     /* threads divide the rows of the batch, not the hidden units */
+    size_t chunk;     /* number of steps per input GEMM */
+    size_t gate_rows; /* rows of a panel in `gates` */
+    size_t pre_rows;  /* rows of a panel in `pre` */
 
-    /* In the harness's buffers; NULL where the pass needs none. */
-    char *gates;   /* [L*D, panels, T, B, width], later gradients of a; to infer [panels, chunk, B,
-                    * width] */
-    char *cells;   /* [L*D, T, B, H]; NULL to infer */
-    char *lower;   /* [L-1, T, B, D*H] outputs of all layers but the last; to infer two */
-    char *between; /* [T, B, D*H] gradient of a lower layer's output */
-    char *first;   /* [panels, B, width] gradients of a at each row's first step */
-    char *sums;    /* [threads, B, width] of a step on the way back */
-    char *packed;  /* [threads, packed_bytes] rows of inputs for products over all steps */
-    size_t packed_bytes;
+    /* In the harness's buffers; NULL where the pass needs none. Elements of pre, cells, c0, c, dc
+     * and sums have sum_elem bytes, those of all other arrays elem. */
+    char *pre;    /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
+    char *gates;  /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
+    char *cells;  /* [L*D, T, B, H]; NULL in infer */
+    char *lower;  /* [L-1, T, B, D*H] outputs of all layers but the last; infer: two of them */
+    char *c0, *c; /* [L*D, B, H] f32 copies of cell states at a row's first step, and in infer at */
+    char *dc;     /* the present step; of their gradients; NULL where the caller's serve */
+    char *between;  /* [T, B, D*H] gradient of a lower layer's output */
+    char *first;    /* [panels, B, width] gradients of a at each row's first step */
+    char *sums;     /* [threads, sum_count] of a backward step, or of input gradients */
+    char *packed;   /* [threads, packed_bytes] packed inputs of the weight gradients */
+    char *operands; /* [threads, operand_bytes] */
+    size_t sum_count, packed_bytes, operand_bytes;
     const void **pointers; /* [threads, 2, B] */
     char description[256];
 };
 
-/* One entry's packed weights, as simd_kernels.h has them. */
+/* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or H padded:
+ * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
+ * back_hh of H columns and back_ih of I_l columns, [groups of width, gates, columns]. */
 struct lb_cpu_weights {
-    char *w_ih, *w_hh, *bias; /* [panels, I_l, 4, lanes], [panels, H, 4, lanes], [gates] */
-    char *back_hh, *back_ih;  /* of H and of I_l columns, [groups of width, gates, columns];
-                               * with backward only */
+    char *w_ih, *w_hh, *bias, *back_hh, *back_ih;
 };
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *blas, size_t entry);
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir);
 
-/* One entry's weight gradients: dw_ih [panels, I_l, width], dw_hh [panels, H, width], db [gates].
- */
+/* The weight gradients of one layer_dir: dw_ih [panels, I_l, width], dw_hh [panels, H, width], db
+ * [gates]. */
 struct lb_cpu_gradients {
     char *dw_ih, *dw_hh, *db;
 };
 
-struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *blas, size_t entry);
+struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir);
 
-/* Elements of the packed weights and of the weight gradients of all entries. */
-size_t lb_cpu_weight_count(const struct lb_cpu_simd *blas);
-size_t lb_cpu_gradient_count(const struct lb_cpu_simd *blas);
+/* Bytes of the packed weights, and of the weight gradients, of all layer_dirs. */
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd);
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
 
-/* An entry's canonical weights into the packed ones, and its gradients into the canonical ones. */
-void lb_cpu_pack(const struct lb_cpu_simd *blas, size_t entry, const struct lb_weights *weights);
-void lb_cpu_unpack(const struct lb_cpu_simd *blas, size_t entry,
+/* Pack the canonical weights of a layer_dir, and unpack its gradients to the canonical layout. */
+void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir,
+                 const struct lb_weights *weights);
+void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
                    const struct lb_gradients *gradients);
 
-size_t lb_cpu_input(const struct lb_cpu_simd *blas, size_t entry); /* I_l */
+size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
 
-/* Bytes that one thread needs to pack inputs for products over all steps. */
-size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *blas);
+/* Bytes that one thread needs to pack the inputs of weight gradients. */
+size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd);
 
-/* Rows of a product with all of an entry's input weights that are made at a time: few, so that what
- * they read and write stays near, but where the weights themselves come from afar, many for each
- * pass over them. */
-size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *blas, size_t input);
+/* Number of rows per GEMM with all input weights of a layer_dir. It is small, so that the rows stay
+ * in the cache, except where the weights don't fit the L2 cache: then each pass over the weights
+ * has to serve many rows. */
+size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input);
 
-/* Work of one thread of the team; arg is a struct lb_cpu_call. */
+/* Number of rows of input gradients that are computed at a time. */
+size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input);
+
+/* The largest I_l of all layers. */
+size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
+
+/* The work of one thread; arg is a struct lb_cpu_call. */
 struct lb_cpu_call {
-    const struct lb_cpu_simd *blas;
+    const struct lb_cpu_simd *simd;
     const struct lb_forward_io *forward;
     const struct lb_backward_io *backward;
 };
@@ -88,93 +103,139 @@ struct lb_cpu_call {
 void lb_cpu_forward_work(void *arg, size_t thread);
 void lb_cpu_backward_work(void *arg, size_t thread);
 
-/* Helpers of both passes. */
-
-/* Element `index` of an array. */
-static inline char *lb_cpu_at(const struct lb_cpu_simd *blas, const void *base, size_t index)
+/* Element `index` of an array of stored elements, and of one of sum_elem. */
+static inline char *lb_cpu_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
 {
-    return (char *)((uintptr_t)base + index * blas->elem);
+    return (char *)((uintptr_t)base + index * simd->elem);
 }
 
-static inline size_t lb_cpu_length(const struct lb_cpu_simd *blas, size_t b)
+static inline char *lb_cpu_sum_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
 {
-    return blas->buffers.lengths ? (size_t)blas->buffers.lengths[b] : blas->s.T;
+    return (char *)((uintptr_t)base + index * simd->sum_elem);
 }
 
-/* How many rows have a step t: lengths descend. */
-static inline size_t lb_cpu_active(const struct lb_cpu_simd *blas, size_t t)
+/* The length of the k loop of a GEMM: k padded as the kernels want it. */
+static inline size_t lb_cpu_padded(const struct lb_cpu_simd *simd, size_t k)
 {
-    size_t n = blas->s.B;
-    while (n > 0 && lb_cpu_length(blas, n - 1) <= t)
+    size_t multiple = simd->kernels->k_multiple;
+    return (k + multiple - 1) / multiple * multiple;
+}
+
+/* Rows [count] of k elements as the kernels' GEMM takes them: where they are, or, for bf16 and f16,
+ * packed into this thread's operand, at row `at` of it. */
+static inline struct lb_cpu_rows lb_cpu_operand(const struct lb_cpu_simd *simd, size_t thread,
+                                                struct lb_cpu_rows rows, size_t at, size_t count,
+                                                size_t k)
+{
+    const struct lb_simd_kernels *kernels = simd->kernels;
+    size_t stride = lb_cpu_padded(simd, k);
+    char *operand = simd->operands + thread * simd->operand_bytes;
+    if (!simd->half)
+        return rows;
+    operand += at * stride * kernels->operand_size;
+    kernels->pack_operand(&rows, count, k, operand);
+    return (struct lb_cpu_rows){.base = operand, .stride = stride};
+}
+
+static inline size_t lb_cpu_length(const struct lb_cpu_simd *simd, size_t b)
+{
+    return simd->buffers.lengths ? (size_t)simd->buffers.lengths[b] : simd->s.T;
+}
+
+/* How many rows have a step t. They are the first ones, since lengths descend. */
+static inline size_t lb_cpu_active(const struct lb_cpu_simd *simd, size_t t)
+{
+    size_t n = simd->s.B;
+    while (n > 0 && lb_cpu_length(simd, n - 1) <= t)
         n--;
     return n;
 }
 
-/* The steps with which direction d starts and ends in row b. */
-static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *blas, size_t d, size_t b)
+/* The first and the last step that direction d computes in row b. */
+static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *simd, size_t d, size_t b)
 {
-    return d == 0 ? 0 : lb_cpu_length(blas, b) - 1;
+    return d == 0 ? 0 : lb_cpu_length(simd, b) - 1;
 }
 
-static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *blas, size_t d, size_t b)
+static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *simd, size_t d, size_t b)
 {
-    return d == 0 ? lb_cpu_length(blas, b) - 1 : 0;
+    return d == 0 ? lb_cpu_length(simd, b) - 1 : 0;
 }
 
 /* Layer l's output [T, B, D*H]: the caller's y for the last. */
-static inline char *lb_cpu_output(const struct lb_cpu_simd *blas, const void *y, size_t l)
+static inline char *lb_cpu_output(const struct lb_cpu_simd *simd, const void *y, size_t l)
 {
-    size_t kept = lb_trains(&blas->problem) ? l : l % 2;
-    if (l == blas->s.L - 1)
-        return lb_cpu_at(blas, y, 0);
-    return lb_cpu_at(blas, blas->lower, kept * blas->s.rows * blas->s.wide);
+    size_t kept = lb_trains(&simd->problem) ? l : l % 2;
+    if (l == simd->s.L - 1)
+        return lb_cpu_at(simd, y, 0);
+    return lb_cpu_at(simd, simd->lower, kept * simd->s.rows * simd->s.wide);
 }
 
 struct lb_cpu_range {
     size_t from, to;
 };
 
-/* A thread's share of n things. */
-static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_simd *blas, size_t n,
+/* For bf16 and f16: the units of these rows of a state [B, H], to f32 and back. */
+static inline void lb_cpu_state_to_f32(const struct lb_cpu_simd *simd, const void *from, char *to,
+                                       struct lb_cpu_range rows, struct lb_cpu_range units)
+{
+    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
+        size_t at = b * simd->s.H + units.from;
+        simd->kernels->to_f32(lb_cpu_at(simd, from, at), (float *)(void *)to + at,
+                              units.to - units.from);
+    }
+}
+
+static inline void lb_cpu_state_from_f32(const struct lb_cpu_simd *simd, const char *from, void *to,
+                                         struct lb_cpu_range rows, struct lb_cpu_range units)
+{
+    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
+        size_t at = b * simd->s.H + units.from;
+        simd->kernels->from_f32((const float *)(const void *)from + at, lb_cpu_at(simd, to, at),
+                                units.to - units.from);
+    }
+}
+
+/* The part of n items that a thread works on. */
+static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_simd *simd, size_t n,
                                                size_t thread)
 {
-    return (struct lb_cpu_range){n * thread / blas->threads, n * (thread + 1) / blas->threads};
+    return (struct lb_cpu_range){n * thread / simd->threads, n * (thread + 1) / simd->threads};
 }
 
-/* What of a step's n panels, or groups of columns, is a thread's, and which of the batch's rows. */
-static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *blas, size_t n,
+/* The panels (or groups of columns) and the rows of the batch that a thread works on in a step. */
+static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *simd, size_t n,
                                                  size_t thread)
 {
-    return blas->by_rows ? (struct lb_cpu_range){0, n} : lb_cpu_share(blas, n, thread);
+    return simd->by_rows ? (struct lb_cpu_range){0, n} : lb_cpu_share(simd, n, thread);
 }
 
-static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_simd *blas, size_t thread)
+static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_simd *simd, size_t thread)
 {
-    return blas->by_rows ? lb_cpu_share(blas, blas->s.B, thread)
-                         : (struct lb_cpu_range){0, blas->s.B};
+    return simd->by_rows ? lb_cpu_share(simd, simd->s.B, thread)
+                         : (struct lb_cpu_range){0, simd->s.B};
 }
 
-/* Where those of a range of the batch's rows end that have a step t. */
-static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *blas, struct lb_cpu_range rows,
+/* The end of the rows of a range that have a step t. */
+static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *simd, struct lb_cpu_range rows,
                                       size_t t)
 {
-    size_t active = lb_cpu_active(blas, t);
+    size_t active = lb_cpu_active(simd, t);
     return active < rows.from ? rows.from : active < rows.to ? active : rows.to;
 }
 
-/* How many times step covers n. */
+/* n / step, rounded up. */
 static inline size_t lb_cpu_cover(size_t n, size_t step)
 {
     return (n + step - 1) / step;
 }
 
-/* A panel's gates of an entry, from a row on; to infer, entry is 0 and rows are those of the chunk.
- */
-static inline char *lb_cpu_gates(const struct lb_cpu_simd *blas, size_t entry, size_t panel,
+/* The gates of a panel from a row on. */
+static inline char *lb_cpu_gates(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
                                  size_t row)
 {
-    size_t before = (entry * blas->s.panels + panel) * blas->gate_rows + row;
-    return lb_cpu_at(blas, blas->gates, before * blas->s.width);
+    size_t before = (layer_dir * simd->s.panels + panel) * simd->gate_rows + row;
+    return lb_cpu_at(simd, simd->gates, before * simd->s.width);
 }
 
 #endif

@@ -1,166 +1,207 @@
-/* cpu_simd, forward: input products of a chunk of steps, then the steps, panel by panel. */
+/* cpu_simd, forward: the input GEMM of a chunk of steps, then these steps, panel by panel. */
 #include <string.h>
 
 #include "impls/cpu_simd/cpu_simd.h"
 
-/* One entry, as one thread sees it. */
-struct entry {
-    const struct lb_cpu_simd *blas;
+/* One layer and direction, with the part of the work of one thread. */
+struct layer_dir {
+    const struct lb_cpu_simd *simd;
     const struct lb_forward_io *io;
-    size_t index, l, d, input;
+    size_t thread, index, l, d, input;
     struct lb_cpu_weights w;
-    struct lb_cpu_range panels, rows; /* this thread's */
+    struct lb_cpu_range panels, rows; /* of this thread */
     const char *in;                   /* [T, B, I_l] */
     char *y;                          /* [T, B, D*H], at this direction's first unit */
-    const char *h0, *c0;              /* [B, H] */
+    const char *h0, *c0;              /* [B, H]; elements of c0 have sum_elem bytes */
     char *hn, *cn;
-    const void **h_before, **c_before; /* [B] this thread's, set anew for each step */
+    char *c; /* [B, H] in infer, else [T, B, H]: cell states, of sum_elem bytes */
+    const void **h_before, **c_before; /* [B] of this thread, set for each step */
 };
 
-static struct entry open_entry(const struct lb_cpu_call *call, size_t index, size_t thread)
+static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t index, size_t thread)
 {
-    const struct lb_cpu_simd *blas = call->blas;
+    const struct lb_cpu_simd *simd = call->simd;
     const struct lb_forward_io *io = call->forward;
-    const struct lb_cpu_sizes *s = &blas->s;
+    const struct lb_cpu_sizes *s = &simd->s;
     size_t state = index * s->B * s->H, l = index / s->D, d = index % s->D;
-    const void **pointers = blas->pointers + thread * 2 * s->B;
-    return (struct entry){
-        .blas = blas,
+    const void **pointers = simd->pointers + thread * 2 * s->B;
+    return (struct layer_dir){
+        .simd = simd,
         .io = io,
+        .thread = thread,
         .index = index,
         .l = l,
         .d = d,
-        .input = lb_cpu_input(blas, index),
-        .w = lb_cpu_weights_of(blas, index),
-        .panels = lb_cpu_columns(blas, s->panels, thread),
-        .rows = lb_cpu_rows(blas, thread),
-        .in = l == 0 ? io->x : lb_cpu_output(blas, io->y, l - 1),
-        .y = lb_cpu_at(blas, lb_cpu_output(blas, io->y, l), d * s->H),
-        .h0 = lb_cpu_at(blas, io->h0, state),
-        .c0 = lb_cpu_at(blas, io->c0, state),
-        .hn = lb_cpu_at(blas, io->hn, state),
-        .cn = lb_cpu_at(blas, io->cn, state),
+        .input = lb_cpu_input(simd, index),
+        .w = lb_cpu_weights_of(simd, index),
+        .panels = lb_cpu_columns(simd, s->panels, thread),
+        .rows = lb_cpu_rows(simd, thread),
+        .in = l == 0 ? io->x : lb_cpu_output(simd, io->y, l - 1),
+        .y = lb_cpu_at(simd, lb_cpu_output(simd, io->y, l), d * s->H),
+        .h0 = lb_cpu_at(simd, io->h0, state),
+        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, io->c0, state),
+        .hn = lb_cpu_at(simd, io->hn, state),
+        .cn = lb_cpu_at(simd, io->cn, state),
+        .c = simd->cells ? lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H)
+             : simd->c   ? lb_cpu_sum_at(simd, simd->c, state)
+                         : lb_cpu_at(simd, io->cn, state),
         .h_before = pointers,
         .c_before = pointers + s->B,
     };
 }
 
-/* A panel's gates from row b of step t on; the first step of the chunk is `from`. */
-static char *gates_of(const struct entry *e, size_t panel, size_t t, size_t from, size_t b)
+/* Bias plus input GEMM of a panel, from row b of step t on. The chunk begins at step `from`. */
+static char *pre_of(const struct layer_dir *ld, size_t panel, size_t t, size_t from, size_t b)
 {
-    const struct lb_cpu_simd *blas = e->blas;
-    bool kept = blas->cells != NULL;
-    return lb_cpu_gates(blas, kept ? e->index : 0, panel, (kept ? t : t - from) * blas->s.B + b);
+    const struct lb_cpu_simd *simd = ld->simd;
+    size_t row = panel * simd->pre_rows + (t - from) * simd->s.B + b;
+    if (!simd->pre)
+        return lb_cpu_gates(simd, ld->index, panel, t * simd->s.B + b);
+    return lb_cpu_sum_at(simd, simd->pre, row * simd->s.width);
 }
 
-/* Bias and input products of `steps` steps from t on. */
-static void input_products(const struct entry *e, size_t t, size_t steps)
+/* Rows of this thread's input of step t on, which become rows of the operand from `at` on. */
+static struct lb_cpu_rows input_rows(const struct layer_dir *ld, size_t t, size_t at, size_t rows)
 {
-    const struct lb_cpu_simd *blas = e->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t parts = blas->by_rows ? steps : 1, rows = e->rows.to - e->rows.from;
-    for (size_t p = e->panels.from; p < e->panels.to; p++)
-        for (size_t i = 0; i < parts && rows > 0; i++) {
-            size_t first = (t + i) * s->B + e->rows.from;
-            blas->kernels->accumulate(&(struct lb_cpu_product){
-                .rows = blas->by_rows ? rows : steps * s->B,
-                .k = e->input,
+    const struct lb_cpu_simd *simd = ld->simd;
+    size_t first = t * simd->s.B + ld->rows.from;
+    struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->in, first * ld->input),
+                             .stride = ld->input};
+    return lb_cpu_operand(simd, ld->thread, in, at, rows, ld->input);
+}
+
+/* Bias plus input GEMM of `steps` steps from t on. Where threads divide rows, each step is a GEMM
+ * of its own. */
+static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
+{
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t gemms = simd->by_rows ? steps : 1;
+    size_t rows = simd->by_rows ? ld->rows.to - ld->rows.from : steps * s->B;
+    size_t k = lb_cpu_padded(simd, ld->input);
+    for (size_t i = 0; i < gemms && rows > 0; i++) {
+        struct lb_cpu_rows in = input_rows(ld, t + i, 0, rows);
+        for (size_t p = ld->panels.from; p < ld->panels.to; p++)
+            simd->kernels->accumulate(&(struct lb_cpu_gemm){
+                .rows = rows,
+                .k = ld->input,
                 .columns = s->width,
-                .a = {.base = lb_cpu_at(blas, e->in, first * e->input), .stride = e->input},
-                .w = lb_cpu_at(blas, e->w.w_ih, p * e->input * s->width),
-                .bias = lb_cpu_at(blas, e->w.bias, p * s->width),
-                .sums = gates_of(e, p, t + i, t, e->rows.from),
+                .a = in,
+                .w = lb_cpu_at(simd, ld->w.w_ih, p * k * s->width),
+                .bias = lb_cpu_sum_at(simd, ld->w.bias, p * s->width),
+                .sums = pre_of(ld, p, t + i, t, ld->rows.from),
                 .stride = s->width,
             });
-        }
+    }
 }
 
-/* Where this thread's rows up to `to` have their states before step t. */
-static void find_states(const struct entry *e, size_t t, size_t to)
+/* Finds the states before step t of this thread's rows up to `to`. */
+static void find_states(const struct layer_dir *ld, size_t t, size_t to)
 {
-    const struct lb_cpu_simd *blas = e->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    for (size_t b = e->rows.from; b < to; b++) {
-        size_t before = (e->d == 0 ? t - 1 : t + 1) * s->B + b;
-        if (t == lb_cpu_first_step(blas, e->d, b)) {
-            e->h_before[b] = lb_cpu_at(blas, e->h0, b * s->H);
-            e->c_before[b] = lb_cpu_at(blas, e->c0, b * s->H);
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    for (size_t b = ld->rows.from; b < to; b++) {
+        size_t before = (ld->d == 0 ? t - 1 : t + 1) * s->B + b;
+        if (t == lb_cpu_first_step(simd, ld->d, b)) {
+            ld->h_before[b] = lb_cpu_at(simd, ld->h0, b * s->H);
+            ld->c_before[b] = lb_cpu_sum_at(simd, ld->c0, b * s->H);
             continue;
         }
-        e->h_before[b] = lb_cpu_at(blas, e->y, before * s->wide);
-        e->c_before[b] = blas->cells
-                             ? lb_cpu_at(blas, blas->cells, (e->index * s->rows + before) * s->H)
-                             : lb_cpu_at(blas, e->cn, b * s->H);
+        ld->h_before[b] = lb_cpu_at(simd, ld->y, before * s->wide);
+        ld->c_before[b] = lb_cpu_sum_at(simd, ld->c, (simd->cells ? before : b) * s->H);
     }
 }
 
-/* This thread's part of step t of a chunk that begins at step `from`. */
-static void step(const struct entry *e, size_t t, size_t from)
+/* This thread's part of step t. The chunk begins at step `from`. */
+static void step(const struct layer_dir *ld, size_t t, size_t from)
 {
-    const struct lb_cpu_simd *blas = e->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t first_row = e->rows.from, to = lb_cpu_active_to(blas, e->rows, t);
-    char *cells =
-        blas->cells ? lb_cpu_at(blas, blas->cells, (e->index * s->rows + t * s->B) * s->H) : e->cn;
-    find_states(e, t, to);
-    for (size_t p = e->panels.from; p < e->panels.to; p++) {
-        size_t first = p * s->lanes, units = s->H - first < s->lanes ? s->H - first : s->lanes;
-        char *h = lb_cpu_at(blas, e->y, t * s->B * s->wide + first);
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t first_row = ld->rows.from, to = lb_cpu_active_to(simd, ld->rows, t);
+    size_t k = lb_cpu_padded(simd, s->H);
+    char *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? t * s->B : 0) * s->H);
+    find_states(ld, t, to);
+    struct lb_cpu_rows h_before =
+        lb_cpu_operand(simd, ld->thread, (struct lb_cpu_rows){.at = ld->h_before + first_row}, 0,
+                       to - first_row, s->H);
+    for (size_t p = ld->panels.from; p < ld->panels.to; p++) {
+        size_t first = p * s->simd_width;
+        size_t units = s->H - first < s->simd_width ? s->H - first : s->simd_width;
+        char *h = lb_cpu_at(simd, ld->y, t * s->B * s->wide + first);
         if (to > first_row)
-            blas->kernels->forward(&(struct lb_cpu_forward){
-                .product = {.rows = to - first_row,
-                            .k = s->H,
-                            .columns = s->width,
-                            .a = {.at = e->h_before + first_row},
-                            .w = lb_cpu_at(blas, e->w.w_hh, p * s->H * s->width),
-                            .sums = gates_of(e, p, t, from, first_row),
-                            .stride = s->width},
+            simd->kernels->forward(&(struct lb_cpu_forward){
+                .gemm = {.rows = to - first_row,
+                         .k = s->H,
+                         .columns = s->width,
+                         .a = h_before,
+                         .w = lb_cpu_at(simd, ld->w.w_hh, p * k * s->width),
+                         .sums = pre_of(ld, p, t, from, first_row),
+                         .stride = s->width},
                 .units = units,
                 .first = first,
-                .c_before = e->c_before + first_row,
-                .c = lb_cpu_at(blas, cells, first_row * s->H),
-                .h = lb_cpu_at(blas, h, first_row * s->wide),
+                .c_before = ld->c_before + first_row,
+                .c = lb_cpu_sum_at(simd, c, first_row * s->H),
+                .h = lb_cpu_at(simd, h, first_row * s->wide),
                 .c_stride = s->H,
                 .h_stride = s->wide,
-                .keep = blas->cells != NULL,
+                .gates =
+                    simd->gates ? lb_cpu_gates(simd, ld->index, p, t * s->B + first_row) : NULL,
             });
-        for (size_t b = to; b < e->rows.to; b++) /* rows that are over */
-            memset(lb_cpu_at(blas, h, b * s->wide), 0, units * blas->elem);
+        for (size_t b = to; b < ld->rows.to; b++) /* rows that have ended */
+            memset(lb_cpu_at(simd, h, b * s->wide), 0, units * simd->elem);
     }
 }
 
-/* Every row's last h and c, the rows split among threads. */
-static void write_states(const struct entry *e, struct lb_cpu_range rows)
+/* Writes the last h and c of these rows. */
+static void write_states(const struct layer_dir *ld, struct lb_cpu_range rows)
 {
-    const struct lb_cpu_simd *blas = e->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t bytes = s->H * blas->elem;
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
     for (size_t b = rows.from; b < rows.to; b++) {
-        size_t last = lb_cpu_last_step(blas, e->d, b) * s->B + b;
-        memcpy(lb_cpu_at(blas, e->hn, b * s->H), lb_cpu_at(blas, e->y, last * s->wide), bytes);
-        if (blas->cells)
-            memcpy(lb_cpu_at(blas, e->cn, b * s->H),
-                   lb_cpu_at(blas, blas->cells, (e->index * s->rows + last) * s->H), bytes);
+        size_t last = lb_cpu_last_step(simd, ld->d, b) * s->B + b;
+        const void *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? last : b) * s->H);
+        char *cn = lb_cpu_at(simd, ld->cn, b * s->H);
+        memcpy(lb_cpu_at(simd, ld->hn, b * s->H), lb_cpu_at(simd, ld->y, last * s->wide),
+               s->H * simd->elem);
+        if (simd->half)
+            simd->kernels->from_f32(c, cn, s->H);
+        else if (simd->cells)
+            memcpy(cn, c, s->H * simd->elem);
     }
+}
+
+/* This thread's part of c0 as f32, where the problem's dtype is another. */
+static void convert_c0(const struct layer_dir *ld)
+{
+    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    struct lb_cpu_range units = {ld->panels.from * s->simd_width, ld->panels.to * s->simd_width};
+    units.to = units.to < s->H ? units.to : s->H;
+    if (simd->half)
+        lb_cpu_state_to_f32(simd, lb_cpu_at(simd, ld->io->c0, ld->index * s->B * s->H),
+                            lb_cpu_sum_at(simd, ld->c0, 0), ld->rows, units);
 }
 
 void lb_cpu_forward_work(void *arg, size_t thread)
 {
     const struct lb_cpu_call *call = arg;
-    const struct lb_cpu_simd *blas = call->blas;
-    const struct lb_cpu_sizes *s = &blas->s;
-    for (size_t index = 0; index < s->entries; index++) {
-        struct entry e = open_entry(call, index, thread);
+    const struct lb_cpu_simd *simd = call->simd;
+    const struct lb_cpu_sizes *s = &simd->s;
+    for (size_t index = 0; index < s->layer_dirs; index++) {
+        struct layer_dir ld = open_layer_dir(call, index, thread);
+        convert_c0(&ld);
         for (size_t done = 0, steps; done < s->T; done += steps) {
-            steps = s->T - done < blas->chunk ? s->T - done : blas->chunk;
-            size_t from = e.d == 0 ? done : s->T - done - steps;
-            input_products(&e, from, steps);
+            steps = s->T - done < simd->chunk ? s->T - done : simd->chunk;
+            size_t from = ld.d == 0 ? done : s->T - done - steps;
+            input_gemm(&ld, from, steps);
             for (size_t i = 0; i < steps; i++) {
-                step(&e, e.d == 0 ? from + i : from + steps - 1 - i, from);
-                if (!blas->by_rows)
-                    lb_team_meet(blas->team);
+                step(&ld, ld.d == 0 ? from + i : from + steps - 1 - i, from);
+                if (!simd->by_rows)
+                    lb_pinned_threads_barrier(simd->team);
             }
         }
-        write_states(&e, lb_cpu_share(blas, s->B, thread));
+        write_states(&ld, lb_cpu_share(simd, s->B, thread));
     }
+    if (simd->kernels->release)
+        simd->kernels->release();
 }

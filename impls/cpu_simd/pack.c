@@ -1,179 +1,197 @@
-/* cpu_simd: where an entry's weights and gradients lie, and their way there and back. */
+/* cpu_simd: the layout of weights and weight gradients, and their conversion from and to the
+ * canonical layout. */
 #include <string.h>
 
 #include "impls/cpu_simd/cpu_simd.h"
 
-size_t lb_cpu_input(const struct lb_cpu_simd *blas, size_t entry)
+size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir)
 {
-    return entry < blas->s.D ? (size_t)blas->problem.input : blas->s.wide;
+    return layer_dir < simd->s.D ? (size_t)simd->problem.input : simd->s.wide;
 }
 
-/* Elements of weights of so many columns for the way back, filled up to whole vectors. */
-static size_t backward_count(const struct lb_cpu_sizes *s, size_t columns)
+/* Arrays start on cache lines of their own. */
+static size_t in_lines(size_t bytes)
 {
-    return s->gates * lb_cpu_cover(columns, s->lanes) * s->lanes;
+    return (bytes + 63) / 64 * 64;
 }
 
-/* Elements of an entry's weight gradients for an input size; the weights for the way there are as
- * many. */
-static size_t gradients_of(const struct lb_cpu_simd *blas, size_t input)
+/* Bytes of forward weights with so many columns. */
+static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
-    return blas->s.gates * (input + blas->s.H + 1);
+    return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->elem);
 }
 
-/* Elements of an entry's packed weights for an input size. */
-static size_t weights_of(const struct lb_cpu_simd *blas, size_t input)
+/* Bytes of backward weights with so many columns, padded to whole vectors. */
+static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
-    size_t backward = backward_count(s, input) + backward_count(s, s->H);
-    return gradients_of(blas, input) + (lb_has_backward(&blas->problem) ? backward : 0);
+    const struct lb_cpu_sizes *s = &simd->s;
+    return in_lines(s->gates * lb_cpu_cover(columns, s->simd_width) * s->simd_width * simd->elem);
 }
 
-/* Elements of all entries before one, of each as many as `of` says; entry L*D: of all. */
-static size_t before(const struct lb_cpu_simd *blas, size_t entry,
-                     size_t (*of)(const struct lb_cpu_simd *blas, size_t input))
+static size_t bias_bytes(const struct lb_cpu_simd *simd)
 {
-    size_t first = entry < blas->s.D ? entry : blas->s.D, later = entry - first;
-    return first * of(blas, (size_t)blas->problem.input) + later * of(blas, blas->s.wide);
+    return in_lines(simd->s.gates * simd->sum_elem);
 }
 
-size_t lb_cpu_weight_count(const struct lb_cpu_simd *blas)
+/* Bytes of the weight gradients of a layer_dir with this input size. */
+static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
 {
-    return before(blas, blas->s.entries, weights_of);
+    return in_lines(simd->s.gates * (input + simd->s.H + 1) * simd->sum_elem);
 }
 
-size_t lb_cpu_gradient_count(const struct lb_cpu_simd *blas)
+/* Bytes of the packed weights of a layer_dir with this input size. */
+static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
 {
-    return before(blas, blas->s.entries, gradients_of);
+    size_t backward = backward_bytes(simd, input) + backward_bytes(simd, simd->s.H);
+    return forward_bytes(simd, input) + forward_bytes(simd, simd->s.H) + bias_bytes(simd) +
+           (lb_has_backward(&simd->problem) ? backward : 0);
 }
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *blas, size_t entry)
+/* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
+static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
+                     size_t (*of)(const struct lb_cpu_simd *simd, size_t input))
 {
-    const struct lb_cpu_sizes *s = &blas->s;
+    size_t first = layer_dir < simd->s.D ? layer_dir : simd->s.D, later = layer_dir - first;
+    return first * of(simd, (size_t)simd->problem.input) + later * of(simd, simd->s.wide);
+}
+
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
+{
+    return before(simd, simd->s.layer_dirs, weights_of);
+}
+
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
+{
+    return before(simd, simd->s.layer_dirs, gradients_of);
+}
+
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir)
+{
     struct lb_cpu_weights w;
-    w.w_ih = lb_cpu_at(blas, blas->buffers.weights, before(blas, entry, weights_of));
-    w.w_hh = lb_cpu_at(blas, w.w_ih, s->gates * lb_cpu_input(blas, entry));
-    w.bias = lb_cpu_at(blas, w.w_hh, s->gates * s->H);
-    w.back_hh = lb_cpu_at(blas, w.bias, s->gates);
-    w.back_ih = lb_cpu_at(blas, w.back_hh, backward_count(s, s->H));
+    w.w_ih = (char *)simd->buffers.weights + before(simd, layer_dir, weights_of);
+    w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
+    w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
+    w.back_hh = w.bias + bias_bytes(simd);
+    w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H);
     return w;
 }
 
-struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *blas, size_t entry)
+struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
+    const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_gradients g;
-    g.dw_ih = lb_cpu_at(blas, blas->buffers.gradients, before(blas, entry, gradients_of));
-    g.dw_hh = lb_cpu_at(blas, g.dw_ih, s->gates * lb_cpu_input(blas, entry));
-    g.db = lb_cpu_at(blas, g.dw_hh, s->gates * s->H);
+    g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradients_of);
+    g.dw_hh = lb_cpu_sum_at(simd, g.dw_ih, s->gates * lb_cpu_input(simd, layer_dir));
+    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * s->H);
     return g;
 }
 
-/* Place of canonical gate row g*H + unit among the packed ones. */
-static size_t packed_row(const struct lb_cpu_simd *blas, size_t g, size_t unit)
+/* The index of element (k, column) of weights with rows of `width`, whose k may come in pairs. */
+static size_t weight_index(const struct lb_cpu_simd *simd, size_t k, size_t column, size_t width)
 {
-    size_t lanes = blas->s.lanes;
-    return unit / lanes * 4 * lanes + g * lanes + unit % lanes;
+    size_t pair = simd->kernels->pair;
+    return (k / pair * width + column) * pair + k % pair;
 }
 
-/* count elements, each `stride` elements behind the one before, at both ends. */
-static void copy_apart(const struct lb_cpu_simd *blas, char *to, size_t to_stride, const char *from,
-                       size_t from_stride, size_t count)
+static void copy_element(const struct lb_cpu_simd *simd, void *to, size_t to_index,
+                         const void *from, size_t from_index)
 {
-    size_t elem = blas->elem, to_step = to_stride * elem, from_step = from_stride * elem;
-    if (elem == sizeof(float))
-        for (size_t i = 0; i < count; i++)
-            memcpy(to + i * to_step, from + i * from_step, sizeof(float));
-    else
-        for (size_t i = 0; i < count; i++)
-            memcpy(to + i * to_step, from + i * from_step, sizeof(double));
+    memcpy(lb_cpu_at(simd, to, to_index), lb_cpu_at(simd, from, from_index), simd->elem);
 }
 
-/* Place of gate g of a unit in [panels, columns, 4, lanes]: of the first column; a column is
- * `width` further than the one before. */
-static size_t panel_place(const struct lb_cpu_simd *blas, size_t g, size_t unit, size_t columns)
+/* from [4H, columns] -> to [panels, columns padded, 4, simd_width]; padding is 0. */
+static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *from, size_t columns)
 {
-    size_t lanes = blas->s.lanes;
-    return (unit / lanes * columns * 4 + g) * lanes + unit % lanes;
-}
-
-/* from [4H, columns] -> to [panels, columns, 4, lanes]; units that are not there stay 0. */
-static void pack_forward(const struct lb_cpu_simd *blas, char *to, const void *from, size_t columns)
-{
-    const struct lb_cpu_sizes *s = &blas->s;
-    memset(to, 0, s->gates * columns * blas->elem);
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t panel = lb_cpu_padded(simd, columns) * s->width;
+    memset(to, 0, forward_bytes(simd, columns));
     for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++)
-            copy_apart(blas, lb_cpu_at(blas, to, panel_place(blas, g, unit, columns)), s->width,
-                       lb_cpu_at(blas, from, (g * s->H + unit) * columns), 1, columns);
+        for (size_t unit = 0; unit < s->H; unit++) {
+            size_t column = g * s->simd_width + unit % s->simd_width;
+            size_t row = (g * s->H + unit) * columns;
+            for (size_t k = 0; k < columns; k++)
+                copy_element(simd, to,
+                             unit / s->simd_width * panel + weight_index(simd, k, column, s->width),
+                             from, row + k);
+        }
 }
 
-/* And back. */
-static void unpack_forward(const struct lb_cpu_simd *blas, void *to, const char *from,
-                           size_t columns)
-{
-    const struct lb_cpu_sizes *s = &blas->s;
-    for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++)
-            copy_apart(blas, lb_cpu_at(blas, to, (g * s->H + unit) * columns), 1,
-                       lb_cpu_at(blas, from, panel_place(blas, g, unit, columns)), s->width,
-                       columns);
-}
-
-/* from [4H, columns] -> to [groups of width, gates, columns filled up to whole vectors]. */
-static void pack_backward(const struct lb_cpu_simd *blas, char *to, const void *from,
+/* from [4H, columns] -> to [groups of width, gates, columns padded to whole vectors]. */
+static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *from,
                           size_t columns)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
-    memset(to, 0, backward_count(s, columns) * blas->elem);
+    const struct lb_cpu_sizes *s = &simd->s;
+    memset(to, 0, backward_bytes(simd, columns));
     for (size_t first = 0; first < columns; first += s->width) {
         size_t count = columns - first < s->width ? columns - first : s->width;
-        size_t width = lb_cpu_cover(count, s->lanes) * s->lanes;
+        size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
         for (size_t g = 0; g < 4; g++)
             for (size_t unit = 0; unit < s->H; unit++) {
-                size_t row = first * s->gates + packed_row(blas, g, unit) * width;
-                memcpy(lb_cpu_at(blas, to, row),
-                       lb_cpu_at(blas, from, (g * s->H + unit) * columns + first),
-                       count * blas->elem);
+                size_t k =
+                    unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
+                size_t row = (g * s->H + unit) * columns + first;
+                for (size_t j = 0; j < count; j++)
+                    copy_element(simd, to, first * s->gates + weight_index(simd, k, j, width), from,
+                                 row + j);
             }
     }
 }
 
 /* The sum of both biases. */
-static void pack_bias(const struct lb_cpu_simd *blas, char *to, const void *b_ih, const void *b_hh)
+static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih, const void *b_hh)
 {
-    const struct lb_cpu_sizes *s = &blas->s;
-    enum lb_dtype dtype = blas->problem.dtype;
-    memset(to, 0, s->gates * blas->elem);
+    const struct lb_cpu_sizes *s = &simd->s;
+    enum lb_dtype dtype = simd->problem.dtype, sum_dtype = simd->half ? LB_F32 : dtype;
+    memset(to, 0, bias_bytes(simd));
     for (size_t g = 0; g < 4; g++)
         for (size_t unit = 0; unit < s->H; unit++) {
             double ih, hh;
-            lb_load(dtype, lb_cpu_at(blas, b_ih, g * s->H + unit), &ih, 1);
-            lb_load(dtype, lb_cpu_at(blas, b_hh, g * s->H + unit), &hh, 1);
+            size_t at = unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
+            lb_load(dtype, lb_cpu_at(simd, b_ih, g * s->H + unit), &ih, 1);
+            lb_load(dtype, lb_cpu_at(simd, b_hh, g * s->H + unit), &hh, 1);
             ih += hh;
-            lb_store(dtype, lb_cpu_at(blas, to, packed_row(blas, g, unit)), &ih, 1);
+            lb_store(sum_dtype, lb_cpu_sum_at(simd, to, at), &ih, 1);
         }
 }
 
-void lb_cpu_pack(const struct lb_cpu_simd *blas, size_t entry, const struct lb_weights *weights)
+void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir, const struct lb_weights *weights)
 {
-    struct lb_cpu_weights w = lb_cpu_weights_of(blas, entry);
-    size_t input = lb_cpu_input(blas, entry);
-    pack_forward(blas, w.w_ih, weights->w_ih[entry], input);
-    pack_forward(blas, w.w_hh, weights->w_hh[entry], blas->s.H);
-    pack_bias(blas, w.bias, weights->b_ih[entry], weights->b_hh[entry]);
-    if (lb_has_backward(&blas->problem)) {
-        pack_backward(blas, w.back_hh, weights->w_hh[entry], blas->s.H);
-        pack_backward(blas, w.back_ih, weights->w_ih[entry], input);
+    struct lb_cpu_weights w = lb_cpu_weights_of(simd, layer_dir);
+    size_t input = lb_cpu_input(simd, layer_dir);
+    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input);
+    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], simd->s.H);
+    pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir]);
+    if (lb_has_backward(&simd->problem)) {
+        pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], simd->s.H);
+        pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], input);
     }
 }
 
-void lb_cpu_unpack(const struct lb_cpu_simd *blas, size_t entry,
+/* from [panels, columns, 4, simd_width] -> to [4H, columns]. */
+static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    for (size_t g = 0; g < 4; g++)
+        for (size_t unit = 0; unit < s->H; unit++) {
+            size_t panel = unit / s->simd_width * columns * s->width;
+            size_t column = panel + g * s->simd_width + unit % s->simd_width;
+            for (size_t k = 0; k < columns; k++) {
+                char *out = lb_cpu_at(simd, to, (g * s->H + unit) * columns + k);
+                const void *value = lb_cpu_sum_at(simd, from, column + k * s->width);
+                if (simd->half)
+                    simd->kernels->from_f32(value, out, 1);
+                else
+                    memcpy(out, value, simd->elem);
+            }
+        }
+}
+
+void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
                    const struct lb_gradients *gradients)
 {
-    struct lb_cpu_gradients from = lb_cpu_gradients_of(blas, entry);
-    unpack_forward(blas, gradients->dw_ih[entry], from.dw_ih, lb_cpu_input(blas, entry));
-    unpack_forward(blas, gradients->dw_hh[entry], from.dw_hh, blas->s.H);
-    unpack_forward(blas, gradients->db_ih[entry], from.db, 1);
-    unpack_forward(blas, gradients->db_hh[entry], from.db, 1);
+    struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, layer_dir);
+    unpack(simd, gradients->dw_ih[layer_dir], from.dw_ih, lb_cpu_input(simd, layer_dir));
+    unpack(simd, gradients->dw_hh[layer_dir], from.dw_hh, simd->s.H);
+    unpack(simd, gradients->db_ih[layer_dir], from.db, 1);
+    unpack(simd, gradients->db_hh[layer_dir], from.db, 1);
 }

@@ -3,7 +3,10 @@
 #define LB_FUSED_IMPL_H
 
 #include "api/impl.h"
+#include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/common/args.h"
+#include "cuda/fused/grid/grid.h"
+#include "cuda/fused/step/step.h"
 #include "device/device.h"
 #include "device/lower_bound.h"
 #include "device/streams.h"
@@ -30,6 +33,11 @@ struct lb_fused_plan {
     int resident;   /* of these the device runs at a time: expected, after `ready` as it says */
     double step_ns; /* expected, of a layer; with all waves that it takes */
     bool tuned;     /* step_ns was measured */
+    union {         /* what is launched, by family; `ready` finds it in the table of kernels */
+        struct lb_cluster_kernel cluster;
+        struct lb_grid_kernel grid;
+        struct lb_fused_step_kernel step;
+    } kernel;
 };
 
 enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
@@ -62,10 +70,10 @@ struct lb_fused_family {
                             struct lb_error *err);
 
     /* Enqueue steps [from, to) of a layer, both directions side by side; capturable. */
-    enum lb_status (*forward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+    enum lb_status (*forward)(const struct lb_fused_plan *plan,
                               const struct lb_fused_forward_args *args, void *stream,
                               struct lb_error *err);
-    enum lb_status (*backward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+    enum lb_status (*backward)(const struct lb_fused_plan *plan,
                                const struct lb_fused_backward_args *args, void *stream,
                                struct lb_error *err);
 };

@@ -101,7 +101,7 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .to = (int)end,
     };
     LB_TRY(input_product(self, layer, io->x, first, end, err));
-    LB_TRY(plan->family->forward(p, plan, &args, stream_of(self, layer), err));
+    LB_TRY(plan->family->forward(plan, &args, stream_of(self, layer), err));
 done:
     return st;
 }
@@ -274,7 +274,7 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .from = (int)first,
         .to = (int)end,
     };
-    LB_TRY(plan->family->backward(p, plan, &args, stream_of(self, layer), err));
+    LB_TRY(plan->family->backward(plan, &args, stream_of(self, layer), err));
     LB_TRY(input_gradient(self, layer, io, first, end, err));
 done:
     return st;

@@ -116,39 +116,31 @@ static void step_pack(const struct lb_problem *problem, const struct lb_fused_pl
                        problem->hidden, w_hh, packed);
 }
 
-static struct lb_fused_step_kernel kernel_of(const struct lb_problem *problem,
-                                             const struct lb_fused_plan *plan)
-{
-    return (struct lb_fused_step_kernel){.tile = tiles[plan->tile],
-                                         .dtype = problem->dtype,
-                                         .math = problem->math,
-                                         .act = problem->act,
-                                         .backward = plan->backward};
-}
-
 static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
                                  struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_ready(&kernel, &plan->resident, err);
+    plan->kernel.step = (struct lb_fused_step_kernel){
+        .tile = tiles[plan->tile],
+        .dtype = problem->dtype,
+        .math = problem->math,
+        .act = problem->act,
+        .backward = plan->backward,
+    };
+    return lb_fused_step_ready(&plan->kernel.step, &plan->resident, err);
 }
 
-static enum lb_status step_forward(const struct lb_problem *problem,
-                                   const struct lb_fused_plan *plan,
+static enum lb_status step_forward(const struct lb_fused_plan *plan,
                                    const struct lb_fused_forward_args *args, void *stream,
                                    struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_forward(&kernel, args, stream, err);
+    return lb_fused_step_forward(&plan->kernel.step, args, stream, err);
 }
 
-static enum lb_status step_backward(const struct lb_problem *problem,
-                                    const struct lb_fused_plan *plan,
+static enum lb_status step_backward(const struct lb_fused_plan *plan,
                                     const struct lb_fused_backward_args *args, void *stream,
                                     struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_backward(&kernel, args, stream, err);
+    return lb_fused_step_backward(&plan->kernel.step, args, stream, err);
 }
 
 const struct lb_fused_family lb_fused_step = {

@@ -67,19 +67,20 @@ struct trial {
 static size_t lay_out(struct trial *t, char *base)
 {
     const struct lb_problem *p = &t->problem;
-    struct lb_carver c = {.base = base};
+    struct lb_arena c = {.base = base};
     size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t cells = (size_t)p->seq_len * states;
     const struct lb_fused_family *family = t->plan.family;
-    void *weights = lb_carve(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
-    void *gates = lb_carve(&c, 4 * cells * real), *kept = lb_carve(&c, cells * real);
-    void *y = lb_carve(&c, cells * size), *dgates = lb_carve(&c, 4 * cells * size);
-    void *bias = lb_carve(&c, 4 * (size_t)(p->directions * p->hidden) * real);
-    void *carry = lb_carve(&c, 2 * states * real), *in = lb_carve(&c, states * size);
-    void *out = lb_carve(&c, states * size), *also = lb_carve(&c, states * size);
-    void *scratch = lb_carve(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
-    struct lb_fused_fault *fault = lb_carve(&c, sizeof(*fault));
+    void *weights = lb_arena_take(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
+    void *gates = lb_arena_take(&c, 4 * cells * real), *kept = lb_arena_take(&c, cells * real);
+    void *y = lb_arena_take(&c, cells * size), *dgates = lb_arena_take(&c, 4 * cells * size);
+    void *bias = lb_arena_take(&c, 4 * (size_t)(p->directions * p->hidden) * real);
+    void *carry = lb_arena_take(&c, 2 * states * real), *in = lb_arena_take(&c, states * size);
+    void *out = lb_arena_take(&c, states * size), *also = lb_arena_take(&c, states * size);
+    void *scratch =
+        lb_arena_take(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
+    struct lb_fused_fault *fault = lb_arena_take(&c, sizeof(*fault));
     int steps = (int)p->seq_len, batch = (int)p->batch, hidden = (int)p->hidden;
     int directions = (int)p->directions;
     bool trains = lb_trains(p);
@@ -115,8 +116,8 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
     void *stream = lb_device()->stream();
-    return t->plan.backward ? family->backward(&t->problem, &t->plan, &t->backward, stream, err)
-                            : family->forward(&t->problem, &t->plan, &t->forward, stream, err);
+    return t->plan.backward ? family->backward(&t->plan, &t->backward, stream, err)
+                            : family->forward(&t->plan, &t->forward, stream, err);
 }
 
 static int by_size(const void *a, const void *b)

@@ -1,4 +1,4 @@
-/* oneDNN 3's calls on oneDNN 2 as well: the one place that knows the library's version.
+/* The calls of oneDNN 3, also on top of oneDNN 2. Only this file depends on the library's version.
  *
  * Version 2 keeps memory descriptors in structs and describes an operation before its primitive;
  * version 3 has handles, and no operation descriptors. A const_dnnl_memory_desc_t points to a

@@ -1,4 +1,4 @@
-/* One layer of oneDNN's LSTM: its primitives, and the memory objects that they run on. */
+/* One layer of oneDNN's LSTM: its primitives and their memory objects. */
 #include "impls/onednn/layer.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@
             goto done;                             \
     } while (0)
 
-/* Which primitive a slot's format comes of, and which take it as an argument. */
+/* For each slot: its argument number, the primitive that sets its format, and the primitives that
+ * take it. */
 static const struct {
     int arg;
     bool of_backward, in_forward, in_backward;
@@ -47,7 +48,7 @@ enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct l
     switch (status) {
     case dnnl_success: return LB_OK;
     case dnnl_unimplemented:
-        return lb_fail(err, LB_UNSUPPORTED, "oneDNN has no kernel for it on this CPU");
+        return lb_fail(err, LB_UNSUPPORTED, "oneDNN has no kernel for this problem on this CPU");
     case dnnl_out_of_memory:
         return lb_fail(err, LB_OOM, "%.*s: oneDNN is out of memory", length, what);
     default: return lb_fail(err, LB_FAILED, "%.*s failed, status %d", length, what, (int)status);
@@ -56,7 +57,7 @@ enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct l
 
 enum lb_status lb_onednn_open(dnnl_engine_t *engine, dnnl_stream_t *stream, struct lb_error *err)
 {
-    static dnnl_engine_t the_engine; /* the process's, never closed */
+    static dnnl_engine_t the_engine; /* of the process, never closed */
     static dnnl_stream_t the_stream;
     enum lb_status st = LB_OK;
     if (!the_engine)
@@ -69,7 +70,7 @@ done:
     return st;
 }
 
-/* The descriptors of a layer's tensors (gradient: of their gradients). Those made are owned. */
+/* The descriptors of a layer's tensors, or of their gradients; `owned` are to be destroyed. */
 struct descs {
     struct lb_lstm_descs of;
     lb_memory_desc owned[9];
@@ -192,8 +193,8 @@ size_t lb_onednn_bytes(const struct lb_onednn_layer *layer, enum lb_slot slot)
     return layer->memory[slot] ? dnnl_memory_desc_get_size(desc_of(layer, slot)) : 0;
 }
 
-enum lb_status lb_onednn_place(const struct lb_onednn_layer *layer, enum lb_slot slot, void *data,
-                               struct lb_error *err)
+enum lb_status lb_onednn_set_data(const struct lb_onednn_layer *layer, enum lb_slot slot,
+                                  void *data, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (layer->memory[slot])

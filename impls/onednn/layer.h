@@ -1,4 +1,4 @@
-/* One layer of oneDNN's LSTM: its primitives, and the memory objects that they run on. */
+/* One layer of oneDNN's LSTM: its primitives and their memory objects. */
 #ifndef LB_ONEDNN_LAYER_H
 #define LB_ONEDNN_LAYER_H
 
@@ -16,7 +16,7 @@ enum lb_slot {
     LB_Y,
     LB_HN,
     LB_CN,
-    LB_KEPT, /* what forward leaves for backward */
+    LB_KEPT, /* the workspace that forward fills for backward */
     LB_SCRATCH,
     LB_BACK_W_IH,
     LB_BACK_W_HH,
@@ -43,7 +43,8 @@ struct lb_onednn_layer {
 /* The process's engine and stream, opened once; LB_FAILED. */
 enum lb_status lb_onednn_open(dnnl_engine_t *engine, dnnl_stream_t *stream, struct lb_error *err);
 
-/* The library's status as ours: LB_OK, LB_UNSUPPORTED, LB_OOM or LB_FAILED; what names the call. */
+/* Converts the library's status to LB_OK, LB_UNSUPPORTED, LB_OOM or LB_FAILED. `what` names the
+ * call. */
 enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct lb_error *err);
 
 /* Builds the primitives of a layer with input size I_l: forward, and backward where the pass has
@@ -53,18 +54,19 @@ enum lb_status lb_onednn_layer_create(const struct lb_problem *problem, int64_t 
                                       struct lb_onednn_layer *layer, struct lb_error *err);
 void lb_onednn_layer_destroy(struct lb_onednn_layer *layer); /* accepts a zeroed one */
 
-/* Bytes of a slot's memory; 0 when it has none. */
+/* Bytes that a slot needs; 0 when the layer does not use it. */
 size_t lb_onednn_bytes(const struct lb_onednn_layer *layer, enum lb_slot slot);
 
-/* Where a slot's data is. */
-enum lb_status lb_onednn_place(const struct lb_onednn_layer *layer, enum lb_slot slot, void *data,
-                               struct lb_error *err);
+/* Sets the address of a slot's data. */
+enum lb_status lb_onednn_set_data(const struct lb_onednn_layer *layer, enum lb_slot slot,
+                                  void *data, struct lb_error *err);
 
 /* Runs a primitive of the layer and waits for it. */
 enum lb_status lb_onednn_forward(const struct lb_onednn_layer *layer, struct lb_error *err);
 enum lb_status lb_onednn_backward(const struct lb_onednn_layer *layer, struct lb_error *err);
 
-/* Plain weights [D, 4H, columns] (columns 0: bias [D, 4H]) in type, to or from a slot's format. */
+/* Converts plain weights [D, 4H, columns] (or, for columns 0, the bias [D, 4H]) of the given type
+ * to a slot's format, or back. */
 enum lb_status lb_onednn_reorder(const struct lb_problem *problem,
                                  const struct lb_onednn_layer *layer, enum lb_slot slot,
                                  int64_t columns, dnnl_data_type_t type, void *plain, bool to_slot,

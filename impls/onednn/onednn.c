@@ -1,14 +1,14 @@
-/* onednn: oneDNN's LSTM primitive, one a layer. f32 and bf16, both directions, all passes.
+/* onednn: oneDNN's LSTM primitive, one per layer. f32 and bf16, both directions, all passes.
  *
- * Weights are in the format that the library asks for, reordered once in prepare. With bf16 the
- * cell state and all gradients are f32 inside and converted at the boundary, in the timed call. */
+ * prepare converts the weights to the format that the library asks for. With bf16, the library
+ * takes cell states and all gradients in f32; converting them is part of the timed call. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/impl.h"
-#include "impls/common/arena.h"
+#include "base/arena.h"
 #include "impls/onednn/layer.h"
 
 struct onednn {
@@ -19,13 +19,13 @@ struct onednn {
     char *lower;           /* outputs of all layers but the last, each [T, B, D*H]; dtype */
     char *hn;              /* [L*D, B, H] dtype, kept for backward */
     float *c0, *cn;        /* [L*D, B, H] */
-    float *dy, *dhn, *dcn; /* as the caller's, which are bf16 */
+    float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
     float *dx, *dh0, *dc0; /* likewise */
     float *between[2];     /* [T, B, D*H] gradients of a lower layer's output */
     char description[192];
 };
 
-/* Slots whose data prepare and backward keep in a buffer of their own for each layer. */
+/* The slots of each layer in the buffer of weights, and in that of weight gradients. */
 static const enum lb_slot packed_slots[] = {LB_W_IH, LB_W_HH, LB_BIAS, LB_BACK_W_IH, LB_BACK_W_HH};
 static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS};
 
@@ -51,7 +51,7 @@ static struct counts counts_of(const struct lb_problem *p)
 }
 
 /* bf16 [count] -> f32: exact. */
-static void widen(const uint16_t *from, float *to, size_t count)
+static void bf16_to_f32(const uint16_t *from, float *to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits = (uint32_t)from[i] << 16;
@@ -60,7 +60,7 @@ static void widen(const uint16_t *from, float *to, size_t count)
 }
 
 /* f32 [count] -> bf16, to nearest even; NaN stays NaN. */
-static void narrow(const float *from, uint16_t *to, size_t count)
+static void f32_to_bf16(const float *from, uint16_t *to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
@@ -71,10 +71,11 @@ static void narrow(const float *from, uint16_t *to, size_t count)
 }
 
 static enum lb_status onednn_supports(const struct lb_problem *p,
-                                      const struct lb_exec_config *place, struct lb_error *why)
+                                      const struct lb_exec_config *config, struct lb_error *why)
 {
     if (p->dtype != LB_F32 && p->dtype != LB_BF16)
-        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: oneDNN's LSTM has f32 and bf16 on a CPU",
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "dtype %s: on a CPU, oneDNN's LSTM has f32 and bf16 only",
                        lb_dtype_name(p->dtype));
     if (p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "math %s: oneDNN computes f32 in full precision here",
@@ -84,14 +85,15 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
                        lb_act_name(p->act));
     if (p->ragged)
         return lb_fail(why, LB_UNSUPPORTED, "ragged: oneDNN's LSTM takes full lengths only");
-    if (place->threads > 1 && dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "threads %d: this oneDNN is not built on OpenMP, its threads can't be set",
-                       place->threads);
+    if (config->threads > 1 && dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
+        return lb_fail(
+            why, LB_UNSUPPORTED,
+            "threads %d: this oneDNN is not built on OpenMP, so its threads can't be set",
+            config->threads);
     return LB_OK;
 }
 
-/* The number of threads is OpenMP's, of whichever runtime the library brought along. */
+/* Sets the number of threads of the OpenMP runtime that the library was loaded with. */
 static enum lb_status set_threads(int threads, struct lb_error *err)
 {
     void (*set)(int) = NULL;
@@ -101,12 +103,14 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     if (set)
         set(threads);
     else if (threads > 1)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: no omp_set_num_threads", threads);
+        return lb_fail(err, LB_UNSUPPORTED,
+                       "threads %d: omp_set_num_threads was not found, so threads can't be set",
+                       threads);
     return LB_OK;
 }
 
 static enum lb_status onednn_create(void *self, const struct lb_problem *problem,
-                                    const struct lb_exec_config *place, struct lb_error *err)
+                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct onednn *net = self;
     enum lb_status st = LB_OK;
@@ -116,7 +120,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     net->layers = calloc((size_t)problem->layers, sizeof(*net->layers));
     if (!net->layers)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(set_threads(place->threads, err));
+    LB_TRY(set_threads(config->threads, err));
     for (int64_t l = 0; l < problem->layers; l++)
         LB_TRY(lb_onednn_layer_create(problem, lb_layer_input(problem, l), &net->layers[l], err));
     dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0, &kernel);
@@ -124,61 +128,61 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
         dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0, &back);
     snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
-             back ? back : "", place->threads, place->threads == 1 ? "" : "s");
+             back ? back : "", config->threads, config->threads == 1 ? "" : "s");
 done:
     return st;
 }
 
-/* Places the slots of every layer in base; returns the bytes they take. */
+/* Lays out the slots of every layer in base; *bytes is what they take. */
 static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
                                     char *base, size_t *bytes, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < count; i++) {
             struct lb_onednn_layer *layer = &net->layers[l];
-            void *data = lb_take(base, &at, lb_onednn_bytes(layer, list[i]));
+            void *data = lb_arena_take(&arena, lb_onednn_bytes(layer, list[i]));
             if (base)
-                LB_TRY(lb_onednn_place(layer, list[i], data, err));
+                LB_TRY(lb_onednn_set_data(layer, list[i], data, err));
         }
-    *bytes = at;
+    *bytes = arena.used;
 done:
     return st;
 }
 
-/* What lives from forward to backward; returns its bytes. */
+/* Lays out what forward keeps for backward; returns its bytes. */
 static size_t lay_out_kept(struct onednn *net, char *base)
 {
     struct counts n = counts_of(&net->problem);
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
-    net->lower = lb_take(base, &at, (n.L - 1) * n.y * n.size);
-    net->hn = trains ? lb_take(base, &at, n.state * n.size) : NULL;
-    net->c0 = converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
-    net->cn = trains || converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
-    return at;
+    net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * n.size);
+    net->hn = trains ? lb_arena_take(&arena, n.state * n.size) : NULL;
+    net->c0 = converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
+    net->cn = trains || converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
+    return arena.used;
 }
 
 static size_t lay_out_scratch(struct onednn *net, char *base)
 {
     struct counts n = counts_of(&net->problem);
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     if (lb_has_backward(&net->problem)) {
         for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
-            net->between[i] = lb_take(base, &at, n.y * sizeof(float));
+            net->between[i] = lb_arena_take(&arena, n.y * sizeof(float));
         if (net->problem.dtype == LB_BF16) {
-            net->dy = lb_take(base, &at, n.y * sizeof(float));
-            net->dx = lb_take(base, &at, n.x * sizeof(float));
+            net->dy = lb_arena_take(&arena, n.y * sizeof(float));
+            net->dx = lb_arena_take(&arena, n.x * sizeof(float));
             float **const states[] = {&net->dhn, &net->dcn, &net->dh0, &net->dc0};
             for (size_t i = 0; i < 4; i++)
-                *states[i] = lb_take(base, &at, n.state * sizeof(float));
+                *states[i] = lb_arena_take(&arena, n.state * sizeof(float));
         }
     }
-    return at;
+    return arena.used;
 }
 
-/* Everything in its buffers; with zeroed buffers this measures. */
+/* Sets the addresses of all slots and arrays. With zeroed buffers it only computes the sizes. */
 static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
                               struct lb_sizes *sizes, struct lb_error *err)
 {
@@ -199,12 +203,12 @@ static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffe
     at += lay_out_scratch(net, buffers->workspace ? (char *)buffers->workspace + at : NULL);
     static const enum lb_slot scratch_slots[] = {LB_SCRATCH, LB_BACK_SCRATCH};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
-        for (size_t i = 0; i < 2; i++) { /* one primitive runs at a time */
+        for (size_t i = 0; i < 2; i++) { /* primitives run one at a time and share scratch */
             scratch = lb_onednn_bytes(&net->layers[l], scratch_slots[i]);
             most = scratch > most ? scratch : most;
             if (buffers->workspace)
-                LB_TRY(lb_onednn_place(&net->layers[l], scratch_slots[i],
-                                       (char *)buffers->workspace + at, err));
+                LB_TRY(lb_onednn_set_data(&net->layers[l], scratch_slots[i],
+                                          (char *)buffers->workspace + at, err));
         }
     sizes->workspace = at + most;
 done:
@@ -216,7 +220,7 @@ static enum lb_status onednn_sizes(void *self, struct lb_sizes *sizes, struct lb
     return lay_out(self, &(struct lb_buffers){0}, sizes, err);
 }
 
-/* One matrix of a layer, all directions, into a slot. from: canonical, one a direction. */
+/* One matrix of a layer, all directions, into a slot. from: canonical, one per direction. */
 static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_slot slot,
                                   int64_t columns, const void *const *from, char *staging,
                                   struct lb_error *err)
@@ -229,7 +233,7 @@ static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_sl
                              p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32, staging, true, err);
 }
 
-/* Both biases of a layer as one. staging [D, 4H]. */
+/* The sum of both biases of a layer into its slot. staging [D, 4H]. */
 static enum lb_status pack_bias(const struct onednn *net, size_t l,
                                 const struct lb_weights *weights, float *staging,
                                 struct lb_error *err)
@@ -277,31 +281,31 @@ done:
     return st;
 }
 
-/* A slot's data for this call; data is only read where the slot is an input. */
-struct placement {
+/* The address of a slot's data for this call; inputs are only read. */
+struct slot_data {
     enum lb_slot slot;
     const void *data;
 };
 
-static enum lb_status place(const struct lb_onednn_layer *layer, const struct placement *list,
-                            size_t count, struct lb_error *err)
+static enum lb_status set_data(const struct lb_onednn_layer *layer, const struct slot_data *list,
+                               size_t count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < count; i++)
-        LB_TRY(lb_onednn_place(layer, list[i].slot, (void *)(uintptr_t)list[i].data, err));
+        LB_TRY(lb_onednn_set_data(layer, list[i].slot, (void *)(uintptr_t)list[i].data, err));
 done:
     return st;
 }
 
-/* Layer l's arguments in both passes. hn, cn: the caller's where nothing is kept. */
-static enum lb_status place_layer(const struct onednn *net, size_t l, const void *x, const void *h0,
-                                  const void *c0, const void *y, void *hn, void *cn,
-                                  struct lb_error *err)
+/* Sets the arguments of layer l that both passes have. hn, cn: used where no own copy is kept. */
+static enum lb_status set_layer_data(const struct onednn *net, size_t l, const void *x,
+                                     const void *h0, const void *c0, const void *y, void *hn,
+                                     void *cn, struct lb_error *err)
 {
     struct counts n = counts_of(&net->problem);
     size_t state = l * n.slice * n.size, lower = n.y * n.size;
     const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
-    const struct placement list[] = {
+    const struct slot_data list[] = {
         {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
         {LB_H0, (const char *)h0 + state},
         {LB_C0, cells},
@@ -309,7 +313,7 @@ static enum lb_status place_layer(const struct onednn *net, size_t l, const void
         {LB_HN, net->hn ? net->hn + state : (char *)hn + state},
         {LB_CN, net->cn ? (char *)(net->cn + l * n.slice) : (char *)cn + state},
     };
-    return place(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
+    return set_data(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
 }
 
 static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
@@ -319,22 +323,22 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
     struct counts n = counts_of(&net->problem);
     enum lb_status st = LB_OK;
     if (net->c0)
-        widen(io->c0, net->c0, n.state);
+        bf16_to_f32(io->c0, net->c0, n.state);
     for (size_t l = 0; l < n.L; l++) {
-        LB_TRY(place_layer(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
+        LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
         LB_TRY(lb_onednn_forward(&net->layers[l], err));
     }
     if (net->hn)
         memcpy(io->hn, net->hn, n.state * n.size);
     if (net->cn && net->problem.dtype == LB_BF16)
-        narrow(net->cn, io->cn, n.state);
+        f32_to_bf16(net->cn, io->cn, n.state);
     else if (net->cn)
         memcpy(io->cn, net->cn, n.state * sizeof(float));
 done:
     return st;
 }
 
-/* The library adds to weight gradients. */
+/* Zeroes the weight gradients, because the library adds to them. */
 static void clear_gradients(const struct onednn *net)
 {
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
@@ -354,7 +358,7 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
     const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
     float *dx = net->dx ? net->dx : io->dx;
     float *dh0 = net->dh0 ? net->dh0 : io->dh0, *dc0 = net->dc0 ? net->dc0 : io->dc0;
-    const struct placement list[] = {
+    const struct slot_data list[] = {
         {LB_DX, l == 0 ? dx : net->between[(l - 1) % 2]},
         {LB_DH0, dh0 + l * n.slice},
         {LB_DC0, dc0 + l * n.slice},
@@ -362,8 +366,8 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
         {LB_DHN, dhn + l * n.slice},
         {LB_DCN, dcn + l * n.slice},
     };
-    LB_TRY(place_layer(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
-    LB_TRY(place(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
+    LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
+    LB_TRY(set_data(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
     LB_TRY(lb_onednn_backward(&net->layers[l], err));
 done:
     return st;
@@ -377,29 +381,30 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
     enum lb_status st = LB_OK;
     clear_gradients(net);
     if (net->dy) {
-        widen(io->dy, net->dy, n.y);
-        widen(io->dhn, net->dhn, n.state);
-        widen(io->dcn, net->dcn, n.state);
+        bf16_to_f32(io->dy, net->dy, n.y);
+        bf16_to_f32(io->dhn, net->dhn, n.state);
+        bf16_to_f32(io->dcn, net->dcn, n.state);
     }
     for (size_t l = n.L; l-- > 0;)
         LB_TRY(backward_layer(net, l, io, err));
     if (net->dy) {
-        narrow(net->dx, io->dx, n.x);
-        narrow(net->dh0, io->dh0, n.state);
-        narrow(net->dc0, io->dc0, n.state);
+        f32_to_bf16(net->dx, io->dx, n.x);
+        f32_to_bf16(net->dh0, io->dh0, n.state);
+        f32_to_bf16(net->dc0, io->dc0, n.state);
     }
 done:
     return st;
 }
 
-/* One gradient of a layer, plain f32 in staging, to each direction's canonical array. */
-static void deal(const struct onednn *net, size_t l, const float *staging, size_t count,
-                 void *const *to)
+/* Copies one gradient of a layer, plain f32 in staging, to the canonical array of each direction.
+ */
+static void copy_gradient(const struct onednn *net, size_t l, const float *staging, size_t count,
+                          void *const *to)
 {
     size_t D = (size_t)net->problem.directions;
     for (size_t d = 0; d < D; d++)
         if (net->problem.dtype == LB_BF16)
-            narrow(staging + d * count, to[l * D + d], count);
+            f32_to_bf16(staging + d * count, to[l * D + d], count);
         else
             memcpy(to[l * D + d], staging + d * count, count * sizeof(float));
 }
@@ -421,12 +426,12 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
         const struct lb_onednn_layer *layer = &net->layers[l];
         int64_t input = layer->input;
         LB_TRY(lb_onednn_reorder(p, layer, LB_DW_IH, input, dnnl_f32, staging, false, err));
-        deal(net, l, staging, 4 * H * (size_t)input, gradients->dw_ih);
+        copy_gradient(net, l, staging, 4 * H * (size_t)input, gradients->dw_ih);
         LB_TRY(lb_onednn_reorder(p, layer, LB_DW_HH, p->hidden, dnnl_f32, staging, false, err));
-        deal(net, l, staging, 4 * H * H, gradients->dw_hh);
+        copy_gradient(net, l, staging, 4 * H * H, gradients->dw_hh);
         LB_TRY(lb_onednn_reorder(p, layer, LB_DBIAS, 0, dnnl_f32, staging, false, err));
-        deal(net, l, staging, 4 * H, gradients->db_ih);
-        deal(net, l, staging, 4 * H, gradients->db_hh);
+        copy_gradient(net, l, staging, 4 * H, gradients->db_ih);
+        copy_gradient(net, l, staging, 4 * H, gradients->db_hh);
     }
 done:
     free(staging);

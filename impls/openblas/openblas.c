@@ -1,5 +1,5 @@
-/* openblas: what a framework makes of a BLAS library: one product for the inputs of all steps, one
- * product a step for the recurrence, a vectorised cell between. f32 and f64, tanh activations. */
+/* openblas: an LSTM as frameworks build it on a BLAS library. One GEMM for the inputs of all steps,
+ * one GEMM per step for the recurrence, and a vectorised cell in between. f32 and f64, tanh. */
 #include "impls/openblas/openblas.h"
 
 #include <cblas.h>
@@ -10,21 +10,24 @@
 #include <string.h>
 #include <time.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
 
 static enum lb_status openblas_supports(const struct lb_problem *p,
-                                        const struct lb_exec_config *place, struct lb_error *why)
+                                        const struct lb_exec_config *config, struct lb_error *why)
 {
-    (void)place;
+    (void)config;
     if (p->dtype != LB_F32 && p->dtype != LB_F64)
-        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: OpenBLAS has products in f32 and f64",
+        return lb_fail(why, LB_UNSUPPORTED, "dtype %s: OpenBLAS has GEMMs in f32 and f64 only",
                        lb_dtype_name(p->dtype));
     if (p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "math %s: OpenBLAS computes f32 in full precision",
                        lb_math_name(p->math));
     if (p->act != LB_ACT_TANH)
-        return lb_fail(why, LB_UNSUPPORTED, "act-%s: its cell has tanh only", lb_act_name(p->act));
-    double filled = (double)p->hidden + (double)lb_simd_kernels_best(p->dtype)->lanes;
+        return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of openblas has tanh only",
+                       lb_act_name(p->act));
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    lb_simd_kernels_all(p->dtype, list);
+    double filled = (double)p->hidden + (double)list[0]->simd_width;
     const double sides[] = {(double)p->seq_len * (double)p->batch, 4 * filled, (double)p->input,
                             (double)p->directions * (double)p->hidden};
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
@@ -34,9 +37,9 @@ static enum lb_status openblas_supports(const struct lb_problem *p,
     return LB_OK;
 }
 
-/* The library's threads and the CPUs of the caller's, to which the harness has pinned that one.
- * They live from when the library was loaded. What it calls its number of CPUs is of that time, or
- * of the first call, and is not asked. */
+/* Sets the number of the library's threads and confines them to the CPUs of the calling thread,
+ * which the harness has pinned. The threads exist since the library was loaded. The library counts
+ * CPUs at that time or at its first call, so its own count is not used here. */
 static enum lb_status set_threads(int threads, struct lb_error *err)
 {
     int (*confine)(int thread, size_t size, cpu_set_t *cpus) = NULL; /* since 0.3.21 */
@@ -54,7 +57,7 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     if (symbol)
         memcpy(&confine, &symbol, sizeof(confine)); /* ISO C has no cast between the two */
     for (int i = 0; confine && i < threads - 1; i++)
-        confine(i, sizeof(cpus), &cpus); /* the last is the caller's */
+        confine(i, sizeof(cpus), &cpus); /* the last thread is the caller itself */
     return LB_OK;
 }
 
@@ -70,64 +73,65 @@ static void describe(struct lb_openblas *blas)
 }
 
 static enum lb_status openblas_create(void *self, const struct lb_problem *p,
-                                      const struct lb_exec_config *place, struct lb_error *err)
+                                      const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_openblas *blas = self;
-    enum lb_status st = set_threads(place->threads, err);
-    if (st != LB_OK)
-        return st;
+    enum lb_status st = LB_OK;
+    LB_TRY(set_threads(config->threads, err));
+    LB_TRY(lb_simd_kernels_choose(p->dtype, &blas->kernels, err));
     blas->problem = *p;
-    blas->threads = place->threads;
-    blas->kernels = lb_simd_kernels_best(p->dtype);
+    blas->threads = config->threads;
     blas->T = (size_t)p->seq_len;
     blas->B = (size_t)p->batch;
     blas->H = (size_t)p->hidden;
     blas->D = (size_t)p->directions;
     blas->L = (size_t)p->layers;
-    blas->entries = blas->L * blas->D;
+    blas->layer_dirs = blas->L * blas->D;
     blas->rows = blas->T * blas->B;
     blas->wide = blas->D * blas->H;
     blas->elem = lb_dtype_size(p->dtype);
-    blas->units =
-        (blas->H + blas->kernels->lanes - 1) / blas->kernels->lanes * blas->kernels->lanes;
+    blas->units = (blas->H + blas->kernels->simd_width - 1) / blas->kernels->simd_width *
+                  blas->kernels->simd_width;
     blas->gates = 4 * blas->units;
     describe(blas);
-    return LB_OK;
+done:
+    return st;
 }
 
-/* Places all arrays; with zeroed buffers this measures. */
+/* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
 static void lay_out(struct lb_openblas *blas, size_t *reserve, size_t *workspace)
 {
     bool trains = lb_trains(&blas->problem);
-    size_t kept = 0, used = 0, entries = trains ? blas->entries : 1;
+    size_t layer_dirs = trains ? blas->layer_dirs : 1;
     size_t lower = !trains && blas->L > 2 ? 2 : blas->L - 1, steps = trains ? blas->T + 1 : 2;
     size_t state = blas->B * blas->units * blas->elem,
            output = blas->rows * blas->wide * blas->elem;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = blas->buffers.workspace, *base = trains ? blas->buffers.reserve : scratch;
-    blas->gate_rows = lb_take(base, at, entries * blas->rows * blas->gates * blas->elem);
-    blas->cells = lb_take(base, at, entries * steps * state);
-    blas->lower = lb_take(base, at, lower * output);
-    blas->tanh_c = lb_take(scratch, &used, state);
+    struct lb_arena scratch = {.base = blas->buffers.workspace};
+    struct lb_arena kept = {.base = blas->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    blas->gate_rows = lb_arena_take(passes, layer_dirs * blas->rows * blas->gates * blas->elem);
+    blas->cells = lb_arena_take(passes, layer_dirs * steps * state);
+    blas->lower = lb_arena_take(passes, lower * output);
+    blas->tanh_c = lb_arena_take(&scratch, state);
     if (lb_has_backward(&blas->problem)) {
-        blas->dh = lb_take(scratch, &used, state);
-        blas->dc = lb_take(scratch, &used, state);
-        blas->first = lb_take(scratch, &used, 4 * state);
-        blas->between = lb_take(scratch, &used, blas->L > 1 ? output : 0);
+        blas->dh = lb_arena_take(&scratch, state);
+        blas->dc = lb_arena_take(&scratch, state);
+        blas->first = lb_arena_take(&scratch, 4 * state);
+        blas->between = lb_arena_take(&scratch, blas->L > 1 ? output : 0);
     }
-    *reserve = kept;
-    *workspace = used;
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
-size_t lb_openblas_input(const struct lb_openblas *blas, size_t entry)
+size_t lb_openblas_input(const struct lb_openblas *blas, size_t layer_dir)
 {
-    return entry < blas->D ? (size_t)blas->problem.input : blas->wide;
+    return layer_dir < blas->D ? (size_t)blas->problem.input : blas->wide;
 }
 
-/* Elements of the weights of all entries before one; entry L*D: of all. */
-static size_t weights_before(const struct lb_openblas *blas, size_t entry)
+/* Number of weights of all layer_dirs before this one; layer_dir L*D gives the total. */
+static size_t weights_before(const struct lb_openblas *blas, size_t layer_dir)
 {
-    size_t first = entry < blas->D ? entry : blas->D, later = entry - first;
+    size_t first = layer_dir < blas->D ? layer_dir : blas->D, later = layer_dir - first;
     return blas->gates * (first * ((size_t)blas->problem.input + blas->H + 1) +
                           later * (blas->wide + blas->H + 1));
 }
@@ -135,28 +139,28 @@ static size_t weights_before(const struct lb_openblas *blas, size_t entry)
 static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct lb_openblas *blas = self;
-    double gates = (double)blas->entries * (double)blas->gates;
+    double gates = (double)blas->layer_dirs * (double)blas->gates;
     double columns = (double)blas->problem.input + (double)blas->wide + (double)blas->H + 1;
     if (gates * (double)blas->rows > 0x1p58 || gates * columns > 0x1p58)
         return lb_fail(err, LB_OOM, "%.3g gates of all layers: more than any memory", gates);
-    sizes->weights = weights_before(blas, blas->entries) * blas->elem;
+    sizes->weights = weights_before(blas, blas->layer_dirs) * blas->elem;
     sizes->gradients = lb_has_backward(&blas->problem) ? sizes->weights : 0;
     lay_out(blas, &sizes->reserve, &sizes->workspace);
     return LB_OK;
 }
 
 struct lb_openblas_parts lb_openblas_parts_of(const struct lb_openblas *blas, void *base,
-                                              size_t entry)
+                                              size_t layer_dir)
 {
     struct lb_openblas_parts parts;
-    parts.ih = lb_blas_at(blas, base, weights_before(blas, entry));
-    parts.hh = lb_blas_at(blas, parts.ih, blas->gates * lb_openblas_input(blas, entry));
+    parts.ih = lb_blas_at(blas, base, weights_before(blas, layer_dir));
+    parts.hh = lb_blas_at(blas, parts.ih, blas->gates * lb_openblas_input(blas, layer_dir));
     parts.bias = lb_blas_at(blas, parts.hh, blas->gates * blas->H);
     return parts;
 }
 
 /* from [4, H, columns] -> to [4, units, columns] */
-static void fill_up(const struct lb_openblas *blas, char *to, const void *from, size_t columns)
+static void copy_padded(const struct lb_openblas *blas, char *to, const void *from, size_t columns)
 {
     size_t part = blas->H * columns;
     memset(to, 0, blas->gates * columns * blas->elem);
@@ -166,7 +170,8 @@ static void fill_up(const struct lb_openblas *blas, char *to, const void *from, 
 }
 
 /* from [4, units, columns] -> to [4, H, columns] */
-static void cut_off(const struct lb_openblas *blas, void *to, const char *from, size_t columns)
+static void copy_unpadded(const struct lb_openblas *blas, void *to, const char *from,
+                          size_t columns)
 {
     size_t part = blas->H * columns;
     for (size_t g = 0; g < 4; g++)
@@ -182,13 +187,13 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
     (void)err;
     blas->buffers = *buffers;
     lay_out(blas, &reserve, &workspace);
-    for (size_t e = 0; e < blas->entries; e++) {
-        struct lb_openblas_parts w = lb_openblas_parts_of(blas, buffers->weights, e);
-        fill_up(blas, w.ih, weights->w_ih[e], lb_openblas_input(blas, e));
-        fill_up(blas, w.hh, weights->w_hh[e], blas->H);
-        fill_up(blas, w.bias, weights->b_ih[e], 1);
+    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
+        struct lb_openblas_parts w = lb_openblas_parts_of(blas, buffers->weights, ld);
+        copy_padded(blas, w.ih, weights->w_ih[ld], lb_openblas_input(blas, ld));
+        copy_padded(blas, w.hh, weights->w_hh[ld], blas->H);
+        copy_padded(blas, w.bias, weights->b_ih[ld], 1);
         for (size_t g = 0; g < 4; g++)
-            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[e], g * blas->H),
+            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[ld], g * blas->H),
                             lb_blas_at(blas, w.bias, g * blas->units));
     }
     return LB_OK;
@@ -199,7 +204,8 @@ static enum lb_status openblas_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_openblas *blas = self;
     (void)err;
-    openblas_set_num_threads(blas->threads); /* the process's: another case may have changed it */
+    openblas_set_num_threads(blas->threads); /* a setting of the process: another case may have
+                                              * changed it */
     lb_openblas_forward(blas, io);
     return LB_OK;
 }
@@ -219,12 +225,12 @@ static enum lb_status openblas_gradients(void *self, const struct lb_gradients *
 {
     const struct lb_openblas *blas = self;
     (void)err;
-    for (size_t e = 0; e < blas->entries; e++) {
-        struct lb_openblas_parts from = lb_openblas_parts_of(blas, blas->buffers.gradients, e);
-        cut_off(blas, gradients->dw_ih[e], from.ih, lb_openblas_input(blas, e));
-        cut_off(blas, gradients->dw_hh[e], from.hh, blas->H);
-        cut_off(blas, gradients->db_ih[e], from.bias, 1);
-        cut_off(blas, gradients->db_hh[e], from.bias, 1);
+    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
+        struct lb_openblas_parts from = lb_openblas_parts_of(blas, blas->buffers.gradients, ld);
+        copy_unpadded(blas, gradients->dw_ih[ld], from.ih, lb_openblas_input(blas, ld));
+        copy_unpadded(blas, gradients->dw_hh[ld], from.hh, blas->H);
+        copy_unpadded(blas, gradients->db_ih[ld], from.bias, 1);
+        copy_unpadded(blas, gradients->db_hh[ld], from.bias, 1);
     }
     return LB_OK;
 }
@@ -234,8 +240,8 @@ static const char *openblas_describe(const void *self)
     return ((const struct lb_openblas *)self)->description;
 }
 
-/* The library's threads look for more work for 2^26 ticks of the CPU's clock, then sleep: others
- * are not to be timed beside that. */
+/* The library's threads poll for more work for 2^26 clock ticks before they sleep. Waiting for that
+ * keeps them from slowing down the next case. */
 static void openblas_destroy(void *self)
 {
     const struct timespec until_asleep = {.tv_nsec = 50000000};
@@ -247,7 +253,7 @@ static void openblas_destroy(void *self)
 const struct lb_impl lb_impl_openblas = {
     .abi = LB_IMPL_ABI,
     .name = "openblas",
-    .summary = "an OpenBLAS product for all inputs and one a step, vectorised cell",
+    .summary = "one OpenBLAS GEMM for all inputs and one per step, vectorised cell",
     .memory = LB_HOST,
     .traits = LB_DETERMINISTIC,
     .state_size = sizeof(struct lb_openblas),

@@ -1,4 +1,4 @@
-/* openblas: what its contract side and its passes share. Sizes count elements. */
+/* openblas: the state that openblas.c and run.c share. Sizes are in elements. */
 #ifndef LB_OPENBLAS_H
 #define LB_OPENBLAS_H
 
@@ -8,17 +8,18 @@
 struct lb_openblas {
     struct lb_problem problem;
     struct lb_buffers buffers;
-    const struct lb_simd_kernels *kernels; /* of which the sigmoid and tanh are used */
+    const struct lb_simd_kernels *kernels; /* only their sigmoid and tanh are used */
     int threads;
     size_t T, B, H, D, L;
-    size_t entries, rows, wide; /* L*D, T*B, D*H */
-    size_t elem;                /* bytes of an element */
-    size_t units, gates;        /* H filled up to whole vectors; four times that */
+    size_t layer_dirs, rows, wide; /* L*D, T*B, D*H */
+    size_t elem;                   /* bytes of an element */
+    size_t units, gates;           /* H padded to whole vectors; four times that */
 
     /* In the harness's buffers; NULL where the pass needs none. */
-    char *gate_rows; /* [L*D, T*B, 4, units], later gradients of a; to infer one entry's */
-    char *cells;     /* [L*D, T + 1, B, units], see cells_at; to infer two steps of one entry */
-    char *lower;     /* outputs of all layers but the last, each [T, B, D*H]; to infer two */
+    char *gate_rows; /* [L*D, T*B, 4, units], later gradients of a; infer: of one layer_dir */
+    char *cells;     /* [L*D, T + 1, B, units], see cells_at; infer: two steps of one
+                      * layer_dir */
+    char *lower;     /* outputs of all layers but the last, each [T, B, D*H]; infer: two */
     char *tanh_c;    /* [B, units] */
     char *dh, *dc;   /* [B, units] */
     char *first;     /* [B, 4, units] gradients of a at each row's first step */
@@ -26,16 +27,16 @@ struct lb_openblas {
     char description[160];
 };
 
-/* One entry's weights or their gradients, [4, units, columns]: rows past H are zero. */
+/* The weights of one layer_dir or their gradients, [4, units, columns]: rows past H are zero. */
 struct lb_openblas_parts {
     char *ih, *hh, *bias; /* of I_l, H and 1 columns */
 };
 
-/* Of an entry in `base`, the weights' buffer or the gradients'. */
+/* Those of a layer_dir in `base`, which is the buffer of weights or of gradients. */
 struct lb_openblas_parts lb_openblas_parts_of(const struct lb_openblas *blas, void *base,
-                                              size_t entry);
+                                              size_t layer_dir);
 
-size_t lb_openblas_input(const struct lb_openblas *blas, size_t entry); /* I_l */
+size_t lb_openblas_input(const struct lb_openblas *blas, size_t layer_dir); /* I_l */
 
 /* The timed calls. */
 void lb_openblas_forward(const struct lb_openblas *blas, const struct lb_forward_io *io);

@@ -81,7 +81,7 @@ class GateVerdicts(Gate):
         self.assertIn(PLANTED, summary)
 
     def test_slowness_of_one_sweep_is_not_blamed(self):
-        """The program is slow unless it writes to .../again: as a machine that was, for a while."""
+        """The program is slow unless it writes to .../again, like a machine that was busy for a while."""
         self.make_base()
         wrapper = self.path("wrapper")
         with open(wrapper, "w", encoding="utf-8") as file:
@@ -280,7 +280,7 @@ class Workflows(ProgramTest):
 
     @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
     def test_last_baseline_of_this_repository_is_fetched(self):
-        """With a gh that answers from a file, by jq as the real one does."""
+        """With a gh that answers from a file and applies jq, as the real one does."""
         def artifact(run, branch="main", repository=1, expired=False):
             return {"expired": expired, "workflow_run": {
                 "id": run, "head_branch": branch, "repository_id": 1, "head_repository_id": repository}}

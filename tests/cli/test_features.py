@@ -1,5 +1,5 @@
-"""What the build detects: which CUDA it takes, which architectures that can build, and what is said of
-what is missing. Toolkits are made up: empty files, and headers with a version."""
+"""What the build detects: which CUDA it uses, which architectures that can build, and what it says about
+missing parts. The toolkits are made up: empty files, and headers with a version."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""GPU cases without a GPU: reasons, device faults one row each, questions about a model."""
+"""GPU cases without a GPU: reasons, faults of a fake device, questions about a device model."""
 
 import os
 import re
@@ -71,10 +71,10 @@ class DeviceFaults(ProgramTest):
                          {"ok"})
         done = run("--resume", self.path("run"), "--call-limit", "1")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 cases to go", done.stderr)
+        self.assertIn("1 cases are left to run", done.stderr)
 
     def test_what_was_measured_before_others_hang_is_kept(self):
-        # Rounds come in any order: when the third case hangs, some of T = 5 are half-way.
+        # Rounds come in any order: when the third case hangs, some cases of T = 5 are half done.
         rows, _ = self.sweep("-T", "5,7", "-B", "2:20:+1", "-H", "4", "--where", "T==5 || B<=4",
                              "--impl", "gpu_fault_hang", "--plugin", plugin("gpu_fault_hang"),
                              "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "3",
@@ -146,7 +146,7 @@ class Criteria(unittest.TestCase):
     RELU = ("unsupported: act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
             "RNN)")
 
-    # What is said of each variant: the whole sentence.
+    # The whole sentence that each variant gets.
     CASES = {
         "T25_B16_I128_H1100/f16/infer": [
             USUAL + "hidden 1100 is above 1024", THIS + "hidden 1100 is above 1024",
@@ -168,7 +168,7 @@ class Criteria(unittest.TestCase):
         "T25_B16_H512_D2/f16/infer": [
             USUAL + "directions 2 is not 1", THIS + "directions 2 is not 1",
             OTHER + "directions 2 is not 1", OTHER + "directions 2 is not 1" + NEVER, WIDE],
-        # Where nothing fails, that is said.
+        # When no criterion fails, it says so.
         "T25_B16_H512/f16/infer": [
             "PyTorch's rule picks persist_static: f16, one layer, one direction, and sizes within "
             "its gate", "PyTorch's rule picks persist_static, not this: f16, one layer, one "
@@ -194,7 +194,7 @@ class Criteria(unittest.TestCase):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +a step: wait "
+                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
                           r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
                           r"([\d.]+), cell ([\d.]+)\n", done.stdout)
         total, step, products, traffic, *parts = map(float, floor.groups())
@@ -212,7 +212,7 @@ class Criteria(unittest.TestCase):
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
         self.assertIn("runs     input product of all steps", done.stdout)
-        # w_ih and w_hh, 2 bytes each; biases and what sums are kept in come on top.
+        # w_ih and w_hh take 2 bytes per element; biases and sums come on top.
         self.assertIn("memory   weights 9.0 MiB, gradients 9.0 MiB", done.stdout)
 
     def test_relu_gates_are_the_loops_to_run(self):

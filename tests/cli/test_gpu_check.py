@@ -1,4 +1,4 @@
-"""bench/gpu-check.sh without a GPU: every step runs, records come out, an earlier run is gone on with."""
+"""bench/gpu-check.sh without a GPU: every step runs and records, and an earlier run is continued."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.tx
 
 
 def session_of(process):
-    """All living processes of a session; one that ends meanwhile is none."""
+    """All living processes of a POSIX session."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
@@ -118,7 +118,7 @@ class Check(ProgramTest):
         self.assertRegex(self.read("out", "test.log"),
                          r"timeout +gpu_fault_hang/T7_B3_I5_H6/f32/infer: .*did not return")
         verdicts = [row["verdict"] for row in self.rows("out", "conformance.jsonl")]
-        self.assertEqual(verdicts.count("timeout"), 4) # two a sweep, then it is left alone
+        self.assertEqual(verdicts.count("timeout"), 4) # two per sweep, then the hang limit is reached
         self.assertIn("skipped", verdicts)
 
     def test_a_step_that_no_time_is_left_for_is_not_begun(self):
@@ -135,7 +135,7 @@ class Check(ProgramTest):
 
     def test_a_gpu_without_cudnn_and_pytorch_has_no_peers_and_no_failure(self):
         self.write_program("build/bench-lstm", NO_CUDNN)
-        # No packages beside Python's own.
+        # Only Python's own packages.
         self.write_program("bin/python3", f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
         done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
                                "--only", "peers"], capture_output=True, text=True, timeout=60,

@@ -1,4 +1,4 @@
-"""--profile: one case in one process, profilers told around the timed calls only; --kernels."""
+"""--profile: one case in one process, where profilers collect during the timed calls only; --kernels."""
 
 import os
 import re
@@ -36,7 +36,7 @@ class Profile(ProgramTest):
         self.assertEqual([phase for phase, _ in regions], ["warm-up"] * 3 + ["timed"] * 7)
 
     def test_what_can_not_run_says_why(self):
-        done = run("--profile", "cpu_simd/T4_B2_H8/f16/infer")
+        done = run("--profile", "openblas/T4_B2_H8/f16/infer")
         self.assertEqual(done.returncode, 5)
         self.assertIn("unsupported: dtype f16", done.stdout)
 
@@ -80,8 +80,8 @@ class Perf(ProgramTest):
     """A stand-in for perf at the other end of its control pipes."""
 
     def perf(self, answer, *arguments, commands_read=2):
-        """Runs with the pipes; returns what perf was told, and the finished process. It is gone after
-        so many commands."""
+        """Runs with the pipes. Returns what perf was told, and the finished process. The stand-in leaves
+        after that many commands."""
         control, acknowledge = self.path("control"), self.path("acknowledge")
         os.mkfifo(control)
         os.mkfifo(acknowledge)

@@ -1,4 +1,4 @@
-"""A sweep from end to end: rows, exit codes, derived files, what is said where."""
+"""A sweep from end to end: rows, exit codes, output files, and what goes to stdout and stderr."""
 
 import json
 import os
@@ -37,13 +37,13 @@ class Sweep(ProgramTest):
         self.assertIn("cpu", header["environment"])
 
     def test_unsupported_and_too_large_are_rows_and_no_failure(self):
-        rows, _ = self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer",
+        rows, _ = self.sweep("--case", "openblas/T3_B2_H4/f16/infer",
                              "--case", "cpu_ref/T9000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T9000000000000000000_B9_H4/f32/infer",
                              "--case", "cpu_ref/T3_B2_H4/f32/infer/graph",
                              "--case", "cpu_ref/T3_B2_H4/f16/infer", "--case-time", "0.05")
         verdicts = {case: row["verdict"] for case, row in rows.items()}
-        self.assertEqual(verdicts["cpu_simd/T3_B2_I4_H4/f16/infer"], "unsupported")
+        self.assertEqual(verdicts["openblas/T3_B2_I4_H4/f16/infer"], "unsupported")
         self.assertEqual(verdicts["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T9000000000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T3_B2_I4_H4/f32/infer/graph"], "unsupported")
@@ -58,7 +58,7 @@ class Sweep(ProgramTest):
             self.assertEqual(said in done.stderr, warned, done.stderr)
 
     def test_nothing_that_runs_is_exit_code_5(self):
-        self.sweep("--case", "cpu_simd/T3_B2_H4/f16/infer", exit_code=5)
+        self.sweep("--case", "openblas/T3_B2_H4/f16/infer", exit_code=5)
 
     def test_time_budget_skips_the_rest(self):
         rows, _ = self.sweep("-T", "2:60:+1", "-B", "1", "-H", "64", "--impl", "cpu_ref",
@@ -140,20 +140,20 @@ class Sweep(ProgramTest):
         for columns in (80, 200):
             out = self.path(f"run{columns}")
             code, text = run_on_terminal(columns, "--sweep", *TINY, "--dtype", "f32,bf16,f16",
-                                         "--impl", "cpu_ref,cpu_simd,cudnn", "--out", out)
+                                         "--impl", "cpu_ref,openblas,cudnn", "--out", out)
             self.assertEqual(code, 0, text)
             plain = text.replace("\r\n", "\n")
             progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
             self.assertEqual(len(progress), 3 * (2 + 5))
-            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] cpu_simd/T3_B2_I4_H4/f32/infer$")
+            self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] openblas/T3_B2_I4_H4/f32/infer$")
             shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
-            self.assertRegex(shown, r"\033\[1m  cpu_\w+ .*fastest.*\033\[0m\n")
+            self.assertRegex(shown, r"\033\[1m  (cpu_ref|openblas) .*fastest.*\033\[0m\n")
             shown = re.sub(r"\033\[[01]m", "", shown)
             table = shown[shown.index("Median time"):shown.index("records   ")]
             self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
             words = re.sub(r"\s+", " ", table)
-            self.assertIn("cpu_simd unsupported: dtype bf16: it has products in f32 and f64", words)
-            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
+            self.assertIn("openblas unsupported: dtype bf16: OpenBLAS has GEMMs in f32 and f64 only", words)
+            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason is broken and indented
 
     def test_progress_counts_the_rounds_of_each_case(self):
         code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
@@ -169,7 +169,7 @@ class Sweep(ProgramTest):
         code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
                                      name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
                                      "0.001", "--out", self.path("run"))
-        self.assertIn(code, (1, 5), text) # 5 where even the first came too late
+        self.assertIn(code, (1, 5), text) # 5 when even the first case started too late
         self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
 
     def test_a_plan_is_laid_out_and_counts_rounds(self):
@@ -192,7 +192,7 @@ class Sweep(ProgramTest):
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
     def test_explanations_fit_a_terminal(self):
-        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  cpu_simd: unsupported: dtype f16: "),
+        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  openblas: unsupported: dtype f16: "),
                                 (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
             said = run("--explain", *arguments).stdout
             code, text = run_on_terminal(80, "--explain", *arguments)
@@ -248,7 +248,7 @@ class Sweep(ProgramTest):
 
     def test_verification_is_a_small_part_of_a_quick_sweep(self):
         parts = []
-        for attempt in range(3): # a machine that others use at the time says nothing of the program
+        for attempt in range(3): # other work on the machine may disturb an attempt
             rows, _ = self.sweep("--quick", "--where", "H<=128", name=f"run{attempt}")
             ran = [row for row in rows.values() if row["verdict"] == "ok"]
             parts.append(sum(row["verify_ns"] for row in ran) /

@@ -1,4 +1,4 @@
-"""bench/cuda_wheels.sh: what is fetched for a driver, and for which one nothing is."""
+"""bench/cuda_wheels.sh: which wheels it fetches for a driver, and which drivers are too old."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "b
 
 class Wheels(ProgramTest):
     def stand_in(self, name, text):
-        """A command of that name, before all others."""
+        """A command of that name, first in PATH."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + text)
         os.chmod(self.path(name), 0o755)

@@ -1,5 +1,5 @@
-/* A library in NVML's place, with two GPUs: the first busy and hot, the second idle and unable to
- * tell its temperature. It bears NVML's soname, so that loading NVML finds it. */
+/* A stub of NVML with two GPUs: the first is busy and hot, the second is idle and cannot report its
+ * temperature. The stub has NVML's soname, so that loading NVML finds it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@ enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 
 typedef int *device;
 static int numbers[2] = {0, 1};
-int stub_inits; /* how often the library was set up */
+int stub_inits; /* how many times the library was initialised */
 
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned length);

@@ -1,5 +1,5 @@
-/* A fault of the device is known to the device layer whichever of its files met it. The runtime's
- * calls are this file's own (the linker's --wrap), so no device is needed. */
+/* The device layer notices a fault of the device whichever of its files made the call. This file
+ * replaces the runtime's functions by its own (the linker's --wrap), so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "device/streams.h"
 #include "measure/gpu_latency.h"
 
-static cudaError_t answer; /* of the calls below */
+static cudaError_t result; /* of the calls below */
 
 cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes);
 cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
@@ -24,14 +24,14 @@ cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes)
 {
     (void)bytes;
     *memory = NULL;
-    return answer;
+    return result;
 }
 
 cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     (void)flags;
     *event = NULL;
-    return answer;
+    return result;
 }
 
 static enum lb_status allocate(struct lb_error *err)
@@ -46,29 +46,29 @@ static enum lb_status measure_latencies(struct lb_error *err)
     return lb_latency_measure(1, NULL, &latencies, err);
 }
 
-static enum lb_status create_lanes(struct lb_error *err)
+static enum lb_status create_streams(struct lb_error *err)
 {
-    struct lb_streams *lanes;
-    return lb_streams_create(1, NULL, &lanes, err);
+    struct lb_streams *streams;
+    return lb_streams_create(1, NULL, &streams, err);
 }
 
-/* 0: the call has the status and the words, and the device is lost or not, as expected. */
+/* Returns 0 when status, message and whether the device is lost are as expected. */
 static int try_call(enum lb_status (*call)(struct lb_error *), cudaError_t error,
                     enum lb_status status, bool lost)
 {
     struct lb_error err = {""};
-    answer = error;
+    result = error;
     if (lb_device_cuda.lost() || call(&err) != status)
         return 1;
     return strstr(err.text, cudaGetErrorName(error)) && lb_device_cuda.lost() == lost ? 0 : 2;
 }
 
-/* Each in a process of its own: what is lost stays lost. */
-static void every_file_of_the_layer_notes_a_fault(void **state)
+/* Each call is made in a process of its own, because a lost device stays lost. */
+static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
 {
     (void)state;
     enum lb_status (*const calls[])(struct lb_error *) = {allocate, measure_latencies,
-                                                          create_lanes};
+                                                          create_streams};
     static const struct {
         cudaError_t error;
         enum lb_status status;
@@ -90,7 +90,7 @@ static void every_file_of_the_layer_notes_a_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_of_the_layer_notes_a_fault),
+        cmocka_unit_test(a_fault_is_noticed_in_every_file_of_the_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

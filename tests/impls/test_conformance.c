@@ -1,5 +1,5 @@
-/* Every implementation of the table, through the contract, on every dtype, pass and odd shape:
- * what it says it supports must be right. */
+/* Every implementation on the host, with every dtype, pass and many odd shapes: whatever it says it
+ * supports must be computed correctly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,10 +19,10 @@ static const char *const shapes[] = {
     "T1_B1_I1_H1",    "T1_B3_I17_H3",        "T3_B1_I1_H17",        "T17_B3_I3_H1",
     "T3_B17_I17_H17", "T17_B17_I1_H3",       "T5_B8_I16_H16",       "T3_B3_I3_H3_L3",
     "T3_B3_I3_H3_D2", "T5_B17_I3_H17_L2_D2", "T17_B3_I17_H3_L3_D2", "T1_B1_I3_H1_L3_D2",
-    "T33_B2_I7_H65",  "T40_B20_I64_H64", /* the last is dealt from a few rows */
+    "T33_B2_I7_H65",  "T40_B20_I64_H64", /* the last batch repeats a few distinct rows */
 };
 
-/* What is left to say of a problem once its shape is fixed. */
+/* The properties of a problem besides shape, dtype and pass. */
 static const struct lb_problem kinds[] = {
     {.math = LB_IEEE},
     {.math = LB_IEEE, .ragged = true},
@@ -33,7 +33,7 @@ static const struct lb_problem kinds[] = {
 
 struct tally {
     int right, skipped, wrong;
-    char reasons[16][200]; /* distinct reasons of what was skipped */
+    char reasons[16][200]; /* distinct reasons for skipping */
     int reason_count;
 };
 
@@ -54,7 +54,7 @@ static void try_problem(const struct lb_impl *impl, const struct lb_problem *pro
     struct lb_error err = {""};
     enum lb_status st = trial_check(impl, problem, cache, 3, &check, &err);
     if (st == LB_UNSUPPORTED) {
-        assert_true(err.text[0] != '\0'); /* never without a reason */
+        assert_true(err.text[0] != '\0'); /* a reason is always given */
         count_skipped(tally, err.text);
     } else if (st != LB_OK || !check.right) {
         print_error("%s/%s: %s\n", impl->name, trial_name(problem),
@@ -69,7 +69,7 @@ static void try_problem(const struct lb_impl *impl, const struct lb_problem *pro
 static void try_passes(const struct lb_impl *impl, struct lb_problem problem,
                        struct lb_reference_cache *cache, struct tally *tally)
 {
-    /* Backward first: the cache then has the answer of all. */
+    /* With backward first, the cached expected results serve all passes. */
     static const enum lb_pass passes[] = {LB_TRAIN, LB_BACKWARD, LB_FORWARD, LB_INFER};
     for (size_t i = 0; i < LB_PASS_COUNT; i++) {
         problem.pass = passes[i];
@@ -88,7 +88,8 @@ static void try_all(const struct lb_impl *impl, struct lb_reference_cache *cache
                 problem.math = kinds[kind].math;
                 problem.act = kinds[kind].act;
                 problem.ragged = kinds[kind].ragged;
-                if (problem.math == LB_IEEE || problem.dtype == LB_F32) /* else no such case */
+                if (problem.math == LB_IEEE ||
+                    problem.dtype == LB_F32) /* other combinations don't exist */
                     try_passes(impl, problem, cache, tally);
             }
 }
@@ -121,11 +122,11 @@ static void every_implementation_is_right_on_what_it_supports(void **state)
 static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state)
 {
     (void)state;
-    struct lb_exec_config place = {.threads = 1};
+    struct lb_exec_config config = {.threads = 1};
     struct lb_problem problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged/act-relu");
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         problem.dtype = (enum lb_dtype)dtype;
-        assert_int_equal(lb_impl_cpu_ref.supports(&problem, &place, NULL), LB_OK);
+        assert_int_equal(lb_impl_cpu_ref.supports(&problem, &config, NULL), LB_OK);
     }
 }
 
@@ -151,7 +152,10 @@ static struct lb_problem random_problem(uint64_t seed)
 static void no_false_alarm_in_2000_random_problems(void **state)
 {
     (void)state;
-    enum { PROBLEMS = 2000, DRAWS = 100 * PROBLEMS /* an implementation may take few */ };
+    enum {
+        PROBLEMS = 2000,
+        DRAWS = 100 * PROBLEMS /* an implementation may support few problems */
+    };
     for (const struct lb_registration *row = lb_impl_table; row->name; row++) {
         struct tally tally = {0};
         if (!row->impl || row->impl->memory != LB_HOST)

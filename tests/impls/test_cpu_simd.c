@@ -1,4 +1,4 @@
-/* cpu_simd on several threads: the same bits as on one, and teams that come and go. */
+/* cpu_simd on several threads: the same bits as on one, and pinned threads that come and go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "impls/cpu_simd/cpu_team.h"
+#include "base/thread_pool.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 
 enum { MEETINGS = 2000, MEMBERS = 4 };
 
 struct relay {
-    struct lb_team *team;
+    struct lb_pinned_threads *team;
     int at[MEMBERS], missed;
 };
 
@@ -26,10 +26,10 @@ static void run_relay(void *arg, size_t thread)
     struct relay *relay = arg;
     for (int i = 0; i < MEETINGS; i++) {
         relay->at[thread] = i;
-        lb_team_meet(relay->team);
+        lb_pinned_threads_barrier(relay->team);
         if (relay->at[thread == 0 ? 1 : 0] != i)
             relay->missed++;
-        lb_team_meet(relay->team);
+        lb_pinned_threads_barrier(relay->team);
     }
 }
 
@@ -48,25 +48,25 @@ static void threads_meet(void **state)
     for (int round = 0; round < 3; round++)
         for (int threads = 2; threads <= cpus(); threads++) {
             struct relay relay = {.missed = 0};
-            assert_int_equal(lb_team_open(threads, &relay.team, &err), LB_OK);
-            lb_team_run(relay.team, run_relay, &relay);
-            lb_team_run(relay.team, run_relay, &relay);
+            assert_int_equal(lb_pinned_threads_open(threads, &relay.team, &err), LB_OK);
+            lb_pinned_threads_run(relay.team, run_relay, &relay);
+            lb_pinned_threads_run(relay.team, run_relay, &relay);
             assert_int_equal(relay.missed, 0);
-            lb_team_close(relay.team);
+            lb_pinned_threads_close(relay.team);
         }
 }
 
 static void more_threads_than_cpus_are_refused(void **state)
 {
-    struct lb_team *team;
+    struct lb_pinned_threads *team;
     struct lb_error err = {""};
     (void)state;
-    assert_int_equal(lb_team_open(256, &team, &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_pinned_threads_open(256, &team, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "threads 256"));
     assert_null(team);
 }
 
-/* The checked result's hash, after its verdict was found right. */
+/* Runs a case, checks its verdict, and returns the hash of its results. */
 static uint64_t hash_of(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
@@ -107,11 +107,11 @@ static void training_is_right_on_two_threads(void **state)
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/th2");
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/ragged/th2");
     hash_of("cpu_simd/T5_B7_I33_H130_D2/f64/backward/ragged/th2");
-    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* too short to share: one thread */
+    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* runs on one thread: too little work */
 }
 
-/* Inputs so many that they are packed for the weights' gradients, in more than one block of rows;
- * gates so many that the way back goes through them in blocks. */
+/* Inputs so large that they are packed for the weight gradients, in more than one block of rows;
+ * and so many gates that backward sums them in blocks. */
 static void training_is_right_beyond_the_caches(void **state)
 {
     (void)state;

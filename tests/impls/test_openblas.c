@@ -1,4 +1,4 @@
-/* openblas on several threads, and what it leaves of the library's for those that come after it. */
+/* openblas on several threads, and the state in which it leaves the library for other cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,8 @@ static int cpus(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* One thread first: the case is pinned to one CPU, which the library may take for all there are. */
+/* One thread comes first: that case is pinned to one CPU, and the library might conclude that the
+ * machine has only that one. */
 static void two_threads_are_right_after_one(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void more_threads_than_cpus_are_refused(void **state)
 
 static void sides_beyond_an_int_are_refused(void **state)
 {
-    struct lb_exec_config place = {.threads = 1};
+    struct lb_exec_config config = {.threads = 1};
     struct lb_problem problem = {.seq_len = 65536,
                                  .batch = 32768,
                                  .input = 1,
@@ -70,12 +71,12 @@ static void sides_beyond_an_int_are_refused(void **state)
                                  .dtype = LB_F32};
     struct lb_error why;
     (void)state;
-    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_UNSUPPORTED);
+    assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
     assert_string_equal(why.text, "a matrix side of 2147483648: OpenBLAS takes at most 2147483647");
     problem.seq_len--;
-    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_OK);
-    problem.hidden = INT32_MAX / 4 - 1; /* filled up to whole vectors it is too much */
-    assert_int_equal(lb_impl_openblas.supports(&problem, &place, &why), LB_UNSUPPORTED);
+    assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_OK);
+    problem.hidden = INT32_MAX / 4 - 1; /* padded to whole vectors it is too large */
+    assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
 }
 
 static void one_thread_is_left(void **state)

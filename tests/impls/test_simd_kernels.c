@@ -1,5 +1,5 @@
-/* cpu_simd's kernels, each width that this CPU runs, against plain loops; and the error of its
- * sigmoid and tanh over the range of f32. */
+/* The vector kernels, at each width that this CPU supports, against plain loops; and the error of
+ * their sigmoid and tanh over the range of f32. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "impls/common/simd_kernels.h"
 
-enum { BATCH = 960 }; /* a multiple of all lanes */
+enum { BATCH = 960 }; /* a multiple of every simd_width */
 
 /* One unit in the last place of f32 at a value. */
 static double ulp_at(double value)
@@ -31,7 +31,7 @@ struct function {
     void (*of)(const void *v, void *out, size_t count);
     double (*right)(double v);
     double allowed; /* ulp */
-    double least;   /* below it only the absolute error counts, which must stay below it too */
+    double least;   /* where the right value is below it, the absolute error must be below it */
 };
 
 static double worst_of(const struct function *f, const float *v)
@@ -54,13 +54,13 @@ static double worst_of(const struct function *f, const float *v)
     return worst;
 }
 
-/* Every 1009th f32 bit pattern: all exponents, both signs, infinities and NaN among them. */
+/* Tries every 1009th bit pattern of f32, with all exponents, both signs, infinities and NaN. */
 static void hold_over_f32(const struct function *f)
 {
     float v[BATCH];
     double worst = 0;
     size_t count = 0;
-    const char *step = getenv("LB_F32_STEP"); /* 1: every one, some minutes */
+    const char *step = getenv("LB_F32_STEP"); /* 1 tries all patterns and takes minutes */
     uint64_t stride = step ? strtoull(step, NULL, 10) : 1009;
     for (uint64_t bits = 0; bits <= UINT32_MAX; bits += stride) {
         uint32_t pattern = (uint32_t)bits;
@@ -80,7 +80,7 @@ static void hold_over_f32(const struct function *f)
 
 static void sigmoid_and_tanh_keep_their_bounds(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++) {
@@ -91,10 +91,10 @@ static void sigmoid_and_tanh_keep_their_bounds(void **state)
     }
 }
 
-/* 1 - tanh^2 is a factor of every gradient: it must not change sign. */
+/* 1 - tanh^2 is a factor of every gradient, so it must not become negative. */
 static void tanh_is_never_beyond_one(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++)
@@ -110,7 +110,7 @@ static void tanh_is_never_beyond_one(void **state)
         }
 }
 
-/* A problem for one panel, in double, and in the kernels' type. */
+/* Sizes of a problem for one panel. */
 enum { ROWS = 14, DEPTH = 700, WIDEST = 64 };
 
 static double draw(unsigned *seed)
@@ -141,14 +141,14 @@ static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *se
     return array;
 }
 
-/* start + a w of one element, in double; width: of w. */
-static double right_sum(enum lb_dtype dtype, const struct lb_cpu_product *p, size_t width,
+/* One element of start + a w, in double; w has rows of `width`. */
+static double right_sum(enum lb_dtype dtype, const struct lb_cpu_gemm *p, size_t width,
                         double start, size_t row, size_t column)
 {
     double sum = start;
     for (size_t i = 0; i < p->k; i++) {
-        size_t piece = p->a.piece ? i / p->a.piece : 0;
-        size_t at = row * p->a.stride + i + piece * (p->a.jump - p->a.piece);
+        size_t segment = p->a.segment ? i / p->a.segment : 0;
+        size_t at = row * p->a.stride + i + segment * (p->a.segment_stride - p->a.segment);
         sum += get(dtype, p->a.base, at) * get(dtype, p->w, i * width + column);
     }
     return sum;
@@ -159,35 +159,38 @@ static double allowed(enum lb_dtype dtype)
     return dtype == LB_F32 ? 2e-5 : 1e-13;
 }
 
-/* A product's shape, and how a and the sums begin. */
+/* The shape of a GEMM, whether sums start from a bias, and whether a has segments. */
 struct shape {
     size_t rows, k, columns;
-    bool bias, pieces;
+    bool bias, segments;
 };
 
 static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype dtype,
                            const struct shape *s)
 {
     unsigned seed = (unsigned)(s->rows * 1000 + s->k);
-    size_t lanes = kernels->lanes, rows = s->rows, k = s->k, stride = 4 * lanes + 8;
-    size_t width = (s->columns + lanes - 1) / lanes * lanes, pieces = k / (4 * lanes) + 1;
-    size_t jump = rows * 4 * lanes + 24;
-    void *a = drawn(dtype, rows * (k + 3) + pieces * jump, 1, &seed);
+    size_t simd_width = kernels->simd_width, rows = s->rows, k = s->k, stride = 4 * simd_width + 8;
+    size_t width = (s->columns + simd_width - 1) / simd_width * simd_width,
+           segments = k / (4 * simd_width) + 1;
+    size_t segment_stride = rows * 4 * simd_width + 24;
+    void *a = drawn(dtype, rows * (k + 3) + segments * segment_stride, 1, &seed);
     void *w = drawn(dtype, k * width, 1, &seed), *start = drawn(dtype, width, 1, &seed);
     void *sums = drawn(dtype, rows * stride, 1, &seed);
     void *before = drawn(dtype, rows * stride, 0, &seed);
     memcpy(before, sums, rows * stride * lb_dtype_size(dtype));
-    struct lb_cpu_product p = {.rows = rows,
-                               .k = k,
-                               .columns = s->columns,
-                               .a = {.base = a, .stride = k + 3},
-                               .w = w,
-                               .bias = s->bias ? start : NULL,
-                               .sums = sums,
-                               .stride = stride};
-    if (s->pieces)
-        p.a =
-            (struct lb_cpu_rows){.base = a, .stride = 4 * lanes, .piece = 4 * lanes, .jump = jump};
+    struct lb_cpu_gemm p = {.rows = rows,
+                            .k = k,
+                            .columns = s->columns,
+                            .a = {.base = a, .stride = k + 3},
+                            .w = w,
+                            .bias = s->bias ? start : NULL,
+                            .sums = sums,
+                            .stride = stride};
+    if (s->segments)
+        p.a = (struct lb_cpu_rows){.base = a,
+                                   .stride = 4 * simd_width,
+                                   .segment = 4 * simd_width,
+                                   .segment_stride = segment_stride};
     kernels->accumulate(&p);
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < stride; j++) {
@@ -206,20 +209,20 @@ static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype 
     free(a);
 }
 
-/* Calls hold for both types and every width that this CPU runs. */
+/* Calls hold for both types and every width that this CPU supports. */
 static void for_each_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
                                           enum lb_dtype dtype))
 {
     static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
     for (size_t d = 0; d < 2; d++) {
-        const struct lb_simd_kernels *list[3];
+        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
         size_t count = lb_simd_kernels_all(dtypes[d], list);
         for (size_t i = 0; i < count; i++)
             hold(list[i], dtypes[d]);
     }
 }
 
-static void try_products(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+static void try_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
                         depths[] = {1, 2, 3, 17, DEPTH};
@@ -229,45 +232,45 @@ static void try_products(const struct lb_simd_kernels *kernels, enum lb_dtype dt
                 try_accumulate(kernels, dtype,
                                &(struct shape){.rows = rows[r],
                                                .k = depths[k],
-                                               .columns = 4 * kernels->lanes,
+                                               .columns = 4 * kernels->simd_width,
                                                .bias = which % 2 == 1,
-                                               .pieces = which / 2 == 1});
+                                               .segments = which / 2 == 1});
 }
 
-static void products_are_those_of_plain_loops(void **state)
+static void gemms_are_those_of_plain_loops(void **state)
 {
     (void)state;
-    for_each_kernels(try_products);
+    for_each_kernels(try_gemms);
 }
 
-/* Every number of columns, of which the last vector holds a part. */
+/* Every number of columns, so the last vector is partly filled. */
 static void try_columns(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    for (size_t columns = 1; columns <= 4 * kernels->lanes; columns++)
+    for (size_t columns = 1; columns <= 4 * kernels->simd_width; columns++)
         try_accumulate(kernels, dtype,
                        &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
 }
 
-static void only_the_columns_that_are_there_are_written(void **state)
+static void nothing_is_written_beyond_the_columns(void **state)
 {
     (void)state;
     for_each_kernels(try_columns);
 }
 
-/* k so large that a panel is worked on in several blocks, of a that lies in pieces too. */
+/* k is so large that it is divided into several blocks; with and without segments. */
 static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
 {
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F64, list);
     (void)state;
     for (size_t i = 0; i < count; i++)
-        for (int pieces = 0; pieces < 2; pieces++)
+        for (int segments = 0; segments < 2; segments++)
             try_accumulate(list[i], LB_F64,
                            &(struct shape){.rows = 7,
-                                           .k = 13000 / list[i]->lanes * 2,
-                                           .columns = 4 * list[i]->lanes,
+                                           .k = 13000 / list[i]->simd_width * 2,
+                                           .columns = 4 * list[i]->simd_width,
                                            .bias = true,
-                                           .pieces = pieces});
+                                           .segments = segments});
 }
 
 /* dw of one element, in double. */
@@ -284,7 +287,7 @@ static void try_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype
                       bool packed, bool add)
 {
     unsigned seed = (unsigned)columns;
-    size_t width = 4 * kernels->lanes, rows = 37, stride = columns + 2, group = kernels->group;
+    size_t width = 4 * kernels->simd_width, rows = 37, stride = columns + 2, group = kernels->group;
     void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
     void *dw = drawn(dtype, (columns + 1) * width, 1, &seed), *db = drawn(dtype, width, 1, &seed);
     void *old = drawn(dtype, (columns + 1) * width, 0, &seed);
@@ -336,34 +339,34 @@ static void weight_gradients_are_those_of_plain_loops(void **state)
     for_each_kernels(try_outers);
 }
 
-/* A chain of 8192 terms, one after the other, rounds about 2e-6 of the sums' norm away. */
+/* One chain of 8192 additions would have an error of about 2e-6 of the norm of the sums. */
 static void long_sums_keep_their_digits(void **state)
 {
     enum { TERMS = 8192 };
-    const struct lb_simd_kernels *list[3];
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
     for (size_t i = 0; i < count; i++) {
         unsigned seed = 7;
-        size_t width = 4 * list[i]->lanes;
+        size_t width = 4 * list[i]->simd_width;
         double error = 0, size = 0;
         void *a = drawn(LB_F32, TERMS, 1, &seed), *w = drawn(LB_F32, TERMS * width, 1, &seed);
         void *start = drawn(LB_F32, width, 0, &seed), *sums = drawn(LB_F32, width, 0, &seed);
-        struct lb_cpu_product p = {.rows = 1,
-                                   .k = TERMS,
-                                   .columns = width,
-                                   .a = {.base = a, .stride = TERMS},
-                                   .w = w,
-                                   .bias = start,
-                                   .sums = sums,
-                                   .stride = width};
+        struct lb_cpu_gemm p = {.rows = 1,
+                                .k = TERMS,
+                                .columns = width,
+                                .a = {.base = a, .stride = TERMS},
+                                .w = w,
+                                .bias = start,
+                                .sums = sums,
+                                .stride = width};
         list[i]->accumulate(&p);
         for (size_t j = 0; j < width; j++) {
             double right = right_sum(LB_F32, &p, width, 0, 0, j);
             error += pow(get(LB_F32, sums, j) - right, 2);
             size += right * right;
         }
-        print_message("    %s: %.2g of the norm\n", list[i]->name, sqrt(error / size));
+        print_message("    %s: error %.2g of the norm\n", list[i]->name, sqrt(error / size));
         assert_true(sqrt(error / size) < 1e-6);
         free(sums);
         free(start);
@@ -372,11 +375,12 @@ static void long_sums_keep_their_digits(void **state)
     }
 }
 
-/* One step of one panel, some of whose units are not there. */
+/* One step of one panel with padding. */
 static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t units)
 {
     unsigned seed = (unsigned)units;
-    size_t lanes = kernels->lanes, width = 4 * lanes, rows = 8, k = 19, H = 2 * lanes;
+    size_t simd_width = kernels->simd_width, width = 4 * simd_width, rows = 8, k = 19,
+           H = 2 * simd_width;
     void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, k * width, 1, &seed);
     void *sums = drawn(dtype, rows * width, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
     void *start = drawn(dtype, rows * width, 0, &seed), *old = drawn(dtype, rows * H, 0, &seed);
@@ -387,13 +391,13 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
     for (size_t b = 0; b < rows; b++)
         c_before[b] = (const char *)c + b * H * lb_dtype_size(dtype);
     struct lb_cpu_forward f = {
-        .product = {.rows = rows,
-                    .k = k,
-                    .columns = width,
-                    .a = {.base = a, .stride = k},
-                    .w = w,
-                    .sums = sums,
-                    .stride = width},
+        .gemm = {.rows = rows,
+                 .k = k,
+                 .columns = width,
+                 .a = {.base = a, .stride = k},
+                 .w = w,
+                 .sums = sums,
+                 .stride = width},
         .units = units,
         .first = 1,
         .c_before = c_before,
@@ -401,20 +405,20 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
         .h = h,
         .c_stride = H,
         .h_stride = H,
-        .keep = true,
+        .gates = sums,
     };
     kernels->forward(&f);
     for (size_t b = 0; b < rows; b++)
         for (size_t j = 0; j < H; j++) {
             double now = get(dtype, c, b * H + j), before = get(dtype, old, b * H + j), gates[4];
             if (j < 1 || j >= 1 + units) {
-                assert_true(now == before); /* units that are not the panel's */
+                assert_true(now == before); /* units outside the panel */
                 continue;
             }
             for (size_t g = 0; g < 4; g++) {
-                size_t at = g * lanes + j - 1;
+                size_t at = g * simd_width + j - 1;
                 double sum =
-                    right_sum(dtype, &f.product, width, get(dtype, start, b * width + at), b, at);
+                    right_sum(dtype, &f.gemm, width, get(dtype, start, b * width + at), b, at);
                 gates[g] = g == 2 ? tanh(sum) : right_sigmoid(sum);
                 assert_true(fabs(get(dtype, sums, b * width + at) - gates[g]) <= allowed(dtype));
             }
@@ -430,11 +434,11 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
 
 static void try_steps(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    for (size_t units = 1; units <= kernels->lanes; units++)
+    for (size_t units = 1; units <= kernels->simd_width; units++)
         try_forward(kernels, dtype, units);
 }
 
-static void a_step_is_that_of_plain_loops_and_stays_in_its_units(void **state)
+static void a_step_is_that_of_plain_loops_and_writes_only_its_units(void **state)
 {
     (void)state;
     for_each_kernels(try_steps);
@@ -445,12 +449,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sigmoid_and_tanh_keep_their_bounds),
         cmocka_unit_test(tanh_is_never_beyond_one),
-        cmocka_unit_test(products_are_those_of_plain_loops),
-        cmocka_unit_test(only_the_columns_that_are_there_are_written),
+        cmocka_unit_test(gemms_are_those_of_plain_loops),
+        cmocka_unit_test(nothing_is_written_beyond_the_columns),
         cmocka_unit_test(weight_gradients_are_those_of_plain_loops),
         cmocka_unit_test(long_sums_keep_their_digits),
         cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
-        cmocka_unit_test(a_step_is_that_of_plain_loops_and_stays_in_its_units),
+        cmocka_unit_test(a_step_is_that_of_plain_loops_and_writes_only_its_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* A stand-in for CUPTI that reports made-up launches. */
+/* A stub of CUPTI that reports made-up launches. */
 #include "cupti_stub.h"
 
 #include <cupti.h>
@@ -8,7 +8,7 @@
 static enum cupti_stub_mode mode;
 static CUpti_BuffersCallbackRequestFunc request;
 static CUpti_BuffersCallbackCompleteFunc complete;
-static int attached, pending; /* records are delivered by the first flush after enabling */
+static int attached, pending; /* the first flush after enabling delivers the records */
 
 void cupti_stub_use(enum cupti_stub_mode new_mode)
 {
@@ -78,7 +78,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
     uint8_t *buffer;
     size_t bytes, most;
-    const uint64_t origin = UINT64_C(1800000000000000000); /* beyond what a double counts */
+    const uint64_t origin = UINT64_C(1800000000000000000); /* more ns than a double holds exactly */
     CUpti_ActivityKernel9 records[4];
     (void)flag;
     if (!pending || mode == STUB_NO_KERNEL)

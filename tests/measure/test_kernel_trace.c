@@ -1,4 +1,4 @@
-/* The tracer's use of CUPTI, on a stand-in for the library that reports made-up launches. */
+/* How kernel_trace uses CUPTI, with a stub of the library that reports made-up launches. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void records_become_kernels(void **state)
     int calls = 0;
     struct lb_kernels k;
     cupti_stub_use(STUB_SOUND);
-    for (int again = 1; again <= 2; again++) { /* what the first trace saw is not in the second */
+    for (int again = 1; again <= 2; again++) { /* the second trace has no records of the first */
         assert_int_equal(lb_kernel_trace(count_call, &calls, &k, NULL), LB_OK);
         assert_int_equal(calls, again);
         assert_int_equal(k.count, 2);
@@ -50,7 +50,7 @@ static void records_become_kernels(void **state)
     }
 }
 
-static void another_profiler_is_a_reason(void **state)
+static void another_profiler_is_reported(void **state)
 {
     (void)state;
     int calls = 0;
@@ -63,7 +63,7 @@ static void another_profiler_is_a_reason(void **state)
     assert_int_equal(cupti_stub_attached(), 0);
 }
 
-static void a_call_without_kernels_is_a_reason(void **state)
+static void a_call_without_kernels_is_reported(void **state)
 {
     (void)state;
     int calls = 0;
@@ -89,8 +89,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_become_kernels),
-        cmocka_unit_test(another_profiler_is_a_reason),
-        cmocka_unit_test(a_call_without_kernels_is_a_reason),
+        cmocka_unit_test(another_profiler_is_reported),
+        cmocka_unit_test(a_call_without_kernels_is_reported),
         cmocka_unit_test(a_failing_call_leaves_nothing_attached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

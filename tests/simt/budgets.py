@@ -48,7 +48,8 @@ def run(command, **options):
 
 
 def compile_one(options, source, arch):
-    stem = os.path.splitext(os.path.basename(source))[0]
+    folder, name = os.path.split(source)  # files of one name lie in several folders
+    stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
     includes = [word for path in options.include for word in ("-I", path)]
     run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]

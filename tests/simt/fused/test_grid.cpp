@@ -2,7 +2,7 @@
  *
  *   test_simt_grid_fast clean SEEDS      small tiles, odd sizes; the same of _check
  *   test_simt_grid_fast waits            waits that don't end are reported; the same of _check
- *   test_simt_grid_fast shipped          every tile that ships, once; weights' round trip; sizes */
+ *   test_simt_grid_fast builtin          every built-in tile, once; weights' round trip; sizes */
 #include "grid_run.h"
 
 #include "cuda/fused/grid/backward.cuh"
@@ -161,11 +161,11 @@ int test_no_number()
                    {2, columns + 1, 12 * units - 3, 1, false},                                   \
                    {}},
 
-int test_shipped()
+int test_builtin()
 {
-    const check_case shipped[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
+    const check_case builtin[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
                                       LB_GRID_FLOAT_TILES(LB_BUILTIN_FLOAT)};
-    return test_clean(shipped, 1, 2, run_case);
+    return test_clean(builtin, 1, 2, run_case);
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
@@ -246,8 +246,9 @@ int main(int argc, char **argv)
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number();
     if (argc == 2 && !strcmp(argv[1], "waits"))
         return test_waits();
-    if (argc == 2 && !strcmp(argv[1], "shipped"))
-        return test_shipped() || test_sizes() || test_packing();
-    fprintf(stderr, "usage: %s clean SEEDS | waits | shipped\n", argv[0]);
+    if (argc == 2 && !strcmp(argv[1], "builtin"))
+        return test_builtin() || test_sizes() || test_packing();
+    fprintf(stderr, "usage: %s clean SEEDS | waits | builtin\n",
+            argv[0]);
     return 2;
 }
