@@ -3,9 +3,11 @@
 #
 #     sudo tests/fresh.sh SUITE [FOLDER] [-- arguments of tests/run.sh]
 #     sudo tests/fresh.sh --cuda SUITE [FOLDER]
+#     sudo tests/fresh.sh --aarch64 SUITE [FOLDER]
 #
 # With --cuda the only command is bench/quickstart.sh --cuda, which fetches about 2 GB of wheels,
-# builds everything for CUDA and sweeps; without a GPU the rows of CUDA say so.
+# builds everything for CUDA and sweeps; without a GPU the rows of CUDA say so. With --aarch64 the tree
+# is cross compiled for 64-bit Arm, and its unit tests are run by QEMU.
 #
 # SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
 # installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
@@ -22,13 +24,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() {
-  sed -n '4,5p' "$0" | sed 's/^# *//'
+  sed -n '4,6p' "$0" | sed 's/^# *//'
   exit 2
 }
 
-cuda=
-if [ "${1-}" = --cuda ]; then
-  cuda=--cuda
+mode=
+if [ "${1-}" = --cuda ] || [ "${1-}" = --aarch64 ]; then
+  mode=$1
   shift
 fi
 [ $# -ge 1 ] || usage
@@ -52,7 +54,7 @@ fi
 # ends.
 if [ "${LB_FRESH_INSIDE-}" != "$$" ]; then
   exec unshare --mount --propagation private --pid --fork --kill-child \
-    sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" $cuda "$suite" "$folder" -- "$@"
+    sh -c 'LB_FRESH_INSIDE=$$ exec "$0" "$@"' "$PWD/tests/fresh.sh" $mode "$suite" "$folder" -- "$@"
 fi
 
 work=$folder/$suite
@@ -189,6 +191,18 @@ take_package() {
     chroot "$work/package" apt-get update
 }
 
+# The libraries of arm64 beside the tools of this machine.
+# shellcheck disable=SC2016 # for the shell in the system
+install_aarch64='set -e
+  dpkg --add-architecture arm64
+  apt-get update -qq
+  . bench/packages.sh
+  install_packages cmake ninja-build pkg-config git python3 python3-jsonschema gnuplot-nox \
+    gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+  for library in libbenchmark-dev libjansson-dev libopenblas-dev libcmocka-dev; do
+    apt-get install -y -qq --no-install-recommends "$library:arm64"
+  done'
+
 # A function, so that the whole script has been read before it starts to work.
 main() {
   failed=0
@@ -196,7 +210,8 @@ main() {
   summary=$work/summary
   : >"$summary"
   local parts="root user package"
-  [ -z "$cuda" ] || parts="root user"
+  [ "$mode" != --cuda ] || parts="root user"
+  [ "$mode" != --aarch64 ] || parts="root"
   for who in ${LB_FRESH_AS:-$parts}; do
     log=$work/$who.log
     : >"$log"
@@ -210,8 +225,14 @@ main() {
       try "$who" "$log" bench-lstm --sweep --impl cpu_ref,openblas -T 4 -B 2 -H 16 --out run
       continue
     fi
-    if [ -n "$cuda" ]; then
+    if [ "$mode" = --cuda ]; then
       try "$who" "$log" bench/quickstart.sh --cuda
+    elif [ "$mode" = --aarch64 ]; then
+      enter "$who" bash -c "$install_aarch64" >>"$log" 2>&1
+      try "$who" "$log" cmake --preset aarch64
+      try "$who" "$log" cmake --build --preset aarch64
+      try "$who" "$log" ctest --preset aarch64
+      say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
     else
       try "$who" "$log" bench/quickstart.sh
       try "$who" "$log" tests/run.sh "$@"

@@ -91,13 +91,14 @@ static bool is_advised_huge(const void *address)
     return advised;
 }
 
-/* Whether this kernel has transparent huge pages. The kernel is asked: /sys need not be mounted. */
+/* Whether this kernel has transparent huge pages, and shows in /proc where they were advised. The
+ * kernel is asked, since /sys need not be mounted; emulators of user mode do not show it. */
 static bool offers_huge_pages(void)
 {
     const size_t bytes = 2 << 20;
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(pages, MAP_FAILED);
-    bool offered = madvise(pages, bytes, MADV_HUGEPAGE) == 0;
+    bool offered = madvise(pages, bytes, MADV_HUGEPAGE) == 0 && is_advised_huge(pages);
     munmap(pages, bytes);
     return offered;
 }
