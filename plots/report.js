@@ -37,10 +37,8 @@ function svg(tag, attributes, ...children) {
 // Three significant digits.
 function digits(value) {
     const size = Math.abs(value);
-    return size >= 100 ? value.toFixed(0)
-        : size >= 10   ? value.toFixed(1)
-        : size >= 1    ? value.toFixed(2)
-                       : String(+value.toPrecision(3));
+    if (size === 0) return "0";
+    return size >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 const UNITS = {
     time: [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]],
@@ -306,6 +304,11 @@ function syncFilters(selection) {
         : selection.shown.length.toLocaleString("en") + " of " + plural(CASES.length, "case");
     $("reset").disabled = all && !state.q && FACETS.every((facet) => state[facet.key].size === 0);
     $("chart-kind").value = state.chart;
+    const filters = FACETS.filter((facet) => state[facet.key].size > 0)
+        .map((facet) => facet.label + ": " + Array.from(state[facet.key]).join(" or "));
+    if (state.q) filters.push("words: " + state.q);
+    $("filter-note").textContent = // on paper, where the controls are not
+        filters.length ? $("count").textContent + ", filtered by " + filters.join("; ") : "";
 }
 function nameOf(series) {
     return h("span", {class: "name"}, h("span", {class: "dot c" + series.color}), series.name);
@@ -623,9 +626,8 @@ function drawPanel(panel, frame) {
 
 function rangeOf(values, pad) {
     const known = values.filter((value) => value > 0 && isFinite(value));
-    return [
-        known.reduce((a, b) => Math.min(a, b)) / pad, known.reduce((a, b) => Math.max(a, b)) * pad
-    ];
+    const low = least(known), high = most(known), room = Math.max(pad, (high / low) ** 0.06);
+    return [low / room, high * room];
 }
 // What all panels share: the size in pixels, the scales and the ticks of both axes.
 function frameOf(panels, kind, axis, width) {
@@ -681,8 +683,8 @@ function drawChart({timed}) {
         const why = kind === "speedup" && !timed.some((c) => c.speedup !== null)
             ? "The baseline has no time for the shown problems."
             : timed.length
-            ? "Nothing to draw: each line would have a single point. Choose another axis, or show " +
-                "more cases."
+            ? "Nothing to draw: each line would have a single point. Choose another axis, or " +
+                "show more cases."
             : "No shown case has a time.";
         area.replaceChildren(h("p", {class: "empty"}, why));
         return;
@@ -981,8 +983,9 @@ function drawReasons({shown}) {
     const count = list.reduce((sum, fold) => sum + fold.cases.length, 0);
     if (count === 0) {
         const every = CASES.every((c) => c.timed);
-        $("reasons").replaceChildren(h("p", {}, every ? "Every case ran and agreed with the oracle."
-                                                      : "All cases that pass the filter have a time."));
+        $("reasons").replaceChildren(h("p", {},
+            every ? "Every case ran and agreed with the oracle."
+                  : "All cases that pass the filter have a time."));
         return;
     }
     const filtered = shown.length < CASES.length ? " that pass the filter" : "";
