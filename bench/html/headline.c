@@ -191,9 +191,11 @@ static void write_exceptions(FILE *out, const struct lb_html_view *view,
         lb_html_text(out, winner->name);
         if (own && lb_row_is_timed(own)) {
             lb_format_ratio(own->median_ns / group->best->median_ns, ratio);
-            fprintf(out, ", by %s", ratio);
+            fprintf(out, " is %s times as fast", ratio);
         } else {
-            fprintf(out, "; it %s%s", own ? "is " : "has no row",
+            fputs("; ", out);
+            lb_html_text(out, view->series.items[region->series].name);
+            fprintf(out, " %s%s", own ? "is " : "has no row",
                     own ? lb_verdict_name(own->verdict) : "");
         }
         fputc(')', out);
@@ -258,7 +260,8 @@ static enum lb_status write_setting(FILE *out, const struct lb_html_view *view,
     if (untimed > 0) {
         fputs("<li>", out);
         plural(out, untimed, "problem");
-        fprintf(out, " without any time: see <a href=\"#not-run\">what did not run</a>.</li>\n");
+        fprintf(out, " %s no time: see <a href=\"#not-run\">what did not run</a>.</li>\n",
+                untimed == 1 ? "has" : "have");
     }
     fputs("</ul></div>\n", out);
     lb_regions_free(&regions);

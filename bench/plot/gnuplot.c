@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 
 enum {
     WATCH_MS = 50, /* how often the time limit and the stop flag are checked */
-    NOTICE_S = 3   /* after which the time limit is told */
+    NOTICE_S = 3   /* after which, at the latest, the time limit is told */
 };
 
 static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
@@ -116,10 +117,11 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
                             int *status, struct lb_error *err)
 {
     double start_ns = lb_now_ns(), deadline_ns = start_ns + time_limit_s * 1e9;
-    bool noticed = time_limit_s <= NOTICE_S;
+    double notice_ns = start_ns + 1e9 * fmin(NOTICE_S, time_limit_s / 2);
+    bool noticed = false;
     enum lb_status st = LB_OK;
     while (st == LB_OK) {
-        if (!noticed && lb_now_ns() - start_ns > NOTICE_S * 1e9) {
+        if (!noticed && lb_now_ns() > notice_ns) {
             fprintf(stderr, "gnuplot is drawing; it is stopped after %g s\n", time_limit_s);
             noticed = true;
         }

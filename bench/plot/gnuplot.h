@@ -11,7 +11,8 @@
  * must draw NAME followed by each of the endings, a list that ends with NULL: ".svg", ".png". These
  * files are removed first, checked to be complete afterwards (gnuplot succeeds on a full disk), and
  * all removed if any step fails. So every picture in the folder is complete and shows the data
- * beside it. After a few seconds a line on stderr tells the time limit. LB_ABSENT: gnuplot is not
+ * beside it. Before the time limit is
+ * reached, a line on stderr tells it. LB_ABSENT: gnuplot is not
  * installed. LB_FAILED: it failed, and the text quotes its last line; it exceeded the time limit;
  * or a picture is missing, empty or cut short. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO,
  * LB_OOM. */

@@ -1,13 +1,17 @@
 """A page in headless Chromium, driven through its debugging pipe with the standard library alone.
 
 Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a
-zero byte, on file descriptors 3 and 4 of the browser."""
+zero byte, on file descriptors 3 and 4 of the browser.
 
+As a program it takes a picture of a page: browser.py PAGE.html OUT.png [WIDTH [HEIGHT [dark]]]"""
+
+import base64
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -148,6 +152,12 @@ class Browser:
                           "requestAnimationFrame(() => requestAnimationFrame(done)))")
         return min(time.monotonic() - start, self.cpu_seconds() - used)
 
+    def picture(self, path):
+        """Writes the visible part of the page as PNG."""
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(data))
+
     def complaints(self):
         """What the page wrote to the console, and its exceptions."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
@@ -157,3 +167,17 @@ class Browser:
         """The addresses that the page requested."""
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]
+
+
+def main(page, out, width="1280", height="1000", theme="light"):
+    """Takes a picture of a page."""
+    browser = Browser(find())
+    try:
+        browser.open(page, width=int(width), height=int(height), dark=theme == "dark")
+        browser.picture(out)
+    finally:
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -359,6 +359,9 @@ COLUMNS = ("Implementation", "T", "B", "I", "H", "Precision", "Pass", "Median", 
            "Speed-up", "Error", "Samples")
 
 
+SMALL = ("single", "failed", "empty", "one-impl", "random") # runs with little to show
+
+
 class InBrowser(unittest.TestCase):
     """What only a browser can tell."""
 
@@ -367,7 +370,7 @@ class InBrowser(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.scratch.cleanup)
         recorded = os.path.join(os.path.dirname(__file__), "..", "..", "results", "quick-cpu")
-        for kind in ("usual", "10000", "names", "absent", "ties", "floors", "recorded"):
+        for kind in ("usual", "10000", "names", "absent", "ties", "floors", "recorded", *SMALL):
             folder = os.path.join(cls.scratch.name, kind)
             if kind == "recorded":
                 shutil.copytree(recorded, folder)
@@ -604,6 +607,14 @@ class InBrowser(unittest.TestCase):
         self.open("recorded", link="#chart=rate")
         self.assertEqual(self.evaluate("document.querySelectorAll('#chart .panel').length"), 2)
         self.assertEqual(self.evaluate("document.querySelectorAll('#chart .point').length"), 96)
+
+    def test_runs_with_little_to_show_say_so(self):
+        words = {"single": "each line would have a single point", "failed": "No shown case has a time",
+                 "empty": "This run has no cases", "one-impl": "No problem has times of two",
+                 "random": "each line would have a single point"}
+        for kind in SMALL:
+            self.open(kind)
+            self.assertIn(words[kind], self.text("#explore"))
 
     def test_it_prints_every_row(self):
         self.open("usual")

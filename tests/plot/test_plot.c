@@ -385,15 +385,25 @@ static void failing_gnuplot_is_quoted(void **state)
     lb_run_free(&run);
 }
 
-static void hanging_gnuplot_is_stopped(void **state)
+static void hanging_gnuplot_is_stopped_at_a_limit_told_before(void **state)
 {
     (void)state;
     struct lb_error err = {""};
     char script[] = "a.gp", *scripts[] = {script};
     time_t start = time(NULL);
     replace_gnuplot("#!/bin/sh\nexec /bin/sleep 60\n");
-    assert_int_equal(lb_gnuplot_run(folder, scripts, 1, endings, 0.2, &err), LB_FAILED);
+    int own = dup(2);
+    assert_true(own >= 0 && freopen(scratch_path("stderr"), "w", stderr));
+    enum lb_status st = lb_gnuplot_run(folder, scripts, 1, endings, 0.2, &err);
+    fflush(stderr);
+    assert_true(dup2(own, 2) == 2 && close(own) == 0);
+    assert_int_equal(st, LB_FAILED);
     assert_non_null(strstr(err.text, "time limit of 0.2 s"));
+    char told[128] = "";
+    FILE *file = open_data("stderr");
+    assert_non_null(fgets(told, sizeof(told), file));
+    fclose(file);
+    assert_string_equal(told, "gnuplot is drawing; it is stopped after 0.2 s\n");
     assert_true(time(NULL) - start < 20);
 }
 
@@ -504,7 +514,7 @@ int main(void)
         TEST(without_gnuplot_data_and_scripts_are_written),
         TEST(failing_gnuplot_is_quoted),
         TEST(only_complete_pictures_are_left),
-        TEST(hanging_gnuplot_is_stopped),
+        TEST(hanging_gnuplot_is_stopped_at_a_limit_told_before),
         TEST(folder_of_any_name_is_drawn_into),
         TEST(palette_is_that_of_the_scripts),
     };
