@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "commands/ab.h"
 #include "commands/compare.h"
+#include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
 #include "commands/profile.h"
@@ -23,6 +24,7 @@
 #include "run/run_settings.h"
 #include "run/sweep.h"
 #include "run/worker_child.h"
+#include "support/framework_plugins.h"
 
 extern char **environ;
 
@@ -129,6 +131,20 @@ done:
     return st;
 }
 
+/* Frameworks whose plug-in was not built have rows that say so. */
+static enum lb_status add_absent(const struct lb_options *options, struct lb_registry *registry,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < options->absent_count && st == LB_OK; i++) {
+        const struct lb_impl_entry entry = {.name = (char *)(uintptr_t)options->absent[i],
+                                            .summary = (char *)(uintptr_t)lb_framework_absent,
+                                            .absent = (char *)(uintptr_t)lb_framework_absent};
+        st = lb_registry_add(registry, &entry, err);
+    }
+    return st;
+}
+
 /* The commands that run implementations or ask them. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
@@ -145,6 +161,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     session.pool = pool;
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+    LB_TRY(add_absent(options, &registry, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
@@ -169,6 +186,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     bool resumes = options->command == LB_CMD_RESUME; /* tunes with the settings of its run */
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
+    if (options->command == LB_CMD_EXPLAIN && options->run)
+        return lb_explain_layer(options->subject, options->run, err);
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;

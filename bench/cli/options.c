@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/builtin_cases.h"
+#include "support/framework_plugins.h"
 
 /* The whole of text as a number; NaN when it is none. */
 static double number_of(const char *text)
@@ -114,6 +115,18 @@ static enum lb_status set_subject(struct lb_options *options, const struct lb_op
     return set_command(options, option, words, err);
 }
 
+/* A case, or the name of criteria and a layer. */
+static enum lb_status set_explain(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    if (words->more_count > 1)
+        return lb_fail(err, LB_INVALID,
+                       "%s %s: at most %s: '%s' is one word too many; put a layer "
+                       "into quotes",
+                       option->name, words->value, option->argument, words->more[1]);
+    return set_subject(options, option, words, err);
+}
+
 static enum lb_status set_report(struct lb_options *options, const struct lb_option *option,
                                  const struct lb_option_words *words, struct lb_error *err)
 {
@@ -189,6 +202,41 @@ static enum lb_status set_plugin(struct lb_options *options, const struct lb_opt
 {
     (void)option;
     return append(&options->plugins, &options->plugin_count, words->value, err);
+}
+
+/* The plug-in of one framework, or its name among those that have none. */
+static enum lb_status add_framework(struct lb_options *options, const char *name,
+                                    struct lb_error *err)
+{
+    char path[4400];
+    if (!lb_framework_plugin(name, path, sizeof(path)))
+        return append(&options->absent, &options->absent_count, name, err);
+    char *copy = strdup(path);
+    enum lb_status st = copy ? append(&options->paths, &options->path_count, copy, err)
+                             : lb_fail(err, LB_OOM, "out of memory");
+    if (st != LB_OK) {
+        free(copy);
+        return st;
+    }
+    return append(&options->plugins, &options->plugin_count, copy, err);
+}
+
+static enum lb_status set_framework(struct lb_options *options, const struct lb_option *option,
+                                    const struct lb_option_words *words, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    (void)option;
+    for (const char *at = words->value; st == LB_OK; at++) {
+        const char *name;
+        size_t length = strcspn(at, ",");
+        st = lb_framework_find(at, length, &name, err);
+        if (st == LB_OK)
+            st = add_framework(options, name, err);
+        at += length;
+        if (!*at)
+            break;
+    }
+    return st;
 }
 
 static enum lb_status set_loss_scale(struct lb_options *options, const struct lb_option *option,
@@ -344,11 +392,14 @@ const struct lb_option lb_option_table[] = {
      .help = "Says what the same command line would run with --sweep: how many cases, how much "
              "memory they need and about how long they take."},
     {.name = "--explain",
-     .argument = "a case",
+     .argument = "a case, or a framework and a layer",
      .placeholder = "CASE",
+     .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_EXPLAIN,
-     .set = set_subject,
-     .help = "Says why a case can or can't run, and how much it computes, moves and needs."},
+     .set = set_explain,
+     .help = "Says why a case can or can't run, and how much it computes, moves and needs. With "
+             "keras 'units=512, activation=relu' in its place (also keras2, tensorflow1, pytorch, "
+             "pytorch_cpu): whether the framework runs its fast kernel for that layer."},
     {.name = "--export",
      .argument = "a format and a run",
      .placeholder = "FORMAT RUN",
@@ -630,6 +681,14 @@ const struct lb_option lb_option_table[] = {
      .commands = LOADS,
      .set = set_plugin,
      .help = "Adds an implementation from a shared object (impls/README.md)."},
+    {.name = "--framework",
+     .argument = "frameworks",
+     .placeholder = "LIST",
+     .group = LB_GROUP_SETTINGS,
+     .commands = LOADS,
+     .set = set_framework,
+     .help = "Adds frameworks as implementations: pytorch, keras, onnxruntime, jax; on a GPU "
+             "pytorch_cuda and so on (bench/frameworks/README.md)."},
     {.name = "--kernels",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | EXPLAIN | PROFILE,
@@ -868,6 +927,10 @@ void lb_options_free(struct lb_options *options)
     lb_selection_free(&options->selection);
     free(options->given);
     free(options->plugins);
+    free(options->absent);
+    for (size_t i = 0; i < options->path_count; i++)
+        free((char *)(uintptr_t)options->paths[i]);
+    free(options->paths);
     free(options->benchmark);
     *options = (struct lb_options){0};
 }

@@ -53,6 +53,10 @@ struct lb_options {
     const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
     const char **plugins;  /* [plugin_count] paths; the array is owned */
     size_t plugin_count;
+    const char **absent; /* [absent_count] names of frameworks without a plug-in; array owned */
+    size_t absent_count;
+    const char **paths; /* [path_count] those of the plug-ins that are owned, as is the array */
+    size_t path_count;
     const char **benchmark; /* [benchmark_count] for Google Benchmark; the array is owned */
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */

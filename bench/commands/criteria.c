@@ -237,7 +237,8 @@ static enum lb_status read_text(struct reader *reader, char *text, struct lb_err
 /* The path of the criteria's file; LB_INVALID when there is none of that name. */
 static enum lb_status find_file(const char *name, char *path, size_t size, struct lb_error *err)
 {
-    char folder[3800], all[256] = "";
+    char folder[3800], all[256] = "", best[100] = "";
+    size_t distance = (size_t)-1;
     enum lb_status st = lb_share_path("criteria", folder, sizeof(folder), err);
     if (st != LB_OK)
         return st;
@@ -247,13 +248,17 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
     DIR *files = opendir(folder);
     for (struct dirent *file; files && (file = readdir(files));) {
         size_t length = strlen(file->d_name), used = strlen(all);
-        if (length > 4 && strcmp(file->d_name + length - 4, ".txt") == 0)
-            snprintf(all + used, sizeof(all) - used, "%s%.*s", used ? ", " : "", (int)length - 4,
-                     file->d_name);
+        if (length <= 4 || strcmp(file->d_name + length - 4, ".txt") != 0)
+            continue;
+        file->d_name[length - 4] = '\0';
+        if (lb_is_nearer(name, file->d_name, &distance))
+            snprintf(best, sizeof(best), "; did you mean %.60s?", file->d_name);
+        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", file->d_name);
     }
     if (files)
         closedir(files);
-    return lb_fail(err, LB_INVALID, "there are no criteria '%.100s'; there are %s", name, all);
+    return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; there are %.200s%s", name, all,
+                   best);
 }
 
 bool lb_criteria_exist(const char *name)

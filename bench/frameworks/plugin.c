@@ -1,6 +1,6 @@
 /* A framework's LSTM behind the harness's contract: a plug-in that embeds Python and calls the
  * framework's adapter, a Python module of this folder. The source is compiled once per framework
- * and kind of memory; FRAMEWORK, TITLE, VARIANTS and MEMORY tell which.
+ * and kind of memory; FRAMEWORK, TITLE, VARIANTS, TRAITS and MEMORY tell which.
  *
  * The adapter sees the harness's buffers without copies (contract.py). Each call holds Python's
  * global lock, and lets go of it at the end, so that the framework's own Python threads can run. */
@@ -536,6 +536,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
         .name = TEXT(FRAMEWORK),
         .summary = TITLE,
         .memory = MEMORY,
+        .traits = TRAITS,
         .state_size = sizeof(struct framework_case),
         .variants = variants,
         .supports = framework_supports,

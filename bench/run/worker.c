@@ -322,6 +322,16 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
     return st;
 }
 
+/* Ends the plug-in's worker when it has run with another number of threads, which it would keep. */
+static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *entry, int threads)
+{
+    struct lb_worker *worker = pool->workers;
+    while (worker && (!entry->plugin || strcmp(worker->name, entry->plugin) != 0))
+        worker = worker->next;
+    if (worker && worker->threads > 0 && worker->threads != threads)
+        drop(pool, worker);
+}
+
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
@@ -330,10 +340,14 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
     double start = lb_now_ns();
     bool started;
     *row = lb_row_make(job->c);
+    if (entry->traits & LB_THREADS_ONCE)
+        renew_for_threads(pool, entry, job->c->threads);
     enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
                                      : find_worker(pool, entry->plugin, &worker, &fault, err);
-    if (st == LB_OK)
+    if (st == LB_OK) {
+        worker->threads = job->c->threads;
         st = run_job(pool, worker, entry, job, row, &fault);
+    }
     if (st == LB_FAILED && fault.reason[0]) {
         /* A fault replaces a row that came before it: destroy belongs to the case too. */
         lb_row_free(row);

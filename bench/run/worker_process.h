@@ -14,6 +14,7 @@ struct lb_worker {
     struct lb_channel channel;
     char *name;             /* what it serves: "" the built-in implementations, the path of a
                                plug-in, or a job's own name; owned */
+    int threads;            /* of the cases that it has run, where that matters; 0: none yet */
     struct lb_worker *next; /* for its keeper */
 };
 

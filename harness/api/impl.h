@@ -35,6 +35,9 @@ enum lb_trait {
     LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: a plan expects long times */
     LB_PLANS_ALONE = 1 << 3    /* create and sizes touch no device, so that --device-model can say
                                   what would run on a device that is not there */
+    ,
+    LB_THREADS_ONCE = 1 << 4 /* keeps the number of threads of its first case for the life of the
+                                process: the harness gives each number a process of its own */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */

@@ -107,8 +107,9 @@ class Criteria(unittest.TestCase):
 
     def check_keras(self, name, module, seed, env=None):
         numbers, settings = random.Random(seed), read_settings(name)
-        if env: # an older Keras can't make bfloat16 variables on a newer TensorFlow
-            settings["dtype"][1].remove("bfloat16")
+        if env: # an older Keras can't make variables of these dtypes on a newer TensorFlow
+            for word in ("float64", "float16", "bfloat16"):
+                settings["dtype"][1].remove(word)
         layers = [draw(numbers, settings, 0.15) for _ in range(COUNT)]
         answers, version = decisions("keras_decisions.py", [module], layers, env)
         print(version, file=sys.stderr)

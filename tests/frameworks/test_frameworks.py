@@ -76,7 +76,8 @@ class Framework(ProgramTest):
             file.write("\n".join(dict.fromkeys(lines)) + "\n")
         impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
             if len(ABLE[self.name][2]) > 1 else self.name
-        rows, _ = self.sweep("--plugin", plugin or plugin_of(self.name), "--impl", impls, "--cases",
+        added = ["--plugin", plugin] if plugin else ["--framework", self.name]
+        rows, _ = self.sweep(*added, "--impl", impls, "--cases",
                              cases, "--case-time", "0.001", timeout=None, **options)
         return rows
 
@@ -126,6 +127,13 @@ class Framework(ProgramTest):
         lines = [f"T3_B2_I5_H{hidden}/f32/infer" for hidden in (4, 13, 8)]
         for row in self.rows_of(lines, plugin, exit_code=1).values():
             self.assertEqual(row["verdict"], "crash" if row["hidden"] == 13 else "ok")
+
+    def test_each_number_of_threads_is_used(self):
+        rows = self.rows_of(["T3_B2_I5_H4/f32/infer/th2", "T3_B2_I5_H4/f32/infer",
+                             "T3_B2_I5_H8/f32/infer/th2"])
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertRegex(row["chosen"], rf", {row['threads']} threads?\b")
 
     def test_it_says_what_it_cannot_do(self):
         lines = ["T3_B2_I5_H4/f32/infer/half"]
