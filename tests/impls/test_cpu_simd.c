@@ -1,9 +1,11 @@
-/* cpu_simd on several threads: the same bits as on one, and pinned threads that come and go. */
+/* cpu_simd on several threads: the same bits as on one, and pinned threads that come and go; and
+ * cpu_simd on each unit for bf16 and f16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +14,27 @@
 #include "base/thread_pool.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/impls/amx_model.h"
+
+/* True while cpu_simd gets the AMX kernels that run on a model of the tiles. */
+static bool tiles_are_modelled;
+
+enum lb_status __real_lb_simd_kernels_choose(enum lb_dtype dtype,
+                                             const struct lb_simd_kernels **kernels,
+                                             struct lb_error *err);
+enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
+                                             const struct lb_simd_kernels **kernels,
+                                             struct lb_error *err);
+
+enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
+                                             const struct lb_simd_kernels **kernels,
+                                             struct lb_error *err)
+{
+    if (!tiles_are_modelled)
+        return __real_lb_simd_kernels_choose(dtype, kernels, err);
+    *kernels = dtype == LB_BF16 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16;
+    return LB_OK;
+}
 
 enum { MEETINGS = 2000, MEMBERS = 4 };
 
@@ -84,9 +107,10 @@ static uint64_t hash_of(const char *text)
 static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
 {
     static const char *const problems[] = {
-        "T9_B13_I37_H100_L2_D2/f32/infer", "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
-        "T5_B7_I33_H130_D2/f64/infer",     "T7_B31_I20_H200/f32/forward/ragged",
-        "T6_B8_I1200_H80_L2/f32/infer",
+        "T9_B13_I37_H100_L2_D2/f32/infer",    "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
+        "T5_B7_I33_H130_D2/f64/infer",        "T7_B31_I20_H200/f32/forward/ragged",
+        "T6_B8_I1200_H80_L2/f32/infer",       "T9_B13_I37_H100_L2_D2/bf16/infer/ragged",
+        "T7_B31_I20_H200/f16/forward/ragged", "T12_B20_I64_H64/bf16/infer",
     };
     char one[128], two[128];
     (void)state;
@@ -123,6 +147,65 @@ static void training_is_right_beyond_the_caches(void **state)
     hash_of("cpu_simd/T3_B7_I9_H500/f32/train/ragged/th2");
 }
 
+/* Problems with padding in every size, several layers, both directions and ragged rows; with more
+ * rows than are summed at a time, and with so many gates that backward sums them in blocks. */
+static const char *const half_problems[] = {
+    "T9_B13_I37_H100_L2_D2/%s/infer",    "T9_B13_I37_H100_L2_D2/%s/train/ragged",
+    "T5_B33_I5_H48_L3/%s/train",         "T1_B1_I1_H1/%s/backward",
+    "T40_B14_I45_H40_D2/%s/train",       "T6_B8_I300_H80_L2/%s/forward/ragged",
+    "T4_B70_I33_H31_D2/%s/train/ragged",
+};
+
+static void half_problems_are_right(const char *suffix)
+{
+    static const char *const dtypes[] = {"bf16", "f16"};
+    for (size_t i = 0; i < sizeof(half_problems) / sizeof(half_problems[0]); i++)
+        for (size_t d = 0; d < 2; d++) {
+            char problem[96], text[128];
+            snprintf(problem, sizeof(problem), half_problems[i], dtypes[d]);
+            snprintf(text, sizeof(text), "cpu_simd/%s%s", problem, suffix);
+            hash_of(text);
+        }
+}
+
+static void bf16_and_f16_are_right_on_every_unit_of_this_cpu(void **state)
+{
+    static const char *const units[] = {"amx", "avx512bf16", "avx512", "avx2", "plain"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        setenv("LB_SIMD_UNIT", units[i], 1);
+        half_problems_are_right("");
+        if (cpus() >= 2)
+            half_problems_are_right("/th2");
+    }
+    unsetenv("LB_SIMD_UNIT");
+    hash_of("cpu_simd/T3_B7_I9_H800/bf16/train");
+}
+
+static void bf16_and_f16_are_right_on_modelled_tiles(void **state)
+{
+    (void)state;
+    tiles_are_modelled = true;
+    half_problems_are_right("");
+    if (cpus() >= 2)
+        half_problems_are_right("/th2");
+    tiles_are_modelled = false;
+    assert_true(amx_model_dot_count() > 1000);
+}
+
+static void an_unknown_unit_is_refused(void **state)
+{
+    extern const struct lb_impl lb_impl_cpu_simd;
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_row row;
+    (void)state;
+    setenv("LB_SIMD_UNIT", "mmx", 1);
+    trial_case_run(&lb_impl_cpu_simd, "cpu_simd/T2_B1_H4/f32/infer", &options, &row);
+    unsetenv("LB_SIMD_UNIT");
+    assert_non_null(strstr(row.reason, "LB_SIMD_UNIT=mmx: allowed are plain, avx2"));
+    lb_row_free(&row);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +214,9 @@ int main(void)
         cmocka_unit_test(results_do_not_depend_on_threads_where_rows_stay_whole),
         cmocka_unit_test(training_is_right_on_two_threads),
         cmocka_unit_test(training_is_right_beyond_the_caches),
+        cmocka_unit_test(bf16_and_f16_are_right_on_every_unit_of_this_cpu),
+        cmocka_unit_test(bf16_and_f16_are_right_on_modelled_tiles),
+        cmocka_unit_test(an_unknown_unit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

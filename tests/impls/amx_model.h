@@ -1,0 +1,36 @@
+/* AMX's tile instructions in plain C, for amx_tiles.inc: what they compute, and what they refuse
+ * with an exception, which here ends the test. Each thread has its own tiles. Source: Intel 64 and
+ * IA-32 Architectures Software Developer's Manual, volume 2, LDTILECFG, TILELOADD, TDPBF16PS. */
+#ifndef LB_AMX_MODEL_H
+#define LB_AMX_MODEL_H
+
+#include "impls/common/simd_kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void amx_model_config(const void *config); /* 64 bytes: palette, rows and bytes of a row per tile */
+void amx_model_release(void);
+void amx_model_load(int tile, const void *base, size_t stride);
+void amx_model_store(int tile, void *base, size_t stride);
+/* c += a b, of pairs of bf16 or f16 with sums in f32. */
+void amx_model_dot(enum lb_dtype dtype, int c, int a, int b);
+
+/* How many tile products were computed so far, by all threads: 0 means that no tile was used. */
+size_t amx_model_dot_count(void);
+
+/* The kernels that are compiled against this model. */
+extern const struct lb_simd_kernels lb_simd_kernels_amx_model_bf16, lb_simd_kernels_amx_model_f16;
+
+#ifdef __cplusplus
+}
+#endif
+
+#define TILE_CONFIG(config)            amx_model_config(config)
+#define TILE_RELEASE()                 amx_model_release()
+#define TILE_LOAD(tile, base, stride)  amx_model_load(tile, base, stride)
+#define TILE_STORE(tile, base, stride) amx_model_store(tile, base, stride)
+#define TILE_DOT(c, a, b)              amx_model_dot(BF16 ? LB_BF16 : LB_F16, c, a, b)
+
+#endif
