@@ -48,6 +48,16 @@ static void drop(struct lb_pool *pool, struct lb_worker *worker)
     lb_worker_destroy(worker);
 }
 
+/* Ends the worker of that name, if there is one. */
+static void drop_named(struct lb_pool *pool, const char *name)
+{
+    struct lb_worker *worker = pool->workers;
+    while (worker && strcmp(worker->name, name) != 0)
+        worker = worker->next;
+    if (worker)
+        drop(pool, worker);
+}
+
 /* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
  * attached to them can finish; one that is stuck in a case is killed. */
 void lb_pool_renew(struct lb_pool *pool)
@@ -296,23 +306,25 @@ static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
     return st;
 }
 
-/* Has the worker run the job. */
+/* Has the worker run the job; with kernels, trace it instead. by_path: a plug-in is loaded by that
+ * run, because the worker serves several implementations. */
 static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
                               const struct lb_impl_entry *entry, const struct lb_job *job,
-                              struct lb_row *row, struct lb_fault *fault)
+                              bool by_path, bool kernels, struct lb_row *row,
+                              struct lb_fault *fault)
 {
     char id[LB_CASE_ID_SIZE];
     bool device_lost = false;
     lb_case_print(job->c, id);
     const struct lb_request request = {
         .kind = LB_REQUEST_RUN,
-        .path = job->process ? entry->plugin : NULL,
+        .path = by_path ? entry->plugin : NULL,
         .text = id,
         .seed = job->seed,
         .sampler = job->sampler,
         .memory_bytes = pool->limits.memory_bytes,
         .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
-        .kernels = job->kernels,
+        .kernels = kernels,
     };
     enum lb_status st = send_request(worker, &request, fault);
     if (st == LB_OK)
@@ -332,6 +344,47 @@ static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *
         drop(pool, worker);
 }
 
+static void add_warning(struct lb_row *row, const char *text)
+{
+    size_t used = strlen(row->warning);
+    snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s",
+             used > 0 && text[0] ? "; " : "", text);
+}
+
+/* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
+ * this trace alone, because profiling libraries may crash, hang or stay attached; whatever happens
+ * to it, the measured row stays. */
+static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *entry,
+                          const struct lb_job *job, struct lb_row *row)
+{
+    struct lb_worker *worker = NULL;
+    struct lb_row traced = lb_row_make(job->c);
+    struct lb_fault fault = {.reason = ""};
+    struct lb_error why = {""};
+    bool started;
+    enum lb_status st = LB_ABSENT;
+    if (entry->memory != LB_DEVICE)
+        lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels");
+    else
+        st = find_or_start(pool, "kernel trace", &worker, &started, &why);
+    if (st == LB_OK)
+        st = run_job(pool, worker, entry, job, true, true, &traced, &fault);
+    if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
+        row->kernels = traced.kernels;
+        traced.kernels = (struct lb_kernels){0};
+        add_warning(row, traced.warning);
+    } else {
+        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
+                 (int)sizeof(row->kernels_reason) - 1,
+                 st == LB_OK            ? traced.reason
+                 : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
+                 : fault.reason[0]      ? fault.reason
+                                        : why.text);
+    }
+    lb_row_free(&traced);
+    drop_named(pool, "kernel trace");
+}
+
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
@@ -346,8 +399,10 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
                                      : find_worker(pool, entry->plugin, &worker, &fault, err);
     if (st == LB_OK) {
         worker->threads = job->c->threads;
-        st = run_job(pool, worker, entry, job, row, &fault);
+        st = run_job(pool, worker, entry, job, job->process != NULL, false, row, &fault);
     }
+    if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
+        trace_kernels(pool, entry, job, row);
     if (st == LB_FAILED && fault.reason[0]) {
         /* A fault replaces a row that came before it: destroy belongs to the case too. */
         lb_row_free(row);

@@ -49,7 +49,8 @@ struct lb_job {
     struct lb_sampler_options sampler;
     const char *process; /* name of a worker that serves several implementations and loads their
                             plug-ins itself; NULL: the implementation's usual worker */
-    bool kernels;        /* trace the GPU kernels of one more call */
+    bool kernels;        /* trace the GPU kernels of one more call, in a worker of its own: what
+                            happens there sets the row's kernels_reason alone */
     double loss_scale;   /* factor on incoming gradients; 0: unchanged */
 };
 

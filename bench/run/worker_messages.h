@@ -42,7 +42,7 @@ struct lb_request {
     struct lb_sampler_options sampler;
     double memory_bytes; /* that the worker may hold; 0: what the host has */
     double loss_scale;   /* of incoming gradients */
-    bool kernels;        /* trace the kernels of one more call */
+    bool kernels;        /* instead of sampling, trace the kernels of one call */
 };
 
 json_t *lb_request_encode(const struct lb_request *request);

@@ -15,7 +15,7 @@ extern "C" {
 /* What is known of a device. */
 struct lb_device_info {
     char name[64];
-    char uuid[48];       /* "GPU-..."; "" where unknown */
+    char uuid[48];       /* "GPU-...", "MIG-..." for a part of one; "" where unknown */
     int ordinal;         /* in the order of the CUDA runtime */
     int major, minor;    /* compute capability */
     int sm_count;        /* multiprocessors */
@@ -77,6 +77,12 @@ void lb_device_assume(const struct lb_device_info *info, const char *absent);
 /* The device of this process: opened, assumed from another process, or modelled. NULL when there is
  * none, with the reason in why. Touches no device. */
 const struct lb_device_info *lb_device_known(struct lb_error *why);
+
+/* LB_OK when the device (NULL: unknown) has at least that compute capability; else LB_UNSUPPORTED
+ * with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject of that
+ * sentence, such as "dtype bf16"; "" for the implementation itself. */
+enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
+                               const char *what, struct lb_error *why);
 
 /* The properties of a device by its short name, such as "h100", for planning without that device.
  * LB_INVALID lists the known names. */

@@ -1,9 +1,11 @@
 /* The device layer on the CUDA runtime. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/device.h"
+#include "device/nvml.h"
 
 static struct {
     cudaStream_t stream;
@@ -49,24 +51,65 @@ enum lb_status lb_cuda_check(int code, const char *what, struct lb_error *err)
                    what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
 }
 
-/* There are several ways to have no device, and the runtime's messages for some of them mislead. */
-static enum lb_status absent(cudaError_t error, struct lb_error *err)
+/* Says that the driver is missing, or which versions do not go together. */
+static void describe_driver(char *words, size_t size)
 {
-    const char *words = cudaGetErrorString(error);
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver); /* 0 without a driver */
+    (void)cudaRuntimeGetVersion(&runtime);
+    const char *release = lb_nvml_driver();
+    if (driver == 0)
+        snprintf(words, size, "there is no NVIDIA driver");
+    else
+        snprintf(words, size,
+                 "the NVIDIA driver%s%s runs CUDA up to %d.%d, this program was built with %d.%d: "
+                 "install a newer driver, or build with an older CUDA",
+                 release[0] ? " " : "", release, driver / 1000, driver % 1000 / 10, runtime / 1000,
+                 runtime % 1000 / 10);
+}
+
+/* Says why the driver does not let this process use the device. */
+static void describe_unavailable(int ordinal, char *words, size_t size)
+{
+    int mode = cudaComputeModeDefault;
+    if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, ordinal) != cudaSuccess)
+        mode = cudaComputeModeDefault;
+    if (mode == cudaComputeModeExclusiveProcess)
+        snprintf(words, size,
+                 "its compute mode is exclusive-process, and another process uses it (each plug-in "
+                 "and each trace has one of its own): end that, or set nvidia-smi -c DEFAULT");
+    else if (mode == cudaComputeModeProhibited)
+        snprintf(words, size, "its compute mode is prohibited: set nvidia-smi -c DEFAULT");
+    else
+        snprintf(words, size, "it is busy or not usable");
+}
+
+/* There are several ways to have no device, and the runtime's messages for some of them mislead. */
+static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *err)
+{
+    char words[320];
     (void)cudaGetLastError();
     if (error == cudaErrorInsufficientDriver)
-        words = "no NVIDIA driver, or one too old for this runtime";
+        describe_driver(words, sizeof(words));
+    else if (error == cudaErrorDevicesUnavailable)
+        describe_unavailable(ordinal, words, sizeof(words));
     else if (error == cudaErrorStubLibrary)
-        words = "no NVIDIA driver, only the library's stub";
+        snprintf(words, sizeof(words), "no NVIDIA driver, only the library's stub");
     else if (error == cudaErrorNoDevice)
-        words = "the NVIDIA driver sees none";
+        snprintf(words, sizeof(words), "the NVIDIA driver sees none%s",
+                 getenv("CUDA_VISIBLE_DEVICES") ? " that CUDA_VISIBLE_DEVICES names" : "");
+    else
+        snprintf(words, sizeof(words), "%s", cudaGetErrorString(error));
+    (void)cudaGetLastError();
     return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", words, cudaGetErrorName(error),
                    (int)error);
 }
 
-static void format_uuid(const cudaUUID_t *uuid, char text[48])
+/* The name that NVML and nvidia-smi know it by. A part of a GPU has one of its own kind, and is
+ * told from a whole one by its name, such as "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
+static void format_uuid(const char *name, const cudaUUID_t *uuid, char text[48])
 {
-    size_t used = (size_t)snprintf(text, 48, "GPU-");
+    size_t used = (size_t)snprintf(text, 48, strstr(name, " MIG ") ? "MIG-" : "GPU-");
     for (int i = 0; i < 16; i++)
         used += (size_t)snprintf(text + used, 48 - used, "%s%02x",
                                  i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
@@ -80,7 +123,7 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     memset(&properties, 0, sizeof(properties));
     LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
     snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
-    format_uuid(&properties.uuid, info->uuid);
+    format_uuid(properties.name, &properties.uuid, info->uuid);
     info->ordinal = ordinal;
     info->major = properties.major;
     info->minor = properties.minor;
@@ -101,9 +144,9 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     int count = 0; /* left untouched when there is no driver */
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
-        return absent(error, err);
+        return absent(error, ordinal, err);
     if (count == 0)
-        return absent(cudaErrorNoDevice, err);
+        return absent(cudaErrorNoDevice, ordinal, err);
     if (ordinal < 0 || ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);
@@ -112,7 +155,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error == cudaSuccess)
         error = cudaFree(NULL);
     if (error != cudaSuccess)
-        return absent(error, err);
+        return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));

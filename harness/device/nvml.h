@@ -15,7 +15,8 @@ struct lb_gpu_state {
     unsigned long long throttle; /* why clocks are lowered, as NVML's bits; 0: no reason known */
 };
 
-/* Reads the state of the device with that uuid ("GPU-..."). False, and everything unknown, without
+/* Reads the state of the device with that uuid ("GPU-...", or "MIG-..." for a part of a GPU, whose
+ * state is that of the whole GPU). False, and everything unknown, without
  * NVML or such a device. */
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state);
 

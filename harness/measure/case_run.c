@@ -127,10 +127,15 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     double start = lb_now_ns();
     phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
-    LB_TRY(lb_reference_open(context->options->cache, &context->c->problem, context->options->seed,
-                             &context->reference, err));
+    if (context->options->kernels) /* a trace needs inputs alone */
+        LB_TRY(lb_reference_open_inputs(&context->c->problem, context->options->seed,
+                                        &context->reference, err));
+    else
+        LB_TRY(lb_reference_open(context->options->cache, &context->c->problem,
+                                 context->options->seed, &context->reference, err));
     context->row->verify_ns = lb_now_ns() - start;
 
+    phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
     struct lb_inputs inputs = *lb_reference_inputs(context->reference);
@@ -280,9 +285,11 @@ static enum lb_status verify(struct case_context *context, struct lb_error *err)
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, err));
     phase(context, "oracle");
-    if (results_right(context) && guards_intact(context))
-        context->row->verdict = LB_VERDICT_OK;
+    bool right = results_right(context);
     context->row->hash = lb_results_hash(&context->results);
+    phase(context, "verify");
+    if (right && guards_intact(context))
+        context->row->verdict = LB_VERDICT_OK;
 done:
     context->row->verify_ns += lb_now_ns() - start;
     return st;
@@ -294,12 +301,13 @@ static enum lb_status verify_again(struct case_context *context, struct lb_error
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
+    phase(context, "recheck");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_RECHECK);
     LB_TRY(fetch_results(context, err));
-    phase(context, "oracle");
-    uint64_t hash = lb_results_hash(&context->results);
     if (!guards_intact(context))
         goto done;
+    phase(context, "oracle");
+    uint64_t hash = lb_results_hash(&context->results);
     if (hash != context->row->hash && results_right(context) &&
         (context->impl->traits & LB_DETERMINISTIC)) {
         context->row->verdict = LB_VERDICT_WRONG;
@@ -399,35 +407,35 @@ static enum lb_status call_for_trace(void *user, struct lb_error *err)
     return lb_timer_measure(&context->timer, call_once, context, 1, &ns, err);
 }
 
-/* Traces the GPU kernels of one more call into the row, and warns when they contradict the case's
- * name. */
-static void trace_kernels(struct case_context *context)
+/* Traces the GPU kernels of one call into the row, and warns when they contradict the case's name.
+ * A call before it loads what is loaded lazily. */
+static enum lb_status trace_kernels(struct case_context *context, struct lb_error *err)
 {
-    struct lb_row *row = context->row;
-    struct lb_error why = {""};
     enum lb_status st = LB_OK;
+    struct lb_row *row = context->row;
+    bool graph = context->c->launch == LB_GRAPH;
+    phase(context, "trace");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
-    if (context->impl->memory != LB_DEVICE)
-        LB_TRY(lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels"));
-    LB_TRY(call_before(context, &why));
-    LB_TRY(context->plan.space->synchronize(&why));
-    LB_TRY(lb_kernel_trace(call_for_trace, context, &row->kernels, &why));
-    char *warning = row->warning + strlen(row->warning);
-    if (warning > row->warning && warning < row->warning + sizeof(row->warning) - 2)
-        warning = stpcpy(warning, "; ");
-    lb_kernels_contradict(context->c, &row->kernels, warning,
-                          (size_t)(row->warning + sizeof(row->warning) - warning));
+    LB_TRY(poison(context, err));
+    LB_TRY(call_before(context, err));
+    LB_TRY(call_once(context, err));
+    LB_TRY(context->plan.space->synchronize(err));
+    if (graph)
+        LB_TRY(lb_timer_capture(&context->timer, call_once, context, err));
+    LB_TRY(call_before(context, err));
+    LB_TRY(context->plan.space->synchronize(err));
+    LB_TRY(lb_kernel_trace(call_for_trace, context, graph, &row->kernels, err));
+    lb_kernels_contradict(context->c, &row->kernels, row->warning, sizeof(row->warning));
+    row->verdict = LB_VERDICT_OK;
 done:
-    if (st != LB_OK)
-        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
-                 (int)sizeof(row->kernels_reason) - 1, why.text);
+    return st;
 }
 
 static void close_case(struct case_context *context)
 {
+    phase(context, "destroy");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TEARDOWN);
     if (context->self) {
-        phase(context, "destroy");
         context->impl->destroy(context->self);
         free(context->self);
     }
@@ -484,11 +492,13 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         lb_case_lower_bound(row, NULL);
     LB_TRY(open_implementation(&context, &err));
     LB_TRY(prepare(&context, &err));
+    if (options->kernels) {
+        LB_TRY(trace_kernels(&context, &err));
+        goto done;
+    }
     LB_TRY(verify(&context, &err));
     if (row->verdict == LB_VERDICT_OK)
         LB_TRY(sample(&context, &err));
-    if (row->verdict == LB_VERDICT_OK && options->kernels)
-        trace_kernels(&context);
 done:
     if (st != LB_OK) {
         row->verdict = verdict_of(st);

@@ -12,15 +12,16 @@ struct lb_run_options {
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* expected results, shared between cases */
     double loss_scale;                /* factor on incoming gradients; 0 or 1: none */
-    bool kernels;                     /* after the samples, trace the GPU kernels of one call */
-    struct lb_profile *profile;       /* run for profilers instead of sampling; NULL: sample */
+    bool kernels; /* instead of checking and sampling, trace the GPU kernels of one call */
+    struct lb_profile *profile; /* run for profilers instead of sampling; NULL: sample */
 };
 
 /* Called as the case goes on, so that a watcher can tell a slow case from a hung one. */
 struct lb_run_observer {
     void *user;
-    /* A phase begins: "create", "oracle", "prepare", "verify", "sample" or "destroy". In "oracle"
-     * the harness computes; in all others the implementation does. */
+    /* A phase begins: "create", "oracle", "upload", "prepare", "verify", "sample", "recheck",
+     * "trace" or "destroy". In "oracle" the harness computes on the host; in all others the
+     * implementation, the driver or a tool may be called, and may hang. */
     void (*phase)(void *user, const char *phase);
     /* The row is complete; only destroy is still to be called. */
     void (*result)(void *user, const struct lb_row *row);

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 20 };
+enum {
+    BUFFER_BYTES = 1 << 20,
+    /* CUPTI_API_VERSION of CUDA 12.6. In older ones, detaching CUPTI from a process that replayed
+     * CUDA graphs may crash it; PyTorch's profiler therefore never detaches it there. */
+    GRAPHS_SINCE = 24
+};
 
 /* The newest layout that CUDA 12 and 13 share; later ones only add to its end. */
 typedef CUpti_ActivityKernel9 kernel_record;
@@ -53,7 +58,7 @@ static struct {
     bool out_of_memory;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static enum lb_status load_library(struct lb_error *err)
+static enum lb_status load_library(bool graph, struct lb_error *err)
 {
     char soname[32];
     uint32_t version = 0;
@@ -69,7 +74,13 @@ static enum lb_status load_library(struct lb_error *err)
             return lb_fail(err, LB_ABSENT, "this CUPTI has no %s", functions[i].name);
         memcpy(functions[i].slot, &symbol, sizeof(symbol));
     }
-    if (cupti.GetVersion(&version) != CUPTI_SUCCESS || version < CUPTI_API_VERSION)
+    CUptiResult known = cupti.GetVersion(&version);
+    if (known == CUPTI_SUCCESS && graph && version < GRAPHS_SINCE)
+        return lb_fail(err, LB_ABSENT,
+                       "graphs are traced from CUPTI of CUDA 12.6 on (version %d), because older "
+                       "ones may crash on them; this is version %u",
+                       GRAPHS_SINCE, version);
+    if (known != CUPTI_SUCCESS || version < CUPTI_API_VERSION)
         return lb_fail(err, LB_ABSENT,
                        "CUPTI %u is older than %u, for which this program was built", version,
                        (unsigned)CUPTI_API_VERSION);
@@ -156,12 +167,12 @@ static enum lb_status sum_up(struct lb_kernels *out, struct lb_error *err)
     return lb_kernels_collect(seen.launches, seen.count, out, err);
 }
 
-enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, struct lb_kernels *out,
+enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     bool attached = false;
-    LB_TRY(load_library(err));
+    LB_TRY(load_library(graph, err));
     LB_TRY(check(cupti.ActivityRegisterCallbacks(request_buffer, complete_buffer),
                  "registering callbacks", err));
     attached = true;

@@ -174,8 +174,8 @@ done:
     return st;
 }
 
-enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                  struct lb_expected **out, struct lb_error *err)
+enum lb_status lb_expected_draw(const struct lb_problem *problem, uint64_t seed, size_t rows,
+                                struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_expected *expected = calloc(1, sizeof(*expected));
@@ -191,6 +191,20 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
 
     LB_TRY(make_arrays(expected, err));
     LB_TRY(draw_weights(expected, err));
+    *out = expected;
+    expected = NULL;
+done:
+    lb_expected_destroy(expected);
+    return st;
+}
+
+enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
+                                  struct lb_expected **out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_expected *expected = NULL;
+    *out = NULL;
+    LB_TRY(lb_expected_draw(problem, seed, rows, &expected, err));
     lb_oracle_forward(&expected->net);
     struct lb_lstm_counts n = lb_lstm_counts(&expected->problem);
     if (expected->dw) {

@@ -227,6 +227,25 @@ done:
     return st;
 }
 
+enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
+                                        struct lb_reference **out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_reference *reference = calloc(1, sizeof(*reference));
+    *out = NULL;
+    if (!reference)
+        return lb_fail(err, LB_OOM, "out of memory");
+    reference->batch = (size_t)problem->batch;
+    LB_TRY(lb_expected_draw(problem, seed, lb_class_count(problem), &reference->expected, err));
+    LB_TRY(deal_batch(reference, problem, seed, err));
+    LB_TRY(deal_inputs(reference, problem, err));
+    *out = reference;
+    reference = NULL;
+done:
+    lb_reference_close(reference);
+    return st;
+}
+
 /* Returns the expected results to the cache, with the weight gradients just used. */
 static void return_to_cache(struct lb_reference *reference)
 {

@@ -29,6 +29,11 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
                                  uint64_t seed, struct lb_reference **out, struct lb_error *err);
 void lb_reference_close(struct lb_reference *reference); /* accepts NULL */
 
+/* Draws the same inputs without running the oracle: lb_reference_check must not be called. LB_OOM.
+ */
+enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
+                                        struct lb_reference **out, struct lb_error *err);
+
 /* The inputs of all B batch rows; valid until close. */
 const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference);
 

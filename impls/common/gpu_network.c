@@ -7,13 +7,8 @@
 enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *why)
 {
-    const struct lb_device_info *device = lb_device_known(NULL);
     (void)problem, (void)config;
-    if (device && device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: the kernels are built for 8.0 and later",
-                       device->major, device->minor);
-    return LB_OK;
+    return lb_device_needs(lb_device_known(NULL), 8, 0, "", why);
 }
 
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,

@@ -39,11 +39,7 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
                        (long long)p->seq_len, SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
         return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
-    if (p->dtype == LB_BF16 && device && device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "dtype bf16 needs compute capability 8.0, the device has %d.%d",
-                       device->major, device->minor);
-    return LB_OK;
+    return p->dtype == LB_BF16 ? lb_device_needs(device, 8, 0, "dtype bf16", why) : LB_OK;
 }
 
 static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,

@@ -105,10 +105,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "%s: the cluster kernels know tanh only",
                        lb_act_name(p->act));
-    if (v->device->major < 9)
-        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d: clusters need 9.0 or later",
-                       v->device->major, v->device->minor);
-    return LB_OK;
+    return lb_device_needs(v->device, 9, 0, "a cluster of blocks", why);
 }
 
 static int cluster_plan(const struct lb_fused_view *view, bool backward,

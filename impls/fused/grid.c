@@ -127,11 +127,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
         return lb_fail(why, LB_UNSUPPORTED,
                        "%s: the grid kernels tell a step by a bit that only tanh leaves free",
                        lb_act_name(p->act));
-    if (v->device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: the grid kernels need 8.0 or later",
-                       v->device->major, v->device->minor);
-    return LB_OK;
+    return lb_device_needs(v->device, 8, 0, "", why);
 }
 
 /* Fills in a plan whose tile is given. False: it does not fit the device. */

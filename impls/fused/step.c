@@ -69,12 +69,8 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
 {
     const struct lb_problem *p = view->problem;
     int count = 0;
-    if (view->device->major < 8) {
-        lb_fail(why, LB_UNSUPPORTED,
-                "compute capability %d.%d: the kernels are built for 8.0 and later",
-                view->device->major, view->device->minor);
+    if (lb_device_needs(view->device, 8, 0, "", why) != LB_OK)
         return 0;
-    }
     for (int i = 0; i < TILES; i++) {
         int64_t needed = block_count(p, &tiles[i], backward);
         size_t shared = lb_fused_step_shared(&tiles[i]);

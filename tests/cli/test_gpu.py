@@ -5,7 +5,7 @@ import re
 import tempfile
 import unittest
 
-from program import ProgramTest, plugin, run
+from program import BUILD, ProgramTest, plugin, run
 
 GPU_IMPLS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
              "cudnn:small_h", "cuda_naive", "cuda_step"]
@@ -59,6 +59,12 @@ class DeviceFaults(ProgramTest):
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
+    def test_an_upload_that_hangs_costs_one_row(self):
+        self.fault("hang_upload", "timeout", "^upload did not return within 2 s$", 1)
+
+    def test_a_check_of_the_last_call_that_hangs_costs_one_row(self):
+        self.fault("hang_recheck", "timeout", "^recheck did not return within 2 s$", 1)
+
     def test_what_goes_on_hanging_is_left_alone(self):
         rows, _ = self.sweep("-T", "5,7", "-B", "2,3,4", "-H", "4", "--impl",
                              "gpu_fault_hang,cpu_ref", "--plugin", plugin("gpu_fault_hang"),
@@ -91,6 +97,43 @@ class DeviceFaults(ProgramTest):
                              "--plugin", plugin("gpu_fault_absent"), "--case-time", "0.02")
         self.assertEqual({row["impl"]: row["verdict"] for row in rows.values()},
                          {"gpu_fault_absent": "absent", "cpu_ref": "ok"})
+
+
+CUPTI = os.path.join(BUILD, "tests")
+
+
+@unittest.skipUnless(any(name.startswith("libcupti.so") for name in os.listdir(CUPTI)),
+                     "built without CUPTI")
+class Traces(ProgramTest):
+    """--kernels with a stub of CUPTI and a fake device: the measurement outlives its trace."""
+
+    def traced(self, mode, *arguments, impl="gpu_fault_none"):
+        rows, done = self.sweep("-T", "5,6", "-B", "2", "-H", "4", "--impl", impl, "--plugin",
+                                plugin(impl), "--case-time", "0.02", "--call-limit", "2",
+                                "--kernels", *arguments,
+                                env={**os.environ, "LD_LIBRARY_PATH": CUPTI,
+                                     "LB_CUPTI_STUB": mode})
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "ok", done.stderr)
+            self.assertGreater(row["median_ns"], 0)
+        return list(rows.values())
+
+    def test_a_sound_library_is_heard(self):
+        for row in self.traced("sound", "--launch", "stream,graph"):
+            self.assertEqual(row["kernel_launches"], 3)
+            self.assertEqual(row["kernels_reason"], "")
+
+    def test_a_crash_costs_the_kernels_alone(self):
+        for row in self.traced("crash"):
+            self.assertRegex(row["kernels_reason"], r"^Aborted \(signal 6\) in trace$")
+
+    def test_a_hang_costs_the_kernels_alone(self):
+        for row in self.traced("hang"):
+            self.assertEqual(row["kernels_reason"], "trace did not return within 2 s")
+
+    def test_graphs_are_kept_from_an_old_library(self):
+        for row in self.traced("old", "--launch", "graph"):
+            self.assertIn("graphs are traced from CUPTI of CUDA 12.6 on", row["kernels_reason"])
 
 
 class WithoutADevice(unittest.TestCase):

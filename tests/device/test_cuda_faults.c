@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,42 @@ cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
     (void)flags;
     *event = NULL;
     return result;
+}
+
+/* What the driver says of itself and of its one device. */
+static struct {
+    cudaError_t count, set;
+    int version, compute_mode;
+} driver;
+
+cudaError_t __wrap_cudaGetDeviceCount(int *count);
+cudaError_t __wrap_cudaSetDevice(int ordinal);
+cudaError_t __wrap_cudaDriverGetVersion(int *version);
+cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal);
+
+cudaError_t __wrap_cudaGetDeviceCount(int *count)
+{
+    *count = driver.count == cudaSuccess;
+    return driver.count;
+}
+
+cudaError_t __wrap_cudaSetDevice(int ordinal)
+{
+    (void)ordinal;
+    return driver.set;
+}
+
+cudaError_t __wrap_cudaDriverGetVersion(int *version)
+{
+    *version = driver.version;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
+{
+    (void)ordinal;
+    *value = attribute == cudaDevAttrComputeMode ? driver.compute_mode : 0;
+    return cudaSuccess;
 }
 
 static enum lb_status allocate(struct lb_error *err)
@@ -87,10 +124,51 @@ static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
     }
 }
 
+static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
+{
+    static const struct {
+        cudaError_t count, set;
+        int version, compute_mode;
+        const char *says[2];
+    } cases[] = {
+        {cudaErrorInsufficientDriver, cudaSuccess, 0, 0, {"there is no NVIDIA driver", ""}},
+        {cudaErrorInsufficientDriver,
+         cudaSuccess,
+         11040,
+         0,
+         {"runs CUDA up to 11.4", "this program was built with 1"}},
+        {cudaSuccess,
+         cudaErrorDevicesUnavailable,
+         13000,
+         cudaComputeModeExclusiveProcess,
+         {"compute mode is exclusive-process", "nvidia-smi -c DEFAULT"}},
+        {cudaSuccess,
+         cudaErrorDevicesUnavailable,
+         13000,
+         cudaComputeModeProhibited,
+         {"compute mode is prohibited", ""}},
+        {cudaErrorNoDevice, cudaSuccess, 13000, 0, {"CUDA_VISIBLE_DEVICES", ""}},
+    };
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_device_info info;
+        struct lb_error err = {""};
+        driver.count = cases[i].count;
+        driver.set = cases[i].set;
+        driver.version = cases[i].version;
+        driver.compute_mode = cases[i].compute_mode;
+        assert_int_equal(lb_device_cuda.open(0, &info, &err), LB_ABSENT);
+        if (!strstr(err.text, cases[i].says[0]) || !strstr(err.text, cases[i].says[1]))
+            fail_msg("%s", err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_is_noticed_in_every_file_of_the_layer),
+        cmocka_unit_test(a_driver_that_gives_no_device_is_told_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

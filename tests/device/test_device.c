@@ -281,10 +281,25 @@ static void throttling_is_described_in_words(void **state)
     assert_string_equal(text, "power cap, hot");
 }
 
+static void too_old_a_device_is_named_with_its_version(void **state)
+{
+    const struct lb_device_info t4 = {.name = "Tesla T4", .major = 7, .minor = 5};
+    struct lb_error why = {""};
+    (void)state;
+    assert_int_equal(lb_device_needs(&t4, 8, 0, "", &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text, "needs compute capability 8.0, this is a Tesla T4 (7.5)");
+    assert_int_equal(lb_device_needs(&t4, 8, 0, "dtype bf16", &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text,
+                        "dtype bf16 needs compute capability 8.0, this is a Tesla T4 (7.5)");
+    assert_int_equal(lb_device_needs(&t4, 7, 5, "", &why), LB_OK);
+    assert_int_equal(lb_device_needs(NULL, 9, 0, "", &why), LB_OK);
+}
+
 int main(void)
 {
 #define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_old_a_device_is_named_with_its_version),
         cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
         cmocka_unit_test(an_absent_device_keeps_its_reason),
         cmocka_unit_test(a_device_survives_its_record),

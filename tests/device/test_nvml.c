@@ -19,8 +19,13 @@ static void a_device_is_read_by_its_uuid(void **state)
     (void)state;
     assert_true(lb_nvml_read("GPU-0", &gpu));
     assert_true(gpu.sm_mhz == 1001 && gpu.memory_mhz == 1002 && gpu.sm_max_mhz == 1980);
-    assert_true(gpu.temperature_c == 85 && gpu.power_w == 690.5);
-    assert_int_equal(gpu.throttle, 0x44);
+    assert_true(gpu.temperature_c == 85);
+#ifdef LB_STUB_NEW /* a function that this driver lacks costs its own figure alone */
+    assert_true(isnan(gpu.power_w));
+#else
+    assert_true(gpu.power_w == 690.5);
+#endif
+    assert_int_equal(gpu.throttle, 0x44); /* by the function's new name or its old one */
     assert_false(lb_nvml_read("GPU-7", &gpu));
     assert_true(isnan(gpu.sm_mhz));
     assert_string_equal(lb_nvml_driver(), "580.1");
@@ -33,6 +38,14 @@ static void what_a_device_does_not_report_is_unknown(void **state)
     assert_true(lb_nvml_read("GPU-1", &gpu));
     assert_true(gpu.sm_mhz == 301);
     assert_true(isnan(gpu.temperature_c));
+}
+
+static void a_part_of_a_gpu_has_the_state_of_the_whole(void **state)
+{
+    struct lb_gpu_state gpu;
+    (void)state;
+    assert_true(lb_nvml_read("MIG-part", &gpu));
+    assert_true(gpu.sm_mhz == 301);
 }
 
 static void tenants_and_heat_are_noise(void **state)
@@ -60,6 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_read_by_its_uuid),
         cmocka_unit_test(what_a_device_does_not_report_is_unknown),
+        cmocka_unit_test(a_part_of_a_gpu_has_the_state_of_the_whole),
         cmocka_unit_test(tenants_and_heat_are_noise),
         cmocka_unit_test(the_library_is_initialised_once),
     };

@@ -25,6 +25,8 @@ static const struct {
     {"illegal_address", FAKE_ILLEGAL_ADDRESS},
     {"no_capture", FAKE_NO_CAPTURE},
     {"hang", FAKE_HANG},
+    {"hang_upload", FAKE_HANG_UPLOAD},
+    {"hang_recheck", FAKE_HANG_RECHECK},
 };
 
 static struct lb_impl impl; /* cpu_ref's, on the fake device */

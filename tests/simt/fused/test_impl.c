@@ -357,7 +357,8 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
         const char *model, *text, *says;
     } cases[] = {
         {"h100", "fused:cluster/T9_B8_H769/f16/infer", "hidden 769"},
-        {"a100", "fused:cluster/T9_B8_H64/f16/infer", "compute capability 8.0"},
+        {"a100", "fused:cluster/T9_B8_H64/f16/infer",
+         "needs compute capability 9.0, this is an NVIDIA A100"},
         {"h100", "fused:cluster/T9_B8_H64/f32/infer", "f32"},
         {"h100", "fused:cluster/T9_B8_H64/f16/infer/act-relu", "relu"},
     };
