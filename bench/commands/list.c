@@ -163,6 +163,7 @@ static void print_sizes(const struct lb_probe *probe)
     print_wrapped_line("    memory   ", 13, line);
 }
 
+/* The note of a built-in implementation, which this process can ask. */
 static void print_note(const struct lb_impl *impl, const struct lb_case *c)
 {
     char text[512] = "";
@@ -219,6 +220,8 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
         print_note(entry->impl, &c);
     if (st != LB_OK || !plans)
         return;
+    if (!entry->impl && probe.note[0])
+        print_wrapped_line("    note     ", 13, probe.note);
     if (probe.description[0])
         print_wrapped_line("    runs     ", 13, probe.description);
     print_sizes(&probe);

@@ -116,7 +116,7 @@ static enum lb_status send_request(struct lb_worker *worker, const struct lb_req
         snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
         return LB_FAILED;
     }
-    lb_channel_send(&worker->channel, message, NULL);
+    lb_worker_send(worker, message);
     return LB_OK;
 }
 
@@ -144,7 +144,8 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
     struct lb_impl_entry entry;
-    char *variants[LB_PLUGIN_MAX_VARIANTS + 1];
+    struct lb_error why = {""};
+    char *variants[LB_VARIANTS_MAX + 1];
     const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = path};
     json_t *reply = NULL;
     bool started;
@@ -158,18 +159,44 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     LB_TRY(st);
     LB_TRY(lb_plugin_decode(reply, &entry, variants, err));
     entry.plugin = (char *)path;
-    LB_TRY(lb_registry_add(registry, &entry, err));
+    st = lb_registry_add(registry, &entry, &why);
+    if (st != LB_OK)
+        lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 done:
     json_decref(reply);
     return st;
 }
 
-/* The worker of a plug-in, or of the built-in implementations when plugin is NULL. LB_FAILED with
- * *fault filled: it was started anew and can't load the plug-in any more. */
-static enum lb_status find_worker(struct lb_pool *pool, const char *plugin,
+/* Whether the plug-in that a new worker has loaded is the one that the registry knows: its file may
+ * have been replaced since. LB_FAILED with the reason. */
+static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry *known,
+                                 struct lb_error *why)
+{
+    struct lb_impl_entry entry;
+    char *variants[LB_VARIANTS_MAX + 1];
+    size_t i = 0;
+    enum lb_status st = lb_plugin_decode(reply, &entry, variants, why);
+    if (st != LB_OK)
+        return st;
+    if (strcmp(entry.name, known->name) != 0)
+        return lb_fail(why, LB_FAILED, "its name is %s now", entry.name);
+    while (entry.variants && known->variants && entry.variants[i] && known->variants[i] &&
+           strcmp(entry.variants[i], known->variants[i]) == 0)
+        i++;
+    bool ends = !entry.variants || !entry.variants[i];
+    if (ends != (!known->variants || !known->variants[i]) || !ends)
+        return lb_fail(why, LB_FAILED, "its variants are others now");
+    return LB_OK;
+}
+
+/* The worker of an implementation; the one of the built-in ones when entry is NULL. LB_FAILED with
+ * *fault filled: it was started anew and can't load the plug-in any more. That costs the case that
+ * wanted it, and no other. */
+static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *entry,
                                   struct lb_worker **worker, struct lb_fault *fault,
                                   struct lb_error *err)
 {
+    const char *plugin = entry ? entry->plugin : NULL;
     const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = plugin};
     struct lb_error why = {""};
     json_t *reply = NULL;
@@ -178,9 +205,10 @@ static enum lb_status find_worker(struct lb_pool *pool, const char *plugin,
     if (st != LB_OK || !started || !plugin)
         return st;
     st = ask(pool, *worker, &request, "loading", &reply, fault);
-    if (st == LB_OK && lb_status_decode(reply, &why) != LB_OK) {
+    if (st == LB_OK && check_same(reply, entry, &why) != LB_OK) {
         fault->verdict = LB_VERDICT_ERROR;
-        snprintf(fault->reason, sizeof(fault->reason), "%.380s", why.text);
+        snprintf(fault->reason, sizeof(fault->reason),
+                 "its worker was replaced, and it can't be loaded again: %.330s", why.text);
         drop(pool, *worker);
         st = LB_FAILED;
     }
@@ -200,7 +228,7 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *e
         .kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS,
         .text = id,
     };
-    enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, why);
+    enum lb_status st = find_worker(pool, entry, &worker, &fault, why);
     if (st == LB_OK)
         st = ask(pool, worker, &request, "the question", &reply, &fault);
     if (st == LB_FAILED)
@@ -396,7 +424,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
     if (entry->traits & LB_THREADS_ONCE)
         renew_for_threads(pool, entry, job->c->threads);
     enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
-                                     : find_worker(pool, entry->plugin, &worker, &fault, err);
+                                     : find_worker(pool, entry, &worker, &fault, err);
     if (st == LB_OK) {
         worker->threads = job->c->threads;
         st = run_job(pool, worker, entry, job, job->process != NULL, false, row, &fault);

@@ -2,11 +2,13 @@
 #include "run/worker_child.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -17,11 +19,19 @@
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
 #include "support/channel.h"
+#include "support/worker_page.h"
 
-enum { CHANNEL_FD = 3, CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */ };
+enum {
+    CHANNEL_FD = 3,
+    PAGE_FD = 4,
+    CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */
+};
 
 struct server {
     struct lb_channel channel;
+    struct lb_worker_page *page; /* shared with the program */
+    json_int_t token;            /* of the request that is served */
+    char phase[32];              /* of the case that runs; "" before its first */
     struct lb_registry registry;
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
@@ -32,12 +42,59 @@ struct server {
     } loaded[2]; /* plug-ins that runs named by their path: the two sides of --ab */
 };
 
+static pid_t worker_pid;
+static struct lb_worker_page *page_of_forks;
+
+/* pthread_atfork: counts the forks of the worker itself. */
+static void count_fork(void)
+{
+    if (getpid() == worker_pid)
+        page_of_forks->forks++;
+}
+
+/* pthread_atfork, in the child: it ends with the worker. A child that forks again, before it starts
+ * another program, is about to run a case of its own. */
+static void begin_child(void)
+{
+    static int depth;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (++depth > 1)
+        _exit(1);
+}
+
+/* Ends a process that was forked by an implementation and returned from it: its messages would mix
+ * with those of the worker. The worker, once it was forked, waits a moment for its children to end,
+ * to start another program or to be found here; when one is found the case is lost. */
+static void end_forked(const struct server *server)
+{
+    static int seen;
+    struct lb_worker_page *page = server->page;
+    if (getpid() != worker_pid) {
+        const char *phase = lb_slot_or_phase(page, server->phase);
+        for (size_t i = 0; i + 1 < sizeof(page->came_back_phase) && phase[i]; i++)
+            page->came_back_phase[i] = phase[i];
+        page->came_back = 1;
+        _exit(1);
+    }
+    for (int i = 0; seen != page->forks && i < 100 && !page->came_back; i++) {
+        siginfo_t info;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+            break; /* there is no child */
+        usleep(1000);
+    }
+    seen = page->forks;
+    if (page->came_back)
+        _exit(1);
+}
+
 /* Sends a message and releases it. The program waits for one, so there is always one. */
 static void send_message(struct server *server, json_t *message)
 {
     static const struct lb_error why = {"out of memory, or text that is not UTF-8"};
     if (!message)
         message = lb_status_encode(LB_FAILED, &why);
+    end_forked(server);
+    lb_message_sign(message, server->token);
     lb_channel_send(&server->channel, message, NULL);
 }
 
@@ -96,6 +153,8 @@ static void serve_question(struct server *server, const struct lb_request *reque
     enum lb_status st = lb_case_parse(request->text, &c, NULL, NULL, &err);
     const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
     open_device(server, impl);
+    if (impl)
+        impl = lb_watched_impl(impl, server->page, NULL);
     if (impl && probes)
         st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
     else if (impl)
@@ -108,7 +167,10 @@ static void serve_question(struct server *server, const struct lb_request *reque
 
 static void send_phase(void *user, const char *phase)
 {
-    send_message(user, lb_phase_encode(phase));
+    struct server *server = user;
+    json_t *message = lb_phase_encode(phase);
+    send_message(server, message);
+    snprintf(server->phase, sizeof(server->phase), "%s", phase);
 }
 
 static void send_row(void *user, const struct lb_row *row)
@@ -136,14 +198,14 @@ static void serve_run(struct server *server, const struct lb_request *request)
         impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
     open_device(server, impl);
     if (impl) {
-        lb_case_run(impl, &c, &options, &observer, &row);
+        lb_case_run(lb_watched_impl(impl, server->page, NULL), &c, &options, &observer, &row);
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost()));
+    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), ""));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)
@@ -178,10 +240,22 @@ static void serve(struct server *server, const json_t *message)
     struct lb_request request;
     struct lb_error err = {""};
     enum lb_status st = lb_request_decode(message, &request, &err);
+    server->token = lb_message_token(message);
+    server->phase[0] = '\0';
     if (st == LB_OK)
         functions[request.kind](server, &request);
     else
         send_message(server, lb_status_encode(st, &err));
+}
+
+/* The memory that the program shares with this worker; one of its own where the program could make
+ * none. */
+static struct lb_worker_page *open_page(void)
+{
+    static struct lb_worker_page own;
+    struct lb_worker_page *page = lb_worker_page_map(PAGE_FD);
+    close(PAGE_FD);
+    return page ? page : &own;
 }
 
 int lb_worker_main(long parent, int device)
@@ -196,6 +270,13 @@ int lb_worker_main(long parent, int device)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)parent)
         return 1;
+    /* A process that a child started and left to itself becomes the worker's own child, so that it
+     * is found after the case. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    server.page = open_page();
+    worker_pid = getpid();
+    page_of_forks = server.page;
+    pthread_atfork(NULL, count_fork, begin_child);
     if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
         lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);

@@ -73,6 +73,17 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
     return LB_OK;
 }
 
+void lb_message_sign(json_t *message, json_int_t token)
+{
+    if (message)
+        json_object_set_new(message, "token", json_integer(token));
+}
+
+json_int_t lb_message_token(const json_t *message)
+{
+    return json_integer_value(json_object_get(message, "token"));
+}
+
 json_t *lb_status_encode(enum lb_status status, const struct lb_error *err)
 {
     struct lb_error clean = {""};
@@ -115,8 +126,9 @@ enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *ent
         return st;
     const json_t *list = json_object_get(message, "variants");
     size_t count = json_array_size(list);
-    if (count > LB_PLUGIN_MAX_VARIANTS)
-        count = LB_PLUGIN_MAX_VARIANTS;
+    if (count > LB_VARIANTS_MAX)
+        return lb_fail(err, LB_FAILED, "the worker's reply has more than %d variants",
+                       LB_VARIANTS_MAX);
     for (size_t i = 0; i < count; i++)
         variants[i] = (char *)json_string_value(json_array_get(list, i));
     variants[count] = NULL;
@@ -136,27 +148,29 @@ json_t *lb_probe_encode(const struct lb_probe *probe)
 {
     struct lb_probe clean = *probe;
     lb_clean_text(clean.description);
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:s}", "status", (int)LB_OK, "weights",
-                     (json_int_t)probe->sizes.weights, "gradients",
-                     (json_int_t)probe->sizes.gradients, "reserve",
-                     (json_int_t)probe->sizes.reserve, "workspace",
-                     (json_int_t)probe->sizes.workspace, "description", clean.description);
+    lb_clean_text(clean.note);
+    return json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:s, s:s}", "status", (int)LB_OK, "weights",
+        (json_int_t)probe->sizes.weights, "gradients", (json_int_t)probe->sizes.gradients,
+        "reserve", (json_int_t)probe->sizes.reserve, "workspace",
+        (json_int_t)probe->sizes.workspace, "description", clean.description, "note", clean.note);
 }
 
 enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, struct lb_error *err)
 {
     json_int_t weights, gradients, reserve, workspace;
-    const char *description;
+    const char *description, *note;
     enum lb_status st = lb_status_decode(message, err);
     if (st != LB_OK)
         return st;
-    if (json_unpack((json_t *)message, "{s:I, s:I, s:I, s:I, s:s}", "weights", &weights,
+    if (json_unpack((json_t *)message, "{s:I, s:I, s:I, s:I, s:s, s:s}", "weights", &weights,
                     "gradients", &gradients, "reserve", &reserve, "workspace", &workspace,
-                    "description", &description) != 0)
+                    "description", &description, "note", &note) != 0)
         return lb_fail(err, LB_FAILED, "the worker's reply lacks what the case needs");
     probe->sizes =
         (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve, (size_t)workspace};
     snprintf(probe->description, sizeof(probe->description), "%s", description);
+    snprintf(probe->note, sizeof(probe->note), "%s", note);
     return LB_OK;
 }
 
@@ -185,9 +199,9 @@ json_t *lb_row_encode(const struct lb_row *row)
     return json_pack("{s:o}", "row", lb_row_to_json(row));
 }
 
-json_t *lb_done_encode(bool device_lost)
+json_t *lb_done_encode(bool device_lost, const char *left)
 {
-    return json_pack("{s:b}", "device_lost", device_lost);
+    return json_pack("{s:b, s:s}", "device_lost", device_lost, "left", left);
 }
 
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
@@ -196,7 +210,8 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
     const char *phase = json_string_value(json_object_get(message, "phase"));
     const json_t *row = json_object_get(message, "row");
     const json_t *lost = json_object_get(message, "device_lost");
-    *event = (struct lb_run_event){.kind = LB_EVENT_DONE};
+    const char *left = json_string_value(json_object_get(message, "left"));
+    *event = (struct lb_run_event){.kind = LB_EVENT_DONE, .left = left ? left : ""};
     if (phase) {
         event->kind = LB_EVENT_PHASE;
         event->phase = phase;

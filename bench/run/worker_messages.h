@@ -9,6 +9,9 @@
  *     device                                   status, the device's record
  *     ceilings                                 status, the ceilings' record
  *
+ * Each request has a token, a number that every reply to it repeats: a message without it is none
+ * of the worker's, but was written to its connection by an implementation.
+ *
  * Encoders return a new reference, NULL when memory runs out or a text is not UTF-8. Decoders
  * borrow: what they fill in points into the message. */
 #ifndef LB_WORKER_MESSAGES_H
@@ -47,6 +50,10 @@ struct lb_request {
 
 json_t *lb_request_encode(const struct lb_request *request);
 
+/* Adds the token to a request or a reply, which may be NULL. */
+void lb_message_sign(json_t *message, json_int_t token);
+json_int_t lb_message_token(const json_t *message); /* 0 where there is none */
+
 /* LB_INVALID: no such request, or a field is missing. */
 enum lb_status lb_request_decode(const json_t *message, struct lb_request *request,
                                  struct lb_error *err);
@@ -60,9 +67,7 @@ enum lb_status lb_status_decode(const json_t *message, struct lb_error *err);
 
 json_t *lb_plugin_encode(const struct lb_impl *impl);
 
-enum { LB_PLUGIN_MAX_VARIANTS = 63 };
-
-/* What a plug-in says of itself, for lb_registry_add. variants [LB_PLUGIN_MAX_VARIANTS + 1] holds
+/* What a plug-in says of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1] holds
  * entry->variants; entry->plugin is the caller's to set. Returns the status, as above. */
 enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *entry, char **variants,
                                 struct lb_error *err);
@@ -81,11 +86,12 @@ struct lb_run_event {
     const char *phase; /* of PHASE: the one that begins now, "sample" */
     struct lb_row row; /* of ROW; decoded, the caller's to free with lb_row_free */
     bool device_lost;  /* of DONE: the worker lives, but its device is unusable */
+    const char *left;  /* of DONE: what the implementation left behind in the worker; or "" */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(bool device_lost);
+json_t *lb_done_encode(bool device_lost, const char *left);
 
 /* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
  * its status and reason. */

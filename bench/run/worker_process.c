@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +12,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "device/cgroup.h"
 #include "device/memory.h"
+#include "run/worker_messages.h"
 #include "support/subprocess.h"
 
 enum {
     WORKER_FD = 3, /* the worker's end of the channel */
+    PAGE_FD = 4,   /* the memory that it shares with the program */
     WATCH_MS = 100 /* how often the memory and time of a silent worker are checked */
 };
 
 /* Starts this very program as a worker. */
-static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
+static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
@@ -29,6 +33,8 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
+    if (page >= 0)
+        posix_spawn_file_actions_adddup2(&actions, page, PAGE_FD);
     /* What an implementation prints must not mix with the program's output. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     int failed = lb_spawn("/proc/self/exe", &actions, argv, pid);
@@ -40,7 +46,7 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
 enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **out,
                                struct lb_error *err)
 {
-    int ends[2];
+    int ends[2], page = -1;
     struct lb_worker *worker = calloc(1, sizeof(*worker));
     char *copy = strdup(name);
     if (!worker || !copy || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -48,8 +54,11 @@ enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **
         free(copy);
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
-    *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy};
-    enum lb_status st = spawn_worker(ends[1], device, &worker->pid, err);
+    *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
+    worker->page = lb_worker_page_create(&page);
+    enum lb_status st = spawn_worker(ends[1], page, device, &worker->pid, err);
+    if (page >= 0)
+        close(page);
     close(ends[1]);
     if (st != LB_OK) {
         worker->pid = 0;
@@ -78,6 +87,7 @@ void lb_worker_destroy(struct lb_worker *worker)
     if (worker->pid > 0)
         end_process(worker);
     lb_channel_close(&worker->channel);
+    lb_worker_page_free(worker->page);
     free(worker->name);
     free(worker);
 }
@@ -120,21 +130,62 @@ static bool over_memory(const struct lb_worker *worker, double limit, struct lb_
     return true;
 }
 
-/* What the wait status of a worker that ended by itself says. */
-static void describe_exit(int status, const char *phase, struct lb_fault *fault)
+/* What a worker that was killed by SIGKILL died of. Only the kernel's count tells whether that was
+ * a lack of memory. */
+static void describe_kill(const struct lb_worker *worker, const char *phase, struct lb_fault *fault)
 {
-    fault->verdict = LB_VERDICT_CRASH;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    double kills = lb_oom_kills("");
+    if (kills > worker->oom_kills) {
         fault->verdict = LB_VERDICT_OOM;
         snprintf(fault->reason, sizeof(fault->reason),
-                 "killed from outside in %s, most likely because memory ran out", phase);
-    } else if (WIFSIGNALED(status)) {
+                 "killed by the kernel in %s, because memory ran out", phase);
+    } else {
+        snprintf(fault->reason, sizeof(fault->reason), "killed from outside (signal %d) in %s; %s",
+                 SIGKILL, phase,
+                 isnan(kills) ? "whether memory ran out is not known here"
+                              : "the kernel killed nobody for memory");
+    }
+}
+
+/* What the wait status of a worker that ended by itself says. */
+static void describe_exit(const struct lb_worker *worker, int status, const char *phase,
+                          struct lb_fault *fault)
+{
+    fault->verdict = LB_VERDICT_CRASH;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        describe_kill(worker, phase, fault);
+    else if (WIFSIGNALED(status))
         snprintf(fault->reason, sizeof(fault->reason), "%s (signal %d) in %s",
                  strsignal(WTERMSIG(status)), WTERMSIG(status), phase);
-    } else {
+    else
         snprintf(fault->reason, sizeof(fault->reason), "ended the process with exit code %d in %s",
                  WEXITSTATUS(status), phase);
-    }
+}
+
+/* Whether forks of the worker spoil the case; fills *fault then. */
+static bool is_forked(const struct lb_worker *worker, struct lb_fault *fault)
+{
+    const struct lb_worker_page *page = worker->page;
+    if (!page || (!page->came_back && page->forks <= LB_MOST_FORKS))
+        return false;
+    fault->verdict = LB_VERDICT_ERROR;
+    if (page->came_back)
+        snprintf(fault->reason, sizeof(fault->reason),
+                 "called fork in %.31s, and the child process returned from there as well",
+                 (const char *)page->came_back_phase);
+    else
+        snprintf(fault->reason, sizeof(fault->reason), "called fork more than %d times",
+                 LB_MOST_FORKS);
+    return true;
+}
+
+/* The worker's connection carries something that is none of its messages. */
+static void describe_intrusion(const char *phase, struct lb_fault *fault)
+{
+    fault->verdict = LB_VERDICT_ERROR;
+    snprintf(fault->reason, sizeof(fault->reason),
+             "wrote to the worker's own connection to the program (file descriptor %d) in %s",
+             WORKER_FD, phase);
 }
 
 /* A worker that closed its channel is about to end: waits a moment, so that its wait status can
@@ -143,13 +194,46 @@ static void take_leave(struct lb_worker *worker, const char *phase, struct lb_fa
 {
     bool left = lb_worker_has_left(worker, 1);
     int status = end_process(worker);
+    phase = lb_slot_or_phase(worker->page, phase);
+    if (is_forked(worker, fault))
+        return;
     if (left) {
-        describe_exit(status, phase, fault);
+        describe_exit(worker, status, phase, fault);
         return;
     }
     fault->verdict = LB_VERDICT_ERROR;
     snprintf(fault->reason, sizeof(fault->reason),
              "closed its connection to the program in %s, but went on running", phase);
+}
+
+void lb_worker_send(struct lb_worker *worker, json_t *request)
+{
+    worker->token = (json_int_t)(lb_now_ns() + 1) ^ (json_int_t)worker->pid << 40;
+    worker->oom_kills = lb_oom_kills("");
+    lb_message_sign(request, worker->token);
+    lb_channel_send(&worker->channel, request, NULL);
+}
+
+/* Takes the worker's next message if there is one. LB_FAILED: it was lost, with *fault filled. */
+static enum lb_status receive(struct lb_worker *worker, const char *phase, json_t **message,
+                              struct lb_fault *fault)
+{
+    enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, NULL);
+    if (st == LB_OK && *message && lb_message_token(*message) != worker->token) {
+        json_decref(*message);
+        *message = NULL;
+        st = LB_INVALID;
+    }
+    if (st == LB_OK)
+        return LB_OK;
+    if (st != LB_INVALID) {
+        take_leave(worker, phase, fault);
+        return LB_FAILED;
+    }
+    if (!is_forked(worker, fault))
+        describe_intrusion(phase, fault);
+    end_process(worker);
+    return LB_FAILED;
 }
 
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
@@ -158,8 +242,12 @@ enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
 {
     double start = lb_now_ns();
     for (;;) {
-        if (lb_channel_receive(&worker->channel, WATCH_MS, message, NULL) != LB_OK) {
-            take_leave(worker, phase, fault);
+        if (receive(worker, phase, message, fault) != LB_OK)
+            return LB_FAILED;
+        if (is_forked(worker, fault)) {
+            json_decref(*message);
+            *message = NULL;
+            end_process(worker);
             return LB_FAILED;
         }
         if (*message)
@@ -173,8 +261,8 @@ enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
         bool late = lb_now_ns() - start > watch->limit_s * 1e9;
         if (late) {
             fault->verdict = LB_VERDICT_TIMEOUT;
-            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s", phase,
-                     watch->limit_s);
+            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s",
+                     lb_slot_or_phase(worker->page, phase), watch->limit_s);
         }
         if (late || over_memory(worker, watch->memory_bytes, fault)) {
             end_process(worker);

@@ -8,14 +8,18 @@
 
 #include "record/record.h"
 #include "support/channel.h"
+#include "support/worker_page.h"
 
 struct lb_worker {
     pid_t pid; /* and its process group; 0 once it has ended */
     struct lb_channel channel;
-    char *name;             /* what it serves: "" the built-in implementations, the path of a
-                               plug-in, or a job's own name; owned */
-    int threads;            /* of the cases that it has run, where that matters; 0: none yet */
-    struct lb_worker *next; /* for its keeper */
+    struct lb_worker_page *page; /* shared with it; NULL where the system has no such memory */
+    json_int_t token;            /* of the latest request */
+    double oom_kills;            /* lb_oom_kills when that was sent */
+    char *name;                  /* what it serves: "" the built-in implementations, the path of a
+                                    plug-in, or a job's own name; owned */
+    int threads;                 /* of the cases that it has run, where that matters; 0: none yet */
+    struct lb_worker *next;      /* for its keeper */
 };
 
 /* Why a worker was lost, as a row says it. */
@@ -35,6 +39,10 @@ struct lb_watch {
 enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **worker,
                                struct lb_error *err);
 
+/* Sends a request, which is released. Whether the worker is still there is found by the wait that
+ * follows. */
+void lb_worker_send(struct lb_worker *worker, json_t *request);
+
 /* Tells the worker to leave by closing its channel; it does when it has finished its request. */
 void lb_worker_dismiss(struct lb_worker *worker);
 
@@ -45,8 +53,9 @@ bool lb_worker_has_left(const struct lb_worker *worker, double limit_s);
 void lb_worker_destroy(struct lb_worker *worker);
 
 /* Waits for the worker's next message. LB_OK with the message, a new reference; LB_INTERRUPTED; or
- * LB_FAILED with *fault filled: the worker left, was silent too long or held too much memory, and
- * has ended. phase: what it is doing, for the fault's reason. */
+ * LB_FAILED with *fault filled: the worker left, was silent too long, held too much memory or was
+ * forked, or something else wrote to its connection, and has ended. phase: what it is doing, for
+ * the fault's reason. */
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault);

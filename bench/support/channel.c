@@ -39,7 +39,7 @@ static json_t *take_message(struct lb_channel *channel, enum lb_status *st, stru
     json_error_t why;
     json_t *message = json_loadb(channel->buffer, length, 0, &why);
     if (!message)
-        *st = lb_fail(err, LB_IO, "worker: a line is no message: %s", why.text);
+        *st = lb_fail(err, LB_INVALID, "a line is no message: %s", why.text);
     channel->used -= length + 1;
     memmove(channel->buffer, end + 1, channel->used);
     return message;

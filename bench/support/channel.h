@@ -16,8 +16,8 @@ struct lb_channel {
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err);
 
 /* Waits at most timeout_ms (negative: without limit) for a message, a new reference. *message is
- * NULL when none came in time or a signal interrupted the wait. LB_IO when the other side is gone
- * or sent no JSON. */
+ * NULL when none came in time or a signal interrupted the wait. LB_IO when the other side is gone;
+ * LB_INVALID when it sent a line that is no JSON. */
 enum lb_status lb_channel_receive(struct lb_channel *channel, int timeout_ms, json_t **message,
                                   struct lb_error *err);
 

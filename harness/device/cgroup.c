@@ -1,4 +1,4 @@
-/* The limit that control groups set on this process's memory. */
+/* The limit that control groups set on this process's memory, and who was killed for it. */
 #include "device/cgroup.h"
 
 #include <math.h>
@@ -12,12 +12,13 @@ struct version {
     const char *controller; /* in /proc/self/cgroup */
     const char *mount, *limit, *used;
     const char *unused_cache; /* its name in memory.stat, for the group and all below it */
+    const char *events;       /* the file with the number of processes killed for memory */
 };
 
 static const struct version versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file"},
+     "total_inactive_file", "memory.oom_control"},
 };
 
 /* The number that the file begins with; with a word, the number of the line that begins with it.
@@ -105,4 +106,25 @@ double lb_cgroup_room(const char *root)
         }
     }
     return room;
+}
+
+double lb_oom_kills(const char *root)
+{
+    char folder[4200];
+    snprintf(folder, sizeof(folder), "%.4000s/proc", root);
+    double kills = read_number(folder, "vmstat", "oom_kill");
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        char group[2048];
+        find_group(root, &versions[i], group, sizeof(group));
+        for (char *last = group; last;) {
+            snprintf(folder, sizeof(folder), "%.2000s%s%s", root, versions[i].mount, group);
+            double here = read_number(folder, versions[i].events, "oom_kill");
+            if (!isnan(here))
+                kills = (isnan(kills) ? 0 : kills) + here;
+            last = strrchr(group, '/');
+            if (last)
+                *last = '\0';
+        }
+    }
+    return kills;
 }

@@ -1,4 +1,4 @@
-/* The limit that control groups set on this process's memory. */
+/* The limit that control groups set on this process's memory, and who was killed for it. */
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 
@@ -12,6 +12,11 @@ extern "C" {
  * below root; root
  * "" is this system. */
 double lb_cgroup_room(const char *root);
+
+/* A number that rises when the kernel kills a process because memory ran out: the sum of the
+ * machine's own count and those of this process's control group and all groups above it. NaN where
+ * the kernel has no such count. root: as above. */
+double lb_oom_kills(const char *root);
 
 #ifdef __cplusplus
 }

@@ -123,6 +123,19 @@ enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_cas
     return lb_case_plan(impl, c, available_bytes, &plan, why);
 }
 
+/* Whether there is room for what impl asks for, beside what the harness allocates. */
+static enum lb_status check_sizes(const struct lb_impl *impl, const struct lb_case_plan *plan,
+                                  const struct lb_sizes *sizes, double available_bytes,
+                                  struct lb_error *why)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    double needed = plan->space_bytes + (double)sizes->weights + (double)sizes->gradients +
+                    (double)sizes->reserve + (double)sizes->workspace;
+    if (impl->memory == LB_HOST)
+        return lb_check_memory(needed, available_bytes, "host", why);
+    return lb_check_memory(needed, device ? device->memory_bytes : INFINITY, "device", why);
+}
+
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
                              double available_bytes, struct lb_probe *probe, struct lb_error *err)
 {
@@ -138,6 +151,9 @@ enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c
     }
     LB_TRY(impl->create(self, &c->problem, &plan.config, err));
     LB_TRY(impl->sizes(self, &probe->sizes, err));
+    LB_TRY(check_sizes(impl, &plan, &probe->sizes, available_bytes, err));
+    if (impl->note)
+        impl->note(&c->problem, &plan.config, probe->note, sizeof(probe->note));
     if (impl->describe) {
         const char *description = impl->describe(self);
         snprintf(probe->description, sizeof(probe->description), "%s",

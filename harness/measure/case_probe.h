@@ -42,10 +42,12 @@ enum lb_status lb_check_memory(double needed, double available, const char *spac
 struct lb_probe {
     struct lb_sizes sizes;
     char description[512]; /* what would run; "" when it does not say */
+    char note[512];        /* the implementation's note on the problem, or "" */
 };
 
-/* Plans the case and calls create, sizes, describe and destroy: everything up to the allocation of
- * memory. Errors as lb_case_plan, or what create and sizes return. */
+/* Plans the case and calls create, sizes, describe, note and destroy: everything up to the
+ * allocation of memory. Errors as lb_case_plan, or what create and sizes return; LB_OOM with "needs
+ * X, has Y" when what the implementation asks for does not fit. */
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
                              double available_bytes, struct lb_probe *probe, struct lb_error *err);
 

@@ -2,6 +2,8 @@
 #include "model/registry.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +26,9 @@ static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error
     if (variants && variants[0] && strcmp(variants[0], "auto") != 0)
         return lb_fail(err, LB_INVALID, "%s: the first variant must be auto", impl->name);
     for (size_t i = 0; variants && variants[i]; i++) {
+        if (i == LB_VARIANTS_MAX)
+            return lb_fail(err, LB_INVALID, "%s: it has more than %d variants", impl->name,
+                           LB_VARIANTS_MAX);
         if (!is_name(variants[i]))
             return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
                            impl->name, variants[i]);
@@ -35,6 +40,24 @@ static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error
     return LB_OK;
 }
 
+/* The name of the first required slot that is not set; NULL when all are. */
+static const char *missing_slot(const struct lb_impl *impl)
+{
+    const struct {
+        const char *name;
+        bool set;
+    } slots[] = {
+        {"summary", impl->summary != NULL},   {"state_size", impl->state_size > 0},
+        {"supports", impl->supports != NULL}, {"create", impl->create != NULL},
+        {"sizes", impl->sizes != NULL},       {"prepare", impl->prepare != NULL},
+        {"forward", impl->forward != NULL},   {"destroy", impl->destroy != NULL},
+    };
+    for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+        if (!slots[i].set)
+            return slots[i].name;
+    return NULL;
+}
+
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
 {
     if (impl->abi != LB_IMPL_ABI)
@@ -43,12 +66,10 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
     if (!is_name(impl->name))
         return lb_fail(err, LB_INVALID, "name '%s': allowed are 1 to %d of a-z, 0-9 and _",
                        impl->name ? impl->name : "(null)", LB_NAME_SIZE - 1);
-    if (!impl->summary || !impl->supports || !impl->create || !impl->sizes || !impl->prepare ||
-        !impl->forward || !impl->destroy || impl->state_size == 0)
-        return lb_fail(err, LB_INVALID,
-                       "%s: summary, state_size, supports, create, sizes, prepare, forward and "
-                       "destroy must be set",
-                       impl->name);
+    const char *missing = missing_slot(impl);
+    if (missing)
+        return lb_fail(err, LB_INVALID, "%s: it does not set %s, which is required", impl->name,
+                       missing);
     if (impl->backward && !impl->gradients)
         return lb_fail(err, LB_INVALID, "%s: backward needs gradients", impl->name);
     return check_variants(impl, err);
@@ -242,9 +263,60 @@ static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl *
     return lb_impl_check(*ours, err);
 }
 
+/* Names an architecture; "another" for one that is rare. */
+static const char *machine_name(unsigned machine)
+{
+    switch (machine) {
+    case EM_X86_64: return "x86-64";
+    case EM_386: return "32-bit x86";
+    case EM_AARCH64: return "AArch64";
+    case EM_ARM: return "32-bit Arm";
+    case EM_PPC64: return "POWER";
+    case EM_RISCV: return "RISC-V";
+    case EM_S390: return "IBM Z";
+    default: return "another";
+    }
+}
+
+/* Reads what an ELF file was built for; false when the file is none, or not of this byte order. */
+static bool read_machine(const char *path, unsigned *machine, unsigned *class_of)
+{
+    const uint16_t one = 1;
+    unsigned char little = *(const unsigned char *)&one, head[EI_NIDENT + 4];
+    FILE *file = fopen(path, "rb");
+    bool read = file && fread(head, sizeof(head), 1, file) == 1;
+    uint16_t value;
+    if (file)
+        fclose(file);
+    if (!read || memcmp(head, ELFMAG, SELFMAG) != 0 ||
+        (head[EI_DATA] == ELFDATA2LSB) != (little == 1))
+        return false;
+    memcpy(&value, head + EI_NIDENT + 2, sizeof(value)); /* behind e_type */
+    *machine = value;
+    *class_of = head[EI_CLASS];
+    return true;
+}
+
+/* The dynamic loader says of a shared object of another architecture that there is no such file.
+ * LB_INVALID with both architectures when that is the matter. */
+static enum lb_status check_machine(const char *path, struct lb_error *err)
+{
+    unsigned theirs, ours, their_class, our_class;
+    if (!read_machine(path, &theirs, &their_class) ||
+        !read_machine("/proc/self/exe", &ours, &our_class) ||
+        (theirs == ours && their_class == our_class))
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--plugin %s: it is built for %s processors (ELF machine %u), this program for "
+                   "%s (%u)",
+                   path, machine_name(theirs), theirs, machine_name(ours), ours);
+}
+
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
 {
     typedef const struct lb_impl *plugin_function(uint32_t abi);
+    if (check_machine(path, err) != LB_OK)
+        return LB_INVALID;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, dlerror());

@@ -14,6 +14,8 @@ struct lb_registration {
 
 extern const struct lb_registration lb_impl_table[];
 
+enum { LB_VARIANTS_MAX = 63 /* of one implementation */ };
+
 /* What the program knows about one implementation. It owns its strings. */
 struct lb_impl_entry {
     char *name;
@@ -64,11 +66,11 @@ const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry,
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
                                    const struct lb_impl_entry **impl_entry, struct lb_error *err);
 
-/* Loads a plug-in into this process and checks it against the contract: symbol lb_plugin, abi,
- * name, slots. *impl is a copy of its struct with this program's abi; slots that the plug-in's abi
- * does not have, or has in another form, are NULL. The copy and the library are never freed or
- * unloaded, because the library may have registered functions that run at exit. LB_INVALID: err
- * names the file and what is wrong. LB_OOM. */
+/* Loads a plug-in into this process and checks it against the contract: architecture, symbol
+ * lb_plugin, abi, name, slots, at most LB_VARIANTS_MAX variants. *impl is a copy of its struct with
+ * this program's abi; slots that the plug-in's abi does not have, or has in another form, are NULL.
+ * The copy and the library are never freed or unloaded, because the library may have registered
+ * functions that run at exit. LB_INVALID: err names the file and what is wrong. LB_OOM. */
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err);
 
 /* Checks a struct that has all slots of LB_IMPL_ABI. LB_INVALID: err says how it violates the

@@ -145,7 +145,7 @@ static void a_plugin_arrives_as_it_describes_itself(void **state)
         .variants = names,
     };
     struct lb_impl_entry got;
-    char *variants[LB_PLUGIN_MAX_VARIANTS + 1];
+    char *variants[LB_VARIANTS_MAX + 1];
     struct lb_error err = {""};
     json_t *message = travel(lb_plugin_encode(&impl));
     assert_int_equal(lb_plugin_decode(message, &got, variants, &err), LB_OK);
@@ -169,13 +169,14 @@ static void a_plugin_arrives_as_it_describes_itself(void **state)
 static void a_probe_arrives_with_its_bytes(void **state)
 {
     (void)state;
-    const struct lb_probe sent = {{1, 2, 3, (size_t)1 << 40}, "tile 64x64"};
+    const struct lb_probe sent = {{1, 2, 3, (size_t)1 << 40}, "tile 64x64", "a remark"};
     struct lb_probe got = {0};
     struct lb_error err = {""};
     json_t *message = travel(lb_probe_encode(&sent));
     assert_int_equal(lb_probe_decode(message, &got, &err), LB_OK);
     assert_memory_equal(&got.sizes, &sent.sizes, sizeof(got.sizes));
     assert_string_equal(got.description, sent.description);
+    assert_string_equal(got.note, sent.note);
     json_object_del(message, "reserve");
     assert_int_equal(lb_probe_decode(message, &got, &err), LB_FAILED);
     json_decref(message);
@@ -228,10 +229,11 @@ static void every_event_of_a_run_arrives_as_it_was_sent(void **state)
     lb_row_free(&row);
 
     for (int lost = 0; lost < 2; lost++) {
-        message = travel(lb_done_encode(lost != 0));
+        message = travel(lb_done_encode(lost != 0, lost ? "a thread" : ""));
         assert_int_equal(lb_run_event_decode(message, &event, &err), LB_OK);
         assert_int_equal(event.kind, LB_EVENT_DONE);
         assert_int_equal(event.device_lost, lost);
+        assert_string_equal(event.left, lost ? "a thread" : "");
         json_decref(message);
     }
 }
