@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reference/fp_environment.h"
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
 
@@ -178,10 +179,12 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
                                   struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
     struct lb_expected *expected = calloc(1, sizeof(*expected));
     *out = NULL;
     if (!expected)
         return lb_fail(err, LB_OOM, "out of memory for the oracle");
+    lb_fp_enter(&environment);
     expected->problem = *problem;
     expected->problem.batch = (int64_t)rows;
     expected->problem.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
@@ -208,6 +211,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     *out = expected;
     expected = NULL;
 done:
+    lb_fp_leave(&environment);
     lb_expected_destroy(expected);
     return st;
 }

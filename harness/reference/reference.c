@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "reference/expected.h"
+#include "reference/fp_environment.h"
 #include "reference/input_data.h"
 
 /* Expected results in a list, the newest first; those in use are never dropped. */
@@ -209,10 +210,12 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
                                  uint64_t seed, struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
     struct lb_reference *reference = calloc(1, sizeof(*reference));
     *out = NULL;
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
+    lb_fp_enter(&environment);
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
     LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
@@ -223,6 +226,7 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
     *out = reference;
     reference = NULL;
 done:
+    lb_fp_leave(&environment);
     lb_reference_close(reference);
     return st;
 }
@@ -294,7 +298,10 @@ void lb_reference_check(const struct lb_reference *reference, const struct lb_re
         .counts = reference->counts,
         .dw = reference->dw ? reference->dw : reference->expected->dw,
     };
+    struct lb_fp_environment environment;
     if (!results->dx) /* this pass has no backward, though the expected results may have one */
         comparison.dw = NULL;
+    lb_fp_enter(&environment);
     lb_compare(&comparison, check);
+    lb_fp_leave(&environment);
 }

@@ -1,5 +1,6 @@
 /* The reference: which results pass the comparison, which errors it finds, and what the cache
  * keeps. */
+#include <fenv.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,11 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include <cmocka.h>
 
 #include "device/memory.h"
 #include "model/registry.h"
+#include "reference/expected.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
 
@@ -337,6 +342,42 @@ static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
     close_fixture(&f);
 }
 
+/* Rounds upwards and, where the machine can, flushes subnormal numbers to zero, as an
+ * implementation may leave it. */
+static void bend_arithmetic(void)
+{
+    fesetround(FE_UPWARD);
+#ifdef __SSE__
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+static void tolerances_do_not_depend_on_the_rounding_mode_found(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        struct lb_problem problem = trial_problem("T9_B3_I4_H8/f32/train");
+        struct lb_expected *fresh, *bent;
+        problem.dtype = (enum lb_dtype)dtype;
+        assert_int_equal(lb_expected_create(&problem, 1, 3, &fresh, NULL), LB_OK);
+        bend_arithmetic();
+        enum lb_status st = lb_expected_create(&problem, 1, 3, &bent, NULL);
+        int rounding = fegetround();
+#ifdef __SSE__
+        unsigned flushes = _mm_getcsr() & 0x8040;
+        _mm_setcsr(0x1f80);
+        assert_int_equal(flushes, 0x8040);
+#endif
+        fesetenv(FE_DFL_ENV);
+        assert_int_equal(rounding, FE_UPWARD); /* as it was found */
+        assert_int_equal(st, LB_OK);
+        assert_memory_equal(fresh->deviations, bent->deviations,
+                            lb_slice_count(&problem) * sizeof(*fresh->deviations));
+        lb_expected_destroy(bent);
+        lb_expected_destroy(fresh);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +393,7 @@ int main(void)
         cmocka_unit_test(the_cache_computes_again_when_results_lack_a_backward),
         cmocka_unit_test(a_full_cache_drops_the_oldest_unused_results),
         cmocka_unit_test(another_seed_gives_other_inputs),
+        cmocka_unit_test(tolerances_do_not_depend_on_the_rounding_mode_found),
         cmocka_unit_test(the_hash_changes_with_any_bit_of_any_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
