@@ -46,8 +46,12 @@ const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t ser
  * where there is but one. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
+/* Whether the row has too few samples for an interval of its median, so that nothing can be said of
+ * its place. */
+bool lb_too_few_samples(const struct lb_row *row);
+
 /* Whether the row is fastest in its group, or can't be told from the fastest: intervals overlap.
- */
+ * Of rows with too few samples only the fastest one leads. */
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row);
 
 #endif

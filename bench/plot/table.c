@@ -112,7 +112,7 @@ static void describe(const struct lb_row *row, char *text, size_t size)
 }
 
 /* A row's place among those of its problem. */
-enum place { PLACE_ALONE, PLACE_BEHIND, PLACE_FASTEST, PLACE_TIED };
+enum place { PLACE_ALONE, PLACE_BEHIND, PLACE_TOO_FEW, PLACE_FASTEST, PLACE_TIED };
 
 /* What the marks in the table stand for. */
 struct marks {
@@ -123,7 +123,8 @@ struct marks {
 static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
                         enum place place, struct marks *marks)
 {
-    static const char *const words[] = {"ok", "ok", "* fastest", "= fastest, tied"};
+    static const char *const words[] = {"ok", "ok", "too few samples", "* fastest",
+                                        "= fastest, tied"};
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
     char notes[512], line[1024];
     bool bold = place >= PLACE_FASTEST && lb_has_style(out);
@@ -145,10 +146,13 @@ static void print_times(FILE *out, const struct lb_row *row, double base, int co
 }
 
 /* The place of lines[i], a row with a time; first is the fastest of its problem. A row whose
- * interval overlaps that of the fastest can't be told from it. */
+ * interval overlaps that of the fastest can't be told from it, and of a row with too few samples
+ * for an interval nothing is said. */
 static enum place place_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
     size_t runners_up = 0, ties = 0;
+    if (lb_too_few_samples(lines[i].row))
+        return PLACE_TOO_FEW;
     for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
         if (lines[k].row->verdict != LB_VERDICT_OK)
             continue;
