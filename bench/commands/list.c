@@ -74,7 +74,8 @@ static double estimate_seconds(const struct lb_impl_entry *entry, const struct l
                   : entry->memory == LB_DEVICE ? 5e12
                                                : 4e10 * c->threads;
     double call = flops / rate + 1e-6 * (double)c->problem.seq_len;
-    double sampling = fmin(1.5 * (double)sampler->min_samples * call, sampler->max_ns / 1e9);
+    double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
+    sampling = fmin(sampling, sampler->max_ns / 1e9);
     return fmax(sampling, 6 * call) + 2 * call + 0.02;
 }
 

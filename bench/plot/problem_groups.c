@@ -145,7 +145,13 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
            (a_hi < b_lo || b_hi < a_lo);
 }
 
+bool lb_too_few_samples(const struct lb_row *row)
+{
+    return row->samples < 6;
+}
+
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row)
 {
-    return lb_row_is_timed(row) && (row == group->best || !lb_rows_apart(row, group->best));
+    return lb_row_is_timed(row) &&
+           (row == group->best || (!lb_too_few_samples(row) && !lb_rows_apart(row, group->best)));
 }

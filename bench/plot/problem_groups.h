@@ -50,7 +50,12 @@ bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
  * with one sample is never apart. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
-/* Whether the row is the fastest of its group or tied with it: their intervals overlap. */
+/* Whether the row has too few samples for an interval of its median, so that it cannot
+ * be ranked. */
+bool lb_too_few_samples(const struct lb_row *row);
+
+/* Whether the row is the fastest of its group or tied with it: their intervals overlap. A row with
+ * too few samples leads only when it is the fastest itself. */
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row);
 
 #endif

@@ -112,7 +112,7 @@ static void describe(const struct lb_row *row, char *text, size_t size)
 }
 
 /* How a row compares with the other rows of its problem. */
-enum rank { RANK_ALONE, RANK_BEHIND, RANK_FASTEST, RANK_TIED };
+enum rank { RANK_ALONE, RANK_BEHIND, RANK_TOO_FEW, RANK_FASTEST, RANK_TIED };
 
 /* Which marks the table uses, so that its last lines explain them. */
 struct marks {
@@ -123,7 +123,8 @@ struct marks {
 static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
                         enum rank rank, struct marks *marks)
 {
-    static const char *const words[] = {"ok", "ok", "* fastest", "= fastest, tied"};
+    static const char *const words[] = {"ok", "ok", "too few samples", "* fastest",
+                                        "= fastest, tied"};
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
     char notes[512], line[1024];
     bool bold = rank >= RANK_FASTEST && lb_has_style(out);
@@ -145,10 +146,13 @@ static void print_times(FILE *out, const struct lb_row *row, double base, int co
 }
 
 /* The rank of lines[i], a row with a time; first is the fastest of its problem. A row whose
- * interval overlaps that of the fastest is tied with it. */
+ * interval overlaps that of the fastest is tied with it; a row with too few samples for an
+ * interval has no other rank than that. */
 static enum rank rank_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
     size_t runners_up = 0, ties = 0;
+    if (lb_too_few_samples(lines[i].row))
+        return RANK_TOO_FEW;
     for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
         if (lines[k].row->verdict != LB_VERDICT_OK)
             continue;

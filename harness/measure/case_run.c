@@ -138,7 +138,7 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
-    struct lb_inputs inputs = *lb_reference_inputs(context->reference);
+    struct lb_inputs inputs = *lb_reference_inputs(context->reference, 0);
     context->buffers.lengths = inputs.lengths;
     if (inputs.lengths && context->impl->memory == LB_DEVICE)
         lb_case_lower_bound(context->row, inputs.lengths);
@@ -226,7 +226,7 @@ static bool results_right(struct case_context *context)
 {
     struct lb_check check;
     struct lb_row *row = context->row;
-    lb_reference_check(context->reference, &context->results, &check);
+    lb_reference_check(context->reference, 0, &context->results, &check);
     row->err_max_abs = check.err_max_abs;
     row->err_max_rel = check.err_max_rel;
     row->err_norm = check.err_norm;

@@ -10,6 +10,10 @@
 
 enum { INTERVAL_MIN = 6 }; /* the fewest samples with a 95 % interval of the median */
 
+/* Precision and plateau stop no case before it was sampled for this long, so that slow first calls
+ * and drift are among the samples of short calls too. */
+static const double least_sampling_ns = 50e6;
+
 struct lb_sampler_options lb_sampler_defaults(void)
 {
     return (struct lb_sampler_options){
@@ -59,12 +63,13 @@ struct stop_rule {
     double anchor_width;
 };
 
+/* sampled_ns: wall time since the first sample began. */
 static enum lb_stop_reason look(struct stop_rule *rule, const struct lb_sampler_options *options,
-                                const double *ns, size_t count, double *scratch)
+                                const double *ns, size_t count, double sampled_ns, double *scratch)
 {
     if (count >= options->max_samples)
         return LB_STOP_COUNT_LIMIT;
-    if (count < rule->next_look)
+    if (count < rule->next_look || sampled_ns < least_sampling_ns)
         return LB_STOP_NONE;
     double width = relative_half_width(ns, count, scratch);
     if (width <= options->precision)
@@ -95,15 +100,17 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
     if (options->warm)
         options->warm(user);
+    double first = lb_now_ns();
     while (samples->stop_reason == LB_STOP_NONE) {
         LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
-        double elapsed = lb_now_ns() - start;
+        double now = lb_now_ns(), elapsed = now - start;
         if ((elapsed > options->max_ns && samples->count >= INTERVAL_MIN) ||
             elapsed > 3 * options->max_ns)
             samples->stop_reason = LB_STOP_TIME;
         else
-            samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
+            samples->stop_reason =
+                look(&rule, options, samples->ns, samples->count, now - first, scratch);
     }
     if (options->done)
         options->done(user);

@@ -31,11 +31,12 @@ struct lb_samples {
 
 /* Warms up until the calls no longer get faster, then samples until one of lb_stop_reason applies.
  *
- * The stop rule computes the interval after min_samples, and again each time the count has grown by
- * a quarter. It stops on a plateau when twice the samples narrowed the interval by less than a
- * tenth; independent samples narrow it by 29 %. When max_ns runs out, sampling goes on up to 6
- * samples, the fewest that give an interval, but not beyond three times max_ns. Outliers are kept.
- * LB_OOM, or what measure returned; on failure samples is empty. */
+ * The stop rule computes the interval after min_samples and 50 ms of sampling, and again each time
+ * the count has grown by a quarter. Only max_samples and max_ns stop it earlier. It stops on a
+ * plateau when twice the samples narrowed the interval by less than a tenth; independent samples
+ * narrow it by 29 %. When max_ns runs out, sampling goes on up to 6 samples, the fewest that give
+ * an interval, but not beyond three times max_ns. Outliers are kept. LB_OOM, or what measure
+ * returned; on failure samples is empty. */
 enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sampler_options *options,
                          struct lb_samples *samples, struct lb_error *err);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "device/weight_packing.h"
 
 /* ---- In host memory. ------------------------------------------------------------------------ */
@@ -113,23 +114,6 @@ void lb_results_destroy(struct lb_results *results)
     *results = (struct lb_results){0};
 }
 
-/* Takes bytes into a running hash, eight at a time: multiply and fold, as FNV does with single
- * bytes. */
-static uint64_t hash_bytes(uint64_t hash, const void *memory, size_t bytes)
-{
-    const char *at = memory;
-    while (bytes > 0) {
-        uint64_t word = 0;
-        size_t n = bytes < sizeof(word) ? bytes : sizeof(word);
-        memcpy(&word, at, n);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
-        hash ^= hash >> 32;
-        at += n;
-        bytes -= n;
-    }
-    return hash;
-}
-
 uint64_t lb_results_hash(const struct lb_results *results)
 {
     struct array arrays[ARRAYS];
@@ -137,7 +121,7 @@ uint64_t lb_results_hash(const struct lb_results *results)
     list_arrays(results, arrays);
     for (size_t i = 0; i < ARRAYS; i++)
         if (arrays[i].data)
-            hash = hash_bytes(hash, arrays[i].data, arrays[i].bytes);
+            hash = lb_hash_bytes(hash, arrays[i].data, arrays[i].bytes);
     return hash;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "reference/fp_environment.h"
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
 
@@ -46,6 +48,15 @@ static const double *draw_input(struct lb_expected *expected, enum lb_drawn what
     return values;
 }
 
+/* Rows 0 and 1, of which each input set has one, both have the length T. */
+static void draw_lengths(struct lb_expected *expected)
+{
+    size_t classes = expected->rows > 1 ? expected->rows - 1 : 1;
+    lb_draw_lengths(&expected->problem, expected->seed, classes, expected->lengths);
+    memmove(expected->lengths + expected->rows - classes, expected->lengths,
+            classes * sizeof(int32_t));
+}
+
 static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error *err)
 {
     const struct lb_problem *p = &expected->problem;
@@ -56,7 +67,7 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     if (p->ragged) {
         expected->lengths = take(expected, expected->rows, sizeof(int32_t), &failed);
         if (expected->lengths)
-            lb_draw_lengths(p, expected->seed, expected->rows, expected->lengths);
+            draw_lengths(expected);
     }
     *net = (struct lb_oracle){.problem = *p, .lengths = expected->lengths};
     net->weights = take_doubles(expected, n.weights, &failed);
@@ -76,8 +87,6 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
         net->dh0 = take_doubles(expected, n.state, &failed);
         net->dc0 = take_doubles(expected, n.state, &failed);
         net->between = take_doubles(expected, n.between, &failed);
-        expected->dw =
-            take_doubles(expected, lb_gradient_offset(p, lb_layer_dir_count(p)), &failed);
         expected->layer_dir_sizes =
             take(expected, lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes), &failed);
     }
@@ -121,7 +130,8 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     size_t layer_dirs = lb_layer_dir_count(p);
     bool failed = false;
     LB_TRY(lb_problem_counts(p, &counts, err));
-    expected->weight_storage = take(expected, counts.weights, lb_dtype_size(p->dtype), &failed);
+    expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
+    expected->weight_storage = take(expected, expected->weight_bytes, 1, &failed);
     expected->weight_table =
         take(expected, 4 * layer_dirs, sizeof(*expected->weight_table), &failed);
     if (failed)
@@ -134,6 +144,7 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     char *at = expected->weight_storage;
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
         LB_TRY(draw_layer_dir(expected, layer_dir, &at, err));
+    expected->weight_hash = lb_hash_bytes(0, expected->weight_storage, expected->weight_bytes);
 done:
     return st;
 }
@@ -161,15 +172,24 @@ static enum lb_status measure_rounded(struct lb_expected *expected, struct lb_er
 {
     enum lb_status st = LB_OK;
     struct lb_results results = {0};
+    const struct lb_problem *p = &expected->problem;
+    double *dw = NULL; /* each row counted once */
+    if (lb_has_backward(p)) {
+        dw = malloc(lb_gradient_offset(p, lb_layer_dir_count(p)) * sizeof(double));
+        if (!dw)
+            return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
+        LB_TRY(lb_expected_gradients(expected, NULL, dw, err));
+    }
     LB_TRY(lb_results_create(&expected->problem, &results, err));
     LB_TRY(lb_rounded_evaluate(&expected->net, &results, err));
     const struct lb_slice_source source = {
-        .oracle = &expected->net, .dw = expected->dw, .results = &results, .batch = expected->rows};
+        .oracle = &expected->net, .dw = dw, .results = &results, .batch = expected->rows};
     for (size_t i = 0; i < lb_slice_count(&expected->problem); i++) {
         struct lb_slice slice = lb_slice_at(&source, i);
         expected->deviations[i] = lb_slice_measure(&slice, expected->problem.dtype);
     }
 done:
+    free(dw);
     lb_results_destroy(&results);
     return st;
 }
@@ -202,26 +222,27 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
                                   struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
     struct lb_expected *expected = NULL;
     *out = NULL;
+    lb_fp_enter(&environment);
     LB_TRY(lb_expected_draw(problem, seed, rows, &expected, err));
     lb_oracle_forward(&expected->net);
     struct lb_lstm_counts n = lb_lstm_counts(&expected->problem);
-    if (expected->dw) {
+    if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
         free_early(expected, &expected->net.cells, n.cells);
         free_early(expected, &expected->net.between, n.between);
-        LB_TRY(lb_expected_gradients(expected, NULL, expected->dw, err));
+        lb_measure_layer_dirs(&expected->net, expected->layer_dir_sizes);
     } else {
         free_early(expected, &expected->net.gates, n.gates);
     }
-    if (expected->dw)
-        lb_measure_layer_dirs(&expected->net, expected->layer_dir_sizes);
     LB_TRY(measure_rounded(expected, err));
     free_early(expected, &expected->net.weights, n.weights);
     *out = expected;
     expected = NULL;
 done:
+    lb_fp_leave(&environment);
     lb_expected_destroy(expected);
     return st;
 }
@@ -233,7 +254,6 @@ void lb_expected_destroy(struct lb_expected *expected)
     struct lb_oracle *net = &expected->net;
     void *const arrays[] = {
         expected->lengths,
-        expected->dw,
         expected->weight_storage,
         expected->weight_table,
         expected->batch_dw,
@@ -276,7 +296,7 @@ double lb_expected_bytes(const struct lb_problem *problem, size_t rows)
     if (lb_has_backward(&p)) {
         net += (double)n.x + 4 * state;
         results += (double)n.x + 2 * state + canonical;
-        gradients = 2 * canonical; /* each row counted once, and of the batch */
+        gradients = 2 * canonical; /* of both input sets, or before those each row counted once */
     }
     /* The oracle's arrays, those of the rounded evaluation with its results, the weights as drawn.
      */

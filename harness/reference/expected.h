@@ -9,21 +9,23 @@ struct lb_expected {
     struct lb_problem problem; /* batch is rows; the pass is infer or train */
     uint64_t seed;
     size_t rows;      /* R distinct rows (classes) */
-    int32_t *lengths; /* [R] descending; NULL when not ragged */
+    int32_t *lengths; /* [R] descending, of rows 0 and 1 both T; NULL when not ragged */
 
     /* Inputs and results in double. After a backward, net.gates are the gradients of the
      * pre-activations. net.weights, cells, between and operand have been freed. */
     struct lb_oracle net;
-    double *dw; /* weight gradients, each row counted once; see lb_gradient_offset(). NULL: none */
 
     struct lb_weights weights; /* canonical, in the dtype */
     void *weight_storage;
+    size_t weight_bytes;
     const void **weight_table;
+    uint64_t weight_hash; /* of weight_storage, as drawn */
+    bool spoiled;         /* somebody wrote to the weights: not to be used again */
 
     struct lb_deviation *deviations;           /* [lb_slice_count] of the rounded evaluation */
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
 
-    /* Weight gradients of the batch that was asked for last. */
+    /* Weight gradients of the batch that was asked for last, of one input set after the other. */
     double *batch_dw;
     int64_t batch;
     size_t batch_bytes; /* 0 where there are none */
@@ -42,12 +44,13 @@ void lb_expected_destroy(struct lb_expected *expected); /* accepts NULL */
 enum lb_status lb_expected_draw(const struct lb_problem *problem, uint64_t seed, size_t rows,
                                 struct lb_expected **out, struct lb_error *err);
 
-/* Weight gradients where row r counts counts[r] times, into dw as laid out above. LB_OOM. */
+/* Weight gradients where row r counts counts[r] times (NULL: once) into dw, which is laid out as
+ * lb_gradient_offset() says. LB_OOM. */
 enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
                                      double *dw, struct lb_error *err);
 
-/* Host bytes in use at the peak of lb_expected_create, plus those of one array of weight gradients
- * for a batch. An upper bound. */
+/* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of both
+ * input sets of a batch. An upper bound. */
 double lb_expected_bytes(const struct lb_problem *problem, size_t rows);
 
 #endif

@@ -3,6 +3,7 @@
 #include "reference/input_data.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/random.h"
 
@@ -36,6 +37,17 @@ size_t lb_class_count(const struct lb_problem *problem)
     int64_t few = problem->ragged ? FEW_RAGGED_ROWS : FEW_ROWS;
     bool distinct = problem->batch <= few || lb_problem_flops(&forward) <= distinct_flops;
     return (size_t)(distinct ? problem->batch : few);
+}
+
+/* Whether the batch of one set repeats rows. */
+static bool is_dealt(const struct lb_problem *problem)
+{
+    return lb_class_count(problem) < (size_t)problem->batch;
+}
+
+size_t lb_row_count(const struct lb_problem *problem)
+{
+    return lb_class_count(problem) + (problem->ragged || !is_dealt(problem) ? 1 : 0);
 }
 
 static uint64_t stream_of(enum lb_drawn what, size_t part)
@@ -127,4 +139,27 @@ void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32
         class_of[b] = class_of[other];
         class_of[other] = swapped;
     }
+}
+
+void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,
+                 int32_t *counts)
+{
+    enum { MOST_CLASSES = FEW_RAGGED_ROWS };
+    size_t classes = lb_class_count(problem), rows = lb_row_count(problem);
+    size_t B = (size_t)problem->batch;
+    if (problem->ragged || !is_dealt(problem)) {
+        lb_deal(problem, seed, classes, class_of, counts);
+        memset(counts, 0, rows * sizeof(*counts));
+        for (size_t b = 0; b < B; b++) {
+            bool first = problem->ragged && class_of[b] == 0;
+            class_of[b] += problem->ragged && !first ? 1 : set;
+            counts[class_of[b]]++;
+        }
+        return;
+    }
+    int32_t others[MOST_CLASSES];
+    lb_deal(problem, seed, classes, class_of, counts);
+    memcpy(others, counts, classes * sizeof(*counts));
+    for (uint64_t i = 1; set > 0 && memcmp(others, counts, classes * sizeof(*counts)) == 0; i++)
+        lb_deal(problem, seed + (i << 32), classes, class_of, counts);
 }

@@ -25,9 +25,17 @@ enum lb_drawn {
     LB_DRAWN_BATCH /* which row each batch row repeats */
 };
 
-/* Number R of distinct rows: the whole batch while the oracle takes milliseconds, else 4, or 8 of a
- * ragged batch. */
+/* A case's calls read one of two sets of inputs, so that no call can know the results of the call
+ * before it. The sets share weights and lengths. */
+enum { LB_INPUT_SETS = 2 };
+
+/* Number of distinct rows of one set: the whole batch while the oracle takes milliseconds, else 4,
+ * or 8 of a ragged batch. */
 size_t lb_class_count(const struct lb_problem *problem);
+
+/* Number R of distinct rows of both sets together, at most one more, so that the oracle costs
+ * little more for two sets than for one. */
+size_t lb_row_count(const struct lb_problem *problem);
 
 /* Draws lengths [rows], descending, lengths[0] = T, spread evenly over 1 .. T. */
 void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t rows,
@@ -47,6 +55,14 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
  * so that lengths descend, and is the identity where rows = B. counts [rows]. */
 void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
              int32_t *counts);
+
+/* Deals the R rows (lb_row_count) of both sets to the batch rows of one set: batch row b repeats
+ * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R]. every row
+ * distinct   set 0 has rows 0 .. B-1, set 1 has rows 1 .. B: all batch rows differ dealt lb_deal by
+ * two seeds, with different counts ragged               rows 0 and 1 have the length T, and set s
+ * has row s of these two; all other batch rows are the same in both sets, because lengths are */
+void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,
+                 int32_t *counts);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "reference/fp_environment.h"
+
 enum { BLOCK = 4096 /* elements converted at a time */ };
 
 static bool scales(const struct lb_problem *problem, double scale)
@@ -87,12 +89,15 @@ void lb_loss_unscale(const struct lb_problem *problem, double scale,
                      const struct lb_results *results)
 {
     struct gradient gradients[GRADIENTS];
+    struct lb_fp_environment environment;
     if (!scales(problem, scale))
         return;
     list_gradients(results, gradients);
+    lb_fp_enter(&environment);
     for (size_t i = 0; i < GRADIENTS; i++)
         scale_array(problem->dtype, gradients[i].data, gradients[i].data, gradients[i].count,
                     1 / scale);
+    lb_fp_leave(&environment);
 }
 
 bool lb_loss_overflow(const struct lb_problem *problem, double scale,

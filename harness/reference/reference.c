@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "reference/expected.h"
+#include "reference/fp_environment.h"
 #include "reference/input_data.h"
 
 /* Expected results in a list, the newest first; those in use are never dropped. */
@@ -15,15 +17,20 @@ struct lb_reference_cache {
     size_t computed, reused;
 };
 
+/* One set of inputs: which rows it has, and their values. */
+struct input_set {
+    struct lb_inputs inputs;
+    int32_t *class_of; /* [B] */
+    int32_t *counts;   /* [R] */
+};
+
 struct lb_reference {
     struct lb_reference_cache *cache; /* NULL: this reference owns `expected` */
     struct lb_expected *expected;
-    struct lb_inputs inputs;
     size_t batch;
-    int32_t *class_of; /* [B] */
-    int32_t *counts;   /* [R] */
-    int32_t *lengths;  /* [B]; NULL when not ragged */
-    double *dw;        /* weight gradients of this batch; NULL: those in `expected` fit */
+    struct input_set sets[LB_INPUT_SETS];
+    int32_t *lengths; /* [B]; NULL when not ragged */
+    double *dw;       /* weight gradients of one set after the other; NULL: no backward */
 };
 
 enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
@@ -60,10 +67,11 @@ static bool serves(const struct lb_expected *expected, const struct lb_problem *
                    size_t rows)
 {
     const struct lb_problem *q = &expected->problem;
-    return expected->seed == seed && expected->rows == rows && q->seq_len == p->seq_len &&
-           q->input == p->input && q->hidden == p->hidden && q->layers == p->layers &&
-           q->directions == p->directions && q->dtype == p->dtype && q->math == p->math &&
-           q->act == p->act && q->ragged == p->ragged && lb_has_backward(q) >= lb_has_backward(p);
+    return !expected->spoiled && expected->seed == seed && expected->rows == rows &&
+           q->seq_len == p->seq_len && q->input == p->input && q->hidden == p->hidden &&
+           q->layers == p->layers && q->directions == p->directions && q->dtype == p->dtype &&
+           q->math == p->math && q->act == p->act && q->ragged == p->ragged &&
+           lb_has_backward(q) >= lb_has_backward(p);
 }
 
 /* Takes matching results out of the list; NULL when there are none. */
@@ -80,18 +88,21 @@ static struct lb_expected *find(struct lb_reference_cache *cache, const struct l
     return NULL;
 }
 
-/* Drops the oldest results that nobody uses until the others fit. */
+/* Drops spoiled results, and the oldest ones that nobody uses until the others fit. */
 static void trim(struct lb_reference_cache *cache)
 {
     for (;;) {
         size_t bytes = 0;
+        bool spoiled = false;
         struct lb_expected **oldest = NULL;
         for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
             bytes += (*at)->bytes + (*at)->batch_bytes;
-            if ((*at)->users == 0)
+            if ((*at)->users == 0 && !spoiled) {
                 oldest = at;
+                spoiled = (*at)->spoiled;
+            }
         }
-        if (bytes <= cache->max_bytes || !oldest)
+        if ((bytes <= cache->max_bytes && !spoiled) || !oldest)
             return;
         struct lb_expected *expected = *oldest;
         *oldest = expected->older;
@@ -105,7 +116,7 @@ static enum lb_status get_expected(struct lb_reference_cache *cache,
                                    struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t rows = lb_class_count(problem);
+    size_t rows = lb_row_count(problem);
     struct lb_expected *expected = cache ? find(cache, problem, seed, rows) : NULL;
     if (expected)
         cache->reused++;
@@ -126,8 +137,9 @@ done:
 
 /* Deals the rows of an input tensor to the batch: from [steps, R, width] -> *out [steps, B, width]
  * in the problem's dtype. */
-static enum lb_status deal_rows(const struct lb_reference *reference, const double *from,
-                                size_t steps, size_t width, void **out, struct lb_error *err)
+static enum lb_status deal_rows(const struct lb_reference *reference, const int32_t *class_of,
+                                const double *from, size_t steps, size_t width, void **out,
+                                struct lb_error *err)
 {
     enum lb_dtype dtype = reference->expected->problem.dtype;
     size_t rows = reference->expected->rows, row_bytes = width * lb_dtype_size(dtype);
@@ -140,89 +152,105 @@ static enum lb_status deal_rows(const struct lb_reference *reference, const doub
     for (size_t s = 0; s < steps; s++) {
         lb_store(dtype, stored, from + s * rows * width, rows * width);
         for (size_t b = 0; b < reference->batch; b++, to += row_bytes)
-            memcpy(to, stored + (size_t)reference->class_of[b] * row_bytes, row_bytes);
+            memcpy(to, stored + (size_t)class_of[b] * row_bytes, row_bytes);
     }
     free(stored);
     return LB_OK;
 }
 
-static enum lb_status deal_inputs(struct lb_reference *reference, const struct lb_problem *p,
-                                  struct lb_error *err)
+static enum lb_status deal_inputs(struct lb_reference *reference, struct input_set *set,
+                                  const struct lb_problem *p, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct lb_oracle *net = &reference->expected->net;
-    struct lb_inputs *in = &reference->inputs;
+    const int32_t *of = set->class_of;
+    struct lb_inputs *in = &set->inputs;
     size_t T = (size_t)p->seq_len, H = (size_t)p->hidden;
     size_t layer_dirs = lb_layer_dir_count(p), y_width = (size_t)p->directions * H;
     in->weights = reference->expected->weights;
     in->lengths = reference->lengths;
-    LB_TRY(deal_rows(reference, net->x, T, (size_t)p->input, &in->x, err));
-    LB_TRY(deal_rows(reference, net->h0, layer_dirs, H, &in->h0, err));
-    LB_TRY(deal_rows(reference, net->c0, layer_dirs, H, &in->c0, err));
+    LB_TRY(deal_rows(reference, of, net->x, T, (size_t)p->input, &in->x, err));
+    LB_TRY(deal_rows(reference, of, net->h0, layer_dirs, H, &in->h0, err));
+    LB_TRY(deal_rows(reference, of, net->c0, layer_dirs, H, &in->c0, err));
     if (lb_has_backward(p)) {
-        LB_TRY(deal_rows(reference, net->dy, T, y_width, &in->dy, err));
-        LB_TRY(deal_rows(reference, net->dhn, layer_dirs, H, &in->dhn, err));
-        LB_TRY(deal_rows(reference, net->dcn, layer_dirs, H, &in->dcn, err));
+        LB_TRY(deal_rows(reference, of, net->dy, T, y_width, &in->dy, err));
+        LB_TRY(deal_rows(reference, of, net->dhn, layer_dirs, H, &in->dhn, err));
+        LB_TRY(deal_rows(reference, of, net->dcn, layer_dirs, H, &in->dcn, err));
     }
 done:
     return st;
 }
 
-static enum lb_status deal_batch(struct lb_reference *reference, const struct lb_problem *p,
-                                 uint64_t seed, struct lb_error *err)
+static enum lb_status deal_sets(struct lb_reference *reference, const struct lb_problem *p,
+                                uint64_t seed, struct lb_error *err)
 {
+    enum lb_status st = LB_OK;
     const struct lb_expected *expected = reference->expected;
-    reference->class_of = malloc(reference->batch * sizeof(int32_t));
-    reference->counts = malloc(expected->rows * sizeof(int32_t));
-    if (p->ragged)
-        reference->lengths = malloc(reference->batch * sizeof(int32_t));
-    if (!reference->class_of || !reference->counts || (p->ragged && !reference->lengths))
-        return lb_fail(err, LB_OOM, "out of memory for the batch");
-    lb_deal(p, seed, expected->rows, reference->class_of, reference->counts);
-    for (size_t b = 0; p->ragged && b < reference->batch; b++)
-        reference->lengths[b] = expected->lengths[reference->class_of[b]];
-    return LB_OK;
+    if (p->ragged && !(reference->lengths = malloc(reference->batch * sizeof(int32_t))))
+        return lb_fail(err, LB_OOM, "out of memory for the lengths");
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        struct input_set *set = &reference->sets[i];
+        set->class_of = malloc(reference->batch * sizeof(int32_t));
+        set->counts = malloc(expected->rows * sizeof(int32_t));
+        if (!set->class_of || !set->counts)
+            return lb_fail(err, LB_OOM, "out of memory for the batch");
+        lb_deal_set(p, seed, i, set->class_of, set->counts);
+        for (size_t b = 0; p->ragged && b < reference->batch; b++)
+            reference->lengths[b] = expected->lengths[set->class_of[b]];
+        LB_TRY(deal_inputs(reference, set, p, err));
+    }
+done:
+    return st;
 }
 
-/* Weight gradients of this batch: those in `expected` where every row is in the batch once, or
- * those kept from the batch that was asked for last, or new ones. */
+static size_t gradient_count(const struct lb_expected *expected)
+{
+    return lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
+}
+
+/* Weight gradients of this batch: those kept from the batch that was asked for last, or new ones.
+ */
 static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
 {
+    enum lb_status st = LB_OK;
     struct lb_expected *expected = reference->expected;
-    const struct lb_problem *p = &expected->problem;
-    if (!expected->dw || expected->rows == reference->batch)
-        return LB_OK;
-    size_t count = lb_gradient_offset(p, lb_layer_dir_count(p));
+    size_t count = gradient_count(expected);
     if (expected->batch_dw && expected->batch == (int64_t)reference->batch) {
         reference->dw = expected->batch_dw;
         expected->batch_dw = NULL;
         expected->batch_bytes = 0;
         return LB_OK;
     }
-    reference->dw = malloc(count * sizeof(double));
+    reference->dw = malloc(LB_INPUT_SETS * count * sizeof(double));
     if (!reference->dw)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-    return lb_expected_gradients(expected, reference->counts, reference->dw, err);
+    for (size_t i = 0; i < LB_INPUT_SETS; i++)
+        LB_TRY(lb_expected_gradients(expected, reference->sets[i].counts, reference->dw + i * count,
+                                     err));
+done:
+    return st;
 }
 
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                  uint64_t seed, struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
     struct lb_reference *reference = calloc(1, sizeof(*reference));
     *out = NULL;
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
+    lb_fp_enter(&environment);
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
     LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
-    LB_TRY(deal_batch(reference, problem, seed, err));
-    LB_TRY(deal_inputs(reference, problem, err));
+    LB_TRY(deal_sets(reference, problem, seed, err));
     if (lb_has_backward(problem))
         LB_TRY(get_gradients(reference, err));
     *out = reference;
     reference = NULL;
 done:
+    lb_fp_leave(&environment);
     lb_reference_close(reference);
     return st;
 }
@@ -231,17 +259,19 @@ enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64
                                         struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
     struct lb_reference *reference = calloc(1, sizeof(*reference));
     *out = NULL;
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
+    lb_fp_enter(&environment);
     reference->batch = (size_t)problem->batch;
-    LB_TRY(lb_expected_draw(problem, seed, lb_class_count(problem), &reference->expected, err));
-    LB_TRY(deal_batch(reference, problem, seed, err));
-    LB_TRY(deal_inputs(reference, problem, err));
+    LB_TRY(lb_expected_draw(problem, seed, lb_row_count(problem), &reference->expected, err));
+    LB_TRY(deal_sets(reference, problem, seed, err));
     *out = reference;
     reference = NULL;
 done:
+    lb_fp_leave(&environment);
     lb_reference_close(reference);
     return st;
 }
@@ -254,9 +284,7 @@ static void return_to_cache(struct lb_reference *reference)
         free(expected->batch_dw);
         expected->batch_dw = reference->dw;
         expected->batch = (int64_t)reference->batch;
-        expected->batch_bytes =
-            sizeof(double) *
-            lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
+        expected->batch_bytes = LB_INPUT_SETS * gradient_count(expected) * sizeof(double);
         reference->dw = NULL;
     }
     expected->users--;
@@ -267,27 +295,39 @@ void lb_reference_close(struct lb_reference *reference)
 {
     if (!reference)
         return;
-    struct lb_inputs *in = &reference->inputs;
     if (reference->expected && reference->cache)
         return_to_cache(reference);
     else
         lb_expected_destroy(reference->expected);
     free(reference->dw);
-    free(in->dcn);
-    free(in->dhn);
-    free(in->dy);
-    free(in->c0);
-    free(in->h0);
-    free(in->x);
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        struct input_set *set = &reference->sets[i];
+        void *const arrays[] = {set->inputs.dcn, set->inputs.dhn, set->inputs.dy, set->inputs.c0,
+                                set->inputs.h0,  set->inputs.x,   set->counts,    set->class_of};
+        for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++)
+            free(arrays[k]);
+    }
     free(reference->lengths);
-    free(reference->counts);
-    free(reference->class_of);
     free(reference);
 }
 
-const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference)
+const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference, int set)
 {
-    return &reference->inputs;
+    return &reference->sets[set].inputs;
+}
+
+const char *lb_reference_damage(const struct lb_reference *reference)
+{
+    struct lb_expected *expected = reference->expected;
+    if (lb_hash_bytes(0, expected->weight_storage, expected->weight_bytes) !=
+        expected->weight_hash) {
+        expected->spoiled = true;
+        return "the canonical weights";
+    }
+    for (size_t b = 0; reference->lengths && b < reference->batch; b++)
+        if (reference->lengths[b] != expected->lengths[reference->sets[0].class_of[b]])
+            return "the lengths";
+    return NULL;
 }
 
 double lb_reference_bytes(const struct lb_problem *problem)
@@ -298,22 +338,24 @@ double lb_reference_bytes(const struct lb_problem *problem)
     double inputs = (double)n.x + 2 * (double)n.state;
     if (lb_has_backward(problem))
         inputs += (double)n.y + 2 * (double)n.state;
-    return inputs * (double)lb_dtype_size(problem->dtype) +
-           lb_expected_bytes(problem, lb_class_count(problem));
+    return LB_INPUT_SETS * inputs * (double)lb_dtype_size(problem->dtype) +
+           lb_expected_bytes(problem, lb_row_count(problem));
 }
 
-void lb_reference_check(const struct lb_reference *reference, const struct lb_results *results,
-                        struct lb_check *check)
+void lb_reference_check(const struct lb_reference *reference, int set,
+                        const struct lb_results *results, struct lb_check *check)
 {
     struct lb_comparison comparison = {
         .expected = reference->expected,
         .results = results,
         .batch = reference->batch,
-        .class_of = reference->class_of,
-        .counts = reference->counts,
-        .dw = reference->dw ? reference->dw : reference->expected->dw,
+        .class_of = reference->sets[set].class_of,
+        .counts = reference->sets[set].counts,
     };
-    if (!results->dx) /* this pass has no backward, though the expected results may have one */
-        comparison.dw = NULL;
+    struct lb_fp_environment environment;
+    if (results->dx)
+        comparison.dw = reference->dw + (size_t)set * gradient_count(reference->expected);
+    lb_fp_enter(&environment);
     lb_compare(&comparison, check);
+    lb_fp_leave(&environment);
 }

@@ -171,6 +171,49 @@ static void dealing_uses_every_row_and_keeps_ragged_lengths_sorted(void **state)
     assert_memory_equal(class_of, first, sizeof(first)); /* by seed alone */
 }
 
+/* The two input sets of a problem: no batch row may be the same in both where lengths allow it, and
+ * counts must differ where rows are dealt, so that weight gradients do. */
+static void input_sets_differ_and_share_their_lengths(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "T5_B1_H8",
+        "T5_B7_H8",
+        "T5_B1_H8/ragged",
+        "T5_B7_H8/ragged",
+        "T1024_B5_H768",
+        "T1024_B100_H768",
+        "T1024_B1_H768",
+        "T1024_B4_H768",
+        "T1024_B9_H768/ragged",
+        "T1024_B100_H768/ragged",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            struct lb_problem p = trial_problem(texts[i]);
+            int32_t class_of[2][128], counts[2][128], sums[2] = {0, 0};
+            size_t B = (size_t)p.batch, R = lb_row_count(&p), same = 0;
+            bool dealt = lb_class_count(&p) < B;
+            for (int set = 0; set < 2; set++) {
+                lb_deal_set(&p, seed, set, class_of[set], counts[set]);
+                for (size_t r = 0; r < R; r++)
+                    sums[set] += counts[set][r];
+                assert_int_equal(sums[set], B);
+                for (size_t b = 0; b < B; b++) {
+                    assert_in_range(class_of[set][b], 0, R - 1);
+                    assert_true(!p.ragged || b == 0 || class_of[set][b] >= class_of[set][b - 1]);
+                }
+            }
+            for (size_t b = 0; b < B; b++)
+                same += class_of[0][b] == class_of[1][b];
+            assert_true(dealt || p.ragged ? same < B : same == 0);
+            assert_memory_not_equal(counts[0], counts[1], R * sizeof(int32_t));
+            for (size_t b = 0; p.ragged && b < B; b++) /* rows 0 and 1 have one length */
+                assert_true(class_of[0][b] == class_of[1][b] ||
+                            (class_of[0][b] == 0 && class_of[1][b] == 1));
+        }
+}
+
 static void small_problems_have_distinct_rows_and_big_ones_a_few(void **state)
 {
     (void)state;
@@ -196,6 +239,7 @@ int main(void)
         cmocka_unit_test(data_is_exact_in_its_dtype),
         cmocka_unit_test(lengths_descend_from_the_whole_to_at_least_one_step),
         cmocka_unit_test(dealing_uses_every_row_and_keeps_ragged_lengths_sorted),
+        cmocka_unit_test(input_sets_differ_and_share_their_lengths),
         cmocka_unit_test(small_problems_have_distinct_rows_and_big_ones_a_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

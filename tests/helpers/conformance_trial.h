@@ -16,7 +16,8 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
                          const struct lb_results *results, struct lb_error *err);
 
 /* Opens the reference of the problem (cache may be NULL), runs the trial with the first variant on
- * one thread, and compares its results into *check. */
+ * one thread for each input set, and compares its results into *check, up to the first that is
+ * wrong. */
 enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *problem,
                            struct lb_reference_cache *cache, uint64_t seed, struct lb_check *check,
                            struct lb_error *err);

@@ -268,7 +268,7 @@ static void weights_survive_the_way_there_and_back(void **state)
     assert_int_equal(lb_reference_cache_create(1 << 20, &cache, NULL), LB_OK);
     assert_int_equal(lb_reference_open(cache, &p, 1, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
-    const struct lb_weights *weights = &lb_reference_inputs(reference)->weights;
+    const struct lb_weights *weights = &lb_reference_inputs(reference, 0)->weights;
     size_t bytes = make_offsets(&p, offsets);
     char *image = calloc(1, bytes);
 

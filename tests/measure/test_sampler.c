@@ -76,23 +76,41 @@ static enum lb_status next(void *user, double *ns, struct lb_error *err)
 static void steady_times_stop_at_the_minimum_for_precision(void **state)
 {
     (void)state;
-    struct source source = {.base = 1000, .spread = 5, .state = 1};
+    struct source source = {.base = 1000, .spread = 5, .state = 1, .call_ns = 10000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
+    held = (struct timespec){.tv_sec = 1};
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
     assert_int_equal(samples.count, options.min_samples);
     assert_int_equal(samples.count + samples.warmup, source.calls);
     lb_samples_free(&samples);
 }
 
+static void short_calls_are_sampled_for_50_ms(void **state)
+{
+    (void)state;
+    struct source source = {.base = 1000, .spread = 5, .state = 1, .call_ns = 100000};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    held = (struct timespec){.tv_sec = 1};
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
+    assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
+    assert_int_equal(samples.count, 500);
+    lb_samples_free(&samples);
+}
+
 static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
 {
     (void)state;
-    struct source source = {.base = 1000, .spread = 300, .state = 1};
+    struct source source = {.base = 1000, .spread = 300, .state = 1, .call_ns = 1000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
+    held = (struct timespec){.tv_sec = 1};
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
     /* For a uniform distribution of width w the median's standard error is w / (2 sqrt n), so 1.96
      * of them are 1 % of the median at n = (1.96 * 300 / 2 / 11.5)^2 = 654. */
@@ -103,10 +121,13 @@ static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
 static void drifting_times_end_on_a_plateau(void **state)
 {
     (void)state;
-    struct source source = {.base = 1000, .spread = 5, .slope = 50, .state = 1};
+    struct source source = {
+        .base = 1000, .spread = 5, .slope = 50, .state = 1, .call_ns = 10000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
+    held = (struct timespec){.tv_sec = 1};
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
     assert_int_equal(samples.stop_reason, LB_STOP_PLATEAU);
     lb_samples_free(&samples);
 }
@@ -175,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_clock_resolves_nanoseconds_however_long_the_machine_is_up),
         cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
+        cmocka_unit_test(short_calls_are_sampled_for_50_ms),
         cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
         cmocka_unit_test(drifting_times_end_on_a_plateau),
         cmocka_unit_test(the_largest_count_is_never_exceeded),

@@ -1,5 +1,6 @@
 /* The reference: which results pass the comparison, which errors it finds, and what the cache
  * keeps. */
+#include <fenv.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,11 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include <cmocka.h>
 
 #include "device/memory.h"
 #include "model/registry.h"
+#include "reference/expected.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
 
@@ -34,7 +39,7 @@ static void open_fixture(struct fixture *f, const char *text)
     if (lb_problem_counts(&f->problem, &f->n, &err) != LB_OK ||
         lb_reference_open(NULL, &f->problem, 1, &f->reference, &err) != LB_OK ||
         lb_results_create(&f->problem, &f->results, &err) != LB_OK ||
-        trial_run(&lb_impl_cpu_ref, &f->problem, &config, lb_reference_inputs(f->reference),
+        trial_run(&lb_impl_cpu_ref, &f->problem, &config, lb_reference_inputs(f->reference, 0),
                   &f->results, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
 }
@@ -48,7 +53,7 @@ static void close_fixture(struct fixture *f)
 static struct lb_check check_of(const struct fixture *f)
 {
     struct lb_check check;
-    lb_reference_check(f->reference, &f->results, &check);
+    lb_reference_check(f->reference, 0, &f->results, &check);
     return check;
 }
 
@@ -220,7 +225,7 @@ static void a_value_past_a_ragged_end_is_found(void **state)
     (void)state;
     struct fixture f;
     open_fixture(&f, "T6_B5_I4_H7/f32/train/ragged");
-    const int32_t *lengths = lb_reference_inputs(f.reference)->lengths;
+    const int32_t *lengths = lb_reference_inputs(f.reference, 0)->lengths;
     assert_true(lengths[4] < 6);
     set(&f, f.results.dx, (5 * 5 + 4) * 4, 0.5); /* the last row's last step */
     struct lb_check check = check_of(&f);
@@ -314,9 +319,80 @@ static void another_seed_gives_other_inputs(void **state)
     struct lb_reference *one, *two;
     assert_int_equal(lb_reference_open(NULL, &problem, 1, &one, NULL), LB_OK);
     assert_int_equal(lb_reference_open(NULL, &problem, 2, &two, NULL), LB_OK);
-    assert_memory_not_equal(lb_reference_inputs(one)->x, lb_reference_inputs(two)->x, 16);
+    assert_memory_not_equal(lb_reference_inputs(one, 0)->x, lb_reference_inputs(two, 0)->x, 16);
     lb_reference_close(two);
     lb_reference_close(one);
+}
+
+/* Whether results that are right for one input set are wrong for the other, in every dtype: what an
+ * implementation remembers of one call is no answer for the next. */
+static void results_of_one_input_set_are_wrong_for_the_other(void **state)
+{
+    static const char *const shapes[] = {"T6_B1_I4_H7", "T6_B5_I4_H7", "T64_B40_I50_H50"};
+    static const char *const passes[] = {"infer", "train", "train/ragged"};
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
+        for (size_t shape = 0; shape < 3; shape++)
+            for (size_t pass = 0; pass < 3; pass++) {
+                struct fixture f;
+                struct lb_check check;
+                open_shape(&f, shapes[shape], dtype, passes[pass]);
+                assert_true(check_of(&f).right);
+                lb_reference_check(f.reference, 1, &f.results, &check);
+                assert_false(check.right);
+                close_fixture(&f);
+            }
+}
+
+/* The rounded evaluation must differ in the gradients too: outputs alone would reveal nothing of an
+ * implementation that remembers its weight gradients. */
+static void weight_gradients_of_the_input_sets_differ(void **state)
+{
+    static const char *const shapes[] = {"T6_B1_I4_H7", "T6_B5_I4_H7", "T64_B40_I50_H50"};
+    (void)state;
+    for (size_t shape = 0; shape < 3; shape++) {
+        struct lb_exec_config config = {.threads = 1};
+        struct lb_results other = {0};
+        struct lb_check check;
+        struct fixture f;
+        struct lb_error err = {""};
+        open_shape(&f, shapes[shape], LB_F32, "train");
+        assert_int_equal(lb_results_create(&f.problem, &other, NULL), LB_OK);
+        assert_int_equal(trial_run(&lb_impl_cpu_ref, &f.problem, &config,
+                                   lb_reference_inputs(f.reference, 1), &other, &err),
+                         LB_OK);
+        lb_reference_check(f.reference, 1, &other, &check);
+        assert_true(check.right);
+        memcpy(other.gradients.dw_ih[0], f.results.gradients.dw_ih[0], f.n.weights * sizeof(float));
+        lb_reference_check(f.reference, 1, &other, &check);
+        assert_true(!check.right && check.in_gradient);
+        assert_non_null(strstr(check.reason, "dw_ih"));
+        lb_results_destroy(&other);
+        close_fixture(&f);
+    }
+}
+
+static void weights_that_were_written_to_are_named_and_not_used_again(void **state)
+{
+    struct lb_reference_cache *cache;
+    struct lb_reference *reference;
+    struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer/ragged");
+    size_t computed, reused;
+    (void)state;
+    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(cache, &problem, 1, &reference, NULL), LB_OK);
+    const struct lb_inputs *inputs = lb_reference_inputs(reference, 0);
+    assert_null(lb_reference_damage(reference));
+    ((int32_t *)inputs->lengths)[2]++;
+    assert_string_equal(lb_reference_damage(reference), "the lengths");
+    ((int32_t *)inputs->lengths)[2]--;
+    assert_null(lb_reference_damage(reference));
+    ((char *)inputs->weights.b_hh[0])[0] ^= 1;
+    assert_string_equal(lb_reference_damage(reference), "the canonical weights");
+    lb_reference_close(reference);
+    visit(cache, "T4_B3_H5/f32/infer/ragged", &computed, &reused);
+    assert_int_equal(computed, 2);
+    lb_reference_cache_destroy(cache);
 }
 
 static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
@@ -327,14 +403,52 @@ static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
     open_fixture(&f, "T3_B2_I3_H3/bf16/train");
     uint64_t hash = lb_results_hash(&f.results);
     size_t count = tensors_of(&f, tensors);
-    for (size_t i = 0; i < count; i++) {
-        uint16_t *last = (uint16_t *)tensors[i].at + tensors[i].count - 1;
-        *last ^= 1;
-        assert_true(lb_results_hash(&f.results) != hash);
-        *last ^= 1;
-    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < tensors[i].count; k++)
+            for (int bit = 0; bit < 16; bit++) {
+                uint16_t *element = (uint16_t *)tensors[i].at + k;
+                *element = (uint16_t)(*element ^ 1U << bit);
+                assert_true(lb_results_hash(&f.results) != hash);
+                *element = (uint16_t)(*element ^ 1U << bit);
+            }
     assert_true(lb_results_hash(&f.results) == hash);
     close_fixture(&f);
+}
+
+/* Rounds upwards and, where the machine can, flushes subnormal numbers to zero, as an
+ * implementation may leave it. */
+static void bend_arithmetic(void)
+{
+    fesetround(FE_UPWARD);
+#ifdef __SSE__
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+static void tolerances_do_not_depend_on_the_rounding_mode_found(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
+        struct lb_problem problem = trial_problem("T9_B3_I4_H8/f32/train");
+        struct lb_expected *fresh, *bent;
+        problem.dtype = (enum lb_dtype)dtype;
+        assert_int_equal(lb_expected_create(&problem, 1, 3, &fresh, NULL), LB_OK);
+        bend_arithmetic();
+        enum lb_status st = lb_expected_create(&problem, 1, 3, &bent, NULL);
+        int rounding = fegetround();
+#ifdef __SSE__
+        unsigned flushes = _mm_getcsr() & 0x8040;
+        _mm_setcsr(0x1f80);
+        assert_int_equal(flushes, 0x8040);
+#endif
+        fesetenv(FE_DFL_ENV);
+        assert_int_equal(rounding, FE_UPWARD); /* as it was found */
+        assert_int_equal(st, LB_OK);
+        assert_memory_equal(fresh->deviations, bent->deviations,
+                            lb_slice_count(&problem) * sizeof(*fresh->deviations));
+        lb_expected_destroy(bent);
+        lb_expected_destroy(fresh);
+    }
 }
 
 int main(void)
@@ -352,6 +466,10 @@ int main(void)
         cmocka_unit_test(the_cache_computes_again_when_results_lack_a_backward),
         cmocka_unit_test(a_full_cache_drops_the_oldest_unused_results),
         cmocka_unit_test(another_seed_gives_other_inputs),
+        cmocka_unit_test(tolerances_do_not_depend_on_the_rounding_mode_found),
+        cmocka_unit_test(results_of_one_input_set_are_wrong_for_the_other),
+        cmocka_unit_test(weight_gradients_of_the_input_sets_differ),
+        cmocka_unit_test(weights_that_were_written_to_are_named_and_not_used_again),
         cmocka_unit_test(the_hash_changes_with_any_bit_of_any_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,22 @@
+/* The floating-point environment in which the harness computes what is right. */
+#include "reference/fp_environment.h"
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+void lb_fp_enter(struct lb_fp_environment *environment)
+{
+    fegetenv(&environment->saved);
+    fesetenv(FE_DFL_ENV);
+#ifdef __SSE__
+    /* Not every C library clears the bits for flush-to-zero and for subnormal operands. */
+    enum { ALL_MASKED_TO_NEAREST = 0x1f80 };
+    _mm_setcsr(ALL_MASKED_TO_NEAREST);
+#endif
+}
+
+void lb_fp_leave(const struct lb_fp_environment *environment)
+{
+    fesetenv(&environment->saved);
+}
