@@ -265,7 +265,7 @@ class Report(ProgramTest):
         grids = {"1000": ("speedup-b", "speedup-t", "time-h", "time-b", "time-t", "roofline",
                           "memory"), "1000-mixed": ("training", "precision")}
         kinds = re.search(r"--plot KIND RUN(.*?)\n  --", run("--help").stdout, re.S).group(1)
-        kinds = kinds[kinds.index(":") + 1:].replace(",", " ").split()
+        kinds = re.findall(r"[\w-]+", kinds[kinds.index(":") + 1:])
         self.assertEqual(sorted(sum(grids.values(), ())), sorted(kinds))
         for grid, kinds in grids.items():
             folder = self.path(grid)
