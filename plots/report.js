@@ -68,10 +68,15 @@ const shellWord = (text) =>
 // Records
 
 const text = (index) => (index >= 0 && index < data.texts.length ? data.texts[index] : "");
-const SERIES =
-    data.series.map(([name, impl, color, mark, dash]) => ({name, impl, color, mark, dash}));
+const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
 const SETTINGS =
     data.settings.map(([heading, dtype, pass, others]) => ({heading, dtype, pass, others}));
+// A case is an array: numbers of its series, setting and verdict; its sizes; numbers of texts, -1
+// for none (what follows the sizes in the case's name, why it did not run, what ran, a warning).
+// One with a time goes on: times of a call in ns, the error, the lower bound in ns, flops and bytes
+// of a call, the most bytes in use, the time of preparation in ns, whether lo and hi are a 95 %
+// interval or the range of the samples, counts, why sampling stopped, the samples as a strip, and
+// the kernels.
 const CASES = data.cases.map((row, index) => {
     const [series, setting, T, B, I, H, verdict, tail, reason, description, warning, median_, lo,
         hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, hasInterval, samples, blocks,
@@ -79,7 +84,6 @@ const CASES = data.cases.map((row, index) => {
     return {
         index,
         series: SERIES[series],
-        order: series,
         setting: SETTINGS[setting],
         settingOrder: setting,
         T,
@@ -120,9 +124,8 @@ const CASES = data.cases.map((row, index) => {
 const PROBLEMS = new Map();  // a problem's key to its timed cases
 for (const c of CASES) {
     if (!c.timed) continue;
-    if (PROBLEMS.has(c.problem)) PROBLEMS.get(c.problem).push(c);
-    else
-        PROBLEMS.set(c.problem, [c]);
+    if (!PROBLEMS.has(c.problem)) PROBLEMS.set(c.problem, []);
+    PROBLEMS.get(c.problem).push(c);
 }
 const idOf = (c) =>
     c.series.name.split("/")[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
@@ -203,8 +206,7 @@ function stateFromLink(link) {
         }
         if (read[key] instanceof Set)
             read[key] = new Set(values.filter((value) => facetOf(key).counts.has(value)));
-        else
-            read[key] = values[0];
+        else read[key] = values[0];
     }
     if (read.base && !SERIES.some((series) => series.name === read.base))
         read.base = defaults().base;
@@ -240,9 +242,8 @@ function select() {
         const base = PROBLEMS.get(c.problem).find((other) => other.series.name === state.base);
         c.speedup = base ? base.median / c.median : null;
         c.rank = "";
-        if (groups.has(c.problem)) groups.get(c.problem).push(c);
-        else
-            groups.set(c.problem, [c]);
+        if (!groups.has(c.problem)) groups.set(c.problem, []);
+        groups.get(c.problem).push(c);
     }
     for (const group of groups.values()) {
         if (group.length < 2) continue;
@@ -282,8 +283,7 @@ function makeFilters() {
             input.addEventListener("change", () => {
                 const chosen = new Set(state[facet.key]);
                 if (input.checked) chosen.add(value);
-                else
-                    chosen.delete(value);
+                else chosen.delete(value);
                 change({[facet.key]: chosen});
             });
         }
@@ -1070,8 +1070,7 @@ function watchCard(area) {
         if (node &&
             !(node.nextElementSibling && node.nextElementSibling.classList.contains("details")))
             showCard(node);
-        else
-            hideCard();
+        else hideCard();
     });
     area.addEventListener("pointerleave", hideCard);
     area.addEventListener("focusin", (event) => {
@@ -1118,8 +1117,7 @@ addEventListener("keydown", (event) => {
 addEventListener("scroll", () => {
     if (document.activeElement === cardNode && !$("card").hidden)
         showCard(cardNode);  // it moved with the page
-    else
-        hideCard();
+    else hideCard();
 }, {passive: true});
 addEventListener("hashchange", () => {
     if (location.hash && !location.hash.includes("=")) return;  // a link to a section

@@ -50,8 +50,6 @@ static void write_series(FILE *out, const struct lb_series_list *list)
         const struct lb_series *series = &list->items[i];
         fputs(i ? ",[" : "[", out);
         lb_html_json_string(out, series->name);
-        fputc(',', out);
-        lb_html_json_string(out, series->example->impl);
         fprintf(out, ",%d,%d,%d]", series->color, series->mark, series->dash);
     }
     fputs("],\n", out);
@@ -172,7 +170,8 @@ static void write_case(FILE *out, const struct lb_candidate *it, size_t setting,
     const struct lb_problem *p = &row->c.problem;
     char id[LB_CASE_ID_SIZE], sizes[128];
     lb_case_print(&row->c, id);
-    snprintf(sizes, sizeof(sizes), "_H%" PRId64, p->hidden);
+    snprintf(sizes, sizeof(sizes), "/T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len,
+             p->batch, p->input, p->hidden);
     const char *tail = strstr(id, sizes); /* what follows the sizes: "/f32/infer" */
     tail = tail ? tail + strlen(sizes) : "";
     fprintf(out, "[%zu,%zu,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%ld,%ld,%ld,%ld",

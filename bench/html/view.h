@@ -13,7 +13,7 @@ struct lb_html_view {
     const char *path;         /* of the run, as it was named */
     const char *shared;       /* folder of scripts and template */
     const char *kinds;        /* of pictures, as in --plots; NULL: all */
-    char const *const *bases; /* [base_count] earlier runs to compare with */
+    const char *const *bases; /* [base_count] earlier runs to compare with */
     size_t base_count;
     double margin; /* of these comparisons, as in lb_compare_options */
     char baseline[2 * LB_NAME_SIZE];

@@ -173,6 +173,7 @@ def main(page, out, width="1280", height="1000", theme="light"):
     """Takes a picture of a page."""
     browser = Browser(find())
     try:
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(page, width=int(width), height=int(height), dark=theme == "dark")
         browser.picture(out)
     finally:

@@ -55,6 +55,7 @@ static void make_names(struct lb_run *run)
     static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>"
                                 "<!--<script>\xe2\x80\xa8\xe2\x80\xa9"; /* U+2028, U+2029 */
     const struct synthetic_grid grid = {impls, t_few, b_few, h_few, infer, true};
+    lb_run_free(run);
     *run = synthetic_run(&grid);
     for (size_t i = 0; i < run->count; i++) {
         struct lb_row *row = &run->rows[i];
@@ -158,18 +159,21 @@ static bool make(const char *kind, struct lb_run *run)
     }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (strcmp(others[i].kind, kind) == 0) {
-            *run = (struct lb_run){.header = synthetic_header(), .resumes = json_array()};
+            *run = synthetic_empty();
             others[i].make(run);
             return true;
         }
     }
-    return strcmp(kind, "empty") == 0;
+    if (strcmp(kind, "empty") != 0)
+        return false;
+    *run = synthetic_empty();
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     struct lb_error err = {""};
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_run run = {0};
     struct lb_run_file file = {0};
     enum lb_status st = LB_OK;
     if (argc != 3 || !make(argv[2], &run)) {
