@@ -124,7 +124,8 @@ class Install(ProgramTest):
         self.assertRegex(said, "broken_none/T3_B2_I4_H4/f32/infer +ok\n")
 
 
-@unittest.skipUnless(shutil.which("dpkg-shlibdeps"), "dpkg-dev is not installed")
+@unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"),
+                     "dpkg-dev or file is not installed")
 class DebianPackage(ProgramTest):
     def test_package_names_what_it_needs_and_runs_when_unpacked(self):
         call("cpack", "-G", "DEB", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B",
