@@ -115,7 +115,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         lb_plan_say_empty(&plan);
         *exit_code = LB_EXIT_NOTHING;
     } else if (session->options->command == LB_CMD_LIST) {
-        st = lb_list_print(session, &plan);
+        st = lb_list_print(session, &plan, err);
     } else if (session->options->command == LB_CMD_PLAN) {
         lb_plan_print(session, &plan);
     } else if (session->options->command == LB_CMD_SELF_TEST) {

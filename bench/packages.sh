@@ -10,7 +10,10 @@ optional_packages="libdnnl-dev"
 test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
   libbenchmark-tools python3-scipy python3-yaml jq"
 # Without these the tests that need them are skipped; the summary of the tests names them.
-optional_test_packages="chromium clang dpkg-dev"
+optional_test_packages="chromium dpkg-dev file"
+
+# What the preset fuzz needs beside test_packages.
+fuzz_packages="clang libclang-rt-dev"
 
 # is_installed PACKAGE
 is_installed() {

@@ -184,7 +184,7 @@ take_package() {
   local from=root
   [ -d "$work/root/home/lstm/bench-lstm/build/release" ] || from=user
   chroot "$work/$from" /usr/bin/env -i PATH=/usr/bin:/bin LANG=C.UTF-8 \
-    sh -c 'cd /home/lstm/bench-lstm/build/release && rm -f ./*.deb && apt-get install -y dpkg-dev &&
+    sh -c 'cd /home/lstm/bench-lstm/build/release && rm -f ./*.deb && apt-get install -y dpkg-dev file &&
            cpack -G DEB' &&
     cp "$work/$from"/home/lstm/bench-lstm/build/release/*.deb \
       "$work/package/home/lstm/bench-lstm/bench-lstm.deb" &&

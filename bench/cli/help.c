@@ -20,7 +20,7 @@ static const char *const headings[LB_GROUP_COUNT] = {
     [LB_GROUP_SETTINGS] = "settings",
 };
 
-static const char after_options[] =
+const char lb_help_epilogue[] =
     "exit codes: 0 all is well, 1 a case is wrong or failed, 2 the command line is\n"
     "wrong, 3 a regression was found, 4 a comparison is inconclusive (--strict),\n"
     "5 nothing ran, 130 the program was interrupted\n"
@@ -74,5 +74,5 @@ void lb_help_print(FILE *stream)
             if ((int)lb_option_table[i].group == group)
                 print_option(stream, &lb_option_table[i]);
     }
-    fprintf(stream, "\n%s", after_options);
+    fprintf(stream, "\n%s", lb_help_epilogue);
 }

@@ -4,6 +4,9 @@
 
 #include <stdio.h>
 
+/* What --help says below the options: exit codes and examples. */
+extern const char lb_help_epilogue[];
+
 /* Lines of at most 80 columns. */
 void lb_help_print(FILE *stream);
 

@@ -755,9 +755,10 @@ const struct lb_option lb_option_table[] = {
      .argument = "table, markdown, junit and json",
      .placeholder = "F",
      .group = LB_GROUP_SETTINGS,
-     .commands = COMPARE | AB,
+     .commands = COMPARE | AB | LIST,
      .set = set_format,
-     .help = "Format of a comparison: table, markdown, junit, json (table)."},
+     .help = "Format of a comparison: table, markdown, junit, json (table); of --list: table, "
+             "json."},
     {.name = "--loss-scale",
      .argument = "a factor",
      .placeholder = "S",

@@ -5,8 +5,11 @@
 #include "run/sweep.h"
 
 /* Prints one line per case: its text, and "ok" or why it can't run. If the command line gives no
- * sizes, comment lines above list the implementations and their variants. */
-enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan);
+ * sizes, comment lines above list the implementations and their variants. With --format json it is
+ * one document: {"implementations":[{"name","summary","absent","variants"}],
+ * "cases":[{"case","status","reason"}]}. LB_INVALID for another format, LB_OOM, LB_INTERRUPTED. */
+enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
+                             struct lb_error *err);
 
 /* Prints how many cases each implementation has, the largest memory, and the time to expect. */
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);

@@ -1,9 +1,10 @@
 # lb_implementation(<name> SOURCES <file>... [VARIANTS <variant>...] [NEEDS <FEATURE>...]
 #                   [LINK <target>...])
 #   Registers an implementation: <file> defines `const struct lb_impl lb_impl_<name>`. When one of
-#   the features it needs is missing, it is not built, and its rows say which.
+#   the features it needs is missing, it is not built, and its rows name the feature.
 # lb_write_implementation_table()
-#   Makes the library lb_impls of them all, and of the generated lb_impl_table (registry.h).
+#   Makes the library lb_impls from all implementations and the table of them, lb_impl_table
+#   (registry.h), which it generates.
 
 function(lb_implementation name)
   cmake_parse_arguments(arg "" "" "SOURCES;VARIANTS;NEEDS;LINK" ${ARGN})

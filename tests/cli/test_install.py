@@ -3,6 +3,7 @@ was installed, and the Debian package has what it needs."""
 
 import glob
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -39,6 +40,48 @@ class Install(ProgramTest):
         self.assertGreater(len(scripts), 0)
         with open(self.path("run/plots/" + scripts[0]), encoding="utf-8") as file:
             self.assertIn("# the installed style", file.read())
+
+    def test_man_page_and_completions_hold_every_option(self):
+        options = set(re.findall(r"^  (-[-a-z_A-Z]+=?)", call(self.program, "--help"), re.MULTILINE))
+        self.assertGreater(len(options), 40)
+        files = {}
+        for name in ("man/man1/bench-lstm.1", "bash-completion/completions/bench-lstm",
+                     "zsh/site-functions/_bench-lstm", "fish/vendor_completions.d/bench-lstm.fish"):
+            with open(os.path.join(self.prefix, "share", name), encoding="utf-8") as file:
+                files[os.path.basename(name)] = file.read()
+        for option in options - {"--benchmark_"}: # a prefix, which is not completed
+            bare = option.rstrip("=").lstrip("-")
+            self.assertIn(option.rstrip("=").replace("-", "\\-"), files["bench-lstm.1"])
+            self.assertRegex(files["bench-lstm"], rf"[' ]{re.escape(option)}[' ]")
+            self.assertRegex(files["_bench-lstm"], rf"'{re.escape(option.rstrip('='))}(=-)?\[")
+            self.assertRegex(files["bench-lstm.fish"], rf"-[ls] {re.escape(bare)} ")
+
+    def test_bash_completes_options_and_files(self):
+        script = os.path.join(self.prefix, "share/bash-completion/completions/bench-lstm")
+        with open(self.path("run.jsonl"), "w", encoding="utf-8"):
+            pass
+
+        def complete(*words):
+            return call("bash", "-c", '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bench_lstm; '
+                        'echo "${COMPREPLY[@]}"', script, "bench-lstm", *words,
+                        cwd=self.scratch).split()
+
+        self.assertEqual(complete("--swe"), ["--sweep"])
+        self.assertEqual(complete("--comp"), ["--compare"])
+        self.assertEqual(complete("--resume", "run"), ["run.jsonl"])
+        self.assertEqual(complete("--where", "run"), [])
+
+    def test_shells_and_man_take_the_files(self):
+        for tool, command, name in (
+                ("man", ["man", "--warnings", "-l"], "man/man1/bench-lstm.1"),
+                ("zsh", ["zsh", "-n"], "zsh/site-functions/_bench-lstm"),
+                ("fish", ["fish", "--no-execute"], "fish/vendor_completions.d/bench-lstm.fish")):
+            if not shutil.which(tool):
+                continue
+            done = subprocess.run([*command, os.path.join(self.prefix, "share", name)],
+                                  capture_output=True, text=True, check=False,
+                                  env=os.environ | {"MANPAGER": "cat", "MANWIDTH": "80"})
+            self.assertEqual((done.returncode, done.stderr), (0, ""), tool)
 
     def assert_conforms(self, library):
         """The example is held against the oracle, as every implementation is."""
@@ -81,7 +124,8 @@ class Install(ProgramTest):
         self.assertRegex(said, "broken_none/T3_B2_I4_H4/f32/infer +ok\n")
 
 
-@unittest.skipUnless(shutil.which("dpkg-shlibdeps"), "dpkg-dev is not installed")
+@unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"),
+                     "dpkg-dev or file is not installed")
 class DebianPackage(ProgramTest):
     def test_package_names_what_it_needs_and_runs_when_unpacked(self):
         call("cpack", "-G", "DEB", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B",
@@ -99,7 +143,8 @@ class DebianPackage(ProgramTest):
         for name in ("usr/bin/bench-lstm", "usr/include/bench-lstm/impl.h",
                      "usr/share/bench-lstm/cases/quick.txt", "usr/share/bench-lstm/plots/style.gp",
                      "usr/share/cmake/bench-lstm/bench-lstm-config.cmake",
-                     "usr/share/pkgconfig/bench-lstm.pc", "usr/share/doc/bench-lstm/LICENSE"):
+                     "usr/share/pkgconfig/bench-lstm.pc", "usr/share/man/man1/bench-lstm.1",
+                     "usr/share/doc/bench-lstm/LICENSE"):
             self.assertIn(name, files)
         self.assertIn("T3_B2_I4_H4", call(self.path("root/usr/bin/bench-lstm"), "--list", "--impl",
                                           "cpu_ref", "-T", "3", "-B", "2", "-H", "4"))

@@ -1,5 +1,6 @@
 """Bad input: one line that names the thing and says what is allowed, exit code 2, no file written."""
 
+import json
 import os
 import re
 import subprocess
@@ -71,6 +72,7 @@ BAD = [
     (["--resume", "x", "--out", "y"], ["--out", "--resume"]),
     (["--resume", "x", "--plugin", "y.so"], ["--plugin", "--resume"]),
     (["--seed", "3", "--resume", "x"], ["--seed", "--resume"]),
+    (["--list", *TINY[:-2], "--format", "junit"], ["--format junit", "table and json"]),
     (["--list", "--processes", "3"], ["--processes", "--list", "--sweep, --plan"]),
     (["--list", "--benchmark_filter=x"], ["--benchmark_filter=x", "--list"]),
     (["--list", "--case-time", "1"], ["--case-time", "--list"]),
@@ -162,6 +164,23 @@ class BadInput(ProgramTest):
                                       text=True, check=False)
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
+
+    def test_list_is_a_json_document_on_request(self):
+        done = run("--list", "--impl", "cpu_ref,misbehave_bytes", "--plugin", plugin("misbehave_bytes"),
+                   "-T", "3", "-B", "2", "-H", "4", "--threads", "1,2", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        ours = [impl for impl in document["implementations"] if impl["name"] == "cpu_ref"]
+        self.assertEqual([(impl["absent"], impl["variants"]) for impl in ours], [(None, [])])
+        answers = {case["case"]: (case["status"], case["reason"]) for case in document["cases"]}
+        self.assertEqual(answers["cpu_ref/T3_B2_I4_H4/f32/infer"], ("ok", ""))
+        status, reason = answers["cpu_ref/T3_B2_I4_H4/f32/infer/th2"]
+        self.assertEqual(status, "unsupported")
+        self.assertIn("one thread", reason)
+        # The same cases as in the table.
+        table = run("--list", "--impl", "cpu_ref", "-T", "3", "-B", "2", "-H", "4", "--threads", "1,2")
+        self.assertEqual([line.split()[0] for line in table.stdout.splitlines()],
+                         [case for case in answers if case.startswith("cpu_ref")])
 
     def test_help_and_version_accept_other_options(self):
         for command in (["--help", "-T", "3"], ["--sweep", "--version"], ["--help", "--sweep"]):

@@ -1,0 +1,180 @@
+/* Writes what is installed beside the program and follows from the table of options: its man page
+ * and the completions of bash, zsh and fish. The build runs it:
+ *
+ *   write-option-files man|bash|zsh|fish VERSION >FILE */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/help.h"
+#include "cli/options.h"
+
+/* Prints text with an escape before each character of special. */
+static void print_escaped(const char *text, const char *special, const char *escape)
+{
+    for (; *text; text++)
+        printf("%s%c", strchr(special, *text) ? escape : "", *text);
+}
+
+/* Whether the option takes the name of a file or folder. */
+static bool takes_file(const struct lb_option *option)
+{
+    static const char *const words[] = {"DIR", "FILE", "RUN", "BASE", "LIB", "PATH"};
+    for (size_t i = 0; option->placeholder && i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(option->placeholder, words[i]))
+            return true;
+    return false;
+}
+
+/* A prefix such as --benchmark_ that stands for many options is no word to complete. */
+static bool is_prefix(const struct lb_option *option)
+{
+    return option->joined && option->name[strlen(option->name) - 1] != '=';
+}
+
+static void write_man(const char *version)
+{
+    static const char *const titles[LB_GROUP_COUNT] = {[LB_GROUP_COMMANDS] = "COMMANDS",
+                                                       [LB_GROUP_CASES] = "CASES",
+                                                       [LB_GROUP_SETTINGS] = "SETTINGS"};
+    printf(".TH BENCH-LSTM 1 \"\" \"bench-lstm %s\" \"User Commands\"\n"
+           ".SH NAME\nbench-lstm \\- compare LSTM implementations, with every number checked\n"
+           ".SH SYNOPSIS\n.B bench-lstm\n.I COMMAND\n[\\fICASES\\fR] [\\fISETTINGS\\fR]\n"
+           ".SH DESCRIPTION\nRuns implementations of the same LSTM, checks each against a "
+           "double-precision oracle, times them, and writes records, tables and pictures.\n",
+           version);
+    for (int group = 0; group < LB_GROUP_COUNT; group++) {
+        printf(".SH %s\n", titles[group]);
+        for (size_t i = 0; i < lb_option_count; i++) {
+            const struct lb_option *option = &lb_option_table[i];
+            if ((int)option->group != group)
+                continue;
+            fputs(".TP\n\\fB", stdout);
+            print_escaped(option->name, "-\\", "\\");
+            if (option->short_name) {
+                fputs("\\fR, \\fB", stdout);
+                print_escaped(option->short_name, "-\\", "\\");
+            }
+            printf("\\fR%s\\fI%s\\fR\n\\&", option->placeholder && !option->joined ? " " : "",
+                   option->placeholder ? option->placeholder : "");
+            print_escaped(option->help, "-\\", "\\");
+            putchar('\n');
+        }
+    }
+    fputs(".SH EXIT CODES AND EXAMPLES\n.nf\n", stdout);
+    for (const char *line = lb_help_epilogue; *line; line += strcspn(line, "\n") + 1) {
+        fputs("\\&", stdout);
+        for (size_t i = 0; i < strcspn(line, "\n"); i++)
+            printf("%s%c", line[i] == '-' || line[i] == '\\' ? "\\" : "", line[i]);
+        putchar('\n');
+    }
+    fputs(".fi\n", stdout);
+}
+
+/* Prints the names of options that hold, each with the text behind it. */
+static void print_names(bool (*holds)(const struct lb_option *option), const char *between)
+{
+    bool first = true;
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const struct lb_option *option = &lb_option_table[i];
+        if (!holds(option) || is_prefix(option))
+            continue;
+        printf("%s%s", first ? "" : between, option->name);
+        if (option->short_name)
+            printf("%s%s", between, option->short_name);
+        first = false;
+    }
+}
+
+static bool is_any(const struct lb_option *option)
+{
+    return option != NULL;
+}
+
+static bool takes_other(const struct lb_option *option)
+{
+    return option->placeholder && !option->joined && !takes_file(option);
+}
+
+static bool takes_file_apart(const struct lb_option *option)
+{
+    return !option->joined && takes_file(option);
+}
+
+static void write_bash(void)
+{
+    fputs("# Completion of bench-lstm for bash.\n_bench_lstm() {\n"
+          "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
+          "  COMPREPLY=()\n  case $previous in\n  ",
+          stdout);
+    print_names(takes_file_apart, " | ");
+    fputs(")\n    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n    return ;;\n  ", stdout);
+    print_names(takes_other, " | ");
+    fputs(")\n    return ;;\n  esac\n  mapfile -t COMPREPLY < <(compgen -W '", stdout);
+    print_names(is_any, " ");
+    fputs("' -- \"$current\")\n}\ncomplete -o filenames -o bashdefault -F _bench_lstm bench-lstm\n",
+          stdout);
+}
+
+/* 'NAME[help]:argument:action', as _arguments reads it. */
+static void print_zsh(const struct lb_option *option, const char *name)
+{
+    size_t length = strcspn(name, "=");
+    printf("  '%.*s%s[", (int)length, name, option->joined ? "=-" : "");
+    print_escaped(option->help, "[]:\\", "\\");
+    fputs("]", stdout);
+    if (option->placeholder)
+        printf(":argument:%s", takes_file(option) ? "_files" : " ");
+    fputs("' \\\n", stdout);
+}
+
+static void write_zsh(void)
+{
+    fputs("#compdef bench-lstm\n# Completion of bench-lstm for zsh.\n_arguments \\\n", stdout);
+    for (size_t i = 0; i < lb_option_count; i++) {
+        if (is_prefix(&lb_option_table[i]))
+            continue;
+        print_zsh(&lb_option_table[i], lb_option_table[i].name);
+        if (lb_option_table[i].short_name)
+            print_zsh(&lb_option_table[i], lb_option_table[i].short_name);
+    }
+    fputs("  '*:run or folder:_files'\n", stdout);
+}
+
+static void write_fish(void)
+{
+    fputs("# Completion of bench-lstm for fish.\n", stdout);
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const struct lb_option *option = &lb_option_table[i];
+        bool is_long = strncmp(option->name, "--", 2) == 0;
+        if (is_prefix(option))
+            continue;
+        printf("complete -c bench-lstm -%c %.*s", is_long ? 'l' : 's',
+               (int)strcspn(option->name, "=") - (is_long ? 2 : 1),
+               option->name + (is_long ? 2 : 1));
+        if (option->short_name)
+            printf(" -s %s", option->short_name + 1);
+        fputs(!option->placeholder ? "" : takes_file(option) ? " -r -F" : " -x", stdout);
+        fputs(" -d '", stdout);
+        print_escaped(option->help, "'\\", "\\");
+        fputs("'\n", stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *kind = argc > 1 ? argv[1] : "";
+    if (strcmp(kind, "man") == 0 && argc == 3) {
+        write_man(argv[2]);
+    } else if (strcmp(kind, "bash") == 0) {
+        write_bash();
+    } else if (strcmp(kind, "zsh") == 0) {
+        write_zsh();
+    } else if (strcmp(kind, "fish") == 0) {
+        write_fish();
+    } else {
+        fprintf(stderr, "usage: %s man VERSION | bash | zsh | fish\n", argv[0]);
+        return 2;
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
