@@ -186,8 +186,12 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     bool resumes = options->command == LB_CMD_RESUME; /* tunes with the settings of its run */
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
+    if (!resumes && lb_settings_weights(options->weights, options->prefix, err) != LB_OK)
+        return LB_OOM;
+    if (options->command == LB_CMD_EXPLAIN && options->measured && !options->run)
+        return lb_fail(err, LB_INVALID, "--from: it has no effect without a framework and a layer");
     if (options->command == LB_CMD_EXPLAIN && options->run)
-        return lb_explain_layer(options->subject, options->run, err);
+        return lb_explain_layer(options->subject, options->run, options->measured, err);
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;

@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "cli/builtin_cases.h"
+#include "model/weights_file.h"
 
 struct reader {
     char **argv; /* [argc] */
@@ -136,6 +137,43 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
     return st;
 }
 
+/* With --weights, the file says I, H, L and D; T and B are 128 and 1 where they are not given. */
+static enum lb_status take_file_sizes(struct lb_options *options, struct lb_error *err)
+{
+    static const char *const fixed[] = {"-I", "-H", "-L", "-D", "--case", "--cases"};
+    struct lb_weights_file *file = NULL;
+    struct lb_error why;
+    char text[32];
+    enum lb_status st = LB_OK;
+    if (!options->weights)
+        return options->prefix ? lb_fail(err, LB_INVALID,
+                                         "--prefix: it has no effect without "
+                                         "--weights")
+                               : LB_OK;
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        if (lb_option_given(options, fixed[i]))
+            return lb_fail(err, LB_INVALID,
+                           "%s: the file of --weights fixes the sizes; give -T and "
+                           "-B",
+                           fixed[i]);
+    if (lb_weights_file_read(options->weights, options->prefix ? options->prefix : "", &file,
+                             &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--weights %.480s", why.text);
+    const int64_t sizes[] = {file->input, file->hidden, file->layers, file->directions};
+    lb_weights_file_free(file);
+    options->sized = true;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        snprintf(text, sizeof(text), "%lld", (long long)sizes[i]);
+        LB_TRY(lb_selection_take(&options->selection, fixed[i], text, err));
+    }
+    if (!lb_option_given(options, "-T"))
+        LB_TRY(lb_selection_take(&options->selection, "-T", "128", err));
+    if (!lb_option_given(options, "-B"))
+        LB_TRY(lb_selection_take(&options->selection, "-B", "1", err));
+done:
+    return st;
+}
+
 /* Without sizes, a command on cases means the quick grid: inference and training, or for the
  * self-test inference alone. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
@@ -169,6 +207,7 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
     for (; reader.at < argc; reader.at++)
         LB_TRY(take_option(&reader, err));
     LB_TRY(check_options(&reader, err));
+    LB_TRY(take_file_sizes(options, err));
     LB_TRY(choose_quick(options, err));
 done:
     free(reader.first_use);

@@ -49,6 +49,9 @@ struct lb_options {
     bool strict;           /* an inconclusive comparison is a failure */
     bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
     bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */
+    const char *measured;  /* run that --explain takes the measured ratio from; NULL: none */
+    const char *weights;   /* safetensors file with the weights of all cases; NULL: drawn */
+    const char *prefix;    /* of the names of its tensors; NULL: none */
     const char *out;       /* folder, of --report a file; NULL: named after the time */
     const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
     const char **plugins;  /* [plugin_count] paths; the array is owned */

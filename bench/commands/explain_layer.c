@@ -1,10 +1,13 @@
 /* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer. */
 #include "commands/explain_layer.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands/criteria.h"
+#include "record/run_file.h"
 
 enum { WIDTH = 100 };
 
@@ -74,32 +77,113 @@ static void print_slow(const struct lb_criteria *criteria)
     }
 }
 
-enum lb_status lb_explain_layer(const char *name, const char *layer, struct lb_error *err)
+/* The word behind an option of a command; NULL when it is not there. Words are split at blanks. */
+static char *value_after(char *const *words, size_t count, const char *option)
+{
+    for (size_t i = 0; i + 1 < count; i++)
+        if (strcmp(words[i], option) == 0)
+            return words[i + 1];
+    return NULL;
+}
+
+/* Whether a row is of that implementation, "name" or "name:variant", where auto is the default. */
+static bool is_of(const struct lb_row *row, const char *impl)
+{
+    const char *colon = strchr(impl, ':'), *variant = colon ? colon + 1 : "auto";
+    size_t length = colon ? (size_t)(colon - impl) : strlen(impl);
+    const char *has = row->c.variant[0] ? row->c.variant : "auto";
+    return strlen(row->c.impl) == length && memcmp(row->c.impl, impl, length) == 0 &&
+           strcmp(has, variant) == 0;
+}
+
+/* The row of an implementation and a pass that has a time and the sizes of the command. */
+static const struct lb_row *find_row(const struct lb_run *run, char *const *words, size_t count,
+                                     const char *impl, enum lb_pass pass)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        const struct lb_row *row = &run->rows[i];
+        const struct lb_problem *p = &row->c.problem;
+        const struct {
+            const char *option;
+            int64_t size;
+        } sizes[] = {{"-T", p->seq_len}, {"-B", p->batch},  {"-I", p->input},
+                     {"-H", p->hidden},  {"-L", p->layers}, {"-D", p->directions}};
+        const char *dtype = value_after(words, count, "--dtype");
+        bool same = p->pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl) &&
+                    (!dtype || strcmp(dtype, lb_dtype_name(p->dtype)) == 0) && !p->ragged;
+        for (size_t s = 0; same && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            const char *given = value_after(words, count, sizes[s].option);
+            same = (given ? strtoll(given, NULL, 10) : 1) == sizes[s].size;
+        }
+        if (same)
+            return row;
+    }
+    return NULL;
+}
+
+/* The ratio of the two implementations that the command compares, per pass that the run has. */
+static void print_measured(const struct lb_run *run, const char *from, char *price)
+{
+    char *words[64], *rest = NULL;
+    size_t count = 0;
+    bool found = false;
+    for (char *word = strtok_r(price, " ", &rest); word && count < 64;
+         word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    char *impls = value_after(words, count, "--impl");
+    char *second = impls ? strchr(impls, ',') : NULL;
+    if (second)
+        *second++ = '\0';
+    for (int pass = 0; second && pass < LB_PASS_COUNT; pass++) {
+        const struct lb_row *fast = find_row(run, words, count, impls, (enum lb_pass)pass);
+        const struct lb_row *slow = find_row(run, words, count, second, (enum lb_pass)pass);
+        if (!fast || !slow)
+            continue;
+        found = true;
+        printf("measured  %s: %s takes %.3g ms, %s %.3g ms, %.3g times as long\n",
+               lb_pass_name((enum lb_pass)pass), impls, fast->median_ns / 1e6, second,
+               slow->median_ns / 1e6, slow->median_ns / fast->median_ns);
+    }
+    if (!found)
+        printf("measured  %s has no times of both %s and %s for this layer\n", from,
+               impls ? impls : "", second ? second : "");
+}
+
+static void print_layer(const struct lb_criteria *criteria)
+{
+    printf("%s\n\n", criteria->title);
+    print_table(criteria);
+    if (lb_criteria_met(criteria))
+        print_fast(criteria);
+    else
+        print_slow(criteria);
+    putchar('\n');
+    for (size_t i = 0; i < criteria->rule_count; i++)
+        if (criteria->rules[i].kind == LB_NOTE && lb_rule_holds(criteria, &criteria->rules[i]))
+            print_wrapped("note      ", criteria->rules[i].text);
+}
+
+enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
+                                struct lb_error *err)
 {
     struct lb_criteria criteria = {0};
+    struct lb_run run = {0};
     struct lb_error why;
     char price[1000];
-    enum lb_status st = lb_criteria_read(name, &criteria, &why);
-    if (st == LB_OK)
-        st = lb_criteria_set(&criteria, layer, &why);
-    if (st != LB_OK) {
-        lb_criteria_free(&criteria);
-        return lb_fail(err, st, "--explain %.60s: %.400s", name, why.text);
-    }
-    printf("%s\n\n", criteria.title);
-    print_table(&criteria);
-    if (lb_criteria_met(&criteria))
-        print_fast(&criteria);
-    else
-        print_slow(&criteria);
-    putchar('\n');
-    for (size_t i = 0; i < criteria.rule_count; i++)
-        if (criteria.rules[i].kind == LB_NOTE && lb_rule_holds(&criteria, &criteria.rules[i]))
-            print_wrapped("note      ", criteria.rules[i].text);
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_criteria_read(name, &criteria, &why));
+    LB_TRY(lb_criteria_set(&criteria, layer, &why));
+    if (from)
+        LB_TRY(lb_run_read(from, &run, &why));
+    print_layer(&criteria);
     lb_criteria_price(&criteria, price, sizeof(price));
     print_wrapped("price     ", price);
+    if (from)
+        print_measured(&run, from, price);
     print_wrapped("version   ", criteria.version);
     print_wrapped("source    ", criteria.source);
+done:
+    lb_run_free(&run);
     lb_criteria_free(&criteria);
-    return LB_OK;
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "--explain %.60s: %.400s", name, why.text);
 }

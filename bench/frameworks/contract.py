@@ -20,6 +20,7 @@ and a session has
     destroy()
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -169,6 +170,21 @@ def choose_threads(module, threads):
     if chosen != threads:
         raise Unsupported(f"threads {threads}: {module} keeps the {chosen} that it started with in "
                           f"this process; give --threads {threads} to a sweep of its own")
+
+
+@contextlib.contextmanager
+def quiet():
+    """Nothing reaches stderr: for imports that greet at length and have no switch for it."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 _threads = {}

@@ -12,7 +12,7 @@ part of the function, since a user with this input pays them too.
 
 import os
 
-from contract import Absent, Unsupported, choose_threads, numpy_type
+from contract import Absent, Unsupported, choose_threads, numpy_type, quiet
 
 TITLE = "Keras on TensorFlow"
 MODULES = ["tensorflow", "keras", "numpy"]
@@ -41,8 +41,9 @@ def create(case, stream):
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     if case.device == "cpu":
         choose_threads("TensorFlow", case.threads)
-    import tensorflow  # pylint: disable=import-outside-toplevel
-    import keras  # pylint: disable=import-outside-toplevel
+    with quiet():
+        import tensorflow  # pylint: disable=import-outside-toplevel
+        import keras  # pylint: disable=import-outside-toplevel
     if case.device == "cuda" and not tensorflow.config.list_physical_devices("GPU"):
         raise Absent("this TensorFlow sees no GPU")
     if case.device == "cpu" and not _started:

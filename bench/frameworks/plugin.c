@@ -100,6 +100,7 @@ static enum lb_status start_python(struct lb_error *err)
     snprintf(executable, sizeof(executable), "%s/bin/python3", environment);
     if (access(executable, X_OK) != 0)
         snprintf(executable, sizeof(executable), "%s", LB_PYTHON);
+    config.write_bytecode = 0; /* the adapters lie in a source tree, or where only root writes */
     status = PyConfig_SetBytesString(&config, &config.executable, executable);
     if (!PyStatus_Exception(status))
         status = Py_InitializeFromConfig(&config);

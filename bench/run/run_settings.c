@@ -2,12 +2,14 @@
 #include "run/run_settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "base/tuned_choices.h"
+#include "model/weights_file.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -35,6 +37,8 @@ void lb_settings_free(struct lb_settings *settings)
     free_strings(settings->benchmark);
     free(settings->baseline);
     free(settings->tuned);
+    free(settings->weights);
+    free(settings->prefix);
     *settings = (struct lb_settings){0};
 }
 
@@ -78,6 +82,14 @@ enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *e
     return LB_OK;
 }
 
+enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err)
+{
+    bool set = weights ? setenv(LB_WEIGHTS_VARIABLE, weights, 1) == 0 &&
+                             setenv(LB_WEIGHTS_PREFIX_VARIABLE, prefix ? prefix : "", 1) == 0
+                       : unsetenv(LB_WEIGHTS_VARIABLE) == 0;
+    return set ? LB_OK : lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
+}
+
 enum lb_status lb_settings_from_options(const struct lb_options *options,
                                         struct lb_settings *settings, struct lb_error *err)
 {
@@ -96,6 +108,10 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .benchmark_count = options->benchmark_count,
     };
     if (options->baseline && !(settings->baseline = strdup(options->baseline)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    if (options->weights && !(settings->weights = absolute_path(options->weights)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    if (options->prefix && !(settings->prefix = strdup(options->prefix)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     if (options->tuned)
         LB_TRY(set_tuned(settings, options->tuned, err));
@@ -138,6 +154,52 @@ static json_t *limits_json(const struct lb_settings *settings)
                      "tuned", settings->tuned);
 }
 
+/* Which file, and a hash of what was in it. */
+static enum lb_status weights_to_header(const struct lb_settings *settings, json_t *header,
+                                        struct lb_error *err)
+{
+    const struct lb_weights_file *file;
+    char hash[32];
+    enum lb_status st = lb_weights_given(&file, err);
+    if (st != LB_OK || !file)
+        return st;
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)file->hash);
+    json_t *weights = json_pack("{s:s, s:s, s:s}", "file", settings->weights, "prefix",
+                                settings->prefix ? settings->prefix : "", "hash", hash);
+    return weights && json_object_set_new(header, "weights", weights) == 0
+               ? LB_OK
+               : lb_fail(err, LB_INVALID, "--weights %s: the path must be UTF-8",
+                         settings->weights);
+}
+
+/* The same back, for --resume. LB_INVALID when the file holds other weights by now. */
+static enum lb_status weights_from_header(const json_t *header, struct lb_settings *settings,
+                                          struct lb_error *err)
+{
+    const json_t *weights = json_object_get(header, "weights");
+    const char *path = json_string_value(json_object_get(weights, "file"));
+    const char *prefix = json_string_value(json_object_get(weights, "prefix"));
+    const char *hash = json_string_value(json_object_get(weights, "hash"));
+    const struct lb_weights_file *file;
+    char now[32];
+    if (!path)
+        return LB_OK;
+    settings->weights = strdup(path);
+    settings->prefix = strdup(prefix ? prefix : "");
+    if (!settings->weights || !settings->prefix)
+        return lb_fail(err, LB_OOM, "out of memory");
+    enum lb_status st = lb_settings_weights(settings->weights, settings->prefix, err);
+    if (st == LB_OK)
+        st = lb_weights_given(&file, err);
+    if (st != LB_OK || !file)
+        return st;
+    snprintf(now, sizeof(now), "%016llx", (unsigned long long)file->hash);
+    return hash && strcmp(now, hash) == 0
+               ? LB_OK
+               : lb_fail(err, LB_INVALID,
+                         "--resume: %s holds other weights than when the run began", path);
+}
+
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count,
                                      const struct lb_library *libraries, json_t **header,
@@ -171,7 +233,7 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
-    return LB_OK;
+    return settings->weights ? weights_to_header(settings, *header, err) : LB_OK;
 }
 
 enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
@@ -300,6 +362,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
+    LB_TRY(weights_from_header(header, settings, err));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));

@@ -21,6 +21,8 @@ struct lb_settings {
     struct lb_worker_limits limits;
     bool tune;      /* measure kernel families for which no choice is kept */
     char *tuned;    /* absolute path of the tuned choices; NULL: the usual file */
+    char *weights;  /* absolute path of the file of weights; NULL: they are drawn */
+    char *prefix;   /* of its tensors' names; NULL: none */
     char *baseline; /* NULL: chosen once the results are known */
     char **plugins; /* [plugin_count] absolute paths */
     size_t plugin_count;
@@ -36,6 +38,10 @@ void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
  * which file keeps the choices (NULL: the usual one). LB_INVALID: the file can't be read and tuning
  * will not create it; LB_OOM. */
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err);
+
+/* Sets the environment variables by which this process and its workers learn of the file of
+ * weights; NULL: they are drawn. LB_OOM. */
+enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err);
 
 /* A new object for lb_run_create: environment, command line, settings and the text of each case. */
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,

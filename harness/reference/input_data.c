@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "model/weights_file.h"
 
 /* All rows of a batch are distinct while the oracle's forward pass takes at most this many flops,
  * about 5 ms. A larger batch is dealt from 4 rows, or from 8 when it is ragged, because a ragged
  * row costs about half. */
 static const double distinct_flops = 5e7;
+_Static_assert(LB_DRAWN_B_HH - LB_DRAWN_W_IH == (int)LB_B_HH - (int)LB_W_IH,
+               "kinds of weights have the same order in both");
 enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 
 /* Tensors are uniform in +-amplitude, weights in +-amplitude over the root of their fan-in. Chosen
@@ -99,11 +102,18 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
     size_t D = (size_t)problem->directions, H = (size_t)problem->hidden, columns = 1;
     bool relu = problem->act == LB_ACT_RELU;
     double amplitude = amplitudes[what];
+    const struct lb_weights_file *given = NULL;
     if (what == LB_DRAWN_W_IH || what == LB_DRAWN_W_HH) {
         columns =
             what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(layer_dir / D));
         if (relu)
             amplitude = what == LB_DRAWN_W_HH ? relu_w_hh : relu_w_ih;
+    }
+    if (lb_weights_given(&given, NULL) == LB_OK && given) {
+        const double *trained = given->values[what - LB_DRAWN_W_IH][layer_dir];
+        for (size_t i = 0; i < 4 * H * columns; i++)
+            values[i] = lb_round(problem->dtype, trained[i]);
+        return;
     }
     draw(problem, seed, stream_of(what, layer_dir), 0, amplitude / sqrt((double)columns), values,
          4 * H * columns);

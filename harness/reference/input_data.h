@@ -46,7 +46,8 @@ void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t row
 void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
                   double *values);
 
-/* Draws w_ih, w_hh, b_ih or b_hh of layer_dir l*D + d, rounded to the dtype. */
+/* Draws w_ih, w_hh, b_ih or b_hh of layer_dir l*D + d, or takes them from the file of
+ * lb_weights_given, which must fit the problem; rounded to the dtype. */
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
                      size_t layer_dir, double *values);
 

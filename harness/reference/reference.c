@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "device/fp_environment.h"
+#include "model/weights_file.h"
 #include "reference/expected.h"
 #include "reference/input_data.h"
 
@@ -231,6 +232,16 @@ done:
     return st;
 }
 
+/* Reads the file of weights, where one is given, and holds the problem to its sizes. */
+static enum lb_status check_weights(const struct lb_problem *problem, struct lb_error *err)
+{
+    const struct lb_weights_file *given;
+    enum lb_status st = lb_weights_given(&given, err);
+    if (st == LB_OK && given && !lb_weights_file_fits(given, problem))
+        st = lb_fail(err, LB_INVALID, "the problem has other sizes than the file of weights");
+    return st;
+}
+
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                  uint64_t seed, struct lb_reference **out, struct lb_error *err)
 {
@@ -241,6 +252,7 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
     lb_fp_enter(&environment);
+    LB_TRY(check_weights(problem, err));
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
     LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
@@ -265,6 +277,7 @@ enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
     lb_fp_enter(&environment);
+    LB_TRY(check_weights(problem, err));
     reference->batch = (size_t)problem->batch;
     LB_TRY(lb_expected_draw(problem, seed, lb_row_count(problem), &reference->expected, err));
     LB_TRY(deal_sets(reference, problem, seed, err));

@@ -1,5 +1,6 @@
 """--explain in a framework's words, and --framework where there is none."""
 
+import json
 import os
 import unittest
 
@@ -28,6 +29,30 @@ class ExplainLayer(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("runs      the cuDNN kernel\nalgorithm persist_static\n", done.stdout)
         self.assertNotIn("nearest", done.stdout)
+
+    def test_the_measured_price_comes_from_a_run(self):
+        rows, _ = self.sweep("-T", "4", "-B", "2", "-I", "3", "-H", "5", "--impl", "cpu_ref,cpu_simd",
+                             "--pass", "infer", "--case-time", "0.01")
+        path = os.path.join(self.path("run"), "run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        for line in lines: # as if PyTorch had taken these times
+            for ours, theirs in (("cpu_ref", "pytorch:native"), ("cpu_simd", "pytorch")):
+                if line.get("impl") == ours:
+                    line["case"] = line["case"].replace(ours, theirs)
+                    line["impl"], _, line["variant"] = theirs.partition(":")
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        layer = "input_size=3, hidden_size=5, seq_len=4, batch=2"
+        done = run("--explain", "pytorch_cpu", layer, "--from", self.path("run"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        slow, fast = (rows[f"{name}/T4_B2_I3_H5/f32/infer"]["median_ns"]
+                      for name in ("cpu_ref", "cpu_simd"))
+        self.assertIn(f"{slow / fast:.3g} times as long", done.stdout)
+        done = run("--explain", "pytorch_cpu", layer + ", num_layers=2", "--from", self.path("run"))
+        self.assertIn("has no times of both", done.stdout)
+        done = run("--explain", "pytorch_cpu", layer, "--from", self.path("none"))
+        self.assertEqual(done.returncode, 2, done.stderr)
 
     def test_wrong_words_are_refused_in_one_line(self):
         for words, said in ((["keras", "unit=5"], "did you mean units?"),

@@ -188,7 +188,7 @@ def main():
     parser.add_argument("--dtype", default=",".join(DTYPES))
     parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
     parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     Framework.name = Absence.name = arguments.name
     Framework.count, Framework.seed = arguments.count, arguments.seed
     Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Converts the LSTM of a trained model to the safetensors file that bench-lstm --weights reads.
+
+    to_safetensors.py MODEL OUT.safetensors [--layers NAME,NAME]
+
+MODEL: Keras .h5, .weights.h5 and .keras, with LSTM or CuDNNLSTM layers, Bidirectional or not
+(h5py); PyTorch .pt and .pth, a state dict (torch); .onnx (onnx). The tensors get the names and the
+layout of a PyTorch state dict: weight_ih_l0 [4H, I], gate order i f g o, and so on. Layers that are
+stacked become l0, l1, ...: all that are found, in the file's order, or those that --layers names, by
+a part of their name. A state dict is written as it is: choose its LSTM by --prefix of bench-lstm.
+
+Layouts. LSTM: kernel [I, 4H] and recurrent kernel [H, 4H] in gate order i f c o, one bias, which
+becomes bias_ih. CuDNNLSTM: the same shapes, but each gate's part holds the [H, I] and [H, H] matrix
+of cuDNN in row-major order, and the bias has 8H elements, those of the input first. ONNX: gate order
+i o f c.
+"""
+
+import argparse
+import io
+import json
+import re
+import struct
+import sys
+import zipfile
+
+import numpy
+
+
+class Problem(Exception):
+    """What is wrong with the model, in one sentence."""
+
+
+def write(path, tensors):
+    """A safetensors file of NumPy arrays."""
+    header, at, names = {}, 0, {"float64": "F64", "float32": "F32", "float16": "F16"}
+    for name, array in tensors.items():
+        header[name] = {"dtype": names[array.dtype.name], "shape": list(array.shape),
+                        "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for array in tensors.values():
+            file.write(numpy.ascontiguousarray(array).tobytes())
+
+
+def from_lstm(kernel, recurrent, bias):
+    """(w_ih, w_hh, b_ih, b_hh) of a Keras LSTM; bias may be None."""
+    zero = numpy.zeros(kernel.shape[1], kernel.dtype)
+    return kernel.T, recurrent.T, zero if bias is None else bias, zero
+
+
+def from_cudnn_lstm(kernel, recurrent, bias):
+    """The same of a CuDNNLSTM."""
+    w_ih = [gate.reshape(gate.shape[::-1]) for gate in numpy.split(kernel, 4, axis=1)]
+    w_hh = numpy.split(recurrent, 4, axis=1)
+    b_ih, b_hh = numpy.split(bias, 2)
+    return numpy.concatenate(w_ih), numpy.concatenate(w_hh), b_ih, b_hh
+
+
+def from_keras(parts):
+    """Of the arrays of one layer and direction, [kernel, recurrent kernel, bias or not]."""
+    kernel, recurrent, *bias = parts
+    hidden = recurrent.shape[0]
+    if kernel.shape[1] != 4 * hidden or recurrent.shape[1] != 4 * hidden:
+        raise Problem(f"kernels of {kernel.shape} and {recurrent.shape} are not those of an LSTM")
+    if bias and bias[0].shape == (8 * hidden,):
+        return from_cudnn_lstm(kernel, recurrent, bias[0])
+    return from_lstm(kernel, recurrent, bias[0] if bias else None)
+
+
+def find_in_h5(file):
+    """{path: [kernel, recurrent kernel, bias]} of all recurrent cells, in the file's order."""
+    import h5py  # pylint: disable=import-outside-toplevel
+    found = {}
+
+    def look(path, group):
+        if not isinstance(group, h5py.Group):
+            return
+        sets = {name.split(":")[0]: numpy.array(item) for name, item in group.items()
+                if isinstance(item, h5py.Dataset)}
+        names = ("kernel", "recurrent_kernel", "bias")
+        if "recurrent_kernel" not in sets:
+            names = ("0", "1", "2") # Keras 3 numbers a cell's variables
+            if not path.endswith("vars") or not {"0", "1"} <= set(sets) or sets["1"].ndim != 2 \
+                    or sets["1"].shape[1] != 4 * sets["1"].shape[0]:
+                return
+        found[path] = [sets[name] for name in names if name in sets]
+
+    # Groups of optimisers hold slots of the same names.
+    for name, item in file.items():
+        if isinstance(item, h5py.Group) and "optimizer" not in name:
+            look(name, item)
+            item.visititems(lambda path, group, name=name: look(f"{name}/{path}", group))
+    return found
+
+
+def read_keras(path):
+    import h5py  # pylint: disable=import-outside-toplevel
+    if path.endswith(".keras"):
+        with zipfile.ZipFile(path) as archive:
+            data = io.BytesIO(archive.read("model.weights.h5"))
+    else:
+        data = path
+    with h5py.File(data, "r") as file:
+        cells = find_in_h5(file)
+    layers = {}
+    for name, parts in cells.items():
+        # The two directions of one Bidirectional differ in this word only.
+        layer = re.sub(r"(forward|backward)(_layer)?", "*", name, count=1)
+        layers.setdefault(layer, {})["backward" in name] = from_keras(parts)
+    return {name: [directions[key] for key in sorted(directions)]
+            for name, directions in layers.items()}
+
+
+def read_onnx(path):
+    import onnx  # pylint: disable=import-outside-toplevel
+    from onnx import numpy_helper  # pylint: disable=import-outside-toplevel
+    graph = onnx.load(path).graph
+    values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    layers = {}
+    for node in graph.node:
+        if node.op_type != "LSTM":
+            continue
+        if not set(node.input[1:3]) <= set(values):
+            raise Problem(f"node {node.name}: its weights are computed, not stored")
+        w, r = values[node.input[1]], values[node.input[2]]
+        b = values.get(node.input[3] if len(node.input) > 3 else "",
+                       numpy.zeros((len(w), 2 * w.shape[1]), w.dtype))
+        layers[node.name or node.output[0]] = [
+            tuple(reorder(part) for part in (w[d], r[d], *numpy.split(b[d], 2)))
+            for d in range(len(w))]
+    return layers
+
+
+def reorder(array):
+    """Gate order i o f c to i f c o."""
+    i, o, f, c = numpy.split(array, 4)
+    return numpy.concatenate([i, f, c, o])
+
+
+def read_pytorch(path):
+    import torch  # pylint: disable=import-outside-toplevel
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    state = state.get("state_dict", state)
+    return {name: (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+            for name, value in state.items()
+            if torch.is_tensor(value) and value.is_floating_point()}
+
+
+def stack(layers, chosen):
+    """The tensors of layers that follow each other, by the names of a state dict."""
+    names = list(layers)
+    if chosen:
+        names = []
+        for part in chosen.split(","):
+            fitting = [name for name in layers if part in name]
+            if len(fitting) != 1:
+                raise Problem(f"--layers {part}: it fits {fitting or 'none'} of {list(layers)}")
+            names += fitting
+    if not names:
+        raise Problem("there is no LSTM in it")
+    tensors, width = {}, None
+    for number, name in enumerate(names):
+        directions = layers[name]
+        if width not in (None, directions[0][0].shape[1]):
+            raise Problem(f"layer {name} does not take the output of the one before: name those that "
+                          f"follow each other with --layers, of {list(layers)}")
+        width = len(directions) * directions[0][1].shape[1]
+        for direction, arrays in enumerate(directions):
+            for kind, array in zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), arrays):
+                tensors[f"{kind}_l{number}{'_reverse' * direction}"] = array
+    return tensors
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
+    parser.add_argument("model")
+    parser.add_argument("out")
+    parser.add_argument("--layers", help="parts of the names of layers, in the order of use")
+    arguments = parser.parse_args()
+    try:
+        if arguments.model.endswith((".pt", ".pth")):
+            tensors = read_pytorch(arguments.model)
+        elif arguments.model.endswith(".onnx"):
+            tensors = stack(read_onnx(arguments.model), arguments.layers)
+        elif arguments.model.endswith((".h5", ".hdf5", ".keras")):
+            tensors = stack(read_keras(arguments.model), arguments.layers)
+        else:
+            raise Problem("allowed are .h5, .hdf5, .keras, .pt, .pth and .onnx")
+    except (Problem, OSError, KeyError, zipfile.BadZipFile, ImportError) as error:
+        print(f"to_safetensors.py: {arguments.model}: {error}", file=sys.stderr)
+        return 1
+    write(arguments.out, tensors)
+    for name, array in tensors.items():
+        print(f"{name} {list(array.shape)} {array.dtype}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+/* Weights from a safetensors file: what is read, and what of a made-up or damaged file is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/weights_file.h"
+#include "tests/helpers/scratch_folder.h"
+
+/* Writes a file: the header's length, the header, floats 0, 1, 2, ... */
+static const char *make(const char *header, size_t floats)
+{
+    const char *path = scratch_path("made.safetensors");
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    uint64_t length = strlen(header);
+    for (int i = 0; i < 8; i++)
+        fputc((int)(length >> (8 * i) & 255), file);
+    fputs(header, file);
+    for (size_t i = 0; i < floats; i++) {
+        float value = (float)i;
+        fwrite(&value, sizeof(value), 1, file);
+    }
+    fclose(file);
+    return path;
+}
+
+/* H 1, I 2: w_ih 8 floats, w_hh 4, b_ih 4; no b_hh. */
+#define SMALL                                                                          \
+    "{\"e.weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}," \
+    "\"e.weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}," \
+    "\"e.bias_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[48,64]},"     \
+    "\"__metadata__\":{\"by\":\"a test\"}}"
+
+static void sizes_and_values_are_read(void **state)
+{
+    struct lb_weights_file *file;
+    struct lb_error err = {""};
+    (void)state;
+    if (lb_weights_file_read(make(SMALL, 16), "e.", &file, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(file->input, 2);
+    assert_int_equal(file->hidden, 1);
+    assert_int_equal(file->layers, 1);
+    assert_int_equal(file->directions, 1);
+    assert_true(file->values[LB_W_IH][0][7] == 7);
+    assert_true(file->values[LB_W_HH][0][0] == 8);
+    assert_true(file->values[LB_B_IH][0][3] == 15);
+    assert_true(file->values[LB_B_HH][0][3] == 0); /* missing biases are zero */
+    uint64_t hash = file->hash;
+    lb_weights_file_free(file);
+    assert_int_equal(lb_weights_file_read(make(SMALL, 17), "e.", &file, &err), LB_OK);
+    assert_true(file->hash == hash); /* of the tensors, not of what lies behind them */
+    lb_weights_file_free(file);
+}
+
+static void refused(const char *path, const char *prefix, const char *said)
+{
+    struct lb_weights_file *file;
+    struct lb_error err = {""};
+    assert_int_equal(lb_weights_file_read(path, prefix, &file, &err), LB_INVALID);
+    assert_null(file);
+    if (!strstr(err.text, said))
+        fail_msg("'%s' was expected in '%s'", said, err.text);
+}
+
+static void a_damaged_file_is_named_with_the_byte(void **state)
+{
+    char said[100];
+    (void)state;
+    snprintf(said, sizeof(said), "byte %zu: it ends within tensor e.bias_ih_l0",
+             8 + strlen(SMALL) + 60);
+    refused(make(SMALL, 15), "e.", said);
+    refused(make("{\"a\": }", 0), "", "byte 14: the header is no JSON");
+    refused(make("[]", 0), "", "byte 8: the header is no object");
+    FILE *file = fopen(scratch_path("short"), "wb");
+    assert_non_null(file);
+    fputs("abc", file);
+    fclose(file);
+    refused(scratch_path("short"), "", "byte 3: it ends within the header's length");
+    file = fopen(scratch_path("text"), "wb");
+    assert_non_null(file);
+    fputs("this is a text, and no file of tensors", file);
+    fclose(file);
+    refused(scratch_path("text"), "", "byte 0: a header of");
+    file = fopen(scratch_path("cut"), "wb");
+    assert_non_null(file);
+    fwrite("\x80\0\0\0\0\0\0\0{", 1, 9, file);
+    fclose(file);
+    refused(scratch_path("cut"), "", "byte 9: it ends within the header, which has 128 bytes");
+}
+
+static void tensors_that_do_not_fit_are_named(void **state)
+{
+    (void)state;
+    refused(make(SMALL, 16), "", "there is no tensor weight_ih_l0; --prefix may be 'e.'");
+    refused(make("{}", 0), "", "none that ends in weight_ih_l0");
+    refused(
+        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}}", 8),
+        "", "there is no tensor weight_hh_l0");
+    refused(
+        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,31]}}", 8),
+        "", "data_offsets 0 to 31, but its shape takes 32 bytes");
+    refused(
+        make("{\"weight_ih_l0\":{\"dtype\":\"I64\",\"shape\":[4,2],\"data_offsets\":[0,64]}}", 16),
+        "", "dtype I64");
+    refused(
+        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[5,2],\"data_offsets\":[0,40]}}", 16),
+        "", "its shape must be [4H, I]");
+    refused(make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[0,16]},"
+                 "\"weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}}",
+                 16),
+            "", "weight_hh_l0: its shape must be [4, 1]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sizes_and_values_are_read, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_file_is_named_with_the_byte, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(tensors_that_do_not_fit_are_named, scratch_setup,
+                                        scratch_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
