@@ -156,14 +156,23 @@ static void serve_device(struct server *server, const struct lb_request *request
                              : lb_status_encode(st, &err));
 }
 
+/* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
+ */
+static void send_figure(void *user, const struct lb_ceilings *ceilings, const char *figure,
+                        const char *failed)
+{
+    send_message(user, lb_figure_encode(lb_ceilings_to_json(ceilings), figure, failed));
+}
+
 static void serve_ceilings(struct server *server, const struct lb_request *request)
 {
     struct lb_error err = {""};
     struct lb_ceilings ceilings;
+    const struct lb_ceilings_observer observer = {server, send_figure};
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
     if (st == LB_OK)
-        st = lb_ceilings_measure(&ceilings, &err);
+        st = lb_ceilings_measure(&ceilings, &observer, &err);
     send_message(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
                                      : lb_status_encode(st, &err));
 }

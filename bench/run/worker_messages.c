@@ -175,6 +175,23 @@ enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, st
     return *record ? LB_OK : lb_fail(err, LB_FAILED, "the worker's reply has no record");
 }
 
+json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed)
+{
+    struct lb_error clean;
+    snprintf(clean.text, sizeof(clean.text), "%s", failed);
+    lb_clean_text(clean.text);
+    return json_pack("{s:o, s:s, s:s}", "known", record, "figure", figure, "failed", clean.text);
+}
+
+bool lb_figure_decode(const json_t *message, json_t **record, const char **figure,
+                      const char **failed)
+{
+    *record = json_object_get(message, "known");
+    *figure = json_string_value(json_object_get(message, "figure"));
+    *failed = json_string_value(json_object_get(message, "failed"));
+    return *record && *figure && *failed;
+}
+
 json_t *lb_phase_encode(const char *phase)
 {
     return json_pack("{s:s}", "phase", phase);

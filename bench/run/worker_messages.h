@@ -7,7 +7,7 @@
  *     probe     case                           status, bytes by kind, description
  *     run       case, path or none, sampling   phase..., row, phase "destroy", done
  *     device                                   status, the device's record
- *     ceilings                                 status, the ceilings' record
+ *     ceilings                                 figure..., status and the ceilings' record
  *
  * Encoders return a new reference, NULL when memory runs out or a text is not UTF-8. Decoders
  * borrow: what they fill in points into the message. */
@@ -74,6 +74,14 @@ enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, st
  * the encoder takes it over, the decoder gives a new reference. */
 json_t *lb_device_reply_encode(json_t *record);
 enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, struct lb_error *err);
+
+/* A reply to ceilings that comes after each figure: the record of all that are known by now, which
+ * the encoder takes over; what was measured; and why that failed, or "". */
+json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed);
+
+/* False when the message is no such reply. What is filled in points into the message. */
+bool lb_figure_decode(const json_t *message, json_t **record, const char **figure,
+                      const char **failed);
 
 /* One of the replies to run. */
 struct lb_run_event {
