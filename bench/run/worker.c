@@ -341,6 +341,8 @@ static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
         } else if (st == LB_OK) {
             done = true;
             *device_lost = event.device_lost;
+            if (isfinite(event.peak_bytes))
+                row->peak_bytes = event.peak_bytes;
         }
         json_decref(message);
     }

@@ -2,6 +2,7 @@
 #include "run/worker_child.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
+    double peak_bytes = NAN;
 
     lb_host_limit(request->memory_bytes);
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
@@ -137,13 +139,14 @@ static void serve_run(struct server *server, const struct lb_request *request)
     open_device(server, impl);
     if (impl) {
         lb_case_run(impl, &c, &options, &observer, &row);
+        peak_bytes = row.peak_bytes;
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost()));
+    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), peak_bytes));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)

@@ -1,6 +1,7 @@
 /* The messages between the program and its worker processes. */
 #include "run/worker_messages.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,9 +203,10 @@ json_t *lb_row_encode(const struct lb_row *row)
     return json_pack("{s:o}", "row", lb_row_to_json(row));
 }
 
-json_t *lb_done_encode(bool device_lost)
+json_t *lb_done_encode(bool device_lost, double peak_bytes)
 {
-    return json_pack("{s:b}", "device_lost", device_lost);
+    return json_pack("{s:b, s:o}", "device_lost", device_lost, "peak_bytes",
+                     isfinite(peak_bytes) ? json_real(peak_bytes) : json_null());
 }
 
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
@@ -223,7 +225,9 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
         event->kind = LB_EVENT_ROW;
         return lb_row_from_json(row, &event->row, err);
     }
+    const json_t *peak = json_object_get(message, "peak_bytes");
     event->device_lost = json_is_true(lost);
+    event->peak_bytes = json_is_real(peak) ? json_real_value(peak) : (double)NAN;
     if (json_is_boolean(lost))
         return LB_OK;
     enum lb_status st = lb_status_decode(message, err);

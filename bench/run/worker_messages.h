@@ -89,11 +89,12 @@ struct lb_run_event {
     const char *phase; /* of PHASE: the one that begins now, "sample" */
     struct lb_row row; /* of ROW; decoded, the caller's to free with lb_row_free */
     bool device_lost;  /* of DONE: the worker lives, but its device is unusable */
+    double peak_bytes; /* of DONE: that of the row, now that the case is closed; NaN: as it was */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(bool device_lost);
+json_t *lb_done_encode(bool device_lost, double peak_bytes);
 
 /* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
  * its status and reason. */

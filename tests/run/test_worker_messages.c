@@ -1,5 +1,6 @@
 /* Messages between the program and its workers: each arrives as it was sent, and a damaged one is
  * refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,9 +245,10 @@ static void every_event_of_a_run_arrives_as_it_was_sent(void **state)
     lb_row_free(&row);
 
     for (int lost = 0; lost < 2; lost++) {
-        message = travel(lb_done_encode(lost != 0));
+        message = travel(lb_done_encode(lost != 0, lost ? (double)NAN : 0x1p33));
         assert_int_equal(lb_run_event_decode(message, &event, &err), LB_OK);
         assert_int_equal(event.kind, LB_EVENT_DONE);
+        assert_true(lost ? isnan(event.peak_bytes) : event.peak_bytes == 0x1p33);
         assert_int_equal(event.device_lost, lost);
         json_decref(message);
     }
