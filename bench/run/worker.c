@@ -126,7 +126,11 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
                           struct lb_fault *fault)
 {
     enum lb_status st = send_request(worker, request, fault);
-    return st == LB_OK ? await(pool, worker, phase, pool->limits.call_s, reply, fault) : st;
+    if (st == LB_OK)
+        st = await(pool, worker, phase, pool->limits.call_s, reply, fault);
+    if (st == LB_OK && lb_device_lost_decode(*reply))
+        drop(pool, worker);
+    return st;
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -254,6 +258,8 @@ static enum lb_status follow_figures(struct lb_pool *pool, struct lb_worker *wor
         enum lb_status st = await(pool, worker, phase, pool->limits.call_s, &message, fault);
         if (st != LB_OK || !lb_figure_decode(message, &record, &figure, &failed)) {
             *reply = message;
+            if (st == LB_OK && lb_device_lost_decode(message))
+                drop(pool, worker);
             return st;
         }
         if (failed[0])

@@ -42,6 +42,15 @@ static void send_message(struct server *server, json_t *message)
     lb_channel_send(&server->channel, message, NULL);
 }
 
+/* Sends the reply to a request other than run. It says when the device was lost on the way: the
+ * program then asks another worker the next time. */
+static void send_reply(struct server *server, json_t *message)
+{
+    if (message && lb_device()->lost && lb_device()->lost())
+        json_object_set_new(message, "device_lost", json_true());
+    send_message(server, message);
+}
+
 static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
 {
     if (server->plugin)
@@ -103,8 +112,8 @@ static void serve_question(struct server *server, const struct lb_request *reque
         st = lb_case_supported(impl, &c, lb_host_available(), &err);
     else if (st == LB_OK)
         st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
-    send_message(server,
-                 st == LB_OK && probes ? lb_probe_encode(&probe) : lb_status_encode(st, &err));
+    send_reply(server,
+               st == LB_OK && probes ? lb_probe_encode(&probe) : lb_status_encode(st, &err));
 }
 
 static void send_phase(void *user, const char *phase)
@@ -154,9 +163,9 @@ static void serve_device(struct server *server, const struct lb_request *request
     struct lb_error err = {""};
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
-    send_message(server, st == LB_OK
-                             ? lb_device_reply_encode(lb_device_to_json(lb_device_known(NULL)))
-                             : lb_status_encode(st, &err));
+    send_reply(server, st == LB_OK
+                           ? lb_device_reply_encode(lb_device_to_json(lb_device_known(NULL)))
+                           : lb_status_encode(st, &err));
 }
 
 /* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
@@ -176,8 +185,8 @@ static void serve_ceilings(struct server *server, const struct lb_request *reque
     enum lb_status st = lb_device_open(server->device, &err);
     if (st == LB_OK)
         st = lb_ceilings_measure(&ceilings, &observer, &err);
-    send_message(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
-                                     : lb_status_encode(st, &err));
+    send_reply(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
+                                   : lb_status_encode(st, &err));
 }
 
 static void serve(struct server *server, const json_t *message)

@@ -95,6 +95,11 @@ enum lb_status lb_status_decode(const json_t *message, struct lb_error *err)
                    text && text[0] ? text : "no reason was given");
 }
 
+bool lb_device_lost_decode(const json_t *message)
+{
+    return json_is_true(json_object_get(message, "device_lost"));
+}
+
 json_t *lb_plugin_encode(const struct lb_impl *impl)
 {
     struct lb_error summary;
@@ -226,7 +231,7 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
         return lb_row_from_json(row, &event->row, err);
     }
     const json_t *peak = json_object_get(message, "peak_bytes");
-    event->device_lost = json_is_true(lost);
+    event->device_lost = lb_device_lost_decode(message);
     event->peak_bytes = json_is_real(peak) ? json_real_value(peak) : (double)NAN;
     if (json_is_boolean(lost))
         return LB_OK;

@@ -58,6 +58,9 @@ json_t *lb_status_encode(enum lb_status status, const struct lb_error *err);
 /* Returns the status, with the reason in err; LB_FAILED when the message has none. */
 enum lb_status lb_status_decode(const json_t *message, struct lb_error *err);
 
+/* Whether the reply says that the worker's device was lost while it answered. */
+bool lb_device_lost_decode(const json_t *message);
+
 json_t *lb_plugin_encode(const struct lb_impl *impl);
 
 enum { LB_PLUGIN_MAX_VARIANTS = 63 };

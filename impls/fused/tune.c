@@ -173,7 +173,8 @@ done:
     return st;
 }
 
-/* All plans in turn; the fastest is kept. Plans that the device refuses are passed over. */
+/* All plans in turn; the fastest is kept. A plan that can't be launched or needs too much memory is
+ * passed over, whatever the error, as long as the device can go on. */
 static enum lb_status tune(const struct lb_fused_view *view, const char *key,
                            struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
                            struct lb_error *err)
@@ -183,7 +184,7 @@ static enum lb_status tune(const struct lb_fused_view *view, const char *key,
     char value[128];
     for (int i = 0; i < count; i++) {
         st = measure(view, &plans[i], err);
-        if (st != LB_OK && st != LB_UNSUPPORTED)
+        if (st != LB_OK && lb_device()->lost && lb_device()->lost())
             return st;
         if (st == LB_OK && (!best || plans[i].step_ns < best->step_ns))
             best = &plans[i];

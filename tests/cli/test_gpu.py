@@ -105,6 +105,12 @@ class DeviceFaults(ProgramTest):
             self.assertEqual(row["warning"], "the hang limit left it "
                              f"{len(row['processes'])} of 3 processes")
 
+    def test_a_device_that_is_lost_in_a_question_costs_no_other_answer(self):
+        done = run("--list", "-T", "5,7,9", "-B", "2", "-H", "4", "--impl",
+                   "gpu_fault_lost_in_question", "--plugin", plugin("gpu_fault_lost_in_question"))
+        said = [line for line in done.stdout.splitlines() if line.startswith("gpu_fault")]
+        self.assertEqual([line.split()[1] for line in said], ["ok"] * 3, done.stdout)
+
     def test_no_device_makes_rows_absent(self):
         rows, _ = self.sweep("-T", "5", "-B", "2", "-H", "4", "--impl", "gpu_fault_absent,cpu_ref",
                              "--plugin", plugin("gpu_fault_absent"), "--case-time", "0.02")

@@ -43,6 +43,19 @@ static enum fake_fault planted(void)
     return FAKE_NONE;
 }
 
+/* With the own fault "lost_in_question" the device is lost once it is asked about the bad case. */
+static enum lb_status supports(const struct lb_problem *problem,
+                               const struct lb_exec_config *config, struct lb_error *why)
+{
+    if (OWN_FAULT("lost_in_question") && fake_device.lost())
+        return lb_fail(why, LB_FAILED, "the device was lost before");
+    if (OWN_FAULT("lost_in_question") && problem->seq_len == BAD_SEQ_LEN) {
+        fake_device_break(FAKE_ILLEGAL_ADDRESS);
+        fake_device.synchronize(why);
+    }
+    return lb_impl_cpu_ref.supports(problem, config, why);
+}
+
 static enum lb_status create(void *self, const struct lb_problem *problem,
                              const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -79,6 +92,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.summary = "cpu_ref on a fake device with one planted fault";
     impl.memory = LB_DEVICE;
     impl.traits = LB_CAPTURABLE | LB_DETERMINISTIC;
+    impl.supports = supports;
     impl.create = create;
     impl.forward = forward;
     impl.destroy = destroy;
