@@ -100,19 +100,24 @@ static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_i
 
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)
 {
-    struct lb_ceilings ceilings;
+    struct lb_ceilings ceilings, older;
     struct lb_device_info info;
     char line[160];
     json_t *measured = NULL;
     enum lb_status st = LB_OK;
     LB_TRY(lb_pool_device(session->pool, &session->gpu, err));
-    LB_TRY(lb_pool_ceilings(session->pool, &measured, err));
-    lb_ceilings_from_json(measured, &ceilings);
+    enum lb_status measuring = lb_pool_ceilings(session->pool, &measured, err);
+    if (!measured)
+        LB_TRY(measuring);
+    lb_ceilings_from_json(measured, &ceilings); /* the figures before a failure are kept */
     lb_device_from_json(session->gpu, &info);
     lb_device_line(&info, line, sizeof(line));
     printf("%s\n", line);
     print_ceilings(&ceilings, &info);
-    LB_TRY(lb_ceilings_save(&ceilings, err));
+    if (lb_ceilings_load(ceilings.uuid, &older))
+        lb_ceilings_complete(&ceilings, &older);
+    LB_TRY(lb_ceilings_save(&ceilings, measuring == LB_OK ? err : NULL));
+    st = measuring;
 done:
     json_decref(measured);
     return st;

@@ -126,7 +126,11 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
                           struct lb_fault *fault)
 {
     enum lb_status st = send_request(worker, request, fault);
-    return st == LB_OK ? await(pool, worker, phase, pool->limits.call_s, reply, fault) : st;
+    if (st == LB_OK)
+        st = await(pool, worker, phase, pool->limits.call_s, reply, fault);
+    if (st == LB_OK && lb_device_lost_decode(*reply))
+        drop(pool, worker);
+    return st;
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -271,9 +275,52 @@ enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_e
     return st;
 }
 
+/* Takes the messages that come after each figure, until the last one. */
+static enum lb_status follow_figures(struct lb_pool *pool, struct lb_worker *worker,
+                                     json_t **ceilings, json_t **reply, struct lb_fault *fault)
+{
+    char phase[96] = "the first figure";
+    for (;;) {
+        json_t *record, *message = NULL;
+        const char *figure, *failed;
+        enum lb_status st = await(pool, worker, phase, pool->limits.call_s, &message, fault);
+        if (st != LB_OK || !lb_figure_decode(message, &record, &figure, &failed)) {
+            *reply = message;
+            if (st == LB_OK && lb_device_lost_decode(message))
+                drop(pool, worker);
+            return st;
+        }
+        if (failed[0])
+            fprintf(stderr, "warning: ceilings: %s: %s\n", figure, failed);
+        snprintf(phase, sizeof(phase), "the figure after %.60s", figure);
+        json_decref(*ceilings);
+        *ceilings = json_incref(record);
+        json_decref(message);
+    }
+}
+
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why)
 {
-    return ask_device(pool, LB_REQUEST_CEILINGS, "ceilings", ceilings, why);
+    struct lb_worker *worker;
+    struct lb_fault fault = {.reason = "the worker could not be started"};
+    const struct lb_request request = {.kind = LB_REQUEST_CEILINGS};
+    json_t *reply = NULL, *record = NULL;
+    *ceilings = NULL;
+    enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
+    if (st == LB_OK)
+        st = send_request(worker, &request, &fault);
+    if (st == LB_OK)
+        st = follow_figures(pool, worker, ceilings, &reply, &fault);
+    if (st == LB_FAILED)
+        st = lb_fail(why, LB_FAILED, "measuring ceilings: %s", fault.reason);
+    else if (st == LB_OK)
+        st = lb_device_reply_decode(reply, &record, why);
+    if (record) {
+        json_decref(*ceilings);
+        *ceilings = record;
+    }
+    json_decref(reply);
+    return st;
 }
 
 /* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
@@ -328,6 +375,8 @@ static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
         } else if (st == LB_OK) {
             done = true;
             *device_lost = event.device_lost;
+            if (isfinite(event.peak_bytes))
+                row->peak_bytes = event.peak_bytes;
         }
         json_decref(message);
     }

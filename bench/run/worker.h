@@ -65,7 +65,8 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
 /* Has that worker measure the highest rates and lowest latencies of the device: *ceilings, a new
- * reference, as lb_ceilings_to_json makes it. */
+ * reference, as lb_ceilings_to_json makes it. On failure it holds what was measured before, or is
+ * NULL. Warns on stderr of each figure that could not be measured. */
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why);
 
 #endif

@@ -2,6 +2,7 @@
 #include "run/worker_child.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,6 +99,15 @@ static void send_message(struct server *server, json_t *message)
     lb_channel_send(&server->channel, message, NULL);
 }
 
+/* Sends the reply to a request other than run. It says when the device was lost on the way: the
+ * program then asks another worker the next time. */
+static void send_reply(struct server *server, json_t *message)
+{
+    if (message && lb_device()->lost && lb_device()->lost())
+        json_object_set_new(message, "device_lost", json_true());
+    send_message(server, message);
+}
+
 static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
 {
     if (server->plugin)
@@ -161,8 +171,8 @@ static void serve_question(struct server *server, const struct lb_request *reque
         st = lb_case_supported(impl, &c, lb_host_available(), &err);
     else if (st == LB_OK)
         st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
-    send_message(server,
-                 st == LB_OK && probes ? lb_probe_encode(&probe) : lb_status_encode(st, &err));
+    send_reply(server,
+               st == LB_OK && probes ? lb_probe_encode(&probe) : lb_status_encode(st, &err));
 }
 
 static void send_phase(void *user, const char *phase)
@@ -192,6 +202,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
+    double peak_bytes = NAN;
 
     lb_host_limit(request->memory_bytes);
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
@@ -199,13 +210,14 @@ static void serve_run(struct server *server, const struct lb_request *request)
     open_device(server, impl);
     if (impl) {
         lb_case_run(lb_watched_impl(impl, server->page, NULL), &c, &options, &observer, &row);
+        peak_bytes = row.peak_bytes;
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), ""));
+    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), "", peak_bytes));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)
@@ -213,21 +225,30 @@ static void serve_device(struct server *server, const struct lb_request *request
     struct lb_error err = {""};
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
-    send_message(server, st == LB_OK
-                             ? lb_device_reply_encode(lb_device_to_json(lb_device_known(NULL)))
-                             : lb_status_encode(st, &err));
+    send_reply(server, st == LB_OK
+                           ? lb_device_reply_encode(lb_device_to_json(lb_device_known(NULL)))
+                           : lb_status_encode(st, &err));
+}
+
+/* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
+ */
+static void send_figure(void *user, const struct lb_ceilings *ceilings, const char *figure,
+                        const char *failed)
+{
+    send_message(user, lb_figure_encode(lb_ceilings_to_json(ceilings), figure, failed));
 }
 
 static void serve_ceilings(struct server *server, const struct lb_request *request)
 {
     struct lb_error err = {""};
     struct lb_ceilings ceilings;
+    const struct lb_ceilings_observer observer = {server, send_figure};
     (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
     if (st == LB_OK)
-        st = lb_ceilings_measure(&ceilings, &err);
-    send_message(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
-                                     : lb_status_encode(st, &err));
+        st = lb_ceilings_measure(&ceilings, &observer, &err);
+    send_reply(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
+                                   : lb_status_encode(st, &err));
 }
 
 static void serve(struct server *server, const json_t *message)

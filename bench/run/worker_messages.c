@@ -1,6 +1,7 @@
 /* The messages between the program and its worker processes. */
 #include "run/worker_messages.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,6 +106,11 @@ enum lb_status lb_status_decode(const json_t *message, struct lb_error *err)
                    text && text[0] ? text : "no reason was given");
 }
 
+bool lb_device_lost_decode(const json_t *message)
+{
+    return json_is_true(json_object_get(message, "device_lost"));
+}
+
 json_t *lb_plugin_encode(const struct lb_impl *impl)
 {
     struct lb_error summary;
@@ -189,6 +195,23 @@ enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, st
     return *record ? LB_OK : lb_fail(err, LB_FAILED, "the worker's reply has no record");
 }
 
+json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed)
+{
+    struct lb_error clean;
+    snprintf(clean.text, sizeof(clean.text), "%s", failed);
+    lb_clean_text(clean.text);
+    return json_pack("{s:o, s:s, s:s}", "known", record, "figure", figure, "failed", clean.text);
+}
+
+bool lb_figure_decode(const json_t *message, json_t **record, const char **figure,
+                      const char **failed)
+{
+    *record = json_object_get(message, "known");
+    *figure = json_string_value(json_object_get(message, "figure"));
+    *failed = json_string_value(json_object_get(message, "failed"));
+    return *record && *figure && *failed;
+}
+
 json_t *lb_phase_encode(const char *phase)
 {
     return json_pack("{s:s}", "phase", phase);
@@ -199,9 +222,10 @@ json_t *lb_row_encode(const struct lb_row *row)
     return json_pack("{s:o}", "row", lb_row_to_json(row));
 }
 
-json_t *lb_done_encode(bool device_lost, const char *left)
+json_t *lb_done_encode(bool device_lost, const char *left, double peak_bytes)
 {
-    return json_pack("{s:b, s:s}", "device_lost", device_lost, "left", left);
+    return json_pack("{s:b, s:s, s:o}", "device_lost", device_lost, "left", left, "peak_bytes",
+                     isfinite(peak_bytes) ? json_real(peak_bytes) : json_null());
 }
 
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
@@ -221,7 +245,9 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
         event->kind = LB_EVENT_ROW;
         return lb_row_from_json(row, &event->row, err);
     }
-    event->device_lost = json_is_true(lost);
+    const json_t *peak = json_object_get(message, "peak_bytes");
+    event->device_lost = lb_device_lost_decode(message);
+    event->peak_bytes = json_is_real(peak) ? json_real_value(peak) : (double)NAN;
     if (json_is_boolean(lost))
         return LB_OK;
     enum lb_status st = lb_status_decode(message, err);

@@ -7,7 +7,7 @@
  *     probe     case                           status, bytes by kind, description
  *     run       case, path or none, sampling   phase..., row, phase "destroy", done
  *     device                                   status, the device's record
- *     ceilings                                 status, the ceilings' record
+ *     ceilings                                 figure..., status and the ceilings' record
  *
  * Each request has a token, a number that every reply to it repeats: a message without it is none
  * of the worker's, but was written to its connection by an implementation.
@@ -65,6 +65,9 @@ json_t *lb_status_encode(enum lb_status status, const struct lb_error *err);
 /* Returns the status, with the reason in err; LB_FAILED when the message has none. */
 enum lb_status lb_status_decode(const json_t *message, struct lb_error *err);
 
+/* Whether the reply says that the worker's device was lost while it answered. */
+bool lb_device_lost_decode(const json_t *message);
+
 json_t *lb_plugin_encode(const struct lb_impl *impl);
 
 /* What a plug-in says of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1] holds
@@ -80,6 +83,14 @@ enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, st
 json_t *lb_device_reply_encode(json_t *record);
 enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, struct lb_error *err);
 
+/* A reply to ceilings that comes after each figure: the record of all that are known by now, which
+ * the encoder takes over; what was measured; and why that failed, or "". */
+json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed);
+
+/* False when the message is no such reply. What is filled in points into the message. */
+bool lb_figure_decode(const json_t *message, json_t **record, const char **figure,
+                      const char **failed);
+
 /* One of the replies to run. */
 struct lb_run_event {
     enum lb_run_event_kind { LB_EVENT_PHASE, LB_EVENT_ROW, LB_EVENT_DONE } kind;
@@ -87,11 +98,12 @@ struct lb_run_event {
     struct lb_row row; /* of ROW; decoded, the caller's to free with lb_row_free */
     bool device_lost;  /* of DONE: the worker lives, but its device is unusable */
     const char *left;  /* of DONE: what the implementation left behind in the worker; or "" */
+    double peak_bytes; /* of DONE: that of the row, now that the case is closed; NaN: as it was */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(bool device_lost, const char *left);
+json_t *lb_done_encode(bool device_lost, const char *left, double peak_bytes);
 
 /* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
  * its status and reason. */

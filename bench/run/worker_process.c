@@ -18,9 +18,10 @@
 #include "support/subprocess.h"
 
 enum {
-    WORKER_FD = 3, /* the worker's end of the channel */
-    PAGE_FD = 4,   /* the memory that it shares with the program */
-    WATCH_MS = 100 /* how often the memory and time of a silent worker are checked */
+    WORKER_FD = 3,   /* the worker's end of the channel */
+    PAGE_FD = 4,     /* the memory that it shares with the program */
+    END_LIMIT_S = 5, /* for a killed worker to end */
+    WATCH_MS = 100   /* how often the memory and time of a silent worker are checked */
 };
 
 /* Starts this very program as a worker. */
@@ -69,13 +70,26 @@ enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **
     return LB_OK;
 }
 
-/* Kills the worker, with all that it started, and returns its wait status. */
+/* Kills the worker, with all that it started, and returns its wait status. A worker that is stuck
+ * in a driver may not end: after END_LIMIT_S it is left to itself, with a warning. */
 static int end_process(struct lb_worker *worker)
 {
     int status = 0;
+    double start = lb_now_ns();
     kill(-worker->pid, SIGKILL); /* its whole process group */
-    while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    for (;;) {
+        pid_t ended = waitpid(worker->pid, &status, WNOHANG);
+        if (ended == worker->pid || (ended < 0 && errno != EINTR))
+            break;
+        if (lb_now_ns() - start > END_LIMIT_S * 1e9) {
+            fprintf(stderr,
+                    "warning: worker %ld was killed and has not ended after %d s, because it is "
+                    "stuck in a driver; it may still hold the device\n",
+                    (long)worker->pid, END_LIMIT_S);
+            break;
+        }
+        usleep(1000);
+    }
     worker->pid = 0;
     return status;
 }

@@ -76,6 +76,19 @@ void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
                 rate_key(d, m, key) ? number_of(object, key) : (double)NAN;
 }
 
+void lb_ceilings_complete(struct lb_ceilings *ceilings, const struct lb_ceilings *older)
+{
+    for (size_t i = 0; i < FIGURE_COUNT; i++) {
+        double *figure = (double *)(void *)((char *)ceilings + figures[i].offset);
+        if (isnan(*figure))
+            *figure = *(const double *)(const void *)((const char *)older + figures[i].offset);
+    }
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        for (int m = 0; m < LB_MATH_COUNT; m++)
+            if (isnan(ceilings->gemm_flops_s[d][m]))
+                ceilings->gemm_flops_s[d][m] = older->gemm_flops_s[d][m];
+}
+
 static void file_path(const char *uuid, bool make, char path[4096])
 {
     char name[64];

@@ -25,6 +25,9 @@ struct lb_ceilings {
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
 
+/* Fills in what *ceilings lacks from an older measurement of the same device. */
+void lb_ceilings_complete(struct lb_ceilings *ceilings, const struct lb_ceilings *older);
+
 /* Kept from run to run under $XDG_CACHE_HOME/bench-lstm (or ~/.cache) in one file per device, which
  * is replaced atomically. save: LB_IO, LB_OOM. load: false when the device has no file; all is NaN
  * then.

@@ -1,7 +1,9 @@
 /* The device layer: which device this process has, and its memory as a space. */
 #include "device/device.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- The built table. --------------------------------------------------------------------- */
@@ -147,16 +149,76 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
 
 /* ---- Device memory as a space. ------------------------------------------------------------ */
 
+/* A living block, whose size is needed to find the band behind it. */
+struct block {
+    const char *memory;
+    size_t bytes;
+    struct block *next;
+};
+
+static struct block *blocks;
+
+/* The link to the block at that address, or to the NULL at the end of the list. */
+static struct block **find_block(const void *memory)
+{
+    struct block **at = &blocks;
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    return at;
+}
+
 static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *err)
 {
+    const struct lb_device_api *device = lb_device();
+    enum lb_status st = LB_OK;
+    void *whole = NULL;
+    struct block *block = NULL;
     *out = NULL;
-    return bytes == 0 ? LB_OK : lb_device()->allocate(bytes, out, err);
+    if (bytes == 0)
+        return LB_OK;
+    if (bytes > SIZE_MAX - LB_GUARD_BEFORE - LB_GUARD_BEHIND || !(block = malloc(sizeof(*block))))
+        return lb_fail(err, LB_OOM, "out of memory for a block of %zu bytes", bytes);
+    LB_TRY(device->allocate(LB_GUARD_BEFORE + bytes + LB_GUARD_BEHIND, &whole, err));
+    char *memory = (char *)whole + LB_GUARD_BEFORE;
+    LB_TRY(device->upload(whole, lb_guard_band(), LB_GUARD_BEFORE, err));
+    LB_TRY(device->upload(memory + bytes, lb_guard_band(), LB_GUARD_BEHIND, err));
+    *block = (struct block){.memory = memory, .bytes = bytes, .next = blocks};
+    blocks = block;
+    block = NULL;
+    *out = memory;
+done:
+    if (st != LB_OK && whole)
+        device->release(whole);
+    free(block);
+    return st;
 }
 
 static void space_release(void *memory)
 {
-    if (memory)
-        lb_device()->release(memory);
+    struct block **at = find_block(memory), *block = *at;
+    if (!block)
+        return;
+    lb_device()->release((char *)memory - LB_GUARD_BEFORE);
+    *at = block->next;
+    free(block);
+}
+
+/* A band that can't be read says nothing: the device is lost then, which is reported otherwise. */
+static const char *space_overrun(const void *memory)
+{
+    const struct block *block = *find_block(memory);
+    unsigned char band[LB_GUARD_BEHIND];
+    if (!block)
+        return NULL;
+    if (lb_device()->download(band, block->memory - LB_GUARD_BEFORE, LB_GUARD_BEFORE, NULL) ==
+            LB_OK &&
+        memcmp(band, lb_guard_band(), LB_GUARD_BEFORE) != 0)
+        return "before its start";
+    return lb_device()->download(band, block->memory + block->bytes, LB_GUARD_BEHIND, NULL) ==
+                       LB_OK &&
+                   memcmp(band, lb_guard_band(), LB_GUARD_BEHIND) != 0
+               ? "past its end"
+               : NULL;
 }
 
 static enum lb_status space_upload(void *to, const void *host, size_t bytes, struct lb_error *err)
@@ -196,4 +258,5 @@ const struct lb_space lb_device_space = {
     .poison = space_poison,
     .synchronize = space_synchronize,
     .available = space_available,
+    .overrun = space_overrun,
 };

@@ -88,7 +88,8 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
  * LB_INVALID lists the known names. */
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err);
 
-/* Device memory of the table in use, as a memory space. */
+/* Device memory of the table in use, as a memory space. Each block lies between guard bands, as in
+ * lb_host_space. */
 extern const struct lb_space lb_device_space;
 
 /* The table of CUDA. This and lb_cuda_check exist only where LB_HAVE_CUDA is defined. */

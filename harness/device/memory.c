@@ -19,6 +19,14 @@ void lb_poison(void *memory, size_t bytes)
         memset(memory, 0xff, bytes); /* all bits set: NaN in every dtype */
 }
 
+const unsigned char *lb_guard_band(void)
+{
+    static unsigned char band[LB_GUARD_BEHIND];
+    for (size_t i = 0; band[0] == 0 && i < LB_GUARD_BEHIND; i++)
+        band[LB_GUARD_BEHIND - 1 - i] = (unsigned char)((0xa5 ^ (i * 7)) | 1);
+    return band;
+}
+
 enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -33,25 +41,16 @@ static void write_guards(char *memory, size_t bytes)
 
 #else
 
-enum { BEFORE = ALIGNMENT, BEHIND = 4096 };
+enum { BEFORE = LB_GUARD_BEFORE, BEHIND = LB_GUARD_BEHIND };
 #define HOST_OVERRUN host_overrun
-
-/* The pattern of a guard band: no plausible numbers, and no constant byte. */
-static const unsigned char *guard(void)
-{
-    static unsigned char band[BEHIND];
-    for (size_t i = 0; band[0] == 0 && i < BEHIND; i++)
-        band[BEHIND - 1 - i] = (unsigned char)((0xa5 ^ (i * 7)) | 1);
-    return band;
-}
 
 /* The band before a block begins with the size of the block and, as a check, the inverted size. */
 static void write_guards(char *memory, size_t bytes)
 {
     const size_t twice[2] = {bytes, ~bytes};
-    memcpy(memory - BEFORE, guard(), BEFORE);
+    memcpy(memory - BEFORE, lb_guard_band(), BEFORE);
     memcpy(memory - BEFORE, twice, sizeof(twice));
-    memcpy(memory + bytes, guard(), BEHIND);
+    memcpy(memory + bytes, lb_guard_band(), BEHIND);
 }
 
 static const char *host_overrun(const void *memory)
@@ -61,10 +60,11 @@ static const char *host_overrun(const void *memory)
     if (!memory)
         return NULL;
     memcpy(twice, start - BEFORE, sizeof(twice));
-    if (twice[0] != ~twice[1] || memcmp(start - BEFORE + sizeof(twice), guard() + sizeof(twice),
-                                        BEFORE - sizeof(twice)) != 0)
+    if (twice[0] != ~twice[1] ||
+        memcmp(start - BEFORE + sizeof(twice), lb_guard_band() + sizeof(twice),
+               BEFORE - sizeof(twice)) != 0)
         return "before its start";
-    return memcmp(start + twice[0], guard(), BEHIND) != 0 ? "past its end" : NULL;
+    return memcmp(start + twice[0], lb_guard_band(), BEHIND) != 0 ? "past its end" : NULL;
 }
 
 #endif

@@ -29,6 +29,11 @@ struct lb_space {
  * the system has them. */
 extern const struct lb_space lb_host_space;
 
+/* The bands before and behind a block, and what they hold: no plausible numbers, and no constant
+ * byte. [LB_GUARD_BEHIND] bytes; a shorter band holds the first of them. */
+enum { LB_GUARD_BEFORE = 256, LB_GUARD_BEHIND = 4096 };
+const unsigned char *lb_guard_band(void);
+
 /* Fills bytes of host memory with a poison that is NaN in every dtype. */
 void lb_poison(void *memory, size_t bytes);
 

@@ -26,6 +26,23 @@ static enum lb_status check_blas(cublasStatus_t status, const char *what, struct
                    (int)status);
 }
 
+/* cuBLAS says "not initialized" where it found no memory for a handle, so that what is free decides
+ * which of the two it was. */
+static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err)
+{
+    static const size_t handle_bytes = (size_t)64 << 20; /* with its kernels and workspace */
+    size_t free_bytes = 0, all_bytes = 0;
+    cublasStatus_t status = cublasCreate(handle);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        *handle = NULL;
+    if (status != CUBLAS_STATUS_NOT_INITIALIZED && status != CUBLAS_STATUS_INTERNAL_ERROR)
+        return check_blas(status, "opening cuBLAS", err);
+    if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess || free_bytes > handle_bytes)
+        return check_blas(status, "opening cuBLAS", err);
+    return lb_fail(err, LB_OOM, "opening cuBLAS: %s (%d), with %.1f MiB of device memory free",
+                   cublasGetStatusString(status), (int)status, (double)free_bytes / (1 << 20));
+}
+
 /* Creates a stream's handle if needed and binds it to the stream, which also drops its workspace.
  */
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
@@ -33,7 +50,7 @@ static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
 {
     enum lb_status st = LB_OK;
     if (!handles[stream_index]) {
-        LB_TRY(check_blas(cublasCreate(&handles[stream_index]), "opening cuBLAS", err));
+        LB_TRY(create_handle(&handles[stream_index], err));
         /* Sums of f16 and bf16 products stay in f32; f32 products are not rounded to TF32. */
         LB_TRY(check_blas(cublasSetMathMode(handles[stream_index],
                                             CUBLAS_DEFAULT_MATH |

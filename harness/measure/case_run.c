@@ -37,6 +37,8 @@ struct case_context {
     struct lb_buffers buffers; /* of those sizes, in plan.space */
     char cpus[64];             /* the CPUs that the case is pinned to; "" on a device */
     double available_before;   /* bytes that plan.space had left before create */
+    double own_bytes;          /* of the buffers and tensors that the harness allocated */
+    double used_bytes;         /* of the device, at most, since create */
 
     struct lb_reference *reference; /* inputs and expected results */
     struct lb_results results;      /* of the last checked call, on the host */
@@ -53,14 +55,27 @@ static void phase(const struct case_context *context, const char *name)
         context->observer->phase(context->observer->user, name);
 }
 
-/* Raises the row's peak to the device memory that is now in use beyond what was before create,
- * whoever allocated it, because libraries may allocate more than they said. On the host only the
- * harness's own buffers are known. */
+/* Notes the device memory that is now in use beyond what was before create, whoever allocated it,
+ * because libraries may allocate more than they said. On the host only the harness's own buffers
+ * are known. */
 static void note_peak(struct case_context *context)
 {
-    if (context->impl->memory == LB_DEVICE)
-        context->row->peak_bytes = fmax(
-            context->row->peak_bytes, context->available_before - context->plan.space->available());
+    if (context->impl->memory != LB_DEVICE)
+        return;
+    context->used_bytes =
+        fmax(context->used_bytes, context->available_before - context->plan.space->available());
+    context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes);
+}
+
+/* Takes what stayed in use after the case was closed off its peak: handles and modules that
+ * libraries keep for the process. Only the first case that needs them would count them. */
+static void leave_out_retained(struct case_context *context)
+{
+    bool lost = lb_device()->lost && lb_device()->lost();
+    if (context->impl->memory != LB_DEVICE || context->used_bytes == 0 || lost)
+        return;
+    double retained = context->available_before - context->plan.space->available();
+    context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes - fmax(retained, 0));
 }
 
 /* Bytes of what the implementation asked for. */
@@ -111,7 +126,8 @@ static enum lb_status allocate_buffers(struct case_context *context, struct lb_e
     LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
     context->forward = lb_tensors_forward(&context->tensors);
     context->backward = lb_tensors_backward(&context->tensors);
-    context->row->peak_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
+    context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
+    context->row->peak_bytes = context->own_bytes;
     LB_TRY(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
     note_peak(context);
@@ -512,4 +528,5 @@ done:
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_case(&context);
+    leave_out_retained(&context);
 }

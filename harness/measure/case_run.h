@@ -28,7 +28,8 @@ struct lb_run_observer {
 };
 
 /* Runs c on impl and fills row, whatever happens: every outcome, a failure too, is a verdict. The
- * row is the caller's to free. observer->result sees it before destroy is called. */
+ * row is the caller's to free. observer->result sees it before destroy is called; after that,
+ * row->peak_bytes is lowered by the device memory that stays in use, which is not the case's. */
 void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,
                  struct lb_row *row);

@@ -174,7 +174,8 @@ done:
     return st;
 }
 
-/* Measures all plans and keeps the fastest. Plans that the device refuses are skipped. */
+/* Measures all plans and keeps the fastest. A plan that cannot be launched or needs too much memory is
+ * skipped, whatever the error, as long as the device still works. */
 static enum lb_status tune(const struct lb_fused_view *view, const char *key,
                            struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
                            struct lb_error *err)
@@ -184,7 +185,7 @@ static enum lb_status tune(const struct lb_fused_view *view, const char *key,
     char value[128];
     for (int i = 0; i < count; i++) {
         st = measure(view, &plans[i], err);
-        if (st != LB_OK && st != LB_UNSUPPORTED)
+        if (st != LB_OK && lb_device()->lost && lb_device()->lost())
             return st;
         if (st == LB_OK && (!best || plans[i].step_ns < best->step_ns))
             best = &plans[i];

@@ -59,6 +59,19 @@ class DeviceFaults(ProgramTest):
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
+    def test_a_write_past_the_end_of_device_memory_is_found(self):
+        self.fault("past_end", "wrong", "^y was written past its end$", 1)
+
+    def test_peak_memory_does_not_depend_on_the_order_of_cases(self):
+        cases = ["gpu_fault_retains/T5_B2_I4_H4/f32/infer", "gpu_fault_retains/T6_B2_I4_H4/f32/infer"]
+        peaks = []
+        for name, order in ("one", cases), ("other", cases[::-1]):
+            rows, _ = self.sweep("--case", order[0], "--case", order[1], "--plugin",
+                                 plugin("gpu_fault_retains"), "--case-time", "0.02", name=name)
+            peaks.append([rows[case]["peak_bytes"] for case in cases])
+        self.assertEqual(*peaks)
+        self.assertLess(max(peaks[0]), 1 << 20) # what stays allocated belongs to no case
+
     def test_an_upload_that_hangs_costs_one_row(self):
         self.fault("hang_upload", "timeout", "^upload did not return within 2 s$", 1)
 
@@ -91,6 +104,12 @@ class DeviceFaults(ProgramTest):
         for row in cut:
             self.assertEqual(row["warning"], "the hang limit left it "
                              f"{len(row['processes'])} of 3 processes")
+
+    def test_a_device_that_is_lost_in_a_question_costs_no_other_answer(self):
+        done = run("--list", "-T", "5,7,9", "-B", "2", "-H", "4", "--impl",
+                   "gpu_fault_lost_in_question", "--plugin", plugin("gpu_fault_lost_in_question"))
+        said = [line for line in done.stdout.splitlines() if line.startswith("gpu_fault")]
+        self.assertEqual([line.split()[1] for line in said], ["ok"] * 3, done.stdout)
 
     def test_no_device_makes_rows_absent(self):
         rows, _ = self.sweep("-T", "5", "-B", "2", "-H", "4", "--impl", "gpu_fault_absent,cpu_ref",

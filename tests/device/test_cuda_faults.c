@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
 #include "device/device.h"
@@ -71,6 +72,25 @@ cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     return cudaSuccess;
 }
 
+static cublasStatus_t opened; /* of cublasCreate, with so much memory free: */
+static size_t free_memory;
+
+cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t *handle);
+cudaError_t __wrap_cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes);
+
+cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t *handle)
+{
+    *handle = NULL;
+    return opened;
+}
+
+cudaError_t __wrap_cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
+{
+    *free_bytes = free_memory;
+    *all_bytes = (size_t)80 << 30;
+    return cudaSuccess;
+}
+
 static enum lb_status allocate(struct lb_error *err)
 {
     void *memory;
@@ -124,6 +144,29 @@ static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
     }
 }
 
+static void cublas_without_memory_is_out_of_memory(void **state)
+{
+    static const struct {
+        cublasStatus_t status;
+        size_t free_memory;
+        enum lb_status expected;
+    } cases[] = {
+        {CUBLAS_STATUS_ALLOC_FAILED, (size_t)1 << 30, LB_OOM},
+        {CUBLAS_STATUS_NOT_INITIALIZED, (size_t)3 << 20, LB_OOM},
+        {CUBLAS_STATUS_NOT_INITIALIZED, (size_t)1 << 30, LB_FAILED},
+        {CUBLAS_STATUS_ARCH_MISMATCH, (size_t)3 << 20, LB_FAILED},
+    };
+    (void)state;
+    result = cudaSuccess;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_error err = {""};
+        opened = cases[i].status;
+        free_memory = cases[i].free_memory;
+        assert_int_equal(create_streams(&err), cases[i].expected);
+        assert_non_null(strstr(err.text, "opening cuBLAS"));
+    }
+}
+
 static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
 {
     static const struct {
@@ -168,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_is_noticed_in_every_file_of_the_layer),
+        cmocka_unit_test(cublas_without_memory_is_out_of_memory),
         cmocka_unit_test(a_driver_that_gives_no_device_is_told_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,8 +141,19 @@ static enum lb_status fake_start(struct lb_error *err)
     return st;
 }
 
+static int refusals; /* that are to come */
+
+void fake_device_refuse(int count)
+{
+    refusals = count;
+}
+
 static enum lb_status fake_stop(double *ns, struct lb_error *err)
 {
+    if (refusals > 0) {
+        refusals--;
+        return lb_fail(err, LB_FAILED, "too many resources requested for launch");
+    }
     enum lb_status st = fake_synchronize(err);
     fake.counts.events++;
     *ns = fake_clock_ns() - fake.started_ns + FAKE_EVENTS_NS;

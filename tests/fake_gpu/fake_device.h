@@ -34,6 +34,10 @@ void fake_device_install(enum fake_fault fault);
 /* The same device goes on, with another fault to come. */
 void fake_device_break(enum fake_fault fault);
 
+/* The next `count` timed pieces of work are refused, as launches that ask for too much are; the
+ * device goes on. */
+void fake_device_refuse(int count);
+
 const struct fake_counts *fake_device_counts(void);
 
 #endif

@@ -29,7 +29,11 @@ static const struct {
     {"hang_recheck", FAKE_HANG_RECHECK},
 };
 
-static struct lb_impl impl; /* cpu_ref's, on the fake device */
+/* What the implementation does wrong itself, on a sound device. */
+#define OWN_FAULT(name) (strcmp(TEXT(FAULT), name) == 0)
+
+static struct lb_impl impl;       /* cpu_ref's, on the fake device */
+static struct lb_problem current; /* of the case that runs */
 
 static enum fake_fault planted(void)
 {
@@ -39,12 +43,38 @@ static enum fake_fault planted(void)
     return FAKE_NONE;
 }
 
+/* With the own fault "lost_in_question" the device is lost once it is asked about the bad case. */
+static enum lb_status supports(const struct lb_problem *problem,
+                               const struct lb_exec_config *config, struct lb_error *why)
+{
+    if (OWN_FAULT("lost_in_question") && fake_device.lost())
+        return lb_fail(why, LB_FAILED, "the device was lost before");
+    if (OWN_FAULT("lost_in_question") && problem->seq_len == BAD_SEQ_LEN) {
+        fake_device_break(FAKE_ILLEGAL_ADDRESS);
+        fake_device.synchronize(why);
+    }
+    return lb_impl_cpu_ref.supports(problem, config, why);
+}
+
 static enum lb_status create(void *self, const struct lb_problem *problem,
                              const struct lb_exec_config *config, struct lb_error *err)
 {
+    static void *handle; /* as libraries keep one for the process */
     if (problem->seq_len == BAD_SEQ_LEN)
         fake_device_break(planted());
+    if (OWN_FAULT("retains") && !handle && fake_device.allocate(1 << 20, &handle, err) != LB_OK)
+        return LB_FAILED;
+    current = *problem;
     return lb_impl_cpu_ref.create(self, problem, config, err);
+}
+
+static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    size_t count = (size_t)(current.seq_len * current.batch * current.directions * current.hidden);
+    if (OWN_FAULT("past_end") && current.seq_len == BAD_SEQ_LEN)
+        ((char *)io->y)[count * lb_dtype_size(current.dtype)] ^= 1;
+    return st;
 }
 
 static void destroy(void *self)
@@ -62,7 +92,9 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.summary = "cpu_ref on a fake device with one planted fault";
     impl.memory = LB_DEVICE;
     impl.traits = LB_CAPTURABLE | LB_DETERMINISTIC;
+    impl.supports = supports;
     impl.create = create;
+    impl.forward = forward;
     impl.destroy = destroy;
     return &impl;
 }

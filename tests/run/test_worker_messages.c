@@ -1,5 +1,6 @@
 /* Messages between the program and its workers: each arrives as it was sent, and a damaged one is
  * refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,6 +35,22 @@ static void same_text(const char *a, const char *b)
         assert_string_equal(a, b);
     else
         assert_true(a == b);
+}
+
+static void a_figure_is_told_from_the_last_reply(void **state)
+{
+    (void)state;
+    json_t *record;
+    const char *figure, *failed;
+    json_t *message = travel(lb_figure_encode(json_pack("{s:f}", "copy", 1.5), "copy", "a\nb"));
+    assert_true(lb_figure_decode(message, &record, &figure, &failed));
+    assert_true(json_real_value(json_object_get(record, "copy")) == 1.5);
+    assert_string_equal(figure, "copy");
+    assert_null(strchr(failed, '\n'));
+    json_decref(message);
+    message = travel(lb_device_reply_encode(json_object()));
+    assert_false(lb_figure_decode(message, &record, &figure, &failed));
+    json_decref(message);
 }
 
 static void every_request_arrives_as_it_was_sent(void **state)
@@ -229,9 +246,11 @@ static void every_event_of_a_run_arrives_as_it_was_sent(void **state)
     lb_row_free(&row);
 
     for (int lost = 0; lost < 2; lost++) {
-        message = travel(lb_done_encode(lost != 0, lost ? "a thread" : ""));
+        message =
+            travel(lb_done_encode(lost != 0, lost ? "a thread" : "", lost ? (double)NAN : 0x1p33));
         assert_int_equal(lb_run_event_decode(message, &event, &err), LB_OK);
         assert_int_equal(event.kind, LB_EVENT_DONE);
+        assert_true(lost ? isnan(event.peak_bytes) : event.peak_bytes == 0x1p33);
         assert_int_equal(event.device_lost, lost);
         assert_string_equal(event.left, lost ? "a thread" : "");
         json_decref(message);
@@ -259,6 +278,7 @@ static void what_is_no_event_of_a_run_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_figure_is_told_from_the_last_reply),
         cmocka_unit_test(every_request_arrives_as_it_was_sent),
         cmocka_unit_test(a_request_with_a_gap_is_refused),
         cmocka_unit_test(text_that_is_not_utf8_makes_no_request),

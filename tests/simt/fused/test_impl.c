@@ -164,6 +164,15 @@ static void what_was_measured_is_known_to_later_runs(void **state)
     expect_description("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
 }
 
+static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
+{
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    fake_device_refuse(2); /* of the first two plans, the first timed run each */
+    expect_chosen("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
+}
+
 /* A launch takes the fake device as long as any other: one for all steps beats one a step. */
 static void a_variant_is_tuned_apart_from_auto(void **state)
 {
@@ -447,6 +456,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
         TUNING(what_was_measured_is_known_to_later_runs),
+        TUNING(a_plan_that_can_not_be_launched_is_passed_over),
         TUNING(a_variant_is_tuned_apart_from_auto),
         TUNING(few_steps_are_tuned_apart_from_many),
         TUNING(what_was_measured_by_launches_is_not_taken_for_replays),

@@ -1,0 +1,292 @@
+/* --ceilings on devices of all speeds: a device whose clock follows a model of a GPU stands for the
+ * real one. It has no memory, because nothing that is measured looks at it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "device/streams.h"
+#include "measure/ceilings_measure.h"
+#include "measure/gpu_latency.h"
+
+/* A GPU: bytes per second of a copy, flops per second in products, and how long the first product
+ * of a dtype takes to load its kernel. */
+static const struct gpu {
+    const char *name;
+    double copy_bytes_s, flops_s[LB_DTYPE_COUNT], load_ns;
+} gpus[] = {
+    {"H100", 2.5e12, {[LB_F64] = 6e13, [LB_F32] = 5e13, [LB_F16] = 8e14, [LB_BF16] = 8e14}, 3e8},
+    {"RTX 4060", 2.4e11, {[LB_F64] = 2.4e11, [LB_F32] = 1.2e13, [LB_F16] = 6e13, 6e13}, 3e8},
+    {"GT 1030", 4e10, {[LB_F64] = 3e10, [LB_F32] = 9e11, [LB_F16] = 1.4e10, [LB_BF16] = 1e10}, 1e9},
+};
+
+static const struct gpu *gpu;
+static double clock_ns, started_ns, captured_ns;
+static bool capturing, lost;
+static int loaded, refused = -1, fatal = -1; /* dtypes */
+static char memory[64];
+
+static void work(double ns)
+{
+    if (capturing)
+        captured_ns += ns;
+    else
+        clock_ns += ns;
+}
+
+/* ---- The device. --------------------------------------------------------------------------- */
+
+static void *no_stream(void)
+{
+    return NULL;
+}
+
+static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
+{
+    (void)bytes, (void)err;
+    *out = memory;
+    return LB_OK;
+}
+
+static void release(void *released)
+{
+    (void)released;
+}
+
+static enum lb_status memory_left(double *free_bytes, double *total_bytes, struct lb_error *err)
+{
+    (void)err;
+    *free_bytes = *total_bytes = 8e9;
+    return LB_OK;
+}
+
+static enum lb_status upload(void *to, const void *host, size_t bytes, struct lb_error *err)
+{
+    (void)to, (void)host, (void)bytes, (void)err;
+    return LB_OK;
+}
+
+static enum lb_status succeed(struct lb_error *err)
+{
+    (void)err;
+    return LB_OK;
+}
+
+static enum lb_status start(struct lb_error *err)
+{
+    (void)err;
+    started_ns = clock_ns;
+    return LB_OK;
+}
+
+static enum lb_status stop(double *ns, struct lb_error *err)
+{
+    (void)err;
+    work(500);
+    *ns = clock_ns - started_ns;
+    return LB_OK;
+}
+
+static enum lb_status capture_begin(struct lb_error *err)
+{
+    (void)err;
+    capturing = true;
+    captured_ns = 0;
+    return LB_OK;
+}
+
+static enum lb_status capture_end(void **graph, struct lb_error *err)
+{
+    (void)err;
+    capturing = false;
+    *graph = memory;
+    return LB_OK;
+}
+
+static enum lb_status replay(void *graph, struct lb_error *err)
+{
+    (void)graph, (void)err;
+    work(captured_ns);
+    return LB_OK;
+}
+
+static bool is_lost(void)
+{
+    return lost;
+}
+
+static const struct lb_device_api device = {
+    .stream = no_stream,
+    .allocate = allocate,
+    .release = release,
+    .memory = memory_left,
+    .upload = upload,
+    .synchronize = succeed,
+    .start = start,
+    .stop = stop,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .replay = replay,
+    .graph_release = release,
+    .lost = is_lost,
+};
+
+/* ---- What is enqueued on it: these functions stand for the library's. ------------------------ */
+
+enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+                                 struct lb_error *err)
+{
+    (void)count, (void)stream, (void)err;
+    *out = NULL;
+    return LB_OK;
+}
+
+void lb_streams_destroy(struct lb_streams *streams)
+{
+    (void)streams;
+}
+
+size_t lb_stream_scratch_bytes(void)
+{
+    return 64;
+}
+
+enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratch,
+                                        struct lb_error *err)
+{
+    (void)streams, (void)scratch, (void)err;
+    return LB_OK;
+}
+
+enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
+                              struct lb_error *err)
+{
+    (void)streams, (void)stream_index, (void)to, (void)bytes, (void)err;
+    work(2000);
+    return LB_OK;
+}
+
+enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
+                              const void *from, size_t bytes, struct lb_error *err)
+{
+    (void)streams, (void)stream_index, (void)to, (void)from, (void)err;
+    work(2 * (double)bytes / gpu->copy_bytes_s * 1e9);
+    return LB_OK;
+}
+
+enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, const struct lb_gemm *g,
+                              struct lb_error *err)
+{
+    (void)streams, (void)stream_index;
+    lost = lost || (int)g->in == fatal;
+    if (lost || (int)g->in == refused)
+        return lb_fail(err, LB_FAILED, "the planted failure");
+    if (!(loaded & 1 << g->in))
+        work(gpu->load_ns);
+    loaded |= 1 << g->in;
+    work(2 * (double)g->m * (double)g->n * (double)g->k / gpu->flops_s[g->in] * 1e9 + 5000);
+    return LB_OK;
+}
+
+enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
+                                  struct lb_error *err)
+{
+    (void)sm_count, (void)stream, (void)err;
+    *latencies = (struct lb_latencies){1500, 300, 200, 700};
+    work(1e8);
+    return LB_OK;
+}
+
+/* ---- Tests. --------------------------------------------------------------------------------- */
+
+/* Counts the figures and remembers the last one that failed. */
+struct heard {
+    int figures;
+    char failed[128];
+};
+
+static void hear(void *user, const struct lb_ceilings *ceilings, const char *figure,
+                 const char *failed)
+{
+    struct heard *heard = user;
+    (void)ceilings;
+    heard->figures++;
+    if (failed[0])
+        snprintf(heard->failed, sizeof(heard->failed), "%.40s: %.80s", figure, failed);
+}
+
+static enum lb_status measure(const struct gpu *on, struct lb_ceilings *ceilings,
+                              struct heard *heard)
+{
+    const struct lb_device_info info = {.name = "made up", .uuid = "GPU-made-up", .sm_count = 30};
+    const struct lb_ceilings_observer observer = {heard, hear};
+    struct lb_error err = {""};
+    gpu = on;
+    clock_ns = 0;
+    loaded = 0;
+    lost = capturing = false;
+    *heard = (struct heard){0};
+    lb_device_use(&device);
+    lb_device_assume(&info, NULL);
+    return lb_ceilings_measure(ceilings, &observer, &err);
+}
+
+static void a_card_of_any_speed_is_measured_within_30_s(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
+        struct lb_ceilings ceilings;
+        struct heard heard;
+        assert_int_equal(measure(&gpus[i], &ceilings, &heard), LB_OK);
+        if (clock_ns > 30e9)
+            fail_msg("%s: %.0f s", gpus[i].name, clock_ns / 1e9);
+        assert_string_equal(heard.failed, "");
+        assert_true(fabs(ceilings.copy_bytes_s / gpu->copy_bytes_s - 1) < 0.01);
+        for (int d = 0; d < LB_DTYPE_COUNT; d++)
+            assert_true(fabs(ceilings.gemm_flops_s[d][LB_IEEE] / gpu->flops_s[d] - 1) < 0.05);
+        assert_true(fabs(ceilings.graph_node_ns - 2000) < 10);
+        assert_true(fabs(ceilings.launch_ns - 2000) < 10);
+        assert_true(ceilings.l2_ns == 700);
+    }
+}
+
+static void a_figure_that_fails_costs_no_other(void **state)
+{
+    struct lb_ceilings ceilings;
+    struct heard heard;
+    (void)state;
+    refused = LB_BF16;
+    assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_OK);
+    refused = -1;
+    assert_string_equal(heard.failed, "bf16 products in ieee math: the planted failure");
+    assert_true(isnan(ceilings.gemm_flops_s[LB_BF16][LB_IEEE]));
+    assert_true(ceilings.gemm_flops_s[LB_F16][LB_IEEE] > 0 && ceilings.l2_ns == 700);
+}
+
+static void what_was_measured_before_the_device_was_lost_is_kept(void **state)
+{
+    struct lb_ceilings ceilings;
+    struct heard heard;
+    (void)state;
+    fatal = LB_F16;
+    assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_FAILED);
+    fatal = -1;
+    assert_true(ceilings.copy_bytes_s > 0 && ceilings.gemm_flops_s[LB_F32][LB_IEEE] > 0);
+    assert_true(heard.figures >= 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_card_of_any_speed_is_measured_within_30_s),
+        cmocka_unit_test(a_figure_that_fails_costs_no_other),
+        cmocka_unit_test(what_was_measured_before_the_device_was_lost_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

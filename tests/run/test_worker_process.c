@@ -1,0 +1,76 @@
+/* The end of a worker that can't be killed, as one that is stuck in a driver: here the wait for it
+ * (the linker's --wrap) says for ever that it has not ended. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "run/worker_process.h"
+
+static bool stuck;
+
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+    while (stuck && !(options & WNOHANG))
+        pause();
+    return stuck ? 0 : __real_waitpid(pid, status, options);
+}
+
+static struct lb_worker *sleeping_worker(pid_t *pid)
+{
+    struct lb_worker *worker = calloc(1, sizeof(*worker));
+    assert_non_null(worker);
+    *pid = fork();
+    if (*pid == 0) {
+        setpgid(0, 0);
+        for (;;)
+            pause();
+    }
+    setpgid(*pid, *pid);
+    worker->pid = *pid;
+    worker->channel.fd = -1;
+    return worker;
+}
+
+static void the_wait_for_a_worker_that_does_not_end_is_bounded(void **state)
+{
+    pid_t pid;
+    (void)state;
+    struct lb_worker *worker = sleeping_worker(&pid);
+    double start = lb_now_ns();
+    stuck = true;
+    lb_worker_destroy(worker);
+    stuck = false;
+    assert_true(lb_now_ns() - start < 8e9);
+    assert_int_equal(waitpid(pid, NULL, 0), pid); /* it was killed all the same */
+}
+
+static void a_worker_that_ends_is_not_waited_for_longer(void **state)
+{
+    pid_t pid;
+    (void)state;
+    struct lb_worker *worker = sleeping_worker(&pid);
+    double start = lb_now_ns();
+    lb_worker_destroy(worker);
+    assert_true(lb_now_ns() - start < 2e9);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_wait_for_a_worker_that_does_not_end_is_bounded),
+        cmocka_unit_test(a_worker_that_ends_is_not_waited_for_longer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
