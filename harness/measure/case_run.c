@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -20,6 +21,7 @@
 #include "measure/case_probe.h"
 #include "measure/kernel_trace.h"
 #include "measure/nvtx.h"
+#include "measure/peak_rate.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
 
@@ -511,6 +513,43 @@ done:
     return st;
 }
 
+/* The flops of one call, of ragged rows with their lengths. */
+static double call_flops(const struct case_context *context)
+{
+    const struct lb_problem *p = &context->c->problem;
+    double steps = 0, all = (double)p->seq_len * (double)p->batch;
+    for (int64_t b = 0; context->buffers.lengths && b < p->batch; b++)
+        steps += context->buffers.lengths[b];
+    return context->row->flops * (context->buffers.lengths ? steps / all : 1);
+}
+
+/* An upper bound of the flops per second that the case could reach. */
+static double peak_flops_s(const struct case_context *context, bool again)
+{
+    const struct lb_problem *problem = &context->c->problem;
+    if (context->impl->memory == LB_DEVICE)
+        return lb_gpu_peak_flops_s(problem);
+    bool pinned = strncmp(context->cpus, "any", 3) != 0;
+    double cpus = pinned ? context->c->threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
+    return lb_cpu_peak_flops_s(problem, again) * cpus;
+}
+
+/* A rate that the machine cannot reach is wrong, however the results came about. */
+static void check_rate(struct case_context *context)
+{
+    struct lb_row *row = context->row;
+    double rate = call_flops(context) / row->median_ns * 1e9;
+    if (row->verdict != LB_VERDICT_OK || !(rate > peak_flops_s(context, false)))
+        return;
+    double most = peak_flops_s(context, true);
+    if (!(rate > most))
+        return;
+    row->verdict = LB_VERDICT_WRONG;
+    snprintf(row->reason, sizeof(row->reason),
+             "faster than this machine can compute it: %.3g GFLOP/s measured, at most %.3g",
+             rate / 1e9, most / 1e9);
+}
+
 /* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
  * because the clock cannot resolve shorter ones. */
 static enum lb_status choose_calls(struct case_context *context, struct lb_error *err)
@@ -576,6 +615,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     LB_TRY(choose_calls(context, err));
     sampler.warm = samples_begin;
     sampler.done = samples_end;
+    sampler.calls = context->calls;
     if (context->options->profile)
         LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
     else
@@ -587,6 +627,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     LB_TRY(lb_row_add_block(context->row, samples.ns, samples.count, err));
     LB_TRY(lb_row_summarize(context->row, err));
     LB_TRY(verify_again(context, err));
+    check_rate(context);
 done:
     lb_samples_free(&samples);
     return st;
