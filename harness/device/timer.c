@@ -31,8 +31,9 @@ enum lb_status lb_timer_create(enum lb_memory memory, bool cold, struct lb_timer
 
 void lb_timer_destroy(struct lb_timer *timer)
 {
-    if (timer->graph)
-        lb_device()->graph_release(timer->graph);
+    for (int i = 0; i < 2; i++)
+        if (timer->graphs[i])
+            lb_device()->graph_release(timer->graphs[i]);
     space_of(timer->memory)->release(timer->flush);
     *timer = (struct lb_timer){.memory = timer->memory};
 }
@@ -49,7 +50,8 @@ enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *use
     /* The capture must be ended even when the call fails; the first failure tells the reason. */
     struct lb_error end_err = {""};
     st = call(user, err);
-    enum lb_status end = device->capture_end(&timer->graph, st == LB_OK ? err : &end_err);
+    void **graph = &timer->graphs[timer->graphs[0] ? 1 : 0];
+    enum lb_status end = device->capture_end(graph, st == LB_OK ? err : &end_err);
     return st == LB_OK ? end : st;
 }
 
@@ -79,10 +81,11 @@ done:
     return st;
 }
 
-static enum lb_status call_or_replay(const struct lb_timer *timer, lb_call *call, void *user,
+static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_call *call, void *user,
                                      struct lb_error *err)
 {
-    return timer->graph ? lb_device()->replay(timer->graph, err) : call(user, err);
+    int second = timer->graphs[1] ? timer->order >> i % 64 & 1 : 0;
+    return timer->graphs[0] ? lb_device()->replay(timer->graphs[second], err) : call(user, err);
 }
 
 enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, void *user, int calls,
@@ -97,7 +100,7 @@ enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, voi
     if (device)
         LB_TRY(lb_device()->start(err));
     for (int i = 0; i < calls; i++)
-        LB_TRY(call_or_replay(timer, call, user, err));
+        LB_TRY(call_or_replay(timer, i, call, user, err));
     if (device)
         LB_TRY(lb_device()->stop(ns, err));
     else

@@ -4,6 +4,7 @@
 #define LB_TIMER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "api/impl.h"
 
@@ -14,7 +15,10 @@ struct lb_timer {
     enum lb_memory memory;
     void *flush; /* a buffer larger than all caches, written before each sample; NULL: hot */
     size_t flush_bytes;
-    void *graph; /* replayed instead of the call; NULL: the call is made */
+    /* Replayed instead of the call; NULL: the call is made. With two graphs, replay i of a sample
+     * is of graph number (order >> i % 64) & 1. */
+    void *graphs[2];
+    uint64_t order;
 };
 
 /* Bytes of its memory that a timer allocates: twice the largest cache when cold, else 0. */
@@ -25,8 +29,8 @@ enum lb_status lb_timer_create(enum lb_memory memory, bool cold, struct lb_timer
                                struct lb_error *err);
 void lb_timer_destroy(struct lb_timer *timer); /* accepts a zeroed one */
 
-/* Captures one call as a graph, which is replayed from now on. Device only. Returns what call or
- * the capture returned. */
+/* Captures one call as a graph, which is replayed from now on; a second one is the second graph.
+ * Device only. Returns what call or the capture returned. */
 enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *user,
                                 struct lb_error *err);
 

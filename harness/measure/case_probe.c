@@ -25,8 +25,11 @@ static enum lb_status count_needed(const struct lb_problem *problem, struct need
     if (st != LB_OK)
         return st;
     double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
-    needed->tensors = passes * ((double)n.x + (double)n.y + 4 * (double)n.state) * size;
-    needed->host = needed->tensors + (passes - 1) * (double)n.weights * size;
+    double states = 2 * (double)n.state;
+    double outputs = passes * states + (double)n.y + (passes - 1) * (double)n.x;
+    double inputs = passes * states + (double)n.x + (passes - 1) * (double)n.y;
+    needed->tensors = (outputs + LB_INPUT_SETS * inputs) * size;
+    needed->host = outputs * size + (passes - 1) * (double)n.weights * size;
     needed->host += lb_reference_bytes(problem);
     return LB_OK;
 }

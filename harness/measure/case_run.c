@@ -5,18 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "device/cpu_affinity.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "device/nvml.h"
 #include "device/timer.h"
+#include "measure/call_checks.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
 #include "measure/kernel_trace.h"
 #include "measure/nvtx.h"
+#include "measure/peak_rate.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
 
@@ -40,13 +45,27 @@ struct case_context {
     double own_bytes;          /* of the buffers and tensors that the harness allocated */
     double used_bytes;         /* of the device, at most, since create */
 
-    struct lb_reference *reference; /* inputs and expected results */
-    struct lb_results results;      /* of the last checked call, on the host */
-    struct lb_tensors tensors;      /* inputs and outputs in plan.space */
-    struct lb_forward_io forward;   /* these tensors as arguments */
-    struct lb_backward_io backward;
+    struct lb_reference *reference;              /* inputs and expected results */
+    struct lb_inputs inputs[LB_INPUT_SETS];      /* the reference's, gradients scaled */
+    void *scaled[LB_INPUT_SETS];                 /* those gradients; owned */
+    struct lb_results results;                   /* of the last checked call, on the host */
+    struct lb_tensors tensors;                   /* inputs and outputs in plan.space */
+    struct lb_forward_io forward[LB_INPUT_SETS]; /* these tensors as arguments, by buffer */
+    struct lb_backward_io backward[LB_INPUT_SETS];
     struct lb_timer timer;
     int calls; /* per sample: 1 when timed in isolation, more when batched */
+
+    struct lb_call_checks checks;
+    int held[LB_INPUT_SETS]; /* which input set each buffer holds */
+    uint64_t order;          /* its last bit is the buffer that the next call reads */
+    int last_set;            /* the input set that the latest call read */
+    struct checked_bits {
+        uint64_t results; /* hash of the checked results, in canonical form */
+        uint64_t memory;  /* hash of the same in the host memory that the implementation wrote */
+    } bits[LB_INPUT_SETS];
+    size_t calls_made;
+    bool verified;    /* both sets gave right results once */
+    bool found_wrong; /* by a check between samples; the row has the verdict */
 };
 
 static void phase(const struct case_context *context, const char *name)
@@ -124,13 +143,29 @@ static enum lb_status allocate_buffers(struct case_context *context, struct lb_e
     LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
     LB_TRY(lb_tensors_create(&context->c->problem, space, &context->tensors, err));
     LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
-    context->forward = lb_tensors_forward(&context->tensors);
-    context->backward = lb_tensors_backward(&context->tensors);
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        context->forward[i] = lb_tensors_forward(&context->tensors, i);
+        context->backward[i] = lb_tensors_backward(&context->tensors, i);
+    }
+    struct lb_row *row = context->row;
     context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
-    context->row->peak_bytes = context->own_bytes;
+    row->peak_bytes = context->own_bytes;
+    row->input_sets = LB_INPUT_SETS;
+    row->working_set_bytes = row->peak_bytes;
+    row->call_bytes = row->peak_bytes - (double)lb_tensors_input_bytes(&context->tensors);
     LB_TRY(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
     note_peak(context);
+done:
+    return st;
+}
+
+/* Puts both input sets into the buffers that context->held says. */
+static enum lb_status upload_inputs(struct case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        LB_TRY(lb_tensors_upload(&context->tensors, i, &context->inputs[context->held[i]], err));
 done:
     return st;
 }
@@ -139,7 +174,6 @@ done:
 static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    void *scaled = NULL;
     double start = lb_now_ns();
     phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
@@ -154,17 +188,21 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
-    struct lb_inputs inputs = *lb_reference_inputs(context->reference, 0);
-    context->buffers.lengths = inputs.lengths;
-    if (inputs.lengths && context->impl->memory == LB_DEVICE)
-        lb_case_lower_bound(context->row, inputs.lengths);
-    LB_TRY(
-        lb_loss_scale(&context->c->problem, context->options->loss_scale, &inputs, &scaled, err));
-    LB_TRY(lb_tensors_upload(&context->tensors, &inputs, err));
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        context->held[i] = i;
+        context->inputs[i] = *lb_reference_inputs(context->reference, i);
+        LB_TRY(lb_loss_scale(&context->c->problem, context->options->loss_scale,
+                             &context->inputs[i], &context->scaled[i], err));
+    }
+    const struct lb_inputs *inputs = &context->inputs[0];
+    context->buffers.lengths = inputs->lengths;
+    if (inputs->lengths && context->impl->memory == LB_DEVICE)
+        lb_case_lower_bound(context->row, inputs->lengths);
+    LB_TRY(upload_inputs(context, err));
 
     phase(context, "prepare");
     start = lb_now_ns();
-    LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs.weights, err));
+    LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs->weights, err));
     LB_TRY(context->plan.space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
     if (context->impl->describe) {
@@ -173,40 +211,41 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
                  description ? description : "", context->cpus[0] ? ", on " : "", context->cpus);
     }
 done:
-    free(scaled);
     return st;
 }
 
-/* lb_call: one call of the pass. This is what is timed. */
+/* lb_call: one call of the pass, on the buffer of inputs that is next in order. This is what is
+ * timed. */
 static enum lb_status call_once(void *user, struct lb_error *err)
 {
     struct case_context *context = user;
     enum lb_status st = LB_OK;
+    uint64_t buffer = context->order & 1;
+    context->order = context->order >> 1 | context->order << 63;
     if (context->c->problem.pass != LB_BACKWARD)
-        LB_TRY(context->impl->forward(context->self, &context->forward, err));
+        LB_TRY(context->impl->forward(context->self, &context->forward[buffer], err));
     if (context->plan.has_backward)
-        LB_TRY(context->impl->backward(context->self, &context->backward, err));
+        LB_TRY(context->impl->backward(context->self, &context->backward[buffer], err));
 done:
     return st;
 }
 
+/* Fixes which buffers the next calls read, as lb_call_checks_order; calls: how many there will be.
+ */
+static void set_order(struct case_context *context, uint64_t order, int calls)
+{
+    context->order = context->timer.order = order;
+    context->last_set = context->held[order >> (calls - 1) % 64 & 1];
+    context->calls_made += (size_t)calls;
+}
+
 /* The untimed work that a call needs before it: backward alone needs a reserve that a forward has
- * just filled. */
+ * just filled, from the inputs that backward will read. */
 static enum lb_status call_before(struct case_context *context, struct lb_error *err)
 {
     if (context->c->problem.pass != LB_BACKWARD)
         return LB_OK;
-    return context->impl->forward(context->self, &context->forward, err);
-}
-
-/* lb_measure: takes one sample. */
-static enum lb_status measure(void *user, double *ns, struct lb_error *err)
-{
-    struct case_context *context = user;
-    enum lb_status st = call_before(context, err);
-    return st == LB_OK
-               ? lb_timer_measure(&context->timer, call_once, context, context->calls, ns, err)
-               : st;
+    return context->impl->forward(context->self, &context->forward[context->order & 1], err);
 }
 
 /* Fills everything that the pass must write with NaN, so that the next check finds what a call
@@ -236,16 +275,26 @@ done:
     return st;
 }
 
-/* Compares the fetched results with the expected ones and notes the errors in the row. False when
- * they are wrong; the row then has the verdict and the reason. */
+/* A hash of what the latest call wrote to host memory: outputs, and weight gradients in the
+ * implementation's own layout. */
+static uint64_t memory_hash(const struct case_context *context)
+{
+    uint64_t hash = lb_tensors_hash(&context->tensors);
+    return context->buffers.gradients
+               ? lb_hash_bytes(hash, context->buffers.gradients, context->sizes.gradients)
+               : hash;
+}
+
+/* Compares the fetched results with those expected of the latest call and notes the errors in the
+ * row. False when they are wrong; the row then has the verdict and the reason. */
 static bool results_right(struct case_context *context)
 {
     struct lb_check check;
     struct lb_row *row = context->row;
-    lb_reference_check(context->reference, 0, &context->results, &check);
-    row->err_max_abs = check.err_max_abs;
-    row->err_max_rel = check.err_max_rel;
-    row->err_norm = check.err_norm;
+    lb_reference_check(context->reference, context->last_set, &context->results, &check);
+    row->err_max_abs = check.right ? fmax(row->err_max_abs, check.err_max_abs) : check.err_max_abs;
+    row->err_max_rel = check.right ? fmax(row->err_max_rel, check.err_max_rel) : check.err_max_rel;
+    row->err_norm = check.right ? fmax(row->err_norm, check.err_norm) : check.err_norm;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
         if (!check.in_gradient ||
@@ -254,6 +303,39 @@ static bool results_right(struct case_context *context)
             snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
     }
     return check.right;
+}
+
+/* Adds to a reason that the results were found in a later call, and of how many. */
+static void name_call(struct case_context *context)
+{
+    struct lb_row *row = context->row;
+    size_t used = strlen(row->reason);
+    snprintf(row->reason + used, sizeof(row->reason) - used,
+             ", in call %zu; the first calls were right", context->calls_made);
+}
+
+/* Whether the fetched results of the latest call are right, and of the same bits as those that were
+ * verified first where the implementation says that it is deterministic. False with the verdict. */
+static bool results_repeat(struct case_context *context)
+{
+    uint64_t first = context->bits[context->last_set].results;
+    uint64_t hash = lb_results_hash(&context->results);
+    if (hash == first)
+        return true;
+    phase(context, "oracle");
+    if (!results_right(context)) {
+        name_call(context);
+        return false;
+    }
+    phase(context, "sample");
+    if (!(context->impl->traits & LB_DETERMINISTIC))
+        return true;
+    context->row->verdict = LB_VERDICT_WRONG;
+    snprintf(context->row->reason, sizeof(context->row->reason),
+             "says it is deterministic, but call %zu gave other bits (hash %016llx) than the first "
+             "call with the same inputs (%016llx)",
+             context->calls_made, (unsigned long long)hash, (unsigned long long)first);
+    return false;
 }
 
 /* False when the implementation wrote before the start or past the end of a buffer; the row then
@@ -289,22 +371,64 @@ static bool guards_intact(struct case_context *context)
     return !side;
 }
 
-/* Makes one call on poisoned outputs and checks its results. */
-static enum lb_status verify(struct case_context *context, struct lb_error *err)
+/* False when the implementation wrote to inputs, weights or lengths, which it may only read; the
+ * row then has the verdict and names what was written to. Otherwise *st may be a failure to look.
+ */
+static bool inputs_intact(struct case_context *context, enum lb_status *st, struct lb_error *err)
+{
+    enum lb_tensor changed = LB_TENSOR_COUNT;
+    const char *name = lb_reference_damage(context->reference);
+    *st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS && !name && *st == LB_OK; i++) {
+        *st = lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]], &changed,
+                                 err);
+        name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
+    }
+    if (*st != LB_OK || !name)
+        return *st == LB_OK;
+    context->row->verdict = LB_VERDICT_WRONG;
+    snprintf(context->row->reason, sizeof(context->row->reason),
+             "it wrote to %s, which it may only read", name);
+    return false;
+}
+
+/* Makes one call on each input set, on poisoned outputs, and checks its results. */
+static enum lb_status verify_set(struct case_context *context, int set, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    double start = lb_now_ns();
+    const uint64_t order = context->held[0] == set ? 0 : UINT64_MAX;
     phase(context, "verify");
-    lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
     LB_TRY(poison(context, err));
+    set_order(context, order, 1);
     LB_TRY(call_before(context, err));
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, err));
     phase(context, "oracle");
+    struct checked_bits *bits = &context->bits[set];
+    bits->results = lb_results_hash(&context->results);
+    if (context->impl->memory == LB_HOST)
+        bits->memory = memory_hash(context);
+    if (set == 0)
+        context->row->hash = bits->results;
     bool right = results_right(context);
-    context->row->hash = lb_results_hash(&context->results);
     phase(context, "verify");
-    if (right && guards_intact(context))
+    context->verified = right && guards_intact(context);
+done:
+    return st;
+}
+
+static enum lb_status verify(struct case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
+    context->verified = true;
+    for (int set = 0; context->verified && set < LB_INPUT_SETS; set++) {
+        context->verified = false;
+        LB_TRY(verify_set(context, set, err));
+    }
+    context->verified = context->verified && inputs_intact(context, &st, err);
+    if (context->verified)
         context->row->verdict = LB_VERDICT_OK;
 done:
     context->row->verify_ns += lb_now_ns() - start;
@@ -323,18 +447,136 @@ static enum lb_status verify_again(struct case_context *context, struct lb_error
     if (!guards_intact(context))
         goto done;
     phase(context, "oracle");
-    uint64_t hash = lb_results_hash(&context->results);
-    if (hash != context->row->hash && results_right(context) &&
-        (context->impl->traits & LB_DETERMINISTIC)) {
-        context->row->verdict = LB_VERDICT_WRONG;
-        snprintf(context->row->reason, sizeof(context->row->reason),
-                 "says it is deterministic, but the last timed call gave other bits (hash %016llx) "
-                 "than the first (%016llx)",
-                 (unsigned long long)hash, (unsigned long long)context->row->hash);
-    }
+    bool repeats = results_repeat(context);
+    phase(context, "recheck");
+    if (repeats)
+        inputs_intact(context, &st, err);
 done:
     context->row->verify_ns += lb_now_ns() - start;
     return st;
+}
+
+/* What a check between samples returns when it found something wrong; the row has the verdict. */
+static enum lb_status give_up(struct case_context *context, struct lb_error *err)
+{
+    context->found_wrong = true;
+    return lb_fail(err, LB_FAILED, "%s", context->row->reason);
+}
+
+/* Compares what the latest call wrote with the verified call of the same inputs: on the host by a
+ * hash of the memory itself, else, and where that differs, by the fetched results. */
+static enum lb_status check_call(struct case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (context->impl->memory == LB_HOST &&
+        memory_hash(context) == context->bits[context->last_set].memory)
+        return LB_OK;
+    LB_TRY(fetch_results(context, err));
+    if (!results_repeat(context))
+        st = give_up(context, err);
+done:
+    return st;
+}
+
+/* Fills a few places of all that the next call must write with NaN. */
+static enum lb_status poison_some(struct case_context *context, struct lb_error *err)
+{
+    uint64_t *random = &context->checks.state;
+    enum lb_status st = lb_tensors_poison_some(&context->tensors, random, err);
+    return st == LB_OK ? lb_poison_some(context->plan.space, context->buffers.gradients,
+                                        context->sizes.gradients, random, err)
+                       : st;
+}
+
+/* Lets the two input sets change places, so that what is remembered by address is wrong too. Where
+ * calls are timed in batches, a random number of untimed calls follows, so that an implementation
+ * that counts calls does not know which one ends a batch. */
+static enum lb_status swap_inputs(struct case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    LB_TRY(context->plan.space->synchronize(err));
+    if (!inputs_intact(context, &st, err)) {
+        st = st == LB_OK ? give_up(context, err) : st;
+        goto done;
+    }
+    int first = context->held[0];
+    context->held[0] = context->held[1];
+    context->held[1] = first;
+    LB_TRY(upload_inputs(context, err));
+    context->checks.swap_ns = lb_now_ns() - start;
+    uint64_t skipped =
+        context->calls > 1 ? lb_random_next(&context->checks.state) % (uint64_t)context->calls : 0;
+    for (uint64_t i = 0; i < skipped; i++) {
+        set_order(context, lb_call_checks_order(&context->checks), 1);
+        LB_TRY(call_once(context, err));
+    }
+done:
+    return st;
+}
+
+/* lb_measure: takes one sample, for a profiler without any checks. */
+static enum lb_status measure(void *user, double *ns, struct lb_error *err)
+{
+    struct case_context *context = user;
+    struct lb_call_checks *checks = &context->checks;
+    bool profiles = context->options->profile != NULL;
+    enum lb_status st = LB_OK;
+    if (!profiles && lb_call_checks_swap_due(checks))
+        LB_TRY(swap_inputs(context, err));
+    bool checked = !profiles && lb_call_checks_due(checks);
+    double start = checked ? lb_now_ns() : 0;
+    if (checked)
+        LB_TRY(poison_some(context, err));
+    double check_ns = checked ? lb_now_ns() - start : 0;
+    set_order(context, lb_call_checks_order(checks), context->calls);
+    LB_TRY(call_before(context, err));
+    LB_TRY(lb_timer_measure(&context->timer, call_once, context, context->calls, ns, err));
+    lb_call_checks_note_sample(checks, *ns * context->calls);
+    if (!checked)
+        return LB_OK;
+    start = lb_now_ns();
+    LB_TRY(check_call(context, err));
+    lb_call_checks_note_check(checks, check_ns + lb_now_ns() - start);
+done:
+    return st;
+}
+
+/* The flops of one call, of ragged rows with their lengths. */
+static double call_flops(const struct case_context *context)
+{
+    const struct lb_problem *p = &context->c->problem;
+    double steps = 0, all = (double)p->seq_len * (double)p->batch;
+    for (int64_t b = 0; context->buffers.lengths && b < p->batch; b++)
+        steps += context->buffers.lengths[b];
+    return context->row->flops * (context->buffers.lengths ? steps / all : 1);
+}
+
+/* An upper bound of the flops per second that the case could reach. */
+static double peak_flops_s(const struct case_context *context, bool again)
+{
+    const struct lb_problem *problem = &context->c->problem;
+    if (context->impl->memory == LB_DEVICE)
+        return lb_gpu_peak_flops_s(problem);
+    bool pinned = strncmp(context->cpus, "any", 3) != 0;
+    double cpus = pinned ? context->c->threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
+    return lb_cpu_peak_flops_s(problem, again) * cpus;
+}
+
+/* A rate that the machine cannot reach is wrong, however the results came about. */
+static void check_rate(struct case_context *context)
+{
+    struct lb_row *row = context->row;
+    double rate = call_flops(context) / row->median_ns * 1e9;
+    if (row->verdict != LB_VERDICT_OK || !(rate > peak_flops_s(context, false)))
+        return;
+    double most = peak_flops_s(context, true);
+    if (!(rate > most))
+        return;
+    row->verdict = LB_VERDICT_WRONG;
+    snprintf(row->reason, sizeof(row->reason),
+             "faster than this machine can compute it: %.3g GFLOP/s measured, at most %.3g",
+             rate / 1e9, most / 1e9);
 }
 
 /* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
@@ -374,6 +616,7 @@ static void note_device_state(struct case_context *context)
 static void samples_begin(void *user)
 {
     struct case_context *context = user;
+    context->checks.check_next = true;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
@@ -393,23 +636,27 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     phase(context, "sample");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_WARM_UP);
     LB_TRY(poison(context, err));
-    if (context->c->launch == LB_GRAPH) {
+    for (int i = 0; context->c->launch == LB_GRAPH && i < LB_INPUT_SETS; i++) {
+        set_order(context, i == 0 ? 0 : UINT64_MAX, 1);
         LB_TRY(call_before(context, err));
         LB_TRY(lb_timer_capture(&context->timer, call_once, context, err));
     }
     LB_TRY(choose_calls(context, err));
     sampler.warm = samples_begin;
     sampler.done = samples_end;
+    sampler.calls = context->calls;
     if (context->options->profile)
         LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
     else
         LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
     note_device_state(context);
     context->row->calls_per_sample = context->calls;
+    context->row->checked_calls = (double)context->checks.checked;
     context->row->stop_reason = samples.stop_reason;
     LB_TRY(lb_row_add_block(context->row, samples.ns, samples.count, err));
     LB_TRY(lb_row_summarize(context->row, err));
     LB_TRY(verify_again(context, err));
+    check_rate(context);
 done:
     lb_samples_free(&samples);
     return st;
@@ -420,6 +667,7 @@ static enum lb_status call_for_trace(void *user, struct lb_error *err)
 {
     double ns;
     struct case_context *context = user;
+    set_order(context, 0, 1);
     return lb_timer_measure(&context->timer, call_once, context, 1, &ns, err);
 }
 
@@ -433,6 +681,7 @@ static enum lb_status trace_kernels(struct case_context *context, struct lb_erro
     phase(context, "trace");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
     LB_TRY(poison(context, err));
+    set_order(context, 0, 1);
     LB_TRY(call_before(context, err));
     LB_TRY(call_once(context, err));
     LB_TRY(context->plan.space->synchronize(err));
@@ -463,15 +712,21 @@ static void close_case(struct case_context *context)
     context->plan.space->release(context->buffers.reserve);
     context->plan.space->release(context->buffers.gradients);
     context->plan.space->release(context->buffers.weights);
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        free(context->scaled[i]);
+    if (context->reference) /* a case that failed may have written to weights that others share */
+        lb_reference_damage(context->reference);
     lb_reference_close(context->reference);
     lb_nvtx_end(&context->nvtx);
 }
 
-static enum lb_verdict verdict_of(enum lb_status st)
+/* What a failure makes of the case. verified: calls have given right results already, so that the
+ * implementation cannot say any more that it does not support the case. */
+static enum lb_verdict verdict_of(enum lb_status st, bool verified)
 {
     switch (st) {
-    case LB_UNSUPPORTED: return LB_VERDICT_UNSUPPORTED;
-    case LB_ABSENT: return LB_VERDICT_ABSENT;
+    case LB_UNSUPPORTED: return verified ? LB_VERDICT_ERROR : LB_VERDICT_UNSUPPORTED;
+    case LB_ABSENT: return verified ? LB_VERDICT_ERROR : LB_VERDICT_ABSENT;
     case LB_OOM: return LB_VERDICT_OOM;
     default: return LB_VERDICT_ERROR;
     }
@@ -500,6 +755,9 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
+    row->deterministic = impl->traits & LB_DETERMINISTIC ? 1 : 0;
+    lb_call_checks_open(&context.checks);
+    row->order_seed = (double)context.checks.seed;
     /* A missing device is reported first, whatever else the implementation does not support. */
     if (impl->memory == LB_DEVICE && !lb_device_known(&err))
         LB_TRY(LB_ABSENT);
@@ -516,9 +774,11 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     if (row->verdict == LB_VERDICT_OK)
         LB_TRY(sample(&context, &err));
 done:
-    if (st != LB_OK) {
-        row->verdict = verdict_of(st);
-        snprintf(row->reason, sizeof(row->reason), "%s",
+    if (st != LB_OK && !context.found_wrong) {
+        bool late = context.verified && (st == LB_UNSUPPORTED || st == LB_ABSENT);
+        row->verdict = verdict_of(st, context.verified);
+        snprintf(row->reason, sizeof(row->reason), "%s%s%.400s", late ? lb_status_name(st) : "",
+                 late ? ", after calls that were right: " : "",
                  err.text[0] ? err.text : "the implementation gave no reason");
     }
     if (row->verdict != LB_VERDICT_OK)

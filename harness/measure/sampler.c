@@ -10,8 +10,8 @@
 
 enum { INTERVAL_MIN = 6 }; /* the fewest samples with a 95 % interval of the median */
 
-/* Precision and plateau stop no case before it was sampled for this long, so that slow first calls
- * and drift are among the samples of short calls too. */
+/* Precision and plateau stop no case before its timed calls took this long together, so that slow
+ * first calls and drift are among the samples of short calls too. */
 static const double least_sampling_ns = 50e6;
 
 struct lb_sampler_options lb_sampler_defaults(void)
@@ -63,7 +63,7 @@ struct stop_rule {
     double anchor_width;
 };
 
-/* sampled_ns: wall time since the first sample began. */
+/* sampled_ns: time of all timed calls together. */
 static enum lb_stop_reason look(struct stop_rule *rule, const struct lb_sampler_options *options,
                                 const double *ns, size_t count, double sampled_ns, double *scratch)
 {
@@ -100,17 +100,18 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
     if (options->warm)
         options->warm(user);
-    double first = lb_now_ns();
+    double sampled_ns = 0;
     while (samples->stop_reason == LB_STOP_NONE) {
         LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
-        double now = lb_now_ns(), elapsed = now - start;
+        double elapsed = lb_now_ns() - start;
+        sampled_ns += samples->ns[samples->count - 1] * (options->calls > 1 ? options->calls : 1);
         if ((elapsed > options->max_ns && samples->count >= INTERVAL_MIN) ||
             elapsed > 3 * options->max_ns)
             samples->stop_reason = LB_STOP_TIME;
         else
             samples->stop_reason =
-                look(&rule, options, samples->ns, samples->count, now - first, scratch);
+                look(&rule, options, samples->ns, samples->count, sampled_ns, scratch);
     }
     if (options->done)
         options->done(user);

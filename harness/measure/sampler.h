@@ -15,6 +15,7 @@ struct lb_sampler_options {
     double precision; /* stop when the half width of the median's 95 % interval, divided by the
                          median, is at most this */
     double max_ns;    /* wall time for warm-up and samples together */
+    int calls;        /* that one sample times; 0 stands for 1 */
     void (*warm)(void *user); /* (optional) called between warm-up and the first sample */
     void (*done)(void *user); /* (optional) called after the last sample */
 };
@@ -31,8 +32,8 @@ struct lb_samples {
 
 /* Warms up until the calls no longer get faster, then samples until one of lb_stop_reason applies.
  *
- * The stop rule computes the interval after min_samples and 50 ms of sampling, and again each time
- * the count has grown by a quarter. Only max_samples and max_ns stop it earlier. It stops on a
+ * The stop rule computes the interval after min_samples and 50 ms of timed calls, and again each
+ * time the count has grown by a quarter. Only max_samples and max_ns stop it earlier. It stops on a
  * plateau when twice the samples narrowed the interval by less than a tenth; independent samples
  * narrow it by 29 %. When max_ns runs out, sampling goes on up to 6 samples, the fewest that give
  * an interval, but not beyond three times max_ns. Outliers are kept. LB_OOM, or what measure

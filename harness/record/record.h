@@ -75,6 +75,12 @@ struct lb_row {
     double chain_steps;    /* steps of all passes that must run one after another; NaN: not known */
     double chain_ns;       /* lower bound of the time of those steps; NaN: not known */
     double floor_multiple; /* derived: median_ns / floor_ns */
+    double checked_calls;  /* samples whose results were checked, those of the warm-up too */
+    double order_seed;     /* decided what was checked and which inputs calls read */
+    double input_sets;     /* that calls read in random order */
+    double call_bytes;     /* memory of one call: tensors and the implementation's buffers */
+    double working_set_bytes; /* of all calls: that with the inputs of the other sets */
+    double deterministic;     /* 1: the implementation says that equal inputs give equal bits */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, read right after the samples */
 
@@ -97,8 +103,10 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 /* Adds the row of one block to the row of the whole case and summarizes that. The first block
  * becomes the row. A later one adds its samples, warnings and elapsed times; the row keeps the
  * largest errors and peak memory, and the latest clocks and stop reason. The first block that is
- * not ok replaces the row, and later blocks are then ignored. new_process: the block is the first
- * of another process. block may be empty afterwards, but must still be freed. LB_OOM. */
+ * not ok replaces the row, and later blocks are then ignored; so does a block whose results have
+ * other bits although the implementation is deterministic, with the verdict wrong. new_process: the
+ * block is the first of another process. block may be empty afterwards, but must still be freed.
+ * LB_OOM. */
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err);
 

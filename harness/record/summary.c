@@ -1,4 +1,5 @@
 /* The numbers that are derived from a row's samples, and the merging of blocks into a row. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +156,7 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->err_max_abs = fmax(row->err_max_abs, block->err_max_abs);
     row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
     row->err_norm = fmax(row->err_norm, block->err_norm);
+    row->checked_calls += block->checked_calls;
     row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
     row->elapsed_ns += block->elapsed_ns;
     row->verify_ns += block->verify_ns;
@@ -165,13 +167,29 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     add_warning(row, block->warning);
 }
 
+/* A deterministic implementation must give the same bits in every block, and so in every process.
+ * True when a block contradicts the row, which then is the block's with the verdict wrong. */
+static bool bits_differ(const struct lb_row *row, struct lb_row *block)
+{
+    if (!(row->deterministic > 0) || row->hash == 0 || block->hash == 0 || row->hash == block->hash)
+        return false;
+    block->verdict = LB_VERDICT_WRONG;
+    snprintf(
+        block->reason, sizeof(block->reason),
+        "says it is deterministic, but a later block of samples gave other bits (hash %016" PRIx64
+        ") than the first (%016" PRIx64 ")",
+        block->hash, row->hash);
+    lb_row_drop_samples(block);
+    return true;
+}
+
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (!first && row->verdict != LB_VERDICT_OK)
         return LB_OK;
-    if (first || block->verdict != LB_VERDICT_OK) {
+    if (first || block->verdict != LB_VERDICT_OK || bits_differ(row, block)) {
         lb_row_free(row);
         *row = *block;
         *block = (struct lb_row){0};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/random.h"
 #include "device/weight_packing.h"
 
 /* ---- In host memory. ------------------------------------------------------------------------ */
@@ -154,7 +155,12 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
             continue;
         tensors->bytes[t] =
             element_count(&counts, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
-        LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[t], err));
+        LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[0][t], err));
+        tensors->at[1][t] = tensors->at[0][t];
+        if (t <= LB_DCN) {
+            tensors->at[1][t] = NULL;
+            LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[1][t], err));
+        }
     }
 done:
     if (st != LB_OK)
@@ -164,9 +170,12 @@ done:
 
 void lb_tensors_destroy(struct lb_tensors *tensors)
 {
-    for (int t = LB_TENSOR_COUNT - 1; t >= 0; t--)
-        if (tensors->at[t])
-            tensors->space->release(tensors->at[t]);
+    for (int t = LB_TENSOR_COUNT - 1; t >= 0; t--) {
+        if (t <= LB_DCN && tensors->at[1][t])
+            tensors->space->release(tensors->at[1][t]);
+        if (tensors->at[0][t])
+            tensors->space->release(tensors->at[0][t]);
+    }
     *tensors = (struct lb_tensors){0};
 }
 
@@ -181,34 +190,75 @@ const char *lb_tensor_name(enum lb_tensor tensor)
 
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side)
 {
-    int t = 0;
     *side = NULL;
-    while (t < LB_TENSOR_COUNT && tensors->space->overrun &&
-           !(*side = tensors->space->overrun(tensors->at[t])))
-        t++;
-    return *side ? (enum lb_tensor)t : LB_TENSOR_COUNT;
+    for (int t = 0; t < LB_TENSOR_COUNT && tensors->space->overrun; t++)
+        for (int buffer = 0; buffer < LB_INPUT_SETS; buffer++)
+            if ((*side = tensors->space->overrun(tensors->at[buffer][t])))
+                return (enum lb_tensor)t;
+    return LB_TENSOR_COUNT;
+}
+
+size_t lb_tensors_input_bytes(const struct lb_tensors *tensors)
+{
+    size_t sum = 0;
+    for (int t = 0; t <= LB_DCN; t++)
+        sum += tensors->bytes[t];
+    return sum;
 }
 
 size_t lb_tensors_bytes(const struct lb_tensors *tensors)
 {
-    size_t sum = 0;
+    size_t sum = lb_tensors_input_bytes(tensors); /* the second buffers */
     for (int t = 0; t < LB_TENSOR_COUNT; t++)
         sum += tensors->bytes[t];
     return sum;
 }
 
-enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, const struct lb_inputs *inputs,
-                                 struct lb_error *err)
+static const void *input_of(const struct lb_inputs *inputs, int t)
 {
-    enum lb_status st = LB_OK;
-    const void *const from[] = {
+    const void *const inputs_at[] = {
         [LB_X] = inputs->x,   [LB_H0] = inputs->h0,   [LB_C0] = inputs->c0,
         [LB_DY] = inputs->dy, [LB_DHN] = inputs->dhn, [LB_DCN] = inputs->dcn,
     };
+    return inputs_at[t];
+}
+
+enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
+                                 const struct lb_inputs *inputs, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
-        if (tensors->at[t])
-            LB_TRY(tensors->space->upload(tensors->at[t], from[t], tensors->bytes[t], err));
+        if (tensors->at[buffer][t])
+            LB_TRY(tensors->space->upload(tensors->at[buffer][t], input_of(inputs, t),
+                                          tensors->bytes[t], err));
 done:
+    return st;
+}
+
+enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
+                                  const struct lb_inputs *inputs, enum lb_tensor *changed,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    bool on_host = tensors->space == &lb_host_space;
+    size_t most = 0;
+    void *copy = NULL;
+    *changed = LB_TENSOR_COUNT;
+    for (int t = LB_X; t <= LB_DCN; t++)
+        most = tensors->bytes[t] > most ? tensors->bytes[t] : most;
+    if (!on_host && !(copy = malloc(most)))
+        return lb_fail(err, LB_OOM, "out of memory for a copy of the inputs");
+    for (int t = LB_X; t <= LB_DCN && *changed == LB_TENSOR_COUNT; t++) {
+        const void *at = tensors->at[buffer][t];
+        if (!at)
+            continue;
+        if (!on_host)
+            LB_TRY(tensors->space->download(copy, at, tensors->bytes[t], err));
+        if (memcmp(on_host ? at : copy, input_of(inputs, t), tensors->bytes[t]) != 0)
+            *changed = (enum lb_tensor)t;
+    }
+done:
+    free(copy);
     return st;
 }
 
@@ -217,11 +267,49 @@ enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_err
     enum lb_status st = LB_OK;
     for (int i = 0; i < OUTPUT_COUNT; i++) {
         enum lb_tensor t = outputs[i];
-        if (tensors->at[t])
-            LB_TRY(tensors->space->poison(tensors->at[t], tensors->bytes[t], err));
+        if (tensors->at[0][t])
+            LB_TRY(tensors->space->poison(tensors->at[0][t], tensors->bytes[t], err));
     }
 done:
     return st;
+}
+
+enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
+                              uint64_t *random, struct lb_error *err)
+{
+    enum { WHOLE = 8192, SPANS = 4, SPAN = 1024, ALIGNMENT = 64 };
+    enum lb_status st = LB_OK;
+    if (!memory || bytes <= WHOLE)
+        return memory ? space->poison(memory, bytes, err) : LB_OK;
+    for (int i = 0; i < SPANS; i++) {
+        size_t places = (bytes - SPAN) / ALIGNMENT;
+        size_t at = (size_t)(lb_random_next(random) % places) * ALIGNMENT;
+        LB_TRY(space->poison((char *)memory + at, SPAN, err));
+    }
+    LB_TRY(space->poison((char *)memory + bytes - ALIGNMENT, ALIGNMENT, err));
+done:
+    return st;
+}
+
+enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t *random,
+                                      struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < OUTPUT_COUNT; i++) {
+        enum lb_tensor t = outputs[i];
+        LB_TRY(lb_poison_some(tensors->space, tensors->at[0][t], tensors->bytes[t], random, err));
+    }
+done:
+    return st;
+}
+
+uint64_t lb_tensors_hash(const struct lb_tensors *tensors)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < OUTPUT_COUNT; i++)
+        if (tensors->at[0][outputs[i]])
+            hash = lb_hash_bytes(hash, tensors->at[0][outputs[i]], tensors->bytes[outputs[i]]);
+    return hash;
 }
 
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
@@ -232,16 +320,16 @@ enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                     results->dx, results->dh0, results->dc0};
     for (int i = 0; i < OUTPUT_COUNT; i++) {
         enum lb_tensor t = outputs[i];
-        if (tensors->at[t])
-            LB_TRY(tensors->space->download(to[i], tensors->at[t], tensors->bytes[t], err));
+        if (tensors->at[0][t])
+            LB_TRY(tensors->space->download(to[i], tensors->at[0][t], tensors->bytes[t], err));
     }
 done:
     return st;
 }
 
-struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors)
+struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int buffer)
 {
-    void *const *at = tensors->at;
+    void *const *at = tensors->at[buffer];
     return (struct lb_forward_io){.x = at[LB_X],
                                   .h0 = at[LB_H0],
                                   .c0 = at[LB_C0],
@@ -250,9 +338,9 @@ struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors)
                                   .cn = at[LB_CN]};
 }
 
-struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors)
+struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int buffer)
 {
-    void *const *at = tensors->at;
+    void *const *at = tensors->at[buffer];
     return (struct lb_backward_io){.x = at[LB_X],
                                    .h0 = at[LB_H0],
                                    .c0 = at[LB_C0],

@@ -5,6 +5,7 @@
 
 #include "api/impl.h"
 #include "device/memory.h"
+#include "reference/input_data.h"
 
 /* ---- In host memory. ------------------------------------------------------------------------ */
 
@@ -65,7 +66,9 @@ enum lb_tensor {
 
 struct lb_tensors {
     const struct lb_space *space;
-    void *at[LB_TENSOR_COUNT]; /* NULL where the pass has no such tensor */
+    /* Two buffers for each input, of which a call reads the first or the second; outputs are the
+     * same in both. NULL where the pass has no such tensor. */
+    void *at[LB_INPUT_SETS][LB_TENSOR_COUNT];
     size_t bytes[LB_TENSOR_COUNT];
 };
 
@@ -82,22 +85,41 @@ const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
  */
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side);
 
-/* Bytes of all tensors together. */
+/* Bytes of all tensors together, with both buffers of inputs, and of inputs in one of them. */
 size_t lb_tensors_bytes(const struct lb_tensors *tensors);
+size_t lb_tensors_input_bytes(const struct lb_tensors *tensors);
 
-/* Copies the inputs from the host into the tensors. */
-enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, const struct lb_inputs *inputs,
-                                 struct lb_error *err);
+/* Copies the inputs from the host into buffer 0 or 1. */
+enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
+                                 const struct lb_inputs *inputs, struct lb_error *err);
+
+/* Compares buffer 0 or 1 with the inputs that were copied into it. *changed is the first tensor
+ * that differs, or LB_TENSOR_COUNT. LB_OOM, or what the space returned. */
+enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
+                                  const struct lb_inputs *inputs, enum lb_tensor *changed,
+                                  struct lb_error *err);
 
 /* Fills all outputs with NaN, so that a check finds what a call leaves unwritten. */
 enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err);
+
+/* Fills a few places of each output with NaN: enough to tell that a call wrote nothing, and at so
+ * little cost that the caches stay as they are. *random: state of lb_random_next. */
+enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t *random,
+                                      struct lb_error *err);
+
+/* The same for one block of memory of a space, which may be NULL. */
+enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
+                              uint64_t *random, struct lb_error *err);
+
+/* A hash of all output bits, for tensors in host memory. */
+uint64_t lb_tensors_hash(const struct lb_tensors *tensors);
 
 /* Copies the outputs to the host: y, hn, cn, dx, dh0 and dc0, not the weight gradients. */
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                    const struct lb_results *results, struct lb_error *err);
 
-/* The tensors as arguments of forward and of backward. */
-struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors);
-struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors);
+/* The tensors as arguments of forward and of backward, with the inputs of buffer 0 or 1. */
+struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int buffer);
+struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int buffer);
 
 #endif

@@ -186,9 +186,10 @@ static void a_plan_says_how_a_case_runs_and_what_it_needs(void **state)
     assert_true(train.has_backward && !infer.has_backward);
     assert_true(train.space_bytes == lb_case_bytes(&c.problem));
     assert_true(cold.space_bytes == train.space_bytes + (double)lb_timer_bytes(LB_HOST, true));
-    /* x, y and four states, and as many gradients, in the implementation's memory. */
-    assert_true(train.space_bytes - train.host_bytes == 2 * (6 + 6 + 4 * 3) * 4);
-    assert_true(infer.space_bytes - infer.host_bytes == (6 + 6 + 4 * 3) * 4);
+    /* In the implementation's memory: x and two states twice, y and two states; and as many
+     * gradients, of which those of y and its states are read. */
+    assert_true(train.space_bytes - train.host_bytes == 2 * (3 * (6 + 2 * 3)) * 4);
+    assert_true(infer.space_bytes - infer.host_bytes == (3 * (6 + 2 * 3)) * 4);
 }
 
 /* Writes a file below root, and makes its folders. */

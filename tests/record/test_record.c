@@ -58,6 +58,12 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, chain_steps),
     offsetof(struct lb_row, chain_ns),
     offsetof(struct lb_row, floor_multiple),
+    offsetof(struct lb_row, checked_calls),
+    offsetof(struct lb_row, order_seed),
+    offsetof(struct lb_row, input_sets),
+    offsetof(struct lb_row, call_bytes),
+    offsetof(struct lb_row, working_set_bytes),
+    offsetof(struct lb_row, deterministic),
     offsetof(struct lb_row, weights_bytes),
     offsetof(struct lb_row, gradients_bytes),
     offsetof(struct lb_row, reserve_bytes),
@@ -318,13 +324,14 @@ static void later_blocks_add_what_they_found(void **state)
     first.err_max_abs = 1, second.err_max_abs = 3, third.err_max_abs = 2;
     first.err_max_rel = first.err_norm = 0.1, second.err_max_rel = second.err_norm = 0.3;
     first.peak_bytes = 1000, second.peak_bytes = 3000, third.peak_bytes = 2000;
+    first.checked_calls = 20, second.checked_calls = 30, third.checked_calls = 50;
     first.sm_mhz = 1980, second.sm_mhz = 1200, third.sm_mhz = NAN;
     assert_int_equal(lb_row_merge(&row, &first, true, false, NULL), LB_OK);
     assert_int_equal(lb_row_merge(&row, &second, false, false, NULL), LB_OK);
     assert_int_equal(lb_row_merge(&row, &third, false, true, NULL), LB_OK);
     assert_string_equal(row.warning, "clocks were held down: hot");
     assert_true(row.err_max_abs == 3 && row.err_max_rel == 0.3 && row.err_norm == 0.3);
-    assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200);
+    assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200 && row.checked_calls == 100);
     /* 10, 30 and 10 samples of 100, 60 and 120 calls */
     assert_true(row.samples == 50 && fabs(row.calls_per_sample * 50 - 4000) < 1e-9);
     strcpy(second.warning, "a second thing");
@@ -333,6 +340,28 @@ static void later_blocks_add_what_they_found(void **state)
     lb_row_free(&row);
     lb_row_free(&second);
     lb_row_free(&third);
+}
+
+static void other_bits_of_a_deterministic_implementation_are_wrong(void **state)
+{
+    (void)state;
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+        struct lb_row row = {0}, first = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+        struct lb_row same = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+        struct lb_row other = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
+        first.deterministic = same.deterministic = other.deterministic = deterministic;
+        other.hash = first.hash ^ 1;
+        assert_int_equal(lb_row_merge(&row, &first, true, false, NULL), LB_OK);
+        assert_int_equal(lb_row_merge(&row, &same, false, true, NULL), LB_OK);
+        assert_int_equal(row.verdict, LB_VERDICT_OK);
+        assert_int_equal(lb_row_merge(&row, &other, false, true, NULL), LB_OK);
+        assert_int_equal(row.verdict, deterministic ? LB_VERDICT_WRONG : LB_VERDICT_OK);
+        assert_int_equal(row.samples, deterministic ? 0 : 30);
+        assert_int_equal(strncmp(row.reason, "says it is deterministic", 24) == 0, deterministic);
+        lb_row_free(&row);
+        lb_row_free(&same);
+        lb_row_free(&other);
+    }
 }
 
 static void anomalous_samples_are_flagged(void **state)
@@ -393,6 +422,7 @@ int main(void)
         cmocka_unit_test(keys_that_older_programs_lack_are_done_without),
         cmocka_unit_test(processes_are_units_and_give_the_median),
         cmocka_unit_test(later_blocks_add_what_they_found),
+        cmocka_unit_test(other_bits_of_a_deterministic_implementation_are_wrong),
         cmocka_unit_test(anomalous_samples_are_flagged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

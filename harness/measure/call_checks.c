@@ -1,0 +1,66 @@
+/* Which timed calls are checked, which inputs each call reads, and when the inputs change places.
+ */
+#include "measure/call_checks.h"
+
+#include <math.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+enum { FIRST_CHECKED = 20, FIRST_SWAP_WITHIN = 16 };
+static const double first_checks_ns = 20e6; /* that the first checks may take together */
+static const double check_share = 0.05, swap_share = 0.01; /* of the sampling time */
+
+void lb_call_checks_open(struct lb_call_checks *checks)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
+        /* The clock's last digits are not known beforehand either. */
+        seed = (uint64_t)lb_now_ns();
+        seed = lb_random_next(&seed);
+    }
+    *checks = (struct lb_call_checks){.seed = seed >> 16};
+    checks->state = checks->seed;
+    checks->first_swap = (size_t)(lb_random_next(&checks->state) % FIRST_SWAP_WITHIN);
+}
+
+uint64_t lb_call_checks_order(struct lb_call_checks *checks)
+{
+    return lb_random_next(&checks->state);
+}
+
+/* True with that probability. */
+static bool draw(struct lb_call_checks *checks, double probability)
+{
+    return (double)(lb_random_next(&checks->state) >> 11) * 0x1p-53 < probability;
+}
+
+bool lb_call_checks_due(struct lb_call_checks *checks)
+{
+    bool early = checks->samples < FIRST_CHECKED && !(checks->checks_ns > first_checks_ns);
+    bool due = checks->check_next || early ||
+               draw(checks, check_share * checks->sample_ns / checks->check_ns);
+    checks->check_next = false;
+    checks->samples++;
+    return due;
+}
+
+bool lb_call_checks_swap_due(struct lb_call_checks *checks)
+{
+    if (checks->samples <= checks->first_swap)
+        return checks->samples == checks->first_swap;
+    return draw(checks, swap_share * checks->sample_ns / checks->swap_ns);
+}
+
+void lb_call_checks_note_sample(struct lb_call_checks *checks, double ns)
+{
+    checks->sample_ns = ns;
+}
+
+void lb_call_checks_note_check(struct lb_call_checks *checks, double ns)
+{
+    checks->check_ns = checks->checked == 0 ? ns : fmin(checks->check_ns, ns);
+    checks->checks_ns += ns;
+    checks->checked++;
+}
