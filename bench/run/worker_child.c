@@ -2,6 +2,7 @@
 #include "run/worker_child.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,12 +20,14 @@
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
 #include "support/channel.h"
+#include "support/process_state.h"
 #include "support/worker_page.h"
 
 enum {
     CHANNEL_FD = 3,
     PAGE_FD = 4,
-    CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */
+    CACHE_PER_MILLE = 100, /* of the host's memory, for oracle results */
+    SERVED_MAX = 64
 };
 
 struct server {
@@ -36,6 +39,10 @@ struct server {
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
+    struct lb_process_state *before, *after;  /* of a case: what was found, what is left */
+    bool destroyed;                           /* the case's implementation was destroyed */
+    const struct lb_impl *served[SERVED_MAX]; /* those that have run a case in this process */
+    size_t served_count;
     struct loaded_plugin {
         char *path;
         const struct lb_impl *impl;
@@ -178,6 +185,64 @@ static void send_row(void *user, const struct lb_row *row)
     send_message(user, lb_row_encode(row));
 }
 
+/* lb_watch_hooks: the case has pinned the thread, and the implementation is about to begin. */
+static void before_create(void *user)
+{
+    struct server *server = user;
+    lb_process_state_read_settings(server->before);
+}
+
+/* lb_watch_hooks: before the case takes its own settings back. */
+static void after_destroy(void *user)
+{
+    struct server *server = user;
+    lb_process_state_read_settings(server->after);
+    server->destroyed = true;
+}
+
+/* Whether the implementation has run a case in this process before; it has from now on. */
+static bool served_before(struct server *server, const struct lb_impl *impl)
+{
+    for (size_t i = 0; i < server->served_count; i++)
+        if (server->served[i] == impl)
+            return true;
+    if (server->served_count < SERVED_MAX)
+        server->served[server->served_count++] = impl;
+    return false;
+}
+
+/* Writes what the case's implementation has left behind. Libraries keep threads, buffers and pipes
+ * from their first case on; what grows with each case is left behind. The oracle's results, which
+ * the harness keeps, are not the implementation's. */
+static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
+                        char *text, size_t size)
+{
+    enum { FIRST_BYTES = 512 << 20, BYTES = 16 << 20 };
+    bool again = served_before(server, impl), on_device = impl->memory == LB_DEVICE;
+    const struct lb_state_allowance allowance = {
+        .bytes = lb_reference_bytes(&c->problem) + (on_device ? (double)INFINITY
+                                                    : again   ? (double)BYTES
+                                                              : (double)FIRST_BYTES),
+        .descriptors = !again,
+        .all_descriptors = on_device,
+        .threads = !again || on_device,
+    };
+    double spinning = lb_await_idle_threads(0.3);
+    int children = lb_end_children(0.2);
+    char busy[64] = "", left[64] = "", rest[240];
+    lb_process_state_read_rest(server->after);
+    if (!server->destroyed) /* else the case has restored its own settings since */
+        lb_process_state_read_settings(server->after);
+    lb_process_state_compare(server->before, server->after, &allowance, rest, sizeof(rest));
+    if (spinning > 0)
+        snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
+    if (children > 0)
+        snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
+    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || rest[0]) ? ", " : "", left,
+             left[0] && rest[0] ? ", " : "", rest);
+    lb_clean_text(text);
+}
+
 static void serve_run(struct server *server, const struct lb_request *request)
 {
     struct lb_case c = lb_case_defaults();
@@ -192,20 +257,26 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
+    char left[256] = "";
+    const struct lb_watch_hooks hooks = {server, before_create, after_destroy};
 
     lb_host_limit(request->memory_bytes);
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
         impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
     open_device(server, impl);
     if (impl) {
-        lb_case_run(lb_watched_impl(impl, server->page, NULL), &c, &options, &observer, &row);
+        lb_await_idle_threads(0.3);
+        lb_process_state_read(server->before);
+        server->destroyed = false;
+        lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
+        look_behind(server, impl, &c, left, sizeof(left));
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), ""));
+    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), left));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)
@@ -277,7 +348,10 @@ int lb_worker_main(long parent, int device)
     worker_pid = getpid();
     page_of_forks = server.page;
     pthread_atfork(NULL, count_fork, begin_child);
-    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
+    server.before = lb_process_state_create();
+    server.after = lb_process_state_create();
+    if (!server.before || !server.after ||
+        lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
         lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
         return 1;
@@ -290,6 +364,8 @@ int lb_worker_main(long parent, int device)
             serve(&server, message);
         json_decref(message);
     }
+    free(server.before);
+    free(server.after);
     lb_reference_cache_destroy(server.cache);
     lb_registry_destroy(&server.registry);
     lb_channel_close(&server.channel);

@@ -102,6 +102,9 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err);
 
+/* Appends a warning to those of the row, unless the row has it already. */
+void lb_row_warn(struct lb_row *row, const char *warning);
+
 /* Drops the samples and everything derived from them: a wrong or failed case must not show a time.
  */
 void lb_row_drop_samples(struct lb_row *row);

@@ -131,8 +131,7 @@ done:
     return st;
 }
 
-/* Appends a block's warning to those of the row, unless the row has it already. */
-static void add_warning(struct lb_row *row, const char *warning)
+void lb_row_warn(struct lb_row *row, const char *warning)
 {
     size_t used = strlen(row->warning);
     if (warning[0] && !strstr(row->warning, warning))
@@ -162,7 +161,7 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->sm_mhz = latest(row->sm_mhz, block->sm_mhz);
     row->memory_mhz = latest(row->memory_mhz, block->memory_mhz);
     row->temperature_c = latest(row->temperature_c, block->temperature_c);
-    add_warning(row, block->warning);
+    lb_row_warn(row, block->warning);
 }
 
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
