@@ -590,6 +590,13 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, time_budget_s),
      .help = "After S seconds, starts no further case and no further process of one. Cases "
              "without a time are recorded as 'skipped', and --resume runs them."},
+    {.name = "--retry-noisy",
+     .group = LB_GROUP_SETTINGS,
+     .commands = RESUME,
+     .set = set_true,
+     .field = offsetof(struct lb_options, retry_noisy),
+     .help = "Measures the cases again that were measured while other programs used more than 5 % "
+             "of their CPUs."},
     {.name = "--call-limit",
      .argument = "seconds",
      .placeholder = "S",

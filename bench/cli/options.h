@@ -46,6 +46,7 @@ struct lb_options {
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
+    bool retry_noisy;      /* resume: measure noisy cases again */
     bool strict;           /* an inconclusive comparison is a failure */
     bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
     bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */

@@ -322,6 +322,7 @@ static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
             snprintf(warning, sizeof(warning), "left behind: %.180s", event.left);
             if (event.left[0])
                 lb_row_warn(row, warning);
+            lb_row_set_reference(row, event.reference_ns);
             *spoiled = event.device_lost || event.left[0];
         }
         json_decref(message);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "device/cpu_affinity.h"
 #include "device/memory.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
@@ -20,7 +21,9 @@
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
 #include "support/channel.h"
+#include "support/cpu_load.h"
 #include "support/process_state.h"
+#include "support/reference_loop.h"
 #include "support/worker_page.h"
 
 enum {
@@ -40,6 +43,7 @@ struct server {
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
     struct lb_process_state *before, *after;  /* of a case: what was found, what is left */
+    struct lb_cpu_load load;                  /* as the case's samples began; at_ns 0: none did */
     bool destroyed;                           /* the case's implementation was destroyed */
     const struct lb_impl *served[SERVED_MAX]; /* those that have run a case in this process */
     size_t served_count;
@@ -178,11 +182,20 @@ static void send_phase(void *user, const char *phase)
     json_t *message = lb_phase_encode(phase);
     send_message(server, message);
     snprintf(server->phase, sizeof(server->phase), "%s", phase);
+    if (strcmp(phase, "sample") == 0)
+        lb_cpu_load_read(&server->load);
 }
 
 static void send_row(void *user, const struct lb_row *row)
 {
-    send_message(user, lb_row_encode(row));
+    struct server *server = user;
+    struct lb_row copy = *row;
+    struct lb_cpu_load now;
+    if (server->load.at_ns > 0) {
+        lb_cpu_load_read(&now);
+        copy.others_share = lb_cpu_load_others(&server->load, &now);
+    }
+    send_message(server, lb_row_encode(&copy));
 }
 
 /* lb_watch_hooks: the case has pinned the thread, and the implementation is about to begin. */
@@ -243,6 +256,19 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
     lb_clean_text(text);
 }
 
+/* The time of the fixed loop on the CPUs that the case runs on; NaN for a case on a device, whose
+ * speed the loop does not tell. */
+static double time_reference(const struct lb_impl *impl, const struct lb_case *c)
+{
+    char cpus[64];
+    if (impl->memory == LB_DEVICE)
+        return (double)NAN;
+    lb_pin(c->threads, cpus, sizeof(cpus));
+    double ns = lb_reference_loop();
+    lb_unpin();
+    return ns;
+}
+
 static void serve_run(struct server *server, const struct lb_request *request)
 {
     struct lb_case c = lb_case_defaults();
@@ -257,6 +283,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
+    double before = NAN, after = NAN;
     char left[256] = "";
     const struct lb_watch_hooks hooks = {server, before_create, after_destroy};
 
@@ -266,17 +293,21 @@ static void serve_run(struct server *server, const struct lb_request *request)
     open_device(server, impl);
     if (impl) {
         lb_await_idle_threads(0.3);
+        before = time_reference(impl, &c);
         lb_process_state_read(server->before);
         server->destroyed = false;
+        server->load.at_ns = 0;
         lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
         look_behind(server, impl, &c, left, sizeof(left));
+        after = time_reference(impl, &c);
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), left));
+    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), left,
+                                        (before + after) / 2));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)

@@ -1,6 +1,7 @@
 /* The messages between the program and its worker processes. */
 #include "run/worker_messages.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,9 +200,10 @@ json_t *lb_row_encode(const struct lb_row *row)
     return json_pack("{s:o}", "row", lb_row_to_json(row));
 }
 
-json_t *lb_done_encode(bool device_lost, const char *left)
+json_t *lb_done_encode(bool device_lost, const char *left, double reference_ns)
 {
-    return json_pack("{s:b, s:s}", "device_lost", device_lost, "left", left);
+    return json_pack("{s:b, s:s, s:o}", "device_lost", device_lost, "left", left, "reference_ns",
+                     reference_ns > 0 ? json_real(reference_ns) : json_null());
 }
 
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
@@ -211,7 +213,10 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
     const json_t *row = json_object_get(message, "row");
     const json_t *lost = json_object_get(message, "device_lost");
     const char *left = json_string_value(json_object_get(message, "left"));
-    *event = (struct lb_run_event){.kind = LB_EVENT_DONE, .left = left ? left : ""};
+    double reference = json_number_value(json_object_get(message, "reference_ns"));
+    *event = (struct lb_run_event){.kind = LB_EVENT_DONE,
+                                   .left = left ? left : "",
+                                   .reference_ns = reference > 0 ? reference : (double)NAN};
     if (phase) {
         event->kind = LB_EVENT_PHASE;
         event->phase = phase;

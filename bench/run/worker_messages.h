@@ -83,15 +83,16 @@ enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, st
 /* One of the replies to run. */
 struct lb_run_event {
     enum lb_run_event_kind { LB_EVENT_PHASE, LB_EVENT_ROW, LB_EVENT_DONE } kind;
-    const char *phase; /* of PHASE: the one that begins now, "sample" */
-    struct lb_row row; /* of ROW; decoded, the caller's to free with lb_row_free */
-    bool device_lost;  /* of DONE: the worker lives, but its device is unusable */
-    const char *left;  /* of DONE: what the implementation left behind in the worker; or "" */
+    const char *phase;   /* of PHASE: the one that begins now, "sample" */
+    struct lb_row row;   /* of ROW; decoded, the caller's to free with lb_row_free */
+    bool device_lost;    /* of DONE: the worker lives, but its device is unusable */
+    const char *left;    /* of DONE: what the implementation left behind in the worker; or "" */
+    double reference_ns; /* of DONE: time of the fixed loop around the case; NaN: not measured */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(bool device_lost, const char *left);
+json_t *lb_done_encode(bool device_lost, const char *left, double reference_ns);
 
 /* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
  * its status and reason. */

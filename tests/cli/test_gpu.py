@@ -83,8 +83,8 @@ class DeviceFaults(ProgramTest):
                if row["verdict"] == "ok" and len(row["processes"]) < 3]
         self.assertGreater(len(cut), 0)
         for row in cut:
-            self.assertEqual(row["warning"], "the hang limit left it "
-                             f"{len(row['processes'])} of 3 processes")
+            self.assertIn(f"the hang limit left it {len(row['processes'])} of 3 processes",
+                          row["warning"])
 
     def test_no_device_makes_rows_absent(self):
         rows, _ = self.sweep("-T", "5", "-B", "2", "-H", "4", "--impl", "gpu_fault_absent,cpu_ref",

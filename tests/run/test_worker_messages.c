@@ -1,5 +1,6 @@
 /* Messages between the program and its workers: each arrives as it was sent, and a damaged one is
  * refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -229,11 +230,13 @@ static void every_event_of_a_run_arrives_as_it_was_sent(void **state)
     lb_row_free(&row);
 
     for (int lost = 0; lost < 2; lost++) {
-        message = travel(lb_done_encode(lost != 0, lost ? "a thread" : ""));
+        message =
+            travel(lb_done_encode(lost != 0, lost ? "a thread" : "", lost ? 7.5 : (double)NAN));
         assert_int_equal(lb_run_event_decode(message, &event, &err), LB_OK);
         assert_int_equal(event.kind, LB_EVENT_DONE);
         assert_int_equal(event.device_lost, lost);
         assert_string_equal(event.left, lost ? "a thread" : "");
+        assert_true(lost ? event.reference_ns == 7.5 : isnan(event.reference_ns));
         json_decref(message);
     }
 }
