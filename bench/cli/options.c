@@ -127,6 +127,22 @@ static enum lb_status set_explain(struct lb_options *options, const struct lb_op
     return set_subject(options, option, words, err);
 }
 
+static enum lb_status set_compare(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    size_t last = words->more_count - 1;
+    if (words->more_count == 0)
+        return lb_fail(err, LB_INVALID, "%s: %s must follow", option->name, option->argument);
+    for (size_t i = 0; i < words->more_count; i++)
+        if (!words->more[i][0])
+            return lb_fail(err, LB_INVALID, "%s: a run has an empty name", option->name);
+    options->subject = words->value;
+    options->runs = words->more;
+    options->run_count = last;
+    options->run = words->more[last];
+    return set_command(options, option, words, err);
+}
+
 static enum lb_status set_report(struct lb_options *options, const struct lb_option *option,
                                  const struct lb_option_words *words, struct lb_error *err)
 {
@@ -431,12 +447,13 @@ const struct lb_option lb_option_table[] = {
      .help = "Writes one page to decide by: the result, what changed, pictures and all cases."},
     {.name = "--compare",
      .argument = "two runs, the base first",
-     .placeholder = "BASE NEW",
-     .extra_words = 1,
+     .placeholder = "BASE [BASE...] NEW",
+     .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_COMPARE,
-     .set = set_subject,
+     .set = set_compare,
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
-             "first."},
+             "first. Several runs of the base tell how much runs differ, which is then allowed "
+             "for."},
     {.name = "--ab",
      .argument = "two implementations or plug-ins",
      .placeholder = "A B",
@@ -658,6 +675,13 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, time_budget_s),
      .help = "After S seconds, starts no further case and no further process of one. Cases "
              "without a time are recorded as 'skipped', and --resume runs them."},
+    {.name = "--retry-noisy",
+     .group = LB_GROUP_SETTINGS,
+     .commands = RESUME,
+     .set = set_true,
+     .field = offsetof(struct lb_options, retry_noisy),
+     .help = "Measures the cases again that were measured while other programs used more than 5 % "
+             "of their CPUs."},
     {.name = "--call-limit",
      .argument = "seconds",
      .placeholder = "S",

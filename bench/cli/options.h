@@ -40,12 +40,14 @@ struct lb_options {
     bool *given;         /* [lb_option_count] which rows of the table were used; owned */
     const char *subject; /* the command's first word: folder, case, format or kind */
     const char *run;     /* its second word, or the first run of --report */
-    char *const *runs;   /* [run_count] the runs of --report behind the first */
+    char *const *runs; /* [run_count] the runs of --report behind the first, or the further runs of
+                          the base of --compare */
     size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
+    bool retry_noisy;      /* resume: measure noisy cases again */
     bool strict;           /* an inconclusive comparison is a failure */
     bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
     bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */

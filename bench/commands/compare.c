@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/compare_report.h"
+#include "report/run_spread.h"
 #include "run/sweep.h"
 #include "support/terminal.h"
 
@@ -52,6 +54,8 @@ static void print_table(const struct lb_run_comparison *comparison,
     bool style = lb_has_style(stdout);
     if (comparison->notes[0])
         printf("%s%s%s\n\n", style ? "\033[1m" : "", comparison->notes, style ? "\033[0m" : "");
+    if (comparison->basis[0])
+        printf("%s\n\n", comparison->basis);
     printf("base %s\nnew  %s\n\n", names->base, names->now);
     printf("%-13s %9s  %-18s %10s %10s  %s\n", "verdict", "change", "95 % interval", "base", "new",
            "case");
@@ -90,6 +94,8 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
         return LB_EXIT_REGRESSION;
     if (comparison->common == 0)
         return LB_EXIT_NOTHING;
+    if (comparison->single == comparison->common)
+        return LB_EXIT_INCONCLUSIVE; /* with or without strict: it can't have found anything */
     size_t open = comparison->counts[LB_CHANGE_INCONCLUSIVE] + comparison->counts[LB_CHANGE_GONE];
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
@@ -122,10 +128,11 @@ done:
     return st;
 }
 
-enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
-                                const char *base_name, const char *now_name,
-                                const struct lb_options *options, int *exit_code,
-                                struct lb_error *err)
+/* lb_compare_print with bases, further runs of the base: as many as options has; NULL: none. */
+static enum lb_status compare_and_print(const struct lb_run *base, const struct lb_run *now,
+                                        const struct lb_run *bases, const char *base_name,
+                                        const char *now_name, const struct lb_options *options,
+                                        int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run_comparison comparison = {0};
@@ -135,13 +142,17 @@ enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *
     copy_name(base_name, named[0], sizeof(named[0]));
     copy_name(now_name, named[1], sizeof(named[1]));
     how.margin = options->margin;
+    how.bases = bases;
+    how.base_count = bases ? options->run_count : 0;
+    lb_run_spread_load(json_object_get(now->header, "environment"), &how.learnt);
     LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
     if (options->confirm)
         LB_TRY(confirm(base, options, &how, &comparison, err));
     LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
     if (strcmp(options->format, "table") != 0) {
         lb_report_verdict(&comparison, verdict, sizeof(verdict));
-        fprintf(stderr, "%s%s%s\n", comparison.notes, comparison.notes[0] ? "\n" : "", verdict);
+        fprintf(stderr, "%s%s%s%s%s\n", comparison.notes, comparison.notes[0] ? "\n" : "",
+                comparison.basis, comparison.basis[0] ? "\n" : "", verdict);
     }
     *exit_code = exit_code_of(&comparison, options->strict);
 done:
@@ -149,15 +160,32 @@ done:
     return st;
 }
 
+enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
+                                const char *base_name, const char *now_name,
+                                const struct lb_options *options, int *exit_code,
+                                struct lb_error *err)
+{
+    return compare_and_print(base, now, NULL, base_name, now_name, options, exit_code, err);
+}
+
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run base = {0}, now = {0};
+    struct lb_run *bases = calloc(options->run_count + 1, sizeof(*bases));
+    if (!bases)
+        return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(lb_run_read(options->subject, &base, err));
     LB_TRY(lb_run_read(options->run, &now, err));
-    st = lb_compare_print(&base, &now, options->subject, options->run, options, exit_code, err);
+    for (size_t i = 0; i < options->run_count; i++)
+        LB_TRY(lb_run_read(options->runs[i], &bases[i], err));
+    st = compare_and_print(&base, &now, bases, options->subject, options->run, options, exit_code,
+                           err);
 done:
+    for (size_t i = 0; i < options->run_count; i++)
+        lb_run_free(&bases[i]);
+    free(bases);
     lb_run_free(&now);
     lb_run_free(&base);
     return st;

@@ -9,10 +9,13 @@
 #include "base/random.h"
 #include "commands/detectable_difference.h"
 #include "commands/self_test_report.h"
+#include "record/environment.h"
 #include "report/compare.h"
+#include "report/run_spread.h"
 #include "run/planted_slowdown.h"
 #include "run/sample_blocks.h"
 #include "stats/order_stats.h"
+#include "support/library_versions.h"
 #include "support/progress.h"
 
 enum {
@@ -26,7 +29,8 @@ enum {
 /* The median time of each case in each process of one sweep. */
 struct aa_sweep {
     double medians[MAX_CASES][ROUNDS];
-    bool second[MAX_CASES][ROUNDS]; /* the process belongs to the second side, as half do */
+    double references[MAX_CASES][ROUNDS]; /* time of the fixed loop around it; NaN: not known */
+    bool second[MAX_CASES][ROUNDS];       /* it belongs to the second side, as half do */
 };
 
 struct self_test {
@@ -130,6 +134,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
                 st = lb_fail(err, LB_FAILED, "a case that ran before no longer runs: %s: %.300s",
                              lb_verdict_name(row.verdict), row.reason);
             sweep->medians[i][round] = row.median_ns;
+            sweep->references[i][round] = row.block_count > 0 ? row.reference_ns[0] : (double)NAN;
             lb_row_free(&row);
             if (st != LB_OK)
                 return st;
@@ -158,6 +163,8 @@ static enum lb_status make_run(const struct self_test *test, const struct aa_swe
                 LB_TRY(lb_row_add_process(row, err));
             if (belongs)
                 LB_TRY(lb_row_add_block(row, &sweep->medians[i][p], 1, err));
+            if (belongs)
+                lb_row_set_reference(row, sweep->references[i][p]);
         }
         LB_TRY(lb_row_summarize(row, err));
     }
@@ -165,15 +172,19 @@ done:
     return st;
 }
 
-/* Compares both sides of a sweep and counts the differences found. */
+/* Compares a sweep with itself and counts what is named. learnt: the spread between runs to allow
+ * for; NULL: none. */
 static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep *sweep,
-                                  bool by_time, struct lb_self_rate *rate, struct lb_error *err)
+                                  bool by_time, const struct lb_run_spread *learnt,
+                                  struct lb_self_rate *rate, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run sides[2] = {{.header = NULL}, {.header = NULL}};
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options options = lb_compare_defaults();
     options.margin = test->session->options->margin;
+    if (learnt)
+        options.learnt = *learnt;
     for (int s = 0; s < 2; s++)
         LB_TRY(make_run(test, sweep, s == 1, by_time, &sides[s], err));
     LB_TRY(lb_compare_runs(&sides[0], &sides[1], &options, &comparison, err));
@@ -198,20 +209,88 @@ done:
     return st;
 }
 
+/* The difference between the median logarithms of the first and the second half of a case's
+ * processes, each of which stands for a run; over the times of the fixed loop when corrected. */
+static double half_difference(const struct aa_sweep *sweep, size_t c, bool corrected)
+{
+    double halves[ROUNDS];
+    for (size_t p = 0; p < ROUNDS; p++)
+        halves[p] = log(sweep->medians[c][p]) - (corrected ? log(sweep->references[c][p]) : 0);
+    lb_sort(halves, SIDE);
+    lb_sort(halves + SIDE, SIDE);
+    return lb_median(halves + SIDE, SIDE) - lb_median(halves, SIDE);
+}
+
+/* The variance between runs by one sweep, whose halves stand for two runs of it. */
+struct run_variance {
+    double raw, corrected;
+};
+
+static struct run_variance variance_of(const struct self_test *test, const struct aa_sweep *sweep)
+{
+    struct run_variance variance = {0, 0};
+    for (size_t c = 0; c < test->result.cases; c++) {
+        double count = 2 * (double)test->result.cases;
+        variance.raw += pow(half_difference(sweep, c, false), 2) / count;
+        variance.corrected += pow(half_difference(sweep, c, true), 2) / count;
+    }
+    return variance;
+}
+
+/* The spread between runs by all sweeps but one; left_out may be past the last. */
+static struct lb_run_spread spread_of(const struct run_variance *variances, size_t sweeps,
+                                      size_t left_out)
+{
+    struct lb_run_spread spread = {0, 0, 0};
+    for (size_t i = 0; i < sweeps; i++) {
+        if (i == left_out)
+            continue;
+        spread.raw += variances[i].raw;
+        spread.corrected += variances[i].corrected;
+        spread.df++;
+    }
+    spread.raw = sqrt(spread.raw / (double)spread.df);
+    spread.corrected = sqrt(spread.corrected / (double)spread.df);
+    if (!isfinite(spread.corrected))
+        spread.corrected = 0;
+    return spread;
+}
+
+/* Keeps the spread between runs for --compare on this machine. */
+static void keep_run_spread(const struct lb_run_spread *spread)
+{
+    struct lb_error why = {""};
+    json_t *environment = lb_environment(lb_libraries());
+    if (lb_run_spread_save(environment, spread, &why) != LB_OK)
+        fprintf(stderr, "the spread between runs is not kept for --compare: %s\n", why.text);
+    json_decref(environment);
+}
+
 static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
                                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct aa_sweep *sweep = malloc(sizeof(*sweep));
-    if (!sweep)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct lb_self_result *result = &test->result;
+    struct aa_sweep *all = calloc(sweeps, sizeof(*all));
+    struct run_variance *variances = calloc(sweeps, sizeof(*variances));
+    if (!all || !variances)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     for (size_t i = 0; i < sweeps; i++) {
-        LB_TRY(measure_sweep(test, sweep, err));
-        LB_TRY(judge_sweep(test, sweep, false, &test->result.shuffled, err));
-        LB_TRY(judge_sweep(test, sweep, true, &test->result.in_turn, err));
+        LB_TRY(measure_sweep(test, &all[i], err));
+        LB_TRY(judge_sweep(test, &all[i], false, NULL, &result->shuffled, err));
+        LB_TRY(judge_sweep(test, &all[i], true, NULL, &result->in_turn, err));
+        variances[i] = variance_of(test, &all[i]);
     }
+    /* Each sweep is judged by what the others tell, as a comparison after this test will be. */
+    for (size_t i = 0; i < sweeps; i++) {
+        struct lb_run_spread others = spread_of(variances, sweeps, i);
+        LB_TRY(judge_sweep(test, &all[i], true, &others, &result->allowed_for, err));
+    }
+    result->run_spread = spread_of(variances, sweeps, sweeps);
+    keep_run_spread(&result->run_spread);
 done:
-    free(sweep);
+    free(variances);
+    free(all);
     return st;
 }
 

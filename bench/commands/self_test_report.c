@@ -68,6 +68,14 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
             result->cases, result->side);
     print_rate(out, "both sides mixed in time", shuffled);
     print_rate(out, "one side after the other", &result->in_turn);
+    print_rate(out, "its spread allowed for", &result->allowed_for);
+
+    fprintf(out, "\nspread between runs that follow each other (standard deviation)\n");
+    print_number(out, "as measured", 100 * result->run_spread.raw, " %");
+    print_number(
+        out, "over the fixed loop's time",
+        result->run_spread.corrected > 0 ? 100 * result->run_spread.corrected : (double)NAN, " %");
+    fprintf(out, "  --compare allows for it from now on, for runs of this machine\n");
 
     lb_sort(result->planted_estimates, result->planted);
     lb_format_ns(result->planted_ns, time);
@@ -85,6 +93,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
     format_detectable(shuffled->least_named, shuffled->comparisons, named);
     fprintf(out, "  two runs, --processes %-4zu %12s   %s, alone among %zu cases\n", result->side,
             seen, named, result->cases);
+    format_detectable(result->allowed_for.least_seen, result->allowed_for.comparisons, seen);
+    fprintf(out, "  %-26s %12s\n", "one after the other", seen);
     format_detectable(result->planted_least_seen, result->planted, seen);
     format_detectable(result->planted_least_named, result->planted, named);
     fprintf(out, "  %-26s %12s   %s\n", "--ab", seen, named);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "measure/noise_check.h"
+#include "report/compare.h"
 
 #define LB_SELF_COMPARISONS 400
 
@@ -23,9 +24,11 @@ struct lb_self_result {
     size_t cases, side;
     double margin;
     struct lb_noise_check noise;
-    struct lb_self_rate shuffled; /* processes assigned to both sides at random */
-    struct lb_self_rate in_turn;  /* the first half of the processes against the second */
-    double planted_ns;            /* time of the case that is slowed down */
+    struct lb_self_rate shuffled;    /* processes assigned to both sides at random */
+    struct lb_self_rate in_turn;     /* the first half of the processes against the second */
+    struct lb_self_rate allowed_for; /* the same, with the spread between runs allowed for */
+    struct lb_run_spread run_spread; /* of runs that follow each other; kept for --compare */
+    double planted_ns;               /* time of the case that is slowed down */
     size_t planted, planted_found, planted_significant;
     double planted_estimates[LB_SELF_COMPARISONS];
     double planted_least_seen[LB_SELF_COMPARISONS], planted_least_named[LB_SELF_COMPARISONS];

@@ -16,6 +16,7 @@
 #include "run/hang_count.h"
 #include "run/run_outputs.h"
 #include "run/run_settings.h"
+#include "support/cpu_load.h"
 #include "support/library_versions.h"
 #include "support/progress.h"
 #include "support/terminal.h"
@@ -99,6 +100,12 @@ done:
     return st;
 }
 
+/* Whether others used so much of its CPUs that the case is worth measuring again. */
+static bool is_noisy(const struct lb_row *row)
+{
+    return lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE;
+}
+
 /* Adds a warning to the row of a case with a time when a limit stopped the case early. */
 static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
 {
@@ -117,11 +124,23 @@ static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
                  row->block_count, settings->repetitions);
 }
 
+/* Adds a warning to the row of a case that was measured while others used its CPUs. */
+static void warn_of_others(struct lb_row *row)
+{
+    char warning[128];
+    snprintf(warning, sizeof(warning),
+             "other programs used %.0f %% of its CPUs while it was measured",
+             100 * row->others_share);
+    if (is_noisy(row))
+        lb_row_warn(row, warning);
+}
+
 /* Records a case that has all its blocks, or all that there was time for. */
 static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     struct lb_row *row = &sweep->rows[slot];
     warn_of_early_stop(sweep, row);
+    warn_of_others(row);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     lb_row_free(row);
     *row = (struct lb_row){0};
@@ -207,9 +226,28 @@ static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_err
     return st;
 }
 
+/* Looks for a moment how much of the CPUs other programs use, and says it before a long sweep. */
+static void warn_of_busy_machine(void)
+{
+    enum { LOOK_US = 200000 };
+    struct lb_cpu_load before, after;
+    lb_cpu_load_read(&before);
+    usleep(LOOK_US);
+    lb_cpu_load_read(&after);
+    double others = lb_cpu_load_others(&before, &after);
+    if (others > LB_BUSY_SHARE)
+        fprintf(
+            stderr,
+            "warning: other programs use %.0f %% of the CPUs at least: times will be noisy; stop "
+            "them, or measure what they spoil again with --resume DIR --retry-noisy\n",
+            100 * others);
+}
+
 static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    if (sweep->count > 0)
+        warn_of_busy_machine();
     sweep->start_ns = lb_now_ns();
     lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(&sweep->settings));
     size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
@@ -237,6 +275,36 @@ static int exit_code_of(const struct lb_run *run)
     return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
+/* Says how many cases were measured while others used their CPUs, which those are, and what
+ * measures them again. */
+static void say_noisy(const struct lb_run *run, const char *folder)
+{
+    enum { NAMED = 10 };
+    char id[LB_CASE_ID_SIZE], word[4 * 4096 + 3];
+    size_t noisy = 0;
+    for (size_t i = 0; i < run->count; i++)
+        noisy += is_noisy(&run->rows[i]);
+    if (noisy == 0)
+        return;
+    lb_shell_word(folder, word, sizeof(word));
+    fprintf(
+        stderr,
+        "noisy     %zu of %zu cases were measured while other programs used more than %.0f %% of "
+        "their CPUs:\n",
+        noisy, run->count, 100 * LB_BUSY_SHARE);
+    for (size_t i = 0, named = 0; i < run->count && named < NAMED; i++) {
+        if (!is_noisy(&run->rows[i]))
+            continue;
+        lb_case_print(&run->rows[i].c, id);
+        fprintf(stderr, "          %s (%.0f %%)\n", id, 100 * run->rows[i].others_share);
+        named++;
+    }
+    if (noisy > NAMED)
+        fprintf(stderr, "          and %zu more\n", noisy - NAMED);
+    fprintf(stderr, "          measure them again with: bench-lstm --resume %s --retry-noisy\n",
+            word);
+}
+
 /* Runs the cases, closes the file and writes all other outputs from it. Failures from here on are
  * LB_FAILED, because cases have run. */
 static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, int *exit_code,
@@ -255,6 +323,7 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
     LB_TRY(lb_run_read(folder, &run, err));
     LB_TRY(
         lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err));
+    say_noisy(&run, folder);
     bool stopped = interrupted(sweep); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
     if (stopped) {
@@ -384,10 +453,11 @@ done:
     return st;
 }
 
-/* Drops the cases that the run has done, in place. Cases with the verdict skipped are kept: when
- * the run is read, their new rows replace the old ones. *done_count: how many cases are done. */
-static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases, size_t *count,
-                                size_t *done_count, struct lb_error *err)
+/* Drops the cases that the run has done, in place. Cases with the verdict skipped are kept, and
+ * with retry_noisy those that were noisy: when the run is read, their new rows replace the old
+ * ones. *done_count: how many cases are done. */
+static enum lb_status drop_done(const struct lb_run *run, bool retry_noisy, struct lb_case *cases,
+                                size_t *count, size_t *done_count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_case_set seen = {0};
@@ -396,7 +466,7 @@ static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases,
     if (!all)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < run->count; i++) {
-        if (run->rows[i].verdict == LB_VERDICT_SKIPPED)
+        if (run->rows[i].verdict == LB_VERDICT_SKIPPED || (retry_noisy && is_noisy(&run->rows[i])))
             continue;
         all[rows] = run->rows[i].c;
         LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
@@ -482,7 +552,7 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
         lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
-    LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));
+    LB_TRY(drop_done(&run, session->options->retry_noisy, cases, &sweep->count, &done_count, err));
     LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
     fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,

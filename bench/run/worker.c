@@ -354,9 +354,10 @@ static enum lb_status read_event(struct lb_pool *pool, struct lb_worker *worker,
 }
 
 /* Follows a running case from phase to phase until it is done. *row, a valid one, becomes the row
- * that the worker sends. */
+ * that the worker sends. *spoiled: the worker has lost its device, or holds what the implementation
+ * left behind, and must not serve another case. */
 static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
-                             const struct lb_job *job, struct lb_row *row, bool *device_lost,
+                             const struct lb_job *job, struct lb_row *row, bool *spoiled,
                              struct lb_fault *fault)
 {
     char phase[32] = "start";
@@ -373,14 +374,30 @@ static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
             lb_row_free(row);
             *row = event.row;
         } else if (st == LB_OK) {
+            char warning[200];
             done = true;
-            *device_lost = event.device_lost;
             if (isfinite(event.peak_bytes))
                 row->peak_bytes = event.peak_bytes;
+            snprintf(warning, sizeof(warning), "left behind: %.180s", event.left);
+            if (event.left[0])
+                lb_row_warn(row, warning);
+            lb_row_set_reference(row, event.reference_ns);
+            *spoiled = event.device_lost || event.left[0];
         }
         json_decref(message);
     }
     return st;
+}
+
+/* Waits until the workers that have nothing to do use no CPU, and ends those that do not stop. */
+static void settle_others(struct lb_pool *pool, const struct lb_worker *worker)
+{
+    struct lb_worker *next;
+    for (struct lb_worker *other = pool->workers; other; other = next) {
+        next = other->next;
+        if (other != worker && !lb_worker_is_idle(other, 0.3))
+            drop(pool, other);
+    }
 }
 
 /* Has the worker run the job; with kernels, trace it instead. by_path: a plug-in is loaded by that
@@ -391,7 +408,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
                               struct lb_fault *fault)
 {
     char id[LB_CASE_ID_SIZE];
-    bool device_lost = false;
+    bool spoiled = false;
     lb_case_print(job->c, id);
     const struct lb_request request = {
         .kind = LB_REQUEST_RUN,
@@ -403,10 +420,11 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
         .kernels = kernels,
     };
+    settle_others(pool, worker);
     enum lb_status st = send_request(worker, &request, fault);
     if (st == LB_OK)
-        st = follow(pool, worker, job, row, &device_lost, fault);
-    if (st == LB_OK && device_lost)
+        st = follow(pool, worker, job, row, &spoiled, fault);
+    if (st == LB_OK && spoiled)
         drop(pool, worker);
     return st;
 }

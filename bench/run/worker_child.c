@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "device/cpu_affinity.h"
 #include "device/memory.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
@@ -20,12 +21,16 @@
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
 #include "support/channel.h"
+#include "support/cpu_load.h"
+#include "support/process_state.h"
+#include "support/reference_loop.h"
 #include "support/worker_page.h"
 
 enum {
     CHANNEL_FD = 3,
     PAGE_FD = 4,
-    CACHE_PER_MILLE = 100 /* of the host's memory, for oracle results */
+    CACHE_PER_MILLE = 100, /* of the host's memory, for oracle results */
+    SERVED_MAX = 64
 };
 
 struct server {
@@ -37,6 +42,11 @@ struct server {
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
+    struct lb_process_state *before, *after;  /* of a case: what was found, what is left */
+    struct lb_cpu_load load;                  /* as the case's samples began; at_ns 0: none did */
+    bool destroyed;                           /* the case's implementation was destroyed */
+    const struct lb_impl *served[SERVED_MAX]; /* those that have run a case in this process */
+    size_t served_count;
     struct loaded_plugin {
         char *path;
         const struct lb_impl *impl;
@@ -181,11 +191,91 @@ static void send_phase(void *user, const char *phase)
     json_t *message = lb_phase_encode(phase);
     send_message(server, message);
     snprintf(server->phase, sizeof(server->phase), "%s", phase);
+    if (strcmp(phase, "sample") == 0)
+        lb_cpu_load_read(&server->load);
 }
 
 static void send_row(void *user, const struct lb_row *row)
 {
-    send_message(user, lb_row_encode(row));
+    struct server *server = user;
+    struct lb_row copy = *row;
+    struct lb_cpu_load now;
+    if (server->load.at_ns > 0) {
+        lb_cpu_load_read(&now);
+        copy.others_share = lb_cpu_load_others(&server->load, &now);
+    }
+    send_message(server, lb_row_encode(&copy));
+}
+
+/* lb_watch_hooks: the case has pinned the thread, and the implementation is about to begin. */
+static void before_create(void *user)
+{
+    struct server *server = user;
+    lb_process_state_read_settings(server->before);
+}
+
+/* lb_watch_hooks: before the case takes its own settings back. */
+static void after_destroy(void *user)
+{
+    struct server *server = user;
+    lb_process_state_read_settings(server->after);
+    server->destroyed = true;
+}
+
+/* Whether the implementation has run a case in this process before; it has from now on. */
+static bool served_before(struct server *server, const struct lb_impl *impl)
+{
+    for (size_t i = 0; i < server->served_count; i++)
+        if (server->served[i] == impl)
+            return true;
+    if (server->served_count < SERVED_MAX)
+        server->served[server->served_count++] = impl;
+    return false;
+}
+
+/* Writes what the case's implementation has left behind. Libraries keep threads, buffers and pipes
+ * from their first case on; what grows with each case is left behind. The oracle's results, which
+ * the harness keeps, are not the implementation's. */
+static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
+                        char *text, size_t size)
+{
+    enum { FIRST_BYTES = 512 << 20, BYTES = 16 << 20 };
+    bool again = served_before(server, impl), on_device = impl->memory == LB_DEVICE;
+    const struct lb_state_allowance allowance = {
+        .bytes = lb_reference_bytes(&c->problem) + (on_device ? (double)INFINITY
+                                                    : again   ? (double)BYTES
+                                                              : (double)FIRST_BYTES),
+        .descriptors = !again,
+        .all_descriptors = on_device,
+        .threads = !again || on_device,
+    };
+    double spinning = lb_await_idle_threads(0.3);
+    int children = lb_end_children(0.2);
+    char busy[64] = "", left[64] = "", rest[240];
+    lb_process_state_read_rest(server->after);
+    if (!server->destroyed) /* else the case has restored its own settings since */
+        lb_process_state_read_settings(server->after);
+    lb_process_state_compare(server->before, server->after, &allowance, rest, sizeof(rest));
+    if (spinning > 0)
+        snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
+    if (children > 0)
+        snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
+    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || rest[0]) ? ", " : "", left,
+             left[0] && rest[0] ? ", " : "", rest);
+    lb_clean_text(text);
+}
+
+/* The time of the fixed loop on the CPUs that the case runs on; NaN for a case on a device, whose
+ * speed the loop does not tell. */
+static double time_reference(const struct lb_impl *impl, const struct lb_case *c)
+{
+    char cpus[64];
+    if (impl->memory == LB_DEVICE)
+        return (double)NAN;
+    lb_pin(c->threads, cpus, sizeof(cpus));
+    double ns = lb_reference_loop();
+    lb_unpin();
+    return ns;
 }
 
 static void serve_run(struct server *server, const struct lb_request *request)
@@ -202,22 +292,36 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
-    double peak_bytes = NAN;
+    double before = NAN, after = NAN, peak_bytes = NAN;
+    char left[256] = "";
+    const struct lb_watch_hooks hooks = {server, before_create, after_destroy};
 
     lb_host_limit(request->memory_bytes);
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
         impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
     open_device(server, impl);
     if (impl) {
-        lb_case_run(lb_watched_impl(impl, server->page, NULL), &c, &options, &observer, &row);
+        lb_await_idle_threads(0.3);
+        before = time_reference(impl, &c);
+        lb_process_state_read(server->before);
+        server->destroyed = false;
+        server->load.at_ns = 0;
+        lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
         peak_bytes = row.peak_bytes;
+        look_behind(server, impl, &c, left, sizeof(left));
+        after = time_reference(impl, &c);
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);
-    send_message(server, lb_done_encode(lb_device()->lost && lb_device()->lost(), "", peak_bytes));
+    send_message(server, lb_done_encode(&(struct lb_run_event){
+                             .device_lost = lb_device()->lost && lb_device()->lost(),
+                             .left = left,
+                             .peak_bytes = peak_bytes,
+                             .reference_ns = (before + after) / 2,
+                         }));
 }
 
 static void serve_device(struct server *server, const struct lb_request *request)
@@ -298,7 +402,10 @@ int lb_worker_main(long parent, int device)
     worker_pid = getpid();
     page_of_forks = server.page;
     pthread_atfork(NULL, count_fork, begin_child);
-    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
+    server.before = lb_process_state_create();
+    server.after = lb_process_state_create();
+    if (!server.before || !server.after ||
+        lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
         lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
         return 1;
@@ -311,6 +418,8 @@ int lb_worker_main(long parent, int device)
             serve(&server, message);
         json_decref(message);
     }
+    free(server.before);
+    free(server.after);
     lb_reference_cache_destroy(server.cache);
     lb_registry_destroy(&server.registry);
     lb_channel_close(&server.channel);

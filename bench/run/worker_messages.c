@@ -222,10 +222,12 @@ json_t *lb_row_encode(const struct lb_row *row)
     return json_pack("{s:o}", "row", lb_row_to_json(row));
 }
 
-json_t *lb_done_encode(bool device_lost, const char *left, double peak_bytes)
+json_t *lb_done_encode(const struct lb_run_event *done)
 {
-    return json_pack("{s:b, s:s, s:o}", "device_lost", device_lost, "left", left, "peak_bytes",
-                     isfinite(peak_bytes) ? json_real(peak_bytes) : json_null());
+    return json_pack(
+        "{s:b, s:s, s:o, s:o}", "device_lost", done->device_lost, "left", done->left, "peak_bytes",
+        isfinite(done->peak_bytes) ? json_real(done->peak_bytes) : json_null(), "reference_ns",
+        done->reference_ns > 0 ? json_real(done->reference_ns) : json_null());
 }
 
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
@@ -235,7 +237,10 @@ enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *e
     const json_t *row = json_object_get(message, "row");
     const json_t *lost = json_object_get(message, "device_lost");
     const char *left = json_string_value(json_object_get(message, "left"));
-    *event = (struct lb_run_event){.kind = LB_EVENT_DONE, .left = left ? left : ""};
+    double reference = json_number_value(json_object_get(message, "reference_ns"));
+    *event = (struct lb_run_event){.kind = LB_EVENT_DONE,
+                                   .left = left ? left : "",
+                                   .reference_ns = reference > 0 ? reference : (double)NAN};
     if (phase) {
         event->kind = LB_EVENT_PHASE;
         event->phase = phase;

@@ -94,16 +94,17 @@ bool lb_figure_decode(const json_t *message, json_t **record, const char **figur
 /* One of the replies to run. */
 struct lb_run_event {
     enum lb_run_event_kind { LB_EVENT_PHASE, LB_EVENT_ROW, LB_EVENT_DONE } kind;
-    const char *phase; /* of PHASE: the one that begins now, "sample" */
-    struct lb_row row; /* of ROW; decoded, the caller's to free with lb_row_free */
-    bool device_lost;  /* of DONE: the worker lives, but its device is unusable */
-    const char *left;  /* of DONE: what the implementation left behind in the worker; or "" */
-    double peak_bytes; /* of DONE: that of the row, now that the case is closed; NaN: as it was */
+    const char *phase;   /* of PHASE: the one that begins now, "sample" */
+    struct lb_row row;   /* of ROW; decoded, the caller's to free with lb_row_free */
+    bool device_lost;    /* of DONE: the worker lives, but its device is unusable */
+    const char *left;    /* of DONE: what the implementation left behind in the worker; or "" */
+    double reference_ns; /* of DONE: time of the fixed loop around the case; NaN: not measured */
+    double peak_bytes;   /* of DONE: that of the row, now that the case is closed; NaN: as it was */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(bool device_lost, const char *left, double peak_bytes);
+json_t *lb_done_encode(const struct lb_run_event *done);
 
 /* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
  * its status and reason. */

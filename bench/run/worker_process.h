@@ -46,6 +46,9 @@ void lb_worker_send(struct lb_worker *worker, json_t *request);
 /* Tells the worker to leave by closing its channel; it does when it has finished its request. */
 void lb_worker_dismiss(struct lb_worker *worker);
 
+/* Whether the worker, which has nothing to do, uses no CPU; waits up to limit_s for that. */
+bool lb_worker_is_idle(const struct lb_worker *worker, double limit_s);
+
 /* Waits up to limit_s for the worker to end. Whether it has. */
 bool lb_worker_has_left(const struct lb_worker *worker, double limit_s);
 

@@ -53,6 +53,7 @@ static const struct number_key {
     NUMBER(prepare_ns),
     NUMBER(verify_ns),
     NUMBER(elapsed_ns),
+    NUMBER(others_share),
     NUMBER(calls_per_sample),
     DERIVED(min_ns),
     DERIVED(median_ns),
@@ -126,9 +127,10 @@ void lb_row_free(struct lb_row *row)
 {
     free(row->samples_ns);
     free(row->blocks);
+    free(row->reference_ns);
     lb_kernels_free(&row->kernels);
     free(row->processes);
-    row->samples_ns = NULL;
+    row->samples_ns = row->reference_ns = NULL;
     row->blocks = row->processes = NULL;
     row->samples = row->block_count = row->process_count = 0;
 }
@@ -163,7 +165,10 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
     size_t *blocks = realloc(row->blocks, (row->block_count + 1) * sizeof(*blocks));
     if (blocks)
         row->blocks = blocks;
-    if (!samples || !blocks)
+    double *references = realloc(row->reference_ns, (row->block_count + 1) * sizeof(*references));
+    if (references)
+        row->reference_ns = references;
+    if (!samples || !blocks || !references)
         return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples + count);
     if (row->process_count == 0 && lb_row_add_process(row, err) != LB_OK)
         return LB_OOM;
@@ -171,8 +176,15 @@ enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, si
     if (count > 0)
         memcpy(samples + row->samples, samples_ns, count * sizeof(*samples));
     row->samples += count;
+    references[row->block_count] = NAN;
     blocks[row->block_count++] = count;
     return LB_OK;
+}
+
+void lb_row_set_reference(struct lb_row *row, double reference_ns)
+{
+    if (row->block_count > 0)
+        row->reference_ns[row->block_count - 1] = reference_ns;
 }
 
 bool lb_row_is_timed(const struct lb_row *row)
@@ -253,6 +265,21 @@ static bool put_counts(json_t *object, const char *key, const size_t *counts, si
     return done;
 }
 
+/* Adds the times of the fixed loop, unless none is known; false when memory runs out. */
+static bool put_references(json_t *object, const struct lb_row *row)
+{
+    bool known = false;
+    for (size_t i = 0; i < row->block_count; i++)
+        known |= isfinite(row->reference_ns[i]);
+    if (!known)
+        return true;
+    json_t *array = json_array();
+    bool done = json_object_set_new(object, "reference_ns", array) == 0;
+    for (size_t i = 0; done && i < row->block_count; i++)
+        done = json_array_append_new(array, number_json(row->reference_ns[i])) == 0;
+    return done;
+}
+
 /* Adds the samples and the sizes of their blocks and processes; false when memory runs out. */
 static bool put_samples(json_t *object, const struct lb_row *row)
 {
@@ -261,6 +288,7 @@ static bool put_samples(json_t *object, const struct lb_row *row)
     for (size_t i = 0; done && i < row->samples; i++)
         done = json_array_append_new(samples, number_json(row->samples_ns[i])) == 0;
     done = done && put_counts(object, "blocks", row->blocks, row->block_count);
+    done = done && put_references(object, row);
     return done && put_counts(object, "processes", row->processes, row->process_count);
 }
 
@@ -446,6 +474,25 @@ done:
     return st;
 }
 
+/* Reads the time of the fixed loop around each block, which have been read before. */
+static enum lb_status get_references(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    const json_t *array = json_object_get(object, "reference_ns");
+    if (!array || json_is_null(array))
+        return LB_OK;
+    if (json_array_size(array) != row->block_count)
+        return lb_fail(err, LB_INVALID, "reference_ns: it must be an array of %zu, one per block",
+                       row->block_count);
+    for (size_t i = 0; i < row->block_count; i++) {
+        const json_t *value = json_array_get(array, i);
+        row->reference_ns[i] = json_is_number(value) ? json_number_value(value) : (double)NAN;
+        if (!json_is_null(value) && !(row->reference_ns[i] > 0))
+            return lb_fail(err, LB_INVALID,
+                           "reference_ns[%zu]: it must be null or a number above 0", i);
+    }
+    return LB_OK;
+}
+
 static enum lb_status get_samples(const json_t *object, struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -467,7 +514,8 @@ static enum lb_status get_samples(const json_t *object, struct lb_row *row, stru
         LB_TRY(lb_fail(err, LB_INVALID,
                        "blocks: they have %zu samples in all, but samples_ns has %zu", row->samples,
                        total));
-    st = get_processes(object, row, err);
+    LB_TRY(get_processes(object, row, err));
+    st = get_references(object, row, err);
 done:
     return st;
 }

@@ -54,12 +54,17 @@ struct lb_row {
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */
     double elapsed_ns; /* time of the whole case */
 
+    double others_share; /* of the CPUs' time while it was sampled that other programs used, at
+                            least; the largest of its blocks */
+
     double *samples_ns; /* [samples] each is the time of one call; owned by the row */
     size_t samples;
     size_t *blocks; /* [block_count] how many samples each block has, in order; owned by the row */
     size_t block_count;
     size_t *processes; /* [process_count] how many blocks each process has, in order; owned */
     size_t process_count;
+    double *reference_ns; /* [block_count] times of the fixed loop around each block, NaN where they
+                             are not known; owned by the row */
     double calls_per_sample; /* 1 when isolated, N when batched; the mean when blocks differ */
     enum lb_stop_reason stop_reason;
 
@@ -97,6 +102,9 @@ void lb_row_free(struct lb_row *row); /* accepts a zeroed row */
 enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
                                 struct lb_error *err);
 
+/* Sets the time of the fixed loop around the latest block; without effect when there is none. */
+void lb_row_set_reference(struct lb_row *row, double reference_ns);
+
 /* Begins another process, to which the blocks that follow belong. LB_OOM. */
 enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 
@@ -109,6 +117,9 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
  * LB_OOM. */
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err);
+
+/* Appends a warning to those of the row, unless the row has it already. */
+void lb_row_warn(struct lb_row *row, const char *warning);
 
 /* Drops the samples and everything derived from them: a wrong or failed case must not show a time.
  */
@@ -124,6 +135,10 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
  * in ns. LB_OOM. */
 size_t lb_row_units(const struct lb_row *row);
 enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, struct lb_error *err);
+
+/* References [lb_row_units] receives the mean time of the fixed loop around each unit's blocks.
+ * False when it is not known for one of them. */
+bool lb_row_unit_references(const struct lb_row *row, double *references);
 
 /* True when the row has a valid time: its verdict is ok and its median is above 0. */
 bool lb_row_is_timed(const struct lb_row *row);

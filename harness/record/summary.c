@@ -63,6 +63,27 @@ enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, st
     return LB_OK;
 }
 
+bool lb_row_unit_references(const struct lb_row *row, double *references)
+{
+    size_t units = row->process_count >= 2 ? row->process_count : row->block_count, block = 0;
+    for (size_t i = 0; i < units; i++) {
+        size_t blocks = row->process_count >= 2 ? row->processes[i] : 1, samples = 0, filled = 0;
+        double sum = 0;
+        for (size_t b = 0; b < blocks; b++, block++) {
+            if (row->blocks[block] == 0)
+                continue;
+            samples += row->blocks[block];
+            sum += row->reference_ns[block];
+            filled++;
+        }
+        if (samples > 0)
+            *references++ = sum / (double)filled;
+        if (samples > 0 && !isfinite(sum))
+            return false;
+    }
+    return row->block_count > 0;
+}
+
 /* The relative spread of samples within a block, as the median over all blocks; scratch
  * [samples + blocks]. */
 static double spread_within(const struct lb_row *row, double *scratch)
@@ -132,8 +153,7 @@ done:
     return st;
 }
 
-/* Appends a block's warning to those of the row, unless the row has it already. */
-static void add_warning(struct lb_row *row, const char *warning)
+void lb_row_warn(struct lb_row *row, const char *warning)
 {
     size_t used = strlen(row->warning);
     if (warning[0] && !strstr(row->warning, warning))
@@ -159,12 +179,13 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->checked_calls += block->checked_calls;
     row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
     row->elapsed_ns += block->elapsed_ns;
+    row->others_share = fmax(row->others_share, block->others_share);
     row->verify_ns += block->verify_ns;
     row->stop_reason = block->stop_reason;
     row->sm_mhz = latest(row->sm_mhz, block->sm_mhz);
     row->memory_mhz = latest(row->memory_mhz, block->memory_mhz);
     row->temperature_c = latest(row->temperature_c, block->temperature_c);
-    add_warning(row, block->warning);
+    lb_row_warn(row, block->warning);
 }
 
 /* A deterministic implementation must give the same bits in every block, and so in every process.
@@ -199,6 +220,8 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
     if (new_process)
         LB_TRY(lb_row_add_process(row, err));
     LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
+    if (block->block_count > 0)
+        lb_row_set_reference(row, block->reference_ns[0]);
     LB_TRY(lb_row_summarize(row, err));
 done:
     return st;

@@ -8,6 +8,8 @@
 #include "record/environment.h"
 #include "stats/anomalies.h"
 #include "stats/multiple_testing.h"
+#include "stats/order_stats.h"
+#include "stats/student.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -36,18 +38,29 @@ static void add_note(struct lb_run_comparison *comparison, const char *note)
              note);
 }
 
-/* The logarithms of the unit medians, which the caller frees; NULL when memory runs out. */
-static double *log_units(const struct lb_row *row)
+/* The logarithms of the unit medians, which the caller frees; NULL when memory runs out. corrected:
+ * of the medians over the times of the fixed loop, which must be known. */
+static double *log_units(const struct lb_row *row, bool corrected)
 {
     size_t units = lb_row_units(row);
-    double *values = malloc((units + 1) * sizeof(*values));
+    double *values = malloc((2 * units + 1) * sizeof(*values));
     if (!values || lb_row_unit_medians(row, values, NULL) != LB_OK) {
         free(values);
         return NULL;
     }
+    corrected = corrected && lb_row_unit_references(row, values + units);
     for (size_t i = 0; i < units; i++)
-        values[i] = log(values[i]);
+        values[i] = log(values[i]) - (corrected ? log(values[units + i]) : 0);
     return values;
+}
+
+/* Whether the fixed loop was timed around all units of the row. */
+static bool has_references(const struct lb_row *row)
+{
+    double *references = malloc((lb_row_units(row) + 1) * sizeof(*references));
+    bool known = references && lb_row_unit_references(row, references);
+    free(references);
+    return known;
 }
 
 /* How many units a row has when it is compared with the other. Blocks are never compared with
@@ -80,7 +93,8 @@ static bool note_units(struct lb_pair *pair, bool interleaved)
     return pair->note[0] != '\0';
 }
 
-bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
+/* lb_compare_rows, of corrected times where that is wanted. */
+static bool compare_rows(struct lb_pair *pair, bool interleaved, bool corrected)
 {
     struct lb_error why = {"out of memory"};
     size_t n = pair->base_units = units_beside(pair->base, pair->now);
@@ -89,7 +103,7 @@ bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
     pair->compared = false;
     if (note_units(pair, interleaved))
         return false;
-    double *base = log_units(pair->base), *now = log_units(pair->now);
+    double *base = log_units(pair->base, corrected), *now = log_units(pair->now, corrected);
     if (!base || !now) {
         st = LB_OOM;
     } else if (interleaved) {
@@ -105,6 +119,11 @@ bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
     free(now);
     pair->compared = st == LB_OK;
     return pair->compared;
+}
+
+bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
+{
+    return compare_rows(pair, interleaved, false);
 }
 
 /* The change of a pair that has a shift and an adjusted p-value. */
@@ -282,7 +301,7 @@ static void note_power(struct lb_run_comparison *comparison)
         units = pair->base_units < units ? pair->base_units : units;
         units = pair->now_units < units ? pair->now_units : units;
     }
-    if (comparison->compared == 0)
+    if (comparison->compared == 0 || comparison->single > 0 || comparison->run_spread > 0)
         return;
     double cases = (double)comparison->compared, level = comparison->level;
     if (least_p(units, paired) * cases <= level)
@@ -297,21 +316,221 @@ static void note_power(struct lb_run_comparison *comparison)
     add_note(comparison, note);
 }
 
-/* Notes when verdicts are based on blocks of a single process per side. */
-static void note_blocks(struct lb_run_comparison *comparison)
+/* Notes what to add when cases have one process per run. */
+static void note_single(struct lb_run_comparison *comparison)
 {
-    size_t by_blocks = 0;
     char note[256];
-    for (size_t i = 0; i < comparison->count; i++)
-        by_blocks += comparison->pairs[i].compared && comparison->pairs[i].base->process_count < 2;
-    if (by_blocks == 0 || comparison->interleaved)
+    if (comparison->single == 0)
         return;
-    snprintf(note, sizeof(note),
-             "%zu cases were compared by blocks of one process per side: what is random about a "
-             "process (addresses, clocks) may look like a change. Use --processes 15 to rule that "
-             "out.",
-             by_blocks);
+    snprintf(
+        note, sizeof(note),
+        "%zu cases have one process per run, which tells no change from chance (addresses, "
+        "clocks): add --processes 15 to both sweeps, or give --compare several runs of the base.",
+        comparison->single);
     add_note(comparison, note);
+}
+
+/* The logarithm of a row's time: the median of its units. */
+static double log_time(const struct lb_row *row, bool corrected)
+{
+    size_t units = lb_row_units(row);
+    double *values = log_units(row, corrected), median = NAN;
+    if (values && units > 0) {
+        lb_sort(values, units);
+        median = lb_median(values, units);
+    }
+    free(values);
+    return median;
+}
+
+/* The variance of the units' logarithms; NaN for fewer than two units. */
+static double unit_variance(const struct lb_row *row, bool corrected)
+{
+    size_t units = lb_row_units(row);
+    double *values = units > 1 ? log_units(row, corrected) : NULL, sum = 0, squares = 0;
+    for (size_t i = 0; values && i < units; i++)
+        sum += values[i];
+    for (size_t i = 0; values && i < units; i++)
+        squares += (values[i] - sum / (double)units) * (values[i] - sum / (double)units);
+    double variance = values ? squares / (double)(units - 1) : (double)NAN;
+    free(values);
+    return variance;
+}
+
+static bool is_common(const struct lb_pair *pair)
+{
+    return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
+}
+
+/* Whether dividing by the fixed loop's times lowers the spread within the runs: the geometric mean,
+ * over all rows, of the ratio of variances. The shift between the runs plays no part in it, so the
+ * choice favours no verdict. */
+static void choose_correction(struct lb_run_comparison *comparison)
+{
+    double sum = 0;
+    size_t rows = 0, without = 0;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct lb_row *both[] = {comparison->pairs[i].base, comparison->pairs[i].now};
+        for (size_t s = 0; is_common(&comparison->pairs[i]) && s < 2; s++) {
+            double raw = unit_variance(both[s], false), corrected = unit_variance(both[s], true);
+            without += !has_references(both[s]);
+            if (!(raw > 0) || !(corrected > 0))
+                continue;
+            sum += log(corrected / raw) / 2;
+            rows++;
+        }
+    }
+    double ratio = rows > 0 ? exp(sum / (double)rows) : (double)NAN;
+    comparison->corrected = without == 0 && ratio < 1;
+    if (comparison->common == 0 || comparison->interleaved)
+        return;
+    if (without > 0 || isnan(ratio))
+        snprintf(comparison->basis, sizeof(comparison->basis),
+                 "Times are as measured: the speed of the machine is not known for %s.",
+                 without > 0 ? "all of them" : "more than one process");
+    else
+        snprintf(
+            comparison->basis, sizeof(comparison->basis),
+            "Times are %s: dividing them by the fixed loop's changes the spread within the runs "
+            "by a factor of %.2f.",
+            comparison->corrected ? "divided by those of the fixed loop around them"
+                                  : "as measured",
+            ratio);
+}
+
+/* The row of the case in the run that has a time; NULL when there is none. */
+static const struct lb_row *find_row(const struct lb_run *run, const struct lb_case *c)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (lb_case_same(&run->rows[i].c, c))
+            return lb_row_is_timed(&run->rows[i]) ? &run->rows[i] : NULL;
+    return NULL;
+}
+
+/* What the runs of the base say of one case: how many have a time, their mean logarithm, and the
+ * sum of squares about it. */
+struct base_times {
+    size_t runs;
+    double mean, squares;
+};
+
+static struct base_times times_of_bases(const struct lb_pair *pair,
+                                        const struct lb_compare_options *options, bool corrected)
+{
+    double first = log_time(pair->base, corrected);
+    struct base_times times = {.runs = 1, .mean = first};
+    for (size_t r = 0; r < options->base_count; r++) {
+        const struct lb_row *row = find_row(&options->bases[r], &pair->base->c);
+        if (!row || (corrected && !has_references(row)))
+            continue;
+        double value = log_time(row, corrected), delta = value - times.mean;
+        times.mean += delta / (double)++times.runs; /* Welford's way to a variance */
+        times.squares += delta * (value - times.mean);
+    }
+    return times;
+}
+
+/* Learns the spread between runs from the further runs of the base, else takes what --self-test
+ * kept. Cases of a run share what is special about the run, so they add no degrees of freedom. */
+static void choose_run_spread(struct lb_run_comparison *comparison,
+                              const struct lb_compare_options *options)
+{
+    double squares = 0;
+    size_t df = 0, fewest = SIZE_MAX, used = strlen(comparison->basis);
+    double learnt = comparison->corrected ? options->learnt.corrected : options->learnt.raw;
+    if (comparison->common == 0 || comparison->interleaved)
+        return;
+    for (size_t i = 0; options->base_count > 0 && i < comparison->count; i++) {
+        if (!is_common(&comparison->pairs[i]))
+            continue;
+        struct base_times times =
+            times_of_bases(&comparison->pairs[i], options, comparison->corrected);
+        squares += times.squares;
+        df += times.runs - 1;
+        fewest = times.runs < fewest ? times.runs : fewest;
+    }
+    if (df > 0 && fewest > 1) {
+        comparison->run_spread = sqrt(squares / (double)df);
+        comparison->run_df = fewest - 1;
+    } else if (learnt > 0 && options->learnt.df > 0) {
+        comparison->run_spread = learnt;
+        comparison->run_df = options->learnt.df;
+    }
+    snprintf(comparison->basis + used, sizeof(comparison->basis) - used, "%sRuns of the same code",
+             used ? " " : "");
+    used = strlen(comparison->basis);
+    if (comparison->run_spread > 0 && fewest != SIZE_MAX && fewest > 1)
+        snprintf(
+            comparison->basis + used, sizeof(comparison->basis) - used,
+            " differ by %.2g %% (standard deviation, from %zu runs of the base), which is allowed "
+            "for.",
+            100 * comparison->run_spread, fewest);
+    else if (comparison->run_spread > 0)
+        snprintf(
+            comparison->basis + used, sizeof(comparison->basis) - used,
+            " differ by %.2g %% (standard deviation, kept by --self-test on this machine), which "
+            "is allowed for.",
+            100 * comparison->run_spread);
+    else
+        snprintf(comparison->basis + used, sizeof(comparison->basis) - used,
+                 " may differ by more than their processes show, which is not allowed for: give "
+                 "--compare three or more runs of the base, or run --self-test once.");
+}
+
+/* Widens an interval to at least the half width about the estimate. */
+static void widen(double estimate, double half, double *lo, double *hi)
+{
+    *lo = fmin(*lo, estimate - half);
+    *hi = fmax(*hi, estimate + half);
+}
+
+/* Holds a pair against the spread between runs as well. A pair whose units were too few is judged
+ * by that alone. */
+static void compare_by_run(struct lb_run_comparison *comparison, struct lb_pair *pair,
+                           const struct lb_compare_options *options)
+{
+    struct base_times times = times_of_bases(pair, options, comparison->corrected);
+    double own = times.runs > 2 ? sqrt(times.squares / (double)(times.runs - 1)) : 0;
+    double error = fmax(comparison->run_spread, own) * sqrt(1 + 1 / (double)times.runs);
+    double shift = log_time(pair->now, comparison->corrected) - times.mean;
+    double p = lb_student_p(shift / error, comparison->run_df);
+    if (!pair->compared || pair->base->process_count < 2 || pair->now->process_count < 2) {
+        pair->shift = (struct lb_shift){
+            .estimate = shift, .lo95 = shift, .hi95 = shift, .lo90 = shift, .hi90 = shift, .p = p};
+        pair->note[0] = '\0';
+        pair->compared = true;
+    }
+    double estimate = pair->shift.estimate;
+    widen(estimate, error * lb_student_quantile(0.05, comparison->run_df), &pair->shift.lo95,
+          &pair->shift.hi95);
+    widen(estimate, error * lb_student_quantile(0.10, comparison->run_df), &pair->shift.lo90,
+          &pair->shift.hi90);
+    pair->shift.p = fmax(pair->shift.p, p);
+}
+
+/* Whether the pair has one process on each side and no spread between runs to be held against. */
+static bool is_single(const struct lb_run_comparison *comparison, const struct lb_pair *pair)
+{
+    return is_common(pair) && !comparison->interleaved && !(comparison->run_spread > 0) &&
+           pair->base->process_count < 2 && pair->now->process_count < 2;
+}
+
+/* Compares all pairs that have a time in both runs. */
+static void compare_pairs(struct lb_run_comparison *comparison,
+                          const struct lb_compare_options *options)
+{
+    if (!comparison->interleaved)
+        choose_correction(comparison);
+    choose_run_spread(comparison, options);
+    for (size_t i = 0; i < comparison->count; i++) {
+        struct lb_pair *pair = &comparison->pairs[i];
+        if (!is_common(pair))
+            continue;
+        compare_rows(pair, comparison->interleaved, comparison->corrected);
+        if (comparison->run_spread > 0)
+            compare_by_run(comparison, pair, options);
+        comparison->single += is_single(comparison, pair);
+    }
 }
 
 static void note_runs(const struct lb_run *base, const struct lb_run *now,
@@ -363,21 +582,18 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     LB_TRY(match(base, now, comparison, err));
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
-        bool both =
-            pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
-        comparison->common += both;
-        pair->change = LB_CHANGE_INCONCLUSIVE;
-        if (!both)
-            pair->change = judge_untimed(pair);
-        else
-            lb_compare_rows(pair, comparison->interleaved);
+        comparison->common += is_common(pair);
+        pair->change = is_common(pair) ? LB_CHANGE_INCONCLUSIVE : judge_untimed(pair);
     }
+    compare_pairs(comparison, options);
     LB_TRY(adjust(comparison, err));
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
-        if (pair->compared)
+        if (pair->compared && !is_single(comparison, pair))
             pair->change = judge(pair, options);
-        if (pair->compared && pair->change == LB_CHANGE_INCONCLUSIVE)
+        if (pair->compared && is_single(comparison, pair))
+            snprintf(pair->note, sizeof(pair->note), "one process per run can't tell");
+        else if (pair->compared && pair->change == LB_CHANGE_INCONCLUSIVE)
             explain_doubt(pair, options);
         if (pair->compared && !comparison->interleaved)
             note_drift(pair);
@@ -386,7 +602,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
     note_runs(base, now, comparison);
     note_power(comparison);
-    note_blocks(comparison);
+    note_single(comparison);
 done:
     if (st != LB_OK)
         lb_run_comparison_free(comparison);

@@ -6,10 +6,23 @@
 #include "record/run_file.h"
 #include "stats/shift.h"
 
+/* The spread between runs of the same code on one machine. */
+struct lb_run_spread {
+    double raw;       /* standard deviation of the logarithms of a case's time; 0: not known */
+    double corrected; /* the same of times divided by the fixed loop's; 0: not known */
+    size_t df;        /* degrees of freedom of both */
+};
+
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
     double level;  /* false discovery rate: the expected share of false ones among the cases that
                       are called slower or faster; 0.01 by default */
+
+    /* How much whole runs of the same code differ. Runs that follow each other differ by more than
+     * their processes show, because the machine changes in between. Unknown by default. */
+    const struct lb_run *bases; /* [base_count] further runs of the base, from which it is learnt */
+    size_t base_count;
+    struct lb_run_spread learnt; /* what --self-test kept; used where there are no further runs */
 };
 
 /* The defaults. */
@@ -57,6 +70,13 @@ struct lb_run_comparison {
     size_t common;                  /* cases with a time in both runs */
     bool interleaved;     /* the runs took turns block by block, and blocks are compared in pairs */
     double margin, level; /* those of the options */
+    bool corrected;       /* times were divided by those of the fixed loop around them */
+    double run_spread;    /* standard deviation of logarithms between runs that p-values and
+                             intervals allow for; 0: they allow for none */
+    size_t run_df;        /* its degrees of freedom */
+    size_t single;   /* cases with one process per run, and no spread between runs to hold their
+                        difference against */
+    char basis[512]; /* which of these was used and why, in sentences */
     char environments[256]; /* in which keys the environments differ, as "cpu, threads"; or "" */
     char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
@@ -66,7 +86,13 @@ struct lb_run_comparison {
  * block. The units of a comparison are processes, or blocks when each side has one process; one
  * process that is compared with several counts as one unit. A case is inconclusive when it has
  * fewer than LB_SHIFT_MIN_UNITS units on a side or fewer than LB_SHIFT_MIN_PAIRS pairs, or when
- * interleaved sides have different numbers of blocks. The runs must outlive the comparison.
+ * interleaved sides have different numbers of blocks, or when each side has one process and nothing
+ * tells how much runs differ. The runs must outlive the comparison.
+ *
+ * Runs that are not interleaved are corrected for the machine's speed where the fixed loop was
+ * timed around every block and dividing by it lowers the spread within the runs. Where the spread
+ * between runs is known, a difference must be significant by the units, and by that spread with the
+ * run as the unit (Student's t); one process per run is then judged by the latter alone.
  * LB_INVALID: margin or level is out of range. LB_OOM. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
@@ -79,8 +105,8 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a 
 void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
                                const struct lb_run_comparison *again);
 
-/* Compares one pair, whose rows both have a time: fills in shift, units and note. False when there
- * are too few units; note then says so. */
+/* Compares one pair, whose rows both have a time, by its units as they are: fills in shift, units
+ * and note. False when there are too few units; note then says so. */
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved);
 
 #endif

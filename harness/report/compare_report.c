@@ -126,6 +126,10 @@ enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
         snprintf(text, sizeof(text), "> **Note.** %s\n\n", comparison->notes);
         put(&md, text);
     }
+    if (comparison->basis[0]) {
+        snprintf(text, sizeof(text), "%s\n\n", comparison->basis);
+        put(&md, text);
+    }
     while (worst < comparison->count && lb_change_is_regression(comparison->pairs[worst].change))
         worst++;
     if (worst > 0)
@@ -261,10 +265,12 @@ enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
         done = json_object_set_new(counts, lb_change_name((enum lb_change)c),
                                    json_integer((json_int_t)comparison->counts[c])) == 0;
     lb_report_verdict(comparison, verdict, sizeof(verdict));
-    json_t *document = json_pack(
-        "{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:o, s:o}", "verdict", verdict, "base",
-        names->base, "new", names->now, "margin", comparison->margin, "level", comparison->level,
-        "interleaved", comparison->interleaved, "environments_differ_in", comparison->environments,
-        "notes", comparison->notes, "counts", counts, "cases", cases);
+    json_t *document =
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:b, s:o, s:o}", "verdict",
+                  verdict, "base", names->base, "new", names->now, "margin", comparison->margin,
+                  "level", comparison->level, "interleaved", comparison->interleaved,
+                  "environments_differ_in", comparison->environments, "notes", comparison->notes,
+                  "basis", comparison->basis, "run_spread", comparison->run_spread, "corrected",
+                  comparison->corrected, "counts", counts, "cases", cases);
     return lb_json_write(document, done, "the comparison", out, err);
 }

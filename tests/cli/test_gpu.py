@@ -102,8 +102,8 @@ class DeviceFaults(ProgramTest):
                if row["verdict"] == "ok" and len(row["processes"]) < 3]
         self.assertGreater(len(cut), 0)
         for row in cut:
-            self.assertEqual(row["warning"], "the hang limit left it "
-                             f"{len(row['processes'])} of 3 processes")
+            self.assertIn(f"the hang limit left it {len(row['processes'])} of 3 processes",
+                          row["warning"])
 
     def test_a_device_that_is_lost_in_a_question_costs_no_other_answer(self):
         done = run("--list", "-T", "5,7,9", "-B", "2", "-H", "4", "--impl",

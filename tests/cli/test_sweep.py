@@ -78,7 +78,7 @@ class Sweep(ProgramTest):
             done, wanted = len(row[unit]), int(repeats[-1].split("=")[-1])
             self.assertLess(done, wanted)
             self.assertEqual(sum(row["blocks"]), len(row["samples_ns"]))
-            self.assertEqual(row["warning"], f"the time budget left it {done} of {wanted} {unit}")
+            self.assertIn(f"the time budget left it {done} of {wanted} {unit}", row["warning"])
 
     def test_axes_of_running_are_kept_in_the_row(self):
         rows, _ = self.sweep(*TINY, "--impl", "cpu_simd", "--cache", "hot,cold",

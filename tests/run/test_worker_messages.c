@@ -56,7 +56,8 @@ static void a_figure_is_told_from_the_last_reply(void **state)
 static void every_request_arrives_as_it_was_sent(void **state)
 {
     (void)state;
-    const struct lb_sampler_options sampler = {7, 5001, 0.0125, 2.5e9, NULL, NULL};
+    const struct lb_sampler_options sampler = {
+        .min_samples = 7, .max_samples = 5001, .precision = 0.0125, .max_ns = 2.5e9};
     const struct lb_request requests[] = {
         {.kind = LB_REQUEST_PLUGIN, .path = "/a folder/caf\xc3\xa9.so"},
         {.kind = LB_REQUEST_SUPPORTS, .text = case_text},
@@ -246,13 +247,17 @@ static void every_event_of_a_run_arrives_as_it_was_sent(void **state)
     lb_row_free(&row);
 
     for (int lost = 0; lost < 2; lost++) {
-        message =
-            travel(lb_done_encode(lost != 0, lost ? "a thread" : "", lost ? (double)NAN : 0x1p33));
+        message = travel(
+            lb_done_encode(&(struct lb_run_event){.device_lost = lost != 0,
+                                                  .left = lost ? "a thread" : "",
+                                                  .peak_bytes = lost ? (double)NAN : 0x1p33,
+                                                  .reference_ns = lost ? 7.5 : (double)NAN}));
         assert_int_equal(lb_run_event_decode(message, &event, &err), LB_OK);
         assert_int_equal(event.kind, LB_EVENT_DONE);
         assert_true(lost ? isnan(event.peak_bytes) : event.peak_bytes == 0x1p33);
         assert_int_equal(event.device_lost, lost);
         assert_string_equal(event.left, lost ? "a thread" : "");
+        assert_true(lost ? event.reference_ns == 7.5 : isnan(event.reference_ns));
         json_decref(message);
     }
 }

@@ -1,0 +1,114 @@
+/* How much of the CPUs other programs use. */
+#define _GNU_SOURCE /* cpu_set_t */
+#include "support/cpu_load.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* The time of all but idle and iowait of a line of /proc/stat, "cpu3 user nice system idle iowait
+ * irq softirq steal ...", in ticks. */
+static double busy_ticks(const char *line)
+{
+    enum { IDLE = 3, IOWAIT = 4, STEAL = 7 };
+    char *at = (char *)line + strcspn(line, " ");
+    double busy = 0;
+    for (int i = 0; i <= STEAL; i++) {
+        double ticks = strtod(at, &at);
+        if (i != IDLE && i != IOWAIT)
+            busy += ticks;
+    }
+    return busy;
+}
+
+static void read_busy(struct lb_cpu_load *load)
+{
+    cpu_set_t set;
+    char line[512];
+    double ticks = 0;
+    FILE *file = fopen("/proc/stat", "r");
+    if (!file || sched_getaffinity(0, sizeof(set), &set) != 0) {
+        if (file)
+            fclose(file);
+        return;
+    }
+    load->cpus = 0;
+    while (fgets(line, sizeof(line), file)) {
+        char *end;
+        long cpu = strncmp(line, "cpu", 3) == 0 ? strtol(line + 3, &end, 10) : -1;
+        if (cpu < 0 || cpu >= CPU_SETSIZE || end == line + 3 || !CPU_ISSET((size_t)cpu, &set))
+            continue;
+        ticks += busy_ticks(line);
+        load->cpus++;
+    }
+    fclose(file);
+    load->busy_ns = load->cpus > 0 ? 1e9 * ticks / (double)sysconf(_SC_CLK_TCK) : (double)NAN;
+}
+
+/* The number behind the word that a line of the file begins with, "" for its second number. */
+static double read_number(const char *path, const char *word)
+{
+    char line[512];
+    double value = NAN;
+    FILE *file = fopen(path, "r");
+    while (file && isnan(value) && fgets(line, sizeof(line), file)) {
+        char *at = line;
+        if (word[0] == '\0') {
+            strtod(line, &at);
+            value = strtod(at, NULL);
+        } else if (strncmp(line, word, strlen(word)) == 0) {
+            value = strtod(line + strlen(word), NULL);
+        }
+    }
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* The time for which this process's control group was throttled, in ns; NaN where it has no quota
+ * or the group's files are not where containers show them. */
+static double read_throttled(void)
+{
+    double us = read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
+    double ns = read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
+    return isnan(us) ? ns : 1e3 * us;
+}
+
+void lb_cpu_load_read(struct lb_cpu_load *load)
+{
+    struct rusage ended = {.ru_utime = {0, 0}};
+    struct timespec own;
+    *load = (struct lb_cpu_load){.busy_ns = NAN, .cpus = 1, .at_ns = lb_now_ns()};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+    getrusage(RUSAGE_CHILDREN, &ended);
+    load->own_ns = 1e9 * (double)(own.tv_sec + ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
+                   1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) +
+                   (double)own.tv_nsec;
+    load->delay_ns = read_number("/proc/thread-self/schedstat", "");
+    load->throttled_ns = read_throttled();
+    load->threads = (int)read_number("/proc/self/status", "Threads:");
+    read_busy(load);
+}
+
+double lb_cpu_load_others(const struct lb_cpu_load *before, const struct lb_cpu_load *after)
+{
+    double elapsed = after->at_ns - before->at_ns, cpus = after->cpus;
+    double tick = 1e9 / (double)sysconf(_SC_CLK_TCK);
+    double others = after->busy_ns - before->busy_ns - (after->own_ns - before->own_ns);
+    double share = (others - 2 * tick * cpus) / (elapsed * cpus);
+    double delay = (after->delay_ns - before->delay_ns) / elapsed;
+    double throttled = (after->throttled_ns - before->throttled_ns) / elapsed;
+    if (!(elapsed > 0))
+        return 0;
+    /* A thread that has the process to itself waits for no other thread of it. */
+    if (after->threads > 1)
+        delay = 0;
+    return fmax(0, fmax(share, fmax(delay, throttled))); /* fmax passes over NaN */
+}

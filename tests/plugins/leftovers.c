@@ -1,0 +1,181 @@
+/* A plug-in that computes what cpu_ref does and leaves something behind in its process when it is
+ * destroyed; the compile-time name FAULT says what. Tests check that each is named in its own row,
+ * and that it slows and changes nothing of the cases that follow. */
+#include <fcntl.h>
+#include <fenv.h>
+#include <locale.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "impl.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+enum fault {
+    nothing,
+    idle_pool,     /* two threads that wait, started once, as a library's pool: nothing is wrong */
+    spinning_pool, /* two threads that spin */
+    brief_spin,    /* two threads that spin for 50 ms and then wait: nothing is wrong */
+    idle_threads,  /* one more thread that waits, in each case */
+    child,         /* a child process that spins */
+    daemon_child,  /* a process that spins in a session of its own, started by a child that ended */
+    memory,        /* 64 MiB in each case */
+    file,          /* an open file */
+    closed_stdout, /* a closed one */
+    affinity,      /* a binding to one CPU */
+    priority,      /* a lower priority */
+    rounding,      /* rounding upward */
+    flush,         /* flush-to-zero and denormals-are-zero */
+    handler,       /* a handler of SIGUSR1 */
+    blocked,       /* SIGTERM blocked */
+    folder,        /* another working directory */
+    locale,        /* another locale */
+    limit          /* a lower limit on open files */
+};
+
+static const enum fault fault = FAULT;
+
+extern const struct lb_impl lb_impl_cpu_ref;
+const struct lb_impl *lb_plugin(uint32_t abi);
+
+static struct lb_impl impl;
+
+static void *wait_for_ever(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void *spin_for_ever(void *unused)
+{
+    for (volatile unsigned i = 0;; i++)
+        ;
+    return unused;
+}
+
+static void *spin_briefly(void *unused)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) <
+           0.05);
+    return wait_for_ever(unused);
+}
+
+/* A thread with the process's affinity, as it was before a case pinned its own thread. */
+static void start(void *(*work)(void *))
+{
+    pthread_t thread;
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof(all));
+    if (pthread_create(&thread, NULL, work, NULL) == 0)
+        pthread_setaffinity_np(thread, sizeof(all), &all);
+}
+
+static void do_nothing(int number)
+{
+    (void)number;
+}
+
+static void start_child(int in_own_session)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (in_own_session) {
+            setsid();
+            execl("/bin/sh", "sh", "-c", "while :; do :; done & exit 0", (char *)NULL);
+            _exit(1);
+        }
+        for (volatile unsigned i = 0;; i++)
+            ;
+    }
+    if (in_own_session)
+        waitpid(pid, NULL, 0);
+}
+
+static void leave_settings(void)
+{
+    struct rlimit files;
+    cpu_set_t one;
+    switch (fault) {
+    case affinity:
+        CPU_ZERO(&one);
+        CPU_SET(0, &one);
+        sched_setaffinity(0, sizeof(one), &one);
+        break;
+    case priority: setpriority(PRIO_PROCESS, 0, 5); break;
+    case rounding: fesetround(FE_UPWARD); break;
+    case flush:
+#if defined(__x86_64__)
+        _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+        break;
+    case handler: signal(SIGUSR1, do_nothing); break;
+    case folder: (void)!chdir("/"); break;
+    case locale: setlocale(LC_ALL, "C.UTF-8"); break;
+    case limit:
+        getrlimit(RLIMIT_NOFILE, &files);
+        files.rlim_cur = 100;
+        setrlimit(RLIMIT_NOFILE, &files);
+        break;
+    default: break;
+    }
+}
+
+static void leave(void *self)
+{
+    static int started;
+    sigset_t set;
+    lb_impl_cpu_ref.destroy(self);
+    for (int i = 0; started == 0 && i < 2; i++) {
+        if (fault == idle_pool)
+            start(wait_for_ever);
+        if (fault == spinning_pool)
+            start(spin_for_ever);
+        if (fault == brief_spin)
+            start(spin_briefly);
+    }
+    started = 1;
+    if (fault == idle_threads)
+        start(wait_for_ever);
+    if (fault == child || fault == daemon_child)
+        start_child(fault == daemon_child);
+    if (fault == memory) {
+        char *bytes = malloc(64 << 20);
+        for (size_t i = 0; bytes && i < 64 << 20; i += 4096)
+            ((volatile char *)bytes)[i] = 1;
+    }
+    if (fault == file)
+        (void)!open("/etc/passwd", O_RDONLY);
+    if (fault == closed_stdout)
+        close(STDOUT_FILENO);
+    if (fault == blocked) {
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &set, NULL);
+    }
+    leave_settings();
+}
+
+const struct lb_impl *lb_plugin(uint32_t abi)
+{
+    (void)abi;
+    impl = lb_impl_cpu_ref;
+    impl.name = "leftovers_" TEXT(FAULT);
+    impl.summary = "cpu_ref that leaves something behind";
+    impl.destroy = leave;
+    return &impl;
+}
