@@ -1,11 +1,18 @@
-# Sourced by bench/quickstart.sh: a CUDA toolkit where there is none. A machine needs just a driver.
+# Sourced by bench/quickstart.sh: fetches a CUDA toolkit for a machine that has a driver and no toolkit.
 
-# install_cuda PREFIX: nvcc, runtime, cuBLAS, cuDNN, NVTX and CUPTI as NVIDIA's Python wheels, once.
-# All of CUDA comes in one minor version, the newest that the driver can run; it must be able to run
-# 13, since wheels of 12 have no nvcc. Without a driver it is the newest there is.
+# newest_cuda: prints the newest version of CUDA that the driver can run, as nvidia-smi says it:
+# "CUDA Version: 13.0", from driver 610 on "CUDA UMD Version: 13.5". Prints nothing without a driver.
+newest_cuda() {
+  nvidia-smi 2>/dev/null | sed -nE 's/.*CUDA (UMD )?Version: *([0-9]+\.[0-9]+).*/\2/p' || true
+}
+
+# install_cuda PREFIX: fetches nvcc, the runtime, cuBLAS, cuDNN, NVTX and CUPTI as NVIDIA's Python
+# wheels into PREFIX, unless they are there, and sets the variables by which CMake finds them.
+# All of CUDA gets one minor version, the newest that the driver can run; that must be 13 or newer,
+# since the wheels of CUDA 12 have no nvcc. Without a driver it is the newest version there is.
 install_cuda() {
   local newest pinned=() name
-  newest=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9]*\.[0-9]*\).*/\1/p' || true)
+  newest=$(newest_cuda)
   if [ -n "$newest" ] && [ "${newest%%.*}" -lt 13 ]; then
     echo "the driver here runs CUDA $newest at most, and the wheels are of 13: get a newer driver," \
       "or install a CUDA toolkit of that version and run this without --cuda" >&2

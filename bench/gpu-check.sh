@@ -13,7 +13,7 @@
 #   tests-cudnn                the same as tests-own of cudnn
 #   tests-modes                other maths, relu, graphs, cold caches, batched calls
 #   tune       all ways that fused has, on the grid, into tuned.txt
-#   peers      cudnn beside PyTorch's nn.LSTM, each where it is
+#   frameworks cudnn beside PyTorch's nn.LSTM on the same cases, each where it is
 #   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
 #   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-slow                 the algorithms of cudnn that are slow to set up
@@ -24,11 +24,11 @@
 #
 #     bench/gpu-check.sh A --limit 540
 #     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
-#     bench/gpu-check.sh C --limit 540 --from B --only tune,peers,calibrate,sanitizer,tests-slow
+#     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,calibrate,sanitizer,tests-slow
 #
 # At most 8 files are left in OUT, and each grows there, so that nothing is lost when all is cut
 # off: test.log, which holds the ceilings too, sanitizer.log, conformance.jsonl, run.jsonl (the
-# sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, peers/run.jsonl. Tables and pages are made of them
+# sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, pytorch.jsonl. Tables and pages are made of them
 # later, anywhere: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
@@ -97,7 +97,7 @@ CMAKE
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
-known=build,tests-own,ceilings,sweep,tests-cudnn,tests-modes,tune,peers,calibrate
+known=build,tests-own,ceilings,sweep,tests-cudnn,tests-modes,tune,frameworks,calibrate
 known=$known,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck,tests-slow
 steps=$known
 
@@ -388,18 +388,22 @@ if begin tune 180; then # a step's time does not depend on T
   attempt 0,124,130 tuning -- limited "$allowed" tuned --cases "$scratch/tune.txt"
   tune=()
 fi
-if begin peers 150; then # first the algorithms that PyTorch's rule takes
+# beside NAME IMPLS: the GPU's shipped cases on some implementations, into NAME.jsonl.
+beside() {
+  local name=$1 impls=$2 type problems
+  shift 2
   mapfile -t problems < <(shipped gpu && echo ${dry:+T4_B2_H8})
   for type in f16 f32/tf32 bf16 f32; do
-    lines cudnn:standard,cudnn:persist_static "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
-  done >"$scratch/peers.txt" && for_device "$scratch/peers.txt"
-  attempt 0,5,124,130 cudnn on the peers\' cases -- limited "$allowed" cudnn \
-    --cases "$scratch/peers.txt"
+    lines "$impls" "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
+  done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"
+  limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"
+}
+if begin frameworks 150; then # first the algorithms that PyTorch's rule takes
+  attempt 0,5,124,130 cudnn on the frameworks\' cases -- beside cudnn \
+    cudnn:standard,cudnn:persist_static
 fi
-if begin peers 180 && [ ! -e "$out/peers" ]; then
-  attempt 0,77,124 PyTorch -- timeout -k 20 -s INT "$allowed" \
-    python3 "$repository/bench/peers.py" "$out/peers" --device cuda --cases gpu \
-    --dtype f16,bf16,f32,tf32 --case-time 0.3 --against "$out/cudnn.jsonl"
+if begin frameworks 180; then
+  attempt 0,5,124,130 PyTorch -- beside pytorch pytorch_cuda --framework pytorch_cuda
 fi
 if begin calibrate 120; then
   attempt "${dry:+77,}0" calibration of the emulator -- calibrate

@@ -1,4 +1,4 @@
-/* bench-lstm: the program's entry, and which command does what. */
+/* bench-lstm: starts the program and hands each command to the function that carries it out. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,26 +7,30 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/options.h"
+#include "cli/command_line.h"
+#include "cli/help.h"
 #include "commands/ab.h"
 #include "commands/compare.h"
+#include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report.h"
-#include "plot/plot.h"
+#include "plot/gnuplot.h"
 #include "report/export.h"
 #include "run/device_query.h"
 #include "run/run_outputs.h"
 #include "run/run_settings.h"
 #include "run/sweep.h"
+#include "run/worker_child.h"
+#include "support/framework_plugins.h"
 
 extern char **environ;
 
 static volatile sig_atomic_t stop;
 
-/* The first signal asks to end in good order, the second ends at once. */
+/* The first signal asks the program to end in good order, the second one kills it. */
 static void on_signal(int number)
 {
     stop = 1;
@@ -38,23 +42,23 @@ static void catch_signals(void)
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file too large is an error of write(), not a death */
+    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write(), not the end */
 }
 
 static enum lb_status build_plan(const struct lb_session *session, struct lb_plan *plan,
                                  struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    struct lb_available_impl *entries;
-    enum lb_status st = lb_available_impls(registry, &entries, err);
+    struct lb_available_impl *available;
+    enum lb_status st = lb_available_impls(registry, &available, err);
     if (st != LB_OK)
         return st;
-    st = lb_plan_build(&session->options->selection, entries, registry->count, plan, err);
-    free(entries);
+    st = lb_plan_build(&session->options->selection, available, registry->count, plan, err);
+    free(available);
     return st;
 }
 
-/* --explain, of the case's implementation or of all. */
+/* --explain: of the implementation that the case names, or of all. */
 static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
 {
     struct lb_case c;
@@ -67,33 +71,33 @@ done:
     return st;
 }
 
-/* --baseline must name an implementation, and a variant, that there is. */
+/* --baseline must name an implementation, and a variant, that exist. */
 static enum lb_status check_baseline(const struct lb_options *options,
                                      const struct lb_registry *registry, struct lb_error *err)
 {
-    struct lb_named_impl named;
+    struct lb_named_impl impl;
     return options->baseline
-               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &named, err)
+               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &impl, err)
                : LB_OK;
 }
 
-/* Before a long sweep, not in the table after it. */
+/* Says it before a long sweep rather than in the table after it. */
 static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
 {
     const char *baseline = session->options->baseline;
-    struct lb_named_impl named;
+    struct lb_named_impl impl;
     if (!baseline || plan->count == 0 ||
-        lb_named_impl_parse(session->registry, "--baseline", baseline, &named, NULL) != LB_OK)
+        lb_named_impl_parse(session->registry, "--baseline", baseline, &impl, NULL) != LB_OK)
         return;
     for (size_t i = 0; i < plan->count; i++)
-        if (strcmp(plan->cases[i].impl, named.name) == 0 &&
-            strcmp(plan->cases[i].variant, named.variant) == 0)
+        if (strcmp(plan->cases[i].impl, impl.name) == 0 &&
+            strcmp(plan->cases[i].variant, impl.variant) == 0)
             return;
     fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
             baseline);
 }
 
-/* --list, --plan and --sweep: the commands that work on a plan. */
+/* --list, --plan, --self-test and --sweep: the commands that work on a plan. */
 static enum lb_status run_planned(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     struct lb_plan plan = {0};
@@ -118,7 +122,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         st = lb_self_test(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
-            fprintf(stderr, "%zu combinations left out: %s\n", plan.left_out, plan.because.text);
+            fprintf(stderr, "%zu combinations were left out: %s\n", plan.left_out,
+                    plan.because.text);
         st = lb_sweep(session, &plan, exit_code, err);
     }
 done:
@@ -126,7 +131,21 @@ done:
     return st;
 }
 
-/* The commands that run or ask implementations. */
+/* Frameworks whose plug-in was not built have rows that say so. */
+static enum lb_status add_absent(const struct lb_options *options, struct lb_registry *registry,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < options->absent_count && st == LB_OK; i++) {
+        const struct lb_impl_entry entry = {.name = (char *)(uintptr_t)options->absent[i],
+                                            .summary = (char *)(uintptr_t)lb_framework_absent,
+                                            .absent = (char *)(uintptr_t)lb_framework_absent};
+        st = lb_registry_add(registry, &entry, err);
+    }
+    return st;
+}
+
+/* The commands that run implementations or ask them. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
@@ -142,6 +161,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     session.pool = pool;
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+    LB_TRY(add_absent(options, &registry, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
@@ -160,20 +180,16 @@ done:
     return st;
 }
 
-static void print_help(void)
-{
-    for (const char *const *part = lb_help_text; *part; part++)
-        fputs(*part, stdout);
-}
-
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    bool resumes = options->command == LB_CMD_RESUME; /* with the run's own settings as well */
+    bool resumes = options->command == LB_CMD_RESUME; /* tunes with the settings of its run */
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
+    if (options->command == LB_CMD_EXPLAIN && options->run)
+        return lb_explain_layer(options->subject, options->run, err);
     switch (options->command) {
-    case LB_CMD_HELP: print_help(); return LB_OK;
+    case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_print(options->subject, options->run, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
@@ -185,8 +201,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
-/* Google Benchmark takes settings from the environment before main() begins, where a run is not to
- * depend on what a shell happens to export: the program starts over without them. */
+/* Google Benchmark reads settings from the environment before main() begins. A run must not depend
+ * on what a shell happens to export, so the program starts over without them. */
 static void start_over_without_settings(char **argv)
 {
     static const char prefix[] = "BENCHMARK_";
@@ -206,8 +222,9 @@ static void start_over_without_settings(char **argv)
     execv(program, argv);
 }
 
-/* A standard stream that was handed over closed must not become some file's number. */
-static void open_standard(void)
+/* Opens the standard streams that the program got closed: else the next file that it opens would
+ * get the number of one. */
+static void open_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
@@ -220,25 +237,25 @@ int main(int argc, char **argv)
     struct lb_error err = {""};
     int exit_code = LB_EXIT_FINE;
 
-    open_standard();
+    open_standard_streams();
     start_over_without_settings(argv);
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
-    enum lb_status st = lb_options_parse(argc, argv, &options, &err);
-    if (options.command != LB_CMD_PROFILE) /* one case, which nothing has to outlive */
+    enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
+    if (options.command != LB_CMD_PROFILE) /* which has no results to save */
         catch_signals();
-    lb_gnuplot_heed(&stop);
+    lb_gnuplot_set_stop(&stop);
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);
-    bool said = fflush(stdout) == 0 && !ferror(stdout);
-    if (st == LB_OK && !said)
+    bool printed = fflush(stdout) == 0 && !ferror(stdout);
+    if (st == LB_OK && !printed)
         st = lb_fail(&err, LB_FAILED, "stdout: not everything could be written");
     if (st == LB_INTERRUPTED)
         exit_code = LB_EXIT_INTERRUPTED;
     else if (st != LB_OK) {
         lb_clean_text(err.text);
         fprintf(stderr, "bench-lstm: %s\n", err.text);
-        /* What could not be opened was named by the user. */
+        /* LB_IO: a file that the user named could not be opened. */
         exit_code = st == LB_INVALID || st == LB_IO ? LB_EXIT_USAGE : LB_EXIT_FAILED;
     }
     lb_options_free(&options);

@@ -1,25 +1,28 @@
-# Sourced by bench/quickstart.sh and tests/run.sh: installs the Debian or Ubuntu packages that are
+# Sourced by bench/quickstart.sh and tests/run.sh. It installs the Debian or Ubuntu packages that are
 # missing, with sudo where the caller is not root. On other systems it names them.
 
+# Without these nothing can be built.
 build_packages="gcc g++ cmake ninja-build pkg-config git
   libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
-# Wanted, not needed: without them their implementations are rows "absent".
+# Without these the program is built, and the rows of the implementations that need them say "absent".
 optional_packages="libdnnl-dev"
+# Without these the tests can't be built or run.
 test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
   libbenchmark-tools python3-scipy python3-yaml jq"
-# Tests that need these are skipped, and say so, where they can't be had.
-optional_test_packages="chromium"
+# Without these the tests that need them are skipped; the summary of the tests names them.
+optional_test_packages="chromium clang dpkg-dev"
 
 # is_installed PACKAGE
 is_installed() {
   [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# install_packages PACKAGE...
+# install_packages PACKAGE...: installs what is missing of these. On a system without apt-get it
+# names them and succeeds. It fails when a package can't be installed.
 install_packages() {
   local missing=() package
   if ! command -v apt-get >/dev/null; then
-    echo "no apt-get here; needed are the equivalents of:" "$@" >&2
+    echo "there is no apt-get here; install the equivalents of these packages:" "$@" >&2
     return 0
   fi
   for package in "$@"; do
@@ -32,7 +35,7 @@ install_packages() {
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
-      echo "these packages are missing and there is no sudo: ${missing[*]}" >&2
+      echo "these packages are missing, and there is no sudo to install them: ${missing[*]}" >&2
       return 1
     fi
     as_root=(sudo)
@@ -41,4 +44,11 @@ install_packages() {
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# use_ccache: lets CMake compile through ccache where ccache is installed.
+use_ccache() {
+  command -v ccache >/dev/null || return 0
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 }

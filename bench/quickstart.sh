@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to a table and pictures: installs what is missing, builds, sweeps the quick
-# grid. Arguments go to bench-lstm, after --sweep. With --cuda first, a CUDA toolkit is fetched as
-# Python wheels into the build folder, for machines that have a driver and no toolkit.
+# Leads from a fresh clone to a table and pictures: installs what is missing, builds, and sweeps the
+# quick grid. Arguments are passed to bench-lstm after --sweep. When the first argument is --cuda, a
+# CUDA toolkit is fetched as Python wheels into build/cuda, for machines with a driver and no toolkit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/packages.sh
@@ -16,7 +16,8 @@ fi
 # shellcheck disable=SC2086 # a list of words
 install_packages $build_packages
 # shellcheck disable=SC2086
-install_packages $optional_packages || echo "going on without: $optional_packages" >&2
+install_packages $optional_packages ||
+  echo "going on without $optional_packages: the rows that need it will say absent" >&2
 if [ ${#options[@]} -gt 0 ]; then
   install_cuda "$PWD/build/cuda"
 fi

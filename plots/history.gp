@@ -1,4 +1,4 @@
-# Time of each case over the runs of a history; a vertical stroke is a change point.
+# The median time of each case over the runs of a history; a vertical stroke is a change point.
 
 set encoding utf8
 columns = panels > 1 ? 2 : 1
@@ -51,11 +51,11 @@ do for [format in 'svg png'] {
         set bmargin at screen down(y0 + panel_height)
         unset label
         if (panel == 1) {
-            set label 'LSTM times, run by run' at screen across(20), screen down(22) tc rgb ink
-            set label 'Lower is better. Median in us over the number of the run; strokes are change points.' \
+            set label 'LSTM times over a history of runs' at screen across(20), screen down(22) tc rgb ink
+            set label 'Lower is better. Median in us over the number of the run; vertical strokes are change points.' \
                 at screen across(20), screen down(40) tc rgb ink
         }
-        set label title_of[panel] noenhanced at graph 0, graph 1 left offset 0, 0.6 tc rgb ink
+        set label panel_title[panel] noenhanced at graph 0, graph 1 left offset 0, 0.6 tc rgb ink
         plot data index panel - 1 using ($1 - 0.5):($3 > 0 ? low : NaN):(0):(high - low) \
                  with vectors nohead lc rgb mark lw 1.6, \
              data index panel - 1 using 1:2 with linespoints pt 7 ps 0.25 lc rgb line lw 1.2

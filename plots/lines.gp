@@ -1,6 +1,6 @@
-# Something over one axis: a panel for each set of sizes held constant, a line for each
-# implementation, a thin line for the floor. Data: x, value, its interval, case, divisor, floor;
-# drawn is value / divisor, in units of unit_size.
+# A measure over one axis: one panel per set of constant sizes, one line per implementation, and a
+# dotted line for the lower bound. Data: x, value, its interval, case, divisor, lower bound. The
+# script draws value / divisor in units of unit_size.
 
 panel_width = 285
 panel_height = 190
@@ -55,7 +55,7 @@ do for [format in formats] {
                 ly = legend_down(k)
                 set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead \
                     lc rgb faint lw 1 dt 3
-                set label 'floor' at screen across(lx + 38), down(ly) left tc rgb ink
+                set label 'lower bound' at screen across(lx + 38), down(ly) left tc rgb ink
             }
         }
         set xlabel (panel > panels - across_count ? x_label : '') tc rgb ink offset 0, 0.4
@@ -64,7 +64,7 @@ do for [format in formats] {
         do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
             set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)
         }
-        if (exponent_high(y_high) - exponent_low(y_low) < 2) { # too few: round numbers instead
+        if (exponent_high(y_high) - exponent_low(y_low) < 2) { # too few powers of two: round numbers instead
             set ytics () nomirror
             do for [d = int(floor(log10(y_low))) : int(ceil(log10(y_high)))] {
                 do for [m in '1 1.2 1.5 2 3 4 5 6 8'] {

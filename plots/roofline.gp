@@ -1,11 +1,11 @@
-# Rate over arithmetic intensity: a mark for each case, the best rate of the run as a dashed line,
-# and the rate at the floor where one is known. Data: flops a byte, GFLOP/s, its interval, case, and
-# the rate at the floor.
+# Rate over arithmetic intensity: one mark per case, the best rate of the run as a dashed line, and
+# the rate at the lower bound of the time where that is known. Data: flops per byte, GFLOP/s, its
+# interval, case, and the rate at the lower bound.
 
 panel_width = words ? 560 : 460
 panel_height = 300
 left = 84
-has_lower_bound = floor_sets > 0
+has_lower_bound = bound_sets > 0
 
 do for [format in formats] {
     pwidth = format eq 'narrow' ? 300 : panel_width
@@ -34,7 +34,7 @@ do for [format in formats] {
     set rmargin at screen across(left + pwidth)
     set tmargin at screen down(top)
     set bmargin at screen down(top + panel_height)
-    set xlabel 'arithmetic intensity, flops a byte' tc rgb ink offset 0, 0.4
+    set xlabel 'arithmetic intensity, flops per byte' tc rgb ink offset 0, 0.4
     set ylabel 'rate, GFLOP/s' tc rgb ink offset 0.5, 0
     eval put_words
     eval put_legend
@@ -42,12 +42,12 @@ do for [format in formats] {
         k = words(legend) + 1
         set label '' at screen across(legend_at(k) + 15), down(legend_down(k)) \
             point pt 1 ps 0.8 lc rgb faint
-        set label 'at the floor' at screen across(legend_at(k) + 38), down(legend_down(k)) \
+        set label 'at the lower bound' at screen across(legend_at(k) + 38), down(legend_down(k)) \
             left tc rgb ink
     }
     set arrow from graph 0, first best to graph 1, first best nohead lc rgb faint lw 1.2 dt 2
     set label best_label at graph 0, first best left offset 0.5, 0.6 font small_font tc rgb faint
-    plot for [k = 1 : floor_sets] name.'.dat' index k - 1 \
+    plot for [k = 1 : bound_sets] name.'.dat' index k - 1 \
              using 1:6 with points pt 1 ps 0.8 lc rgb faint, \
          for [k = 1 : words(legend)] name.'.dat' index k - 1 using 1:3:(0):($4 - $3) \
              with vectors heads size graph 0.004, 90 nofilled \

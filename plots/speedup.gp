@@ -1,5 +1,5 @@
-# Speed-up over a baseline: a panel for each implementation and set of sizes held constant, a cell
-# for each problem. Blue is faster, orange slower, white the same; grey cells have no time.
+# Speed-up over a baseline: one panel per implementation and value of the constant size, one cell per
+# problem. Blue is faster, orange is slower, white is equal; grey cells have no time.
 
 cell_width = 58
 cell_height = 30
@@ -9,13 +9,14 @@ left = 84
 top = head + 30
 bar = 330
 
-# Diverging, with white in the middle; orange and blue are apart for every colour vision.
+# A diverging palette with white in the middle; every colour vision tells orange from blue.
 set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', \
                      0.3 '#9cc9e6', 0.6 '#3d86c0', 1 '#0b3c75')
 bounded(v) = v > range ? range : v < -range ? -range : v
 speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 
-# States of a cell, column 6 of the data: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row.
+# States of a cell, column 6 of the data: 0 speed-up, 1 did not run, 2 failed, 3 no baseline,
+# 4 no row.
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
@@ -53,7 +54,7 @@ do for [format in formats] {
         do for [k = 1 : panel_rows[panel]] {
             set ytics add (word(panel_y[panel], k) k - 1)
         }
-        set xlabel 'hidden H' tc rgb ink offset 0, 0.6
+        set xlabel 'hidden size H' tc rgb ink offset 0, 0.6
         set ylabel y_label tc rgb ink offset 0.5, 0
         set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.8 tc rgb ink
         unset colorbox

@@ -1,10 +1,11 @@
-# What all pictures share: colours, marks, terminals, and where things are on the canvas.
+# What all pictures share: colours, marks, terminals, and positions on the canvas.
 #
-# formats is what to draw: svg, png, or narrow, an SVG with one panel above the other for small
-# screens. words says whether heading and small print are in the picture, or beside it on a page.
+# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
+# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
+# page shows them beside it.
 
-# Lines. 1 to 7 are of Okabe & Ito, Color Universal Design (2008), which people of every colour
-# vision can tell apart; 8 is for the reference.
+# Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
+# (2008), which every colour vision can tell apart; 8 is for the reference.
 array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
                        '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
 array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
@@ -21,7 +22,7 @@ set samples 2
 across(px) = px / real(width)
 down(px) = 1 - px / real(height)
 
-# At least as wide as the words at the top; the factors are widths of a letter in pixels.
+# The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
 words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
@@ -30,11 +31,11 @@ words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * lette
 head = words ? (reading_more eq '' ? 70 : 86) : 10
 foot = words ? 34 : 4
 
-# A panel's place: column and row from 0. across_count is columns, or 1 where it is narrow.
+# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
 column_of(panel) = (panel - 1) % across_count
 row_of(panel) = (panel - 1) / across_count
 
-# What is written above and below all panels; once a picture.
+# The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
 put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
@@ -42,8 +43,8 @@ put_words = !words ? '' : "set label heading at screen across(20), down(24) left
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 writes a font's name into an SVG as it stands, ':Bold' too, which no reader understands:
-# there the weight goes in as an attribute of its own.
+# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# the weight is given as a separate attribute.
 svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
@@ -54,7 +55,7 @@ set_png = "heading_font = 'sans-serif:Bold,15';" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
         . "set output name.'.png'"
 
-# Labels of axes that count in powers of two; at most about seven have one.
+# Labels of axes in powers of two; at most about seven ticks have one.
 log2(v) = log(v) / log(2)
 exponent_low(v) = int(ceil(log2(v) - 1e-9))
 exponent_high(v) = int(floor(log2(v) + 1e-9))
@@ -64,7 +65,7 @@ raised(n) = (n > 9 ? raised(n / 10) : '').word(digits, n % 10 + 1)
 power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
-# The k-th series of a list: its place in the legend, whose columns are legend_width wide.
+# The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
 legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
 legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \

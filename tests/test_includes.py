@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The rooms of a folder, in order: a room may include itself and those before it.
 ROOMS = {
     "harness": ["api", "base", "stats", "model", "device", "reference", "record", "measure", "report"],
-    "bench": ["support", "cli", "plot", "html", "run", "commands"],
+    "bench": ["frameworks", "support", "cli", "plot", "html", "run", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
                if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")
@@ -164,6 +164,14 @@ class Includes(unittest.TestCase):
                               ("impls/fused/x.c", "cuda/fused/grid/grid.h")):
             self.assertEqual(complaints(path, f'#include "{include}"\n'), [], (path, include))
 
+    def test_there_is_no_circle(self):
+        includes = {}
+        for path in files(*FOLDERS):
+            targets = {resolve(path, include) for include in INCLUDE.findall(read(path))} - {None}
+            includes.setdefault(module_of(path), set()).update(
+                module_of(target) for target in targets if module_of(target) != module_of(path))
+        self.assertEqual(find_circle(includes), [])
+
     def test_a_circle_is_found(self):
         self.assertEqual(find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
         self.assertEqual(find_circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}), [])
@@ -175,6 +183,11 @@ class Includes(unittest.TestCase):
         crowded = {room: len(held) for room, held in rooms.items()
                    if len(held) > MAX_FILES_OF_A_ROOM}
         self.assertEqual(crowded, {})
+
+    def test_every_room_says_what_lives_there(self):
+        for room in {os.path.dirname(path) for path in files(*FOLDERS)}:
+            page = os.path.join(ROOT, room, "README.md")
+            self.assertTrue(os.path.exists(page), page)
 
     def test_every_header_compiles_alone_as_c11_and_cxx17(self):
         packages = subprocess.run(["pkg-config", "--cflags", "jansson", "openblas"],

@@ -1,4 +1,4 @@
-/* Sets of cases by name: files, and those that come with the program. */
+/* Sets of cases by name: files, and the builtin ones that come with the program. */
 #include "cli/builtin_cases.h"
 
 #include <dirent.h>
@@ -11,18 +11,18 @@
 #include "base/suggest.h"
 #include "support/share_path.h"
 
-/* Of scandir(): NAME.txt. */
+/* For scandir(): whether the file is called NAME.txt. */
 static int is_set(const struct dirent *file)
 {
     size_t length = strlen(file->d_name);
     return length > 4 && strcmp(file->d_name + length - 4, ".txt") == 0;
 }
 
-/* There is neither a file nor a set of that name. */
+/* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
 static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
 {
     struct dirent **files = NULL;
-    char nearest[256] = "", known[256] = "";
+    char suggestion[256] = "", known[256] = "";
     size_t distance = SIZE_MAX;
     int count = scandir(folder, &files, is_set, alphasort);
     for (int i = 0; i < count; i++) {
@@ -31,24 +31,24 @@ static enum lb_status fail_no_set(const char *folder, const char *name, struct l
         set[strlen(set) - 4] = '\0';
         snprintf(known + used, sizeof(known) - used, " %s", set);
         if (lb_is_nearer(name, set, &distance))
-            snprintf(nearest, sizeof(nearest), "%s", set);
+            snprintf(suggestion, sizeof(suggestion), "%s", set);
         free(files[i]);
     }
     free(files);
-    if (nearest[0])
+    if (suggestion[0])
         return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; did you mean %s?",
-                       name, nearest);
+                       name, suggestion);
     return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; the sets are%s", name,
                    known);
 }
 
-enum lb_status lb_take_cases(struct lb_selection *selection, const char *name, bool shipped,
+enum lb_status lb_take_cases(struct lb_selection *selection, const char *name, bool builtin,
                              struct lb_error *err)
 {
     char folder[4096], path[4500];
     struct stat found;
-    bool taken, there = stat(name, &found) == 0;
-    bool is_file = !shipped && there && !S_ISDIR(found.st_mode);
+    bool there = stat(name, &found) == 0;
+    bool is_file = !builtin && there && !S_ISDIR(found.st_mode);
     if (!is_file && !strchr(name, '/') &&
         lb_share_path("cases", folder, sizeof(folder), NULL) == LB_OK) {
         snprintf(path, sizeof(path), "%s/%.255s.txt", folder, name);
@@ -57,5 +57,5 @@ enum lb_status lb_take_cases(struct lb_selection *selection, const char *name, b
         else if (!there)
             return fail_no_set(folder, name, err);
     }
-    return lb_selection_take(selection, "--cases", name, &taken, err);
+    return lb_selection_take(selection, "--cases", name, err);
 }

@@ -1,4 +1,4 @@
-/* Sets of cases by name: files, and those that come with the program. */
+/* Sets of cases by name: files, and the builtin ones that come with the program (bench/cases). */
 #ifndef LB_BUILTIN_CASES_H
 #define LB_BUILTIN_CASES_H
 
@@ -6,10 +6,11 @@
 
 #include "cli/selection.h"
 
-/* Adds the cases of a file to the selection, or of the shipped set of that name where there is no
- * such file, or none is meant. A folder is no file: runs may be called as sets are.
- * LB_INVALID: there is neither; err names the nearest set, or all. */
-enum lb_status lb_take_cases(struct lb_selection *selection, const char *name, bool shipped,
+/* Adds the cases of a file to the selection, or those of the builtin set of that name where there
+ * is no such file. builtin: looks for the set alone. A folder does not count as a file, because
+ * runs may have the name of a set. LB_INVALID: there is neither; err suggests a set, or lists all.
+ */
+enum lb_status lb_take_cases(struct lb_selection *selection, const char *name, bool builtin,
                              struct lb_error *err);
 
 #endif

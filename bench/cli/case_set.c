@@ -15,7 +15,7 @@ static bool same(const struct lb_case_set *set, const struct lb_case *a, const s
     return set->by_problem ? lb_case_same_problem(a, b) : lb_case_same(a, b);
 }
 
-/* The slot that holds the case's like, or the free one where it belongs. */
+/* The slot of an equal case, or the free slot where this one belongs. */
 static uint32_t *find_slot(const struct lb_case_set *set, const struct lb_case *cases,
                            const struct lb_case *c)
 {

@@ -1,97 +1,29 @@
-/* The text of --help. */
+/* The text of --help, written from the table of options. */
+#include "cli/help.h"
+
+#include <string.h>
+
 #include "cli/options.h"
 
-const char *const lb_help_text[] = {
+enum { COLUMNS = 80, TEXT_COLUMN = 23 /* where the sentences of an option begin */ };
+
+static const char before_options[] =
     "usage: bench-lstm COMMAND [CASES] [SETTINGS]\n"
     "\n"
     "Runs implementations of the same LSTM, checks each against a double-precision\n"
-    "oracle, times them, and writes records, tables and pictures.\n"
-    "\n"
-    "commands\n"
-    "  --sweep              run the cases; where no sizes are given, the quick grid\n"
-    "  --resume DIR         go on with a sweep that was cut short, as it began;\n"
-    "                       --time-budget and --hang-limit are given anew\n"
-    "  --list               implementations, cases, and which of them can run here\n"
-    "  --plan               what the same line with --sweep would run: how many\n"
-    "                       cases, how much memory, about how long\n"
-    "  --explain CASE       why a case can or can't run, what it computes, moves and\n"
-    "                       needs\n"
-    "  --export FORMAT RUN  a run in another format, on stdout: gbench,\n"
-    "                       gbench-repetitions, csv, bmf, github, hyperfine, junit,\n"
-    "                       markdown\n"
-    "  --profile CASE       a short, clean run for a profiler, all in this process\n"
-    "  --plot KIND RUN      one kind of picture of a run: speedup-b, speedup-t,\n"
-    "                       time-h, time-b, time-t, roofline, training, precision,\n"
-    "                       memory\n"
-    "  --report [BASE...] RUN -o FILE.html\n"
-    "                       one page to decide by: answer, what changed, pictures,\n"
-    "                       all cases\n"
-    "  --compare BASE NEW   verdicts by case, the worst first: slower, faster, same,\n"
-    "                       inconclusive\n"
-    "  --ab A B             two implementations or plug-ins in turn, in one process\n"
-    "  --history DIR        change points over all runs in the folder\n"
-    "  --self-test          what verdicts are worth here, and whether the machine is\n"
-    "                       fit: about 15 minutes\n"
-    "  --ceilings           measures what the GPU can do at best, for later floors\n"
-    "  --help, --version\n"
-    "\n",
-    "cases: axes are lists and ranges (1,8,64  64:512:+64  64:1024:x2); repeated\n"
-    "flags add up\n"
-    "  -T -B -I -H -L -D N  seq_len, batch, input (default: hidden), hidden, layers,\n"
-    "                       directions\n"
-    "  --dtype LIST         f64, f32, f16, bf16\n"
-    "  --pass LIST          infer, forward, backward, train\n"
-    "  --math LIST          ieee, tf32, half\n"
-    "  --ragged LIST        full, ragged\n"
-    "  --act LIST           tanh, relu\n"
-    "  --launch LIST        stream, graph\n"
-    "  --cache LIST         hot, cold\n"
-    "  --timing LIST        isolated, batched\n"
-    "  --threads N          of the CPU\n"
-    "  --impl NAME[:VARIANT],...\n"
-    "                       default: all\n"
-    "  --where EXPR         keep cases for which it holds, over T B I H L D:\n"
-    "                       'T*B<=65536'\n"
-    "  --case TEXT          one case: T25_B16_I512_H512/f32/train, or with an\n"
-    "                       implementation\n"
-    "  --cases FILE         a file of them, or the name of a shipped one: quick\n"
-    "                       deepbench frameworks cliffs criteria recurrent cpu gpu\n"
-    "\n",
-    "settings\n"
-    "  --out DIR, -o DIR    folder of the run; default bench-lstm-runs/TIME\n"
-    "  --quick              at most 1 s a case, as on the quick grid; --self-test\n"
-    "                       with 4 sweeps for 20 and 10 planted slowdowns for 100,\n"
-    "                       too few to judge rates by\n"
-    "  --case-time S        most seconds of sampling a case (10)\n"
-    "  --time-budget S      start no case, and none of its --processes, after so many\n"
-    "                       seconds; cases without a time are rows 'skipped', which\n"
-    "                       --resume runs\n"
-    "  --call-limit S       seconds of silence from which a case counts as hung (120)\n"
-    "  --hang-limit N       skip a variant's other cases once N have hung (0: never)\n"
-    "  --memory SIZE        most memory of a worker process, such as 4G\n"
-    "  --baseline NAME      implementation that speed-ups refer to\n"
-    "  --plugin FILE.so     an implementation from a shared object (impls/README.md)\n"
-    "  --kernels            record the GPU kernels of one untimed call of each case\n"
-    "  --profile-calls N    calls in the timed range of --profile (10)\n"
-    "  --perf-control C,A   pipes of perf record --control=fifo:C,A\n"
-    "                       (harness/PROFILING.md)\n"
-    "  --seed N             of inputs and weights (1)\n"
-    "  --processes N        repeat each case in N fresh processes; --compare wants 15\n"
-    "  --margin P           percent that matters to a comparison (2)\n"
-    "  --strict             a comparison that can't decide fails\n"
-    "  --confirm RUN        a second sweep: what is slower must be so in it too\n"
-    "  --format F           of a comparison: table, markdown, junit, json\n"
-    "  --loss-scale S       factor on incoming gradients; reports overflow (1)\n"
-    "  --device N           which GPU (0)\n"
-    "  --tune               measure the ways that fused has; later runs take the\n"
-    "                       fastest\n"
-    "  --tuned FILE         where tuned choices are kept (in the cache folder)\n"
-    "  --device-model NAME  --list, --plan, --explain for an h100, ...\n"
-    "  --benchmark_*        Google Benchmark's own: filter, repetitions, out, format,\n"
-    "                       enable_random_interleaving, ...\n"
-    "\n",
-    "exit codes: 0 fine, 1 a case wrong or failed, 2 usage, 3 regression,\n"
-    "4 inconclusive under --strict, 5 nothing ran, 130 interrupted\n"
+    "oracle, times them, and writes records, tables and pictures.\n";
+
+static const char *const headings[LB_GROUP_COUNT] = {
+    [LB_GROUP_COMMANDS] = "commands",
+    [LB_GROUP_CASES] = "cases: an axis takes lists and ranges (1,8,64  64:512:+64  64:1024:x2);\n"
+                       "an option that is repeated adds to what it was given before",
+    [LB_GROUP_SETTINGS] = "settings",
+};
+
+static const char after_options[] =
+    "exit codes: 0 all is well, 1 a case is wrong or failed, 2 the command line is\n"
+    "wrong, 3 a regression was found, 4 a comparison is inconclusive (--strict),\n"
+    "5 nothing ran, 130 the program was interrupted\n"
     "\n"
     "examples\n"
     "  bench-lstm --sweep\n"
@@ -99,6 +31,48 @@ const char *const lb_help_text[] = {
     "  bench-lstm --sweep --cases deepbench --impl cpu_simd --time-budget 600\n"
     "  bench-lstm --list --impl cpu_ref --where 'T*B<=4096' -T 1:1024:x2 -B 1:64:x2 \\\n"
     "             -H 64,256\n"
-    "  bench-lstm --explain cpu_simd/T25_B16_I512_H512/f16/train\n",
-    NULL,
-};
+    "  bench-lstm --explain cpu_simd/T25_B16_I512_H512/f16/train\n";
+
+/* The text from TEXT_COLUMN on, broken at spaces. */
+static void print_sentences(FILE *stream, const char *text)
+{
+    int column = TEXT_COLUMN;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column > TEXT_COLUMN && column + 1 + length > COLUMNS) {
+            fprintf(stream, "\n%*s", TEXT_COLUMN, "");
+            column = TEXT_COLUMN;
+        }
+        const char *space = column > TEXT_COLUMN ? " " : "";
+        column += fprintf(stream, "%s%.*s", space, length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', stream);
+}
+
+static void print_option(FILE *stream, const struct lb_option *option)
+{
+    char names[COLUMNS];
+    snprintf(names, sizeof(names), "  %s%s%s%s%s", option->name, option->short_name ? ", " : "",
+             option->short_name ? option->short_name : "",
+             option->placeholder && !option->joined ? " " : "",
+             option->placeholder ? option->placeholder : "");
+    if (strlen(names) + 2 > TEXT_COLUMN)
+        fprintf(stream, "%s\n%*s", names, TEXT_COLUMN, "");
+    else
+        fprintf(stream, "%-*s", TEXT_COLUMN, names);
+    print_sentences(stream, option->help);
+}
+
+void lb_help_print(FILE *stream)
+{
+    fputs(before_options, stream);
+    for (int group = 0; group < LB_GROUP_COUNT; group++) {
+        fprintf(stream, "\n%s\n", headings[group]);
+        for (size_t i = 0; i < lb_option_count; i++)
+            if ((int)lb_option_table[i].group == group)
+                print_option(stream, &lb_option_table[i]);
+    }
+    fprintf(stream, "\n%s", after_options);
+}

@@ -1,372 +1,915 @@
-/* Reading the command line. */
+/* The options of the command line: their setters, and below them the table. */
 #include "cli/options.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/builtin_cases.h"
-#include "cli/flags.h"
+#include "support/framework_plugins.h"
 
-static enum lb_status parse_seconds(const char *flag, const char *text, double *seconds,
-                                    struct lb_error *err)
+/* The whole of text as a number; NaN when it is none. */
+static double number_of(const char *text)
 {
     char *end;
-    *seconds = strtod(text, &end);
-    if (end == text || *end || !(*seconds > 0 && *seconds <= 1e8))
-        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
-                       flag, text);
+    double value = strtod(text, &end);
+    return end == text || *end ? (double)NAN : value;
+}
+
+/* A number between the option's min and max. */
+static enum lb_status parse_count(const struct lb_option *option, const char *text, int64_t *count,
+                                  struct lb_error *err)
+{
+    if (lb_parse_int(text, strlen(text), option->min, count, NULL) != LB_OK || *count > option->max)
+        return lb_fail(err, LB_INVALID, "%s%s%.40s: allowed are %d to %d", option->name,
+                       option->joined ? "" : " ", text, option->min, option->max);
     return LB_OK;
 }
 
-static enum lb_status parse_size(const char *text, double *bytes, struct lb_error *err)
+/* Appends to an array of strings. LB_OOM leaves it as it is. */
+static enum lb_status append(const char ***array, size_t *count, const char *text,
+                             struct lb_error *err)
+{
+    const char **grown = realloc(*array, (*count + 1) * sizeof(*grown));
+    if (!grown)
+        return lb_fail(err, LB_OOM, "out of memory");
+    *array = grown;
+    grown[(*count)++] = text;
+    return LB_OK;
+}
+
+/* The field of *options that a plain option sets. */
+static void *field_of(struct lb_options *options, const struct lb_option *option)
+{
+    return (char *)options + option->field;
+}
+
+/* Sets a const char *. */
+static enum lb_status set_text(struct lb_options *options, const struct lb_option *option,
+                               const struct lb_option_words *words, struct lb_error *err)
+{
+    const char **text = field_of(options, option);
+    (void)err;
+    *text = words->value;
+    return LB_OK;
+}
+
+/* Sets a bool. */
+static enum lb_status set_true(struct lb_options *options, const struct lb_option *option,
+                               const struct lb_option_words *words, struct lb_error *err)
+{
+    bool *flag = field_of(options, option);
+    (void)words, (void)err;
+    *flag = true;
+    return LB_OK;
+}
+
+/* Sets a double. */
+static enum lb_status set_seconds(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    double *seconds = field_of(options, option), value = number_of(words->value);
+    if (!(value > 0 && value <= 1e8))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of seconds above 0, up to 1e8",
+                       option->name, words->value);
+    *seconds = value;
+    return LB_OK;
+}
+
+/* Sets an int between min and max. */
+static enum lb_status set_int(struct lb_options *options, const struct lb_option *option,
+                              const struct lb_option_words *words, struct lb_error *err)
+{
+    int *number = field_of(options, option);
+    int64_t value;
+    enum lb_status st = parse_count(option, words->value, &value, err);
+    if (st == LB_OK)
+        *number = (int)value;
+    return st;
+}
+
+/* --help and --version win over other commands, wherever they stand on the command line. */
+static enum lb_status set_command(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    bool informs = option->command == LB_CMD_HELP || option->command == LB_CMD_VERSION;
+    bool informed = options->command == LB_CMD_HELP || options->command == LB_CMD_VERSION;
+    (void)words;
+    if (options->command == LB_CMD_NONE || informs)
+        options->command = option->command;
+    else if (options->command != option->command && !informed)
+        return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
+                       option->name);
+    else if (option->argument && !informed)
+        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", option->name);
+    return LB_OK;
+}
+
+static enum lb_status set_subject(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    options->subject = words->value;
+    if (words->more_count > 0)
+        options->run = words->more[0];
+    return set_command(options, option, words, err);
+}
+
+/* A case, or the name of criteria and a layer. */
+static enum lb_status set_explain(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    if (words->more_count > 1)
+        return lb_fail(err, LB_INVALID,
+                       "%s %s: at most %s: '%s' is one word too many; put a layer "
+                       "into quotes",
+                       option->name, words->value, option->argument, words->more[1]);
+    return set_subject(options, option, words, err);
+}
+
+static enum lb_status set_report(struct lb_options *options, const struct lb_option *option,
+                                 const struct lb_option_words *words, struct lb_error *err)
+{
+    options->run = words->value;
+    options->runs = words->more;
+    options->run_count = words->more_count;
+    return set_command(options, option, words, err);
+}
+
+/* What lb_selection_take knows: axes, implementations, expressions. */
+static enum lb_status set_selection(struct lb_options *options, const struct lb_option *option,
+                                    const struct lb_option_words *words, struct lb_error *err)
+{
+    return lb_selection_take(&options->selection, option->name, words->value, err);
+}
+
+/* The same, for options that say which sizes to run. */
+static enum lb_status set_sizes(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    options->sized = true;
+    return set_selection(options, option, words, err);
+}
+
+static enum lb_status set_cases(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    (void)option;
+    options->sized = true;
+    return lb_take_cases(&options->selection, words->value, false, err);
+}
+
+static enum lb_status set_profile_calls(struct lb_options *options, const struct lb_option *option,
+                                        const struct lb_option_words *words, struct lb_error *err)
+{
+    int64_t calls;
+    enum lb_status st = parse_count(option, words->value, &calls, err);
+    if (st == LB_OK)
+        options->profile_calls = (size_t)calls;
+    return st;
+}
+
+static enum lb_status set_seed(struct lb_options *options, const struct lb_option *option,
+                               const struct lb_option_words *words, struct lb_error *err)
+{
+    int64_t seed;
+    struct lb_error why;
+    if (lb_parse_int(words->value, strlen(words->value), 0, &seed, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "%s %.400s", option->name, why.text);
+    options->seed = (uint64_t)seed;
+    return LB_OK;
+}
+
+static enum lb_status set_memory(struct lb_options *options, const struct lb_option *option,
+                                 const struct lb_option_words *words, struct lb_error *err)
 {
     static const char units[] = "KMGT";
+    const char *text = words->value;
     char *end;
     double value = strtod(text, &end);
     const char *unit = *end ? strchr(units, *end) : NULL;
     bool whole = end != text && (!*end || (unit && !end[1]));
-    *bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
-    if (!whole || !(*bytes >= 1 && *bytes <= 0x1p60))
-        return lb_fail(err, LB_INVALID, "--memory %s: must be bytes, or a size such as 512M or 4G",
-                       text);
+    double bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
+    if (!whole || !(bytes >= 1 && bytes <= 0x1p60))
+        return lb_fail(err, LB_INVALID, "%s %s: must be bytes, or a size such as 512M or 4G",
+                       option->name, text);
+    options->memory_bytes = bytes;
     return LB_OK;
 }
 
-static enum lb_status parse_seed(const char *text, uint64_t *seed, struct lb_error *err)
+static enum lb_status set_plugin(struct lb_options *options, const struct lb_option *option,
+                                 const struct lb_option_words *words, struct lb_error *err)
 {
-    int64_t value;
-    struct lb_error why;
-    if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--seed %.400s", why.text);
-    *seed = (uint64_t)value;
-    return LB_OK;
+    (void)option;
+    return append(&options->plugins, &options->plugin_count, words->value, err);
 }
 
-static enum lb_status parse_calls(const char *text, size_t *calls, struct lb_error *err)
+/* The plug-in of one framework, or its name among those that have none. */
+static enum lb_status add_framework(struct lb_options *options, const char *name,
+                                    struct lb_error *err)
 {
-    int64_t value;
-    struct lb_error why;
-    if (lb_parse_int(text, strlen(text), 1, &value, &why) != LB_OK || value > 1000000)
-        return lb_fail(err, LB_INVALID, "--profile-calls %.40s: allowed are 1 to 1000000", text);
-    *calls = (size_t)value;
+    char path[4400];
+    if (!lb_framework_plugin(name, path, sizeof(path)))
+        return append(&options->absent, &options->absent_count, name, err);
+    char *copy = strdup(path);
+    enum lb_status st = copy ? append(&options->paths, &options->path_count, copy, err)
+                             : lb_fail(err, LB_OOM, "out of memory");
+    if (st != LB_OK) {
+        free(copy);
+        return st;
+    }
+    return append(&options->plugins, &options->plugin_count, copy, err);
+}
+
+static enum lb_status set_framework(struct lb_options *options, const struct lb_option *option,
+                                    const struct lb_option_words *words, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    (void)option;
+    for (const char *at = words->value; st == LB_OK; at++) {
+        const char *name;
+        size_t length = strcspn(at, ",");
+        st = lb_framework_find(at, length, &name, err);
+        if (st == LB_OK)
+            st = add_framework(options, name, err);
+        at += length;
+        if (!*at)
+            break;
+    }
+    return st;
+}
+
+static enum lb_status set_loss_scale(struct lb_options *options, const struct lb_option *option,
+                                     const struct lb_option_words *words, struct lb_error *err)
+{
+    double scale = number_of(words->value);
+    if (!(scale > 0) || !isfinite(scale))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number above 0", option->name,
+                       words->value);
+    options->loss_scale = scale;
     return LB_OK;
 }
 
-static enum lb_status parse_loss_scale(const char *text, double *scale, struct lb_error *err)
+static enum lb_status set_margin(struct lb_options *options, const struct lb_option *option,
+                                 const struct lb_option_words *words, struct lb_error *err)
 {
     char *end;
-    *scale = strtod(text, &end);
-    if (end == text || *end || !(*scale > 0) || !isfinite(*scale))
-        return lb_fail(err, LB_INVALID, "--loss-scale %s: must be a number above 0", text);
+    double percent = strtod(words->value, &end);
+    if (end == words->value || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= 500))
+        return lb_fail(err, LB_INVALID, "%s %s: must be a percentage above 0, up to 500",
+                       option->name, words->value);
+    options->margin = percent / 100;
     return LB_OK;
 }
 
-static enum lb_status parse_device(const char *text, int *device, struct lb_error *err)
+static enum lb_status set_format(struct lb_options *options, const struct lb_option *option,
+                                 const struct lb_option_words *words, struct lb_error *err)
 {
-    int64_t value;
-    struct lb_error why;
-    if (lb_parse_int(text, strlen(text), 0, &value, &why) != LB_OK || value > 1023)
-        return lb_fail(err, LB_INVALID, "--device %s: allowed are 0 to 1023", text);
-    *device = (int)value;
-    return LB_OK;
+    static const char *const formats[] = {"table", "markdown", "junit", "json", NULL};
+    options->format = words->value;
+    for (size_t i = 0; formats[i]; i++)
+        if (strcmp(formats[i], words->value) == 0)
+            return LB_OK;
+    return lb_fail(err, LB_INVALID, "%s %s: allowed are %s", option->name, words->value,
+                   option->argument);
 }
 
-static enum lb_status parse_margin(const char *text, double *margin, struct lb_error *err)
+/* Whether a format of Google Benchmark is JSON; LB_INVALID when it is neither that nor console. */
+static enum lb_status parse_benchmark_format(const struct lb_option_words *words, bool *json,
+                                             struct lb_error *err)
 {
-    char *end;
-    double percent = strtod(text, &end);
-    if (end == text || (*end && strcmp(end, "%") != 0) || !(percent > 0 && percent <= 500))
-        return lb_fail(err, LB_INVALID, "--margin %s: must be a percentage above 0, up to 500",
-                       text);
-    *margin = percent / 100;
+    *json = strcmp(words->value, "json") == 0;
+    if (!*json && strcmp(words->value, "console") != 0)
+        return lb_fail(err, LB_INVALID, "%s: allowed are json and console; for CSV see --export",
+                       words->word);
     return LB_OK;
 }
 
-static enum lb_status parse_count(const char *name, const char *text, int *count,
-                                  struct lb_error *err)
+static enum lb_status set_benchmark_format(struct lb_options *options,
+                                           const struct lb_option *option,
+                                           const struct lb_option_words *words,
+                                           struct lb_error *err)
 {
-    int64_t value;
-    if (lb_parse_int(text, strlen(text), 1, &value, NULL) != LB_OK || value > 1000)
-        return lb_fail(err, LB_INVALID, "%s %s: allowed are 1 to 1000", name, text);
-    *count = (int)value;
-    return LB_OK;
+    (void)option;
+    return parse_benchmark_format(words, &options->benchmark_json, err);
 }
 
-static enum lb_status set_command(struct lb_options *options, const struct lb_flag *flag,
-                                  struct lb_error *err)
+/* The file of --benchmark_out is always JSON, so this one is checked and changes nothing. */
+static enum lb_status set_benchmark_out_format(struct lb_options *options,
+                                               const struct lb_option *option,
+                                               const struct lb_option_words *words,
+                                               struct lb_error *err)
 {
-    enum lb_command command = (enum lb_command)flag->value;
-    bool looks = command == LB_CMD_HELP || command == LB_CMD_VERSION;
-    bool looked = options->command == LB_CMD_HELP || options->command == LB_CMD_VERSION;
-    if (options->command == LB_CMD_NONE || looks)
-        options->command = command;
-    else if (options->command != command && !looked)
-        return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
-                       flag->name);
-    else if (flag->action != LB_FLAG_COMMAND && !looked)
-        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", flag->name);
-    return LB_OK;
+    bool json;
+    (void)options, (void)option;
+    return parse_benchmark_format(words, &json, err);
 }
 
-/* What Google Benchmark would do with these is the program's own: it takes the samples, and warms
- * up before them. To Google Benchmark a case is one iteration. */
-static enum lb_status refuse_benchmark(const char *text, struct lb_error *err)
+/* Hands the whole word on. Options whose work the program does itself are refused: it takes the
+ * samples, and warms up before them; to Google Benchmark a case is one iteration. */
+static enum lb_status set_benchmark(struct lb_options *options, const struct lb_option *option,
+                                    const struct lb_option_words *words, struct lb_error *err)
 {
     static const struct {
         const char *name, *instead;
     } refused[] = {
         {"--benchmark_list_tests", "use --list"},
-        {"--benchmark_min_time", "use --case-time, the most seconds of a case"},
+        {"--benchmark_min_time", "use --case-time, the longest time that a case is sampled"},
         {"--benchmark_min_warmup_time", "each case is warmed up until its calls get no faster"},
     };
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        size_t length = strlen(refused[i].name);
-        if (strncmp(text, refused[i].name, length) == 0 && (!text[length] || text[length] == '='))
-            return lb_fail(err, LB_INVALID, "%s: %s", text, refused[i].instead);
-    }
-    return LB_OK;
+    (void)option;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (strlen(refused[i].name) == strcspn(words->word, "=") &&
+            strncmp(words->word, refused[i].name, strlen(refused[i].name)) == 0)
+            return lb_fail(err, LB_INVALID, "%s: %s", words->word, refused[i].instead);
+    return append(&options->benchmark, &options->benchmark_count, words->word, err);
 }
 
-/* --benchmark_* go to Google Benchmark, but for those about output, which is the program's own, and
- * those that are refused. */
-static enum lb_status take_benchmark(struct lb_options *options, char *text, struct lb_error *err)
+static enum lb_status set_benchmark_repetitions(struct lb_options *options,
+                                                const struct lb_option *option,
+                                                const struct lb_option_words *words,
+                                                struct lb_error *err)
 {
-    static const char out[] = "--benchmark_out=", format[] = "--benchmark_format=",
-                      out_format[] = "--benchmark_out_format=",
-                      repetitions[] = "--benchmark_repetitions=", filter[] = "--benchmark_filter=";
-    int64_t n;
-    struct lb_error why;
-    if (strncmp(text, out, strlen(out)) == 0) {
-        options->benchmark_out = text + strlen(out);
-        return LB_OK;
-    }
-    if (strncmp(text, format, strlen(format)) == 0 ||
-        strncmp(text, out_format, strlen(out_format)) == 0) {
-        const char *name = strchr(text, '=') + 1;
-        bool json = strcmp(name, "json") == 0;
-        if (!json && strcmp(name, "console") != 0)
-            return lb_fail(err, LB_INVALID,
-                           "%s: allowed are json and console; for CSV see --export", text);
-        if (text[strlen("--benchmark_")] == 'f')
-            options->benchmark_json = json;
-        return LB_OK;
-    }
-    if (refuse_benchmark(text, err) != LB_OK)
-        return LB_INVALID;
-    if (strncmp(text, repetitions, strlen(repetitions)) == 0) {
-        const char *value = text + strlen(repetitions);
-        if (lb_parse_int(value, strlen(value), 1, &n, &why) != LB_OK || n > 10000)
-            return lb_fail(err, LB_INVALID, "%s: allowed are 1 to 10000", text);
-        options->repetitions = (int)n;
-    }
-    if (strncmp(text, filter, strlen(filter)) == 0)
-        options->benchmark_filter = true;
-    char **grown =
-        realloc(options->benchmark, (options->benchmark_count + 1) * sizeof(*options->benchmark));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory");
-    options->benchmark = grown;
-    options->benchmark[options->benchmark_count++] = text;
-    return LB_OK;
+    int64_t repetitions;
+    enum lb_status st = parse_count(option, words->value, &repetitions, err);
+    if (st != LB_OK)
+        return st;
+    options->repetitions = (int)repetitions;
+    return set_benchmark(options, option, words, err);
 }
 
-static enum lb_status take_plugin(struct lb_options *options, const char *path,
-                                  struct lb_error *err)
+static enum lb_status set_benchmark_filter(struct lb_options *options,
+                                           const struct lb_option *option,
+                                           const struct lb_option_words *words,
+                                           struct lb_error *err)
 {
-    const char **grown =
-        realloc(options->plugins, (options->plugin_count + 1) * sizeof(*options->plugins));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory");
-    options->plugins = grown;
-    options->plugins[options->plugin_count++] = path;
-    return LB_OK;
+    options->benchmark_filter = true;
+    return set_benchmark(options, option, words, err);
 }
 
-/* The formats that --compare can print. */
-static enum lb_status check_format(const char *format, struct lb_error *err)
-{
-    static const char *const formats[] = {"table", "markdown", "junit", "json", NULL};
-    for (size_t i = 0; formats[i]; i++)
-        if (strcmp(formats[i], format) == 0)
-            return LB_OK;
-    return lb_fail(err, LB_INVALID, "--format %s: allowed are table, markdown, junit and json",
-                   format);
-}
+/* Commands, and groups of them that options have an effect on. */
+enum {
+    SWEEP = 1 << LB_CMD_SWEEP,
+    RESUME = 1 << LB_CMD_RESUME,
+    LIST = 1 << LB_CMD_LIST,
+    PLAN = 1 << LB_CMD_PLAN,
+    EXPLAIN = 1 << LB_CMD_EXPLAIN,
+    PROFILE = 1 << LB_CMD_PROFILE,
+    CEILINGS = 1 << LB_CMD_CEILINGS,
+    PLOT = 1 << LB_CMD_PLOT,
+    REPORT = 1 << LB_CMD_REPORT,
+    COMPARE = 1 << LB_CMD_COMPARE,
+    AB = 1 << LB_CMD_AB,
+    SELF_TEST = 1 << LB_CMD_SELF_TEST,
+    HISTORY = 1 << LB_CMD_HISTORY,
 
-static enum lb_status apply(struct lb_options *options, const struct lb_flag *flag,
-                            const char *value, struct lb_error *err)
-{
-    bool taken;
-    switch (flag->action) {
-    case LB_FLAG_COMMAND: return set_command(options, flag, err);
-    case LB_FLAG_SUBJECT:
-    case LB_FLAG_TWO: options->subject = value; return set_command(options, flag, err);
-    case LB_FLAG_RUNS: options->run = value; return set_command(options, flag, err);
-    case LB_FLAG_SELECTION:
-        options->sized |= flag->value == LB_FLAG_SIZES;
-        return lb_selection_take(&options->selection, flag->name, value, &taken, err);
-    case LB_FLAG_CASES:
-        options->sized = true;
-        return lb_take_cases(&options->selection, value, false, err);
-    case LB_FLAG_OUT: options->out = value; return LB_OK;
-    case LB_FLAG_QUICK: options->quick = true; return LB_OK;
-    case LB_FLAG_KERNELS: options->kernels = true; return LB_OK;
-    case LB_FLAG_PROFILE_CALLS: return parse_calls(value, &options->profile_calls, err);
-    case LB_FLAG_PERF_CONTROL: options->perf_control = value; return LB_OK;
-    case LB_FLAG_CASE_TIME: return parse_seconds(flag->name, value, &options->case_time_s, err);
-    case LB_FLAG_TIME_BUDGET: return parse_seconds(flag->name, value, &options->time_budget_s, err);
-    case LB_FLAG_CALL_LIMIT: return parse_seconds(flag->name, value, &options->call_limit_s, err);
-    case LB_FLAG_HANG_LIMIT: return parse_count(flag->name, value, &options->hang_limit, err);
-    case LB_FLAG_MEMORY: return parse_size(value, &options->memory_bytes, err);
-    case LB_FLAG_BASELINE: options->baseline = value; return LB_OK;
-    case LB_FLAG_PLUGIN: return take_plugin(options, value, err);
-    case LB_FLAG_SEED: return parse_seed(value, &options->seed, err);
-    case LB_FLAG_LOSS_SCALE: return parse_loss_scale(value, &options->loss_scale, err);
-    case LB_FLAG_DEVICE: return parse_device(value, &options->device, err);
-    case LB_FLAG_DEVICE_MODEL: options->device_model = value; return LB_OK;
-    case LB_FLAG_PROCESSES: return parse_count(flag->name, value, &options->processes, err);
-    case LB_FLAG_MARGIN: return parse_margin(value, &options->margin, err);
-    case LB_FLAG_STRICT: options->strict = true; return LB_OK;
-    case LB_FLAG_CONFIRM: options->confirm = value; return LB_OK;
-    case LB_FLAG_TUNE: options->tune = true; return LB_OK;
-    case LB_FLAG_TUNED: options->tuned = value; return LB_OK;
-    case LB_FLAG_FORMAT: options->format = value; return check_format(value, err);
-    }
-    return LB_OK;
-}
-
-/* The command line while it is read: flags come before and after the command that heeds them. */
-struct reader {
-    char **argv; /* [argc] */
-    int argc, at;
-    struct given {
-        const char *name;
-        unsigned commands; /* as of lb_flag */
-    } * given;             /* [count] */
-    size_t count;
+    SWEEPS = SWEEP | PLAN, /* --plan takes the command line of the sweep that it plans */
+    GRIDS = SWEEPS | LIST | AB | SELF_TEST,
+    WORKERS = GRIDS | RESUME | EXPLAIN | CEILINGS,
+    LOADS = GRIDS | EXPLAIN | PROFILE
 };
 
-static enum lb_status fail_empty(const struct lb_flag *flag, struct lb_error *err)
+/* Joined options come after the longer ones that begin like them: the first match counts. */
+const struct lb_option lb_option_table[] = {
+    {.name = "--sweep",
+     .command = LB_CMD_SWEEP,
+     .set = set_command,
+     .help = "Runs the cases; without sizes, those of the quick grid."},
+    {.name = "--resume",
+     .argument = "the folder of a run",
+     .placeholder = "DIR",
+     .command = LB_CMD_RESUME,
+     .set = set_subject,
+     .help = "Continues a sweep that was interrupted, with the settings it began with; only "
+             "--time-budget and --hang-limit have to be given again."},
+    {.name = "--list",
+     .command = LB_CMD_LIST,
+     .set = set_command,
+     .help = "Lists the implementations and the cases, and says which of them can run here."},
+    {.name = "--plan",
+     .command = LB_CMD_PLAN,
+     .set = set_command,
+     .help = "Says what the same command line would run with --sweep: how many cases, how much "
+             "memory they need and about how long they take."},
+    {.name = "--explain",
+     .argument = "a case, or a framework and a layer",
+     .placeholder = "CASE",
+     .extra_words = LB_WORDS_MANY,
+     .command = LB_CMD_EXPLAIN,
+     .set = set_explain,
+     .help = "Says why a case can or can't run, and how much it computes, moves and needs. With "
+             "keras 'units=512, activation=relu' in its place (also keras2, tensorflow1, pytorch, "
+             "pytorch_cpu): whether the framework runs its fast kernel for that layer."},
+    {.name = "--export",
+     .argument = "a format and a run",
+     .placeholder = "FORMAT RUN",
+     .extra_words = 1,
+     .command = LB_CMD_EXPORT,
+     .set = set_subject,
+     .help = "Prints a run in another format: gbench, gbench-repetitions, csv, bmf, github, "
+             "hyperfine, junit, markdown."},
+    {.name = "--profile",
+     .argument = "a case",
+     .placeholder = "CASE",
+     .command = LB_CMD_PROFILE,
+     .set = set_subject,
+     .help = "Checks one case in this process and calls it a few times, for a profiler."},
+    {.name = "--plot",
+     .argument = "a kind of picture and a run",
+     .placeholder = "KIND RUN",
+     .extra_words = 1,
+     .command = LB_CMD_PLOT,
+     .set = set_subject,
+     .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
+             "roofline, training, precision, memory."},
+    {.name = "--report",
+     .argument = "a run",
+     .placeholder = "[BASE...] RUN -o FILE.html",
+     .extra_words = LB_WORDS_MANY,
+     .command = LB_CMD_REPORT,
+     .set = set_report,
+     .help = "Writes one page to decide by: the result, what changed, pictures and all cases."},
+    {.name = "--compare",
+     .argument = "two runs, the base first",
+     .placeholder = "BASE NEW",
+     .extra_words = 1,
+     .command = LB_CMD_COMPARE,
+     .set = set_subject,
+     .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
+             "first."},
+    {.name = "--ab",
+     .argument = "two implementations or plug-ins",
+     .placeholder = "A B",
+     .extra_words = 1,
+     .command = LB_CMD_AB,
+     .set = set_subject,
+     .help = "Compares two implementations or plug-ins in one process, in turn."},
+    {.name = "--history",
+     .argument = "a folder of runs",
+     .placeholder = "DIR",
+     .command = LB_CMD_HISTORY,
+     .set = set_subject,
+     .help = "Finds change points over all runs in the folder."},
+    {.name = "--self-test",
+     .command = LB_CMD_SELF_TEST,
+     .set = set_command,
+     .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
+             "whether the machine is quiet enough; takes about 15 minutes."},
+    {.name = "--ceilings",
+     .command = LB_CMD_CEILINGS,
+     .set = set_command,
+     .help = "Measures the highest rates and lowest latencies that the GPU reaches; later runs "
+             "take their lower bounds from them."},
+    {.name = "--help",
+     .short_name = "-h",
+     .command = LB_CMD_HELP,
+     .set = set_command,
+     .help = "Prints this text."},
+    {.name = "--version",
+     .command = LB_CMD_VERSION,
+     .set = set_command,
+     .help = "Prints the versions of the program and of its libraries."},
+
+    {.name = "-T",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_sizes,
+     .help = "Sequence lengths."},
+    {.name = "-B",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_sizes,
+     .help = "Batch sizes."},
+    {.name = "-I",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Input sizes (default: the hidden size)."},
+    {.name = "-H",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_sizes,
+     .help = "Hidden sizes."},
+    {.name = "-L",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Numbers of layers (1)."},
+    {.name = "-D",
+     .argument = "1, 2 or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Numbers of directions: 1, 2 (1)."},
+    {.name = "--dtype",
+     .argument = "dtypes",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Number formats of the tensors: f64, f32, f16, bf16 (f32)."},
+    {.name = "--pass",
+     .argument = "passes",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "What is timed: infer, forward, backward, train (infer)."},
+    {.name = "--math",
+     .argument = "math modes",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Arithmetic of the matrix products: ieee, tf32, half (ieee)."},
+    {.name = "--ragged",
+     .argument = "full, ragged or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Whether all sequences of a batch have length T: full, ragged (full)."},
+    {.name = "--act",
+     .argument = "tanh, relu or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Activation of the cell: tanh, relu (tanh)."},
+    {.name = "--launch",
+     .argument = "stream, graph or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "How GPU work is submitted: stream, graph (stream)."},
+    {.name = "--cache",
+     .argument = "hot, cold or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "State of the caches before each call: hot, cold (hot)."},
+    {.name = "--timing",
+     .argument = "isolated, batched or both",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "One call per sample, or many calls in a row: isolated, batched (isolated)."},
+    {.name = "--threads",
+     .argument = "numbers",
+     .placeholder = "LIST",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Numbers of CPU threads (1)."},
+    {.name = "--impl",
+     .argument = "implementations",
+     .placeholder = "NAME[:VARIANT],...",
+     .group = LB_GROUP_CASES,
+     .commands = SWEEPS | LIST | SELF_TEST,
+     .set = set_selection,
+     .help = "Implementations, with all their variants where none is named (default: all)."},
+    {.name = "--where",
+     .argument = "an expression",
+     .placeholder = "EXPR",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_selection,
+     .help = "Keeps the cases for which the expression over T B I H L D holds: 'T*B<=65536'."},
+    {.name = "--case",
+     .argument = "a case",
+     .placeholder = "TEXT",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_sizes,
+     .help = "One case: T25_B16_I512_H512/f32/train, with or without an implementation before "
+             "it."},
+    {.name = "--cases",
+     .argument = "a file of cases",
+     .placeholder = "FILE",
+     .group = LB_GROUP_CASES,
+     .commands = GRIDS,
+     .set = set_cases,
+     .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
+             "frameworks cliffs criteria recurrent cpu gpu."},
+
+    {.name = "--out",
+     .short_name = "-o",
+     .argument = "a folder (with --report, a file)",
+     .placeholder = "DIR",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | AB | REPORT,
+     .set = set_text,
+     .field = offsetof(struct lb_options, out),
+     .help = "Folder of the run (default: bench-lstm-runs/TIME); with --report, the file of the "
+             "page."},
+    {.name = "--quick",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | SELF_TEST,
+     .set = set_true,
+     .field = offsetof(struct lb_options, quick),
+     .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
+             "instead of 20 and 10 planted slowdowns instead of 100, which are too few to judge "
+             "rates by."},
+    {.name = "--case-time",
+     .argument = "seconds",
+     .placeholder = "S",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, case_time_s),
+     .help = "Samples each case for at most S seconds (10)."},
+    {.name = "--time-budget",
+     .argument = "seconds",
+     .placeholder = "S",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, time_budget_s),
+     .help = "After S seconds, starts no further case and no further process of one. Cases "
+             "without a time are recorded as 'skipped', and --resume runs them."},
+    {.name = "--call-limit",
+     .argument = "seconds",
+     .placeholder = "S",
+     .group = LB_GROUP_SETTINGS,
+     .commands = WORKERS,
+     .set = set_seconds,
+     .field = offsetof(struct lb_options, call_limit_s),
+     .help = "Takes a case for hung after S seconds of silence (120)."},
+    {.name = "--hang-limit",
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_int,
+     .field = offsetof(struct lb_options, hang_limit),
+     .min = 0,
+     .max = 1000,
+     .help = "Skips the remaining cases of a variant once N of them have hung (0: never)."},
+    {.name = "--memory",
+     .argument = "a size such as 512M or 4G",
+     .placeholder = "SIZE",
+     .group = LB_GROUP_SETTINGS,
+     .commands = WORKERS | PROFILE,
+     .set = set_memory,
+     .help = "Limits the memory of a worker process, such as 4G."},
+    {.name = "--baseline",
+     .argument = "an implementation",
+     .placeholder = "NAME",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | PLOT | REPORT,
+     .set = set_text,
+     .field = offsetof(struct lb_options, baseline),
+     .help = "Implementation that speed-ups refer to."},
+    {.name = "--plugin",
+     .argument = "a shared object",
+     .placeholder = "FILE.so",
+     .group = LB_GROUP_SETTINGS,
+     .commands = LOADS,
+     .set = set_plugin,
+     .help = "Adds an implementation from a shared object (impls/README.md)."},
+    {.name = "--framework",
+     .argument = "frameworks",
+     .placeholder = "LIST",
+     .group = LB_GROUP_SETTINGS,
+     .commands = LOADS,
+     .set = set_framework,
+     .help = "Adds frameworks as implementations: pytorch, keras, onnxruntime, jax; on a GPU "
+             "pytorch_cuda and so on (bench/frameworks/README.md)."},
+    {.name = "--kernels",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | EXPLAIN | PROFILE,
+     .set = set_true,
+     .field = offsetof(struct lb_options, kernels),
+     .help = "Records the GPU kernels of one more, untimed call of each case."},
+    {.name = "--profile-calls",
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = PROFILE,
+     .set = set_profile_calls,
+     .min = 1,
+     .max = 1000000,
+     .help = "Makes N calls in the range that --profile times (10)."},
+    {.name = "--perf-control",
+     .argument = "one or two named pipes",
+     .placeholder = "C,A",
+     .group = LB_GROUP_SETTINGS,
+     .commands = PROFILE,
+     .set = set_text,
+     .field = offsetof(struct lb_options, perf_control),
+     .help = "Switches perf on and off through the pipes of perf record --control=fifo:C,A "
+             "(harness/measure/PROFILING.md)."},
+    {.name = "--seed",
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | EXPLAIN | PROFILE | AB | SELF_TEST,
+     .set = set_seed,
+     .help = "Seed of the random inputs and weights (1)."},
+    {.name = "--processes",
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS,
+     .set = set_int,
+     .field = offsetof(struct lb_options, processes),
+     .min = 1,
+     .max = 1000,
+     .help = "Repeats each case in N fresh processes; --compare is meant for runs with 15."},
+    {.name = "--margin",
+     .argument = "percent",
+     .placeholder = "P",
+     .group = LB_GROUP_SETTINGS,
+     .commands = COMPARE | AB | REPORT | SELF_TEST | HISTORY,
+     .set = set_margin,
+     .help = "Smallest difference, in percent, that matters to a comparison (2)."},
+    {.name = "--strict",
+     .group = LB_GROUP_SETTINGS,
+     .commands = COMPARE | AB,
+     .set = set_true,
+     .field = offsetof(struct lb_options, strict),
+     .help = "Makes an inconclusive comparison a failure."},
+    {.name = "--confirm",
+     .argument = "a run",
+     .placeholder = "RUN",
+     .group = LB_GROUP_SETTINGS,
+     .commands = COMPARE,
+     .set = set_text,
+     .field = offsetof(struct lb_options, confirm),
+     .help = "A second run of NEW: a case is only called slower when it is slower there too."},
+    {.name = "--format",
+     .argument = "table, markdown, junit and json",
+     .placeholder = "F",
+     .group = LB_GROUP_SETTINGS,
+     .commands = COMPARE | AB,
+     .set = set_format,
+     .help = "Format of a comparison: table, markdown, junit, json (table)."},
+    {.name = "--loss-scale",
+     .argument = "a factor",
+     .placeholder = "S",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | PROFILE,
+     .set = set_loss_scale,
+     .help = "Multiplies incoming gradients by S and reports overflow (1)."},
+    {.name = "--device",
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = WORKERS | PROFILE,
+     .set = set_int,
+     .field = offsetof(struct lb_options, device),
+     .min = 0,
+     .max = 1023,
+     .help = "Uses GPU number N, counted from 0 (0)."},
+    {.name = "--tune",
+     .group = LB_GROUP_SETTINGS,
+     .commands = WORKERS | PROFILE,
+     .set = set_true,
+     .field = offsetof(struct lb_options, tune),
+     .help = "Measures the kernel families of fused for problems of which no choice is kept yet; "
+             "later runs use the fastest."},
+    {.name = "--tuned",
+     .argument = "a file",
+     .placeholder = "FILE",
+     .group = LB_GROUP_SETTINGS,
+     .commands = WORKERS | PROFILE,
+     .set = set_text,
+     .field = offsetof(struct lb_options, tuned),
+     .help = "File that keeps tuned choices (default: one in the cache folder)."},
+    {.name = "--device-model",
+     .argument = "a GPU's name",
+     .placeholder = "NAME",
+     .group = LB_GROUP_SETTINGS,
+     .commands = LIST | PLAN | EXPLAIN,
+     .set = set_text,
+     .field = offsetof(struct lb_options, device_model),
+     .help = "Plans for a GPU such as h100 that this machine does not have."},
+    {.name = "--benchmark_filter=",
+     .joined = true,
+     .argument = "a regular expression",
+     .placeholder = "REGEX",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS,
+     .set = set_benchmark_filter,
+     .help = "Runs only the cases whose name matches, as Google Benchmark does."},
+    {.name = "--benchmark_repetitions=",
+     .joined = true,
+     .argument = "a number",
+     .placeholder = "N",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | AB,
+     .set = set_benchmark_repetitions,
+     .min = 1,
+     .max = 10000,
+     .help = "Measures N blocks of samples of each case (1)."},
+    {.name = "--benchmark_out=",
+     .joined = true,
+     .argument = "a file",
+     .placeholder = "FILE",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_text,
+     .field = offsetof(struct lb_options, benchmark_out),
+     .help = "Also writes Google Benchmark's JSON to a file."},
+    {.name = "--benchmark_out_format=",
+     .joined = true,
+     .argument = "json or console",
+     .placeholder = "F",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_benchmark_out_format,
+     .help = "Accepted for compatibility: the file is always JSON."},
+    {.name = "--benchmark_format=",
+     .joined = true,
+     .argument = "json or console",
+     .placeholder = "F",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_benchmark_format,
+     .help = "With json, prints Google Benchmark's JSON instead of the table."},
+    {.name = "--benchmark_",
+     .joined = true,
+     .argument = "a setting",
+     .placeholder = "*",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS,
+     .set = set_benchmark,
+     .help = "Hands every other setting to Google Benchmark, such as "
+             "--benchmark_enable_random_interleaving=true."},
+};
+
+const size_t lb_option_count = sizeof(lb_option_table) / sizeof(lb_option_table[0]);
+
+/* Whether the word is the name, alone or with "=value". */
+static bool is_named(const char *word, const char *name, const char **value)
 {
-    return lb_fail(err, LB_INVALID, "%s: it takes %s, and was given nothing", flag->name,
-                   flag->argument);
+    size_t length = name ? strlen(name) : 0;
+    if (!name || strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
+        return false;
+    *value = word[length] ? word + length + 1 : NULL;
+    return true;
 }
 
-static enum lb_status take(struct reader *reader, struct lb_options *options,
-                           const struct lb_flag *flag, const char *value, struct lb_error *err)
+/* Whether the word is a one-letter name with its value behind it. */
+static bool is_glued(const char *word, const struct lb_option *option, const char **value)
 {
-    reader->given[reader->count++] = (struct given){flag->name, flag->commands};
-    _Static_assert(LB_FLAG_TUNED < 32, "given has a bit an action");
-    options->given |= 1U << flag->action;
-    if (flag->argument && !value[0])
-        return fail_empty(flag, err);
-    return apply(options, flag, value, err);
+    const char *name = option->short_name ? option->short_name : option->name;
+    *value = word + 2;
+    return option->argument && strlen(name) == 2 && strncmp(word, name, 2) == 0;
 }
 
-/* Whether there is no word, or the next flag: its value was forgotten. A folder that is called like
- * a flag can be given behind '='. */
-static bool no_value(const struct reader *reader, int at)
+const struct lb_option *lb_option_match(const char *word, const char **value)
 {
-    const char *word = at < reader->argc ? reader->argv[at] : NULL;
-    return !word || lb_flag_find(word, strlen(word));
-}
-
-/* Reads the flag at argv[at] and its argument, behind '=' or in the next word. */
-static enum lb_status take_flag(struct reader *reader, struct lb_options *options,
-                                struct lb_error *err)
-{
-    char **argv = reader->argv;
-    int argc = reader->argc, *i = &reader->at;
-    const char *text = argv[*i], *equals = strchr(text, '=');
-    const struct lb_flag *flag =
-        lb_flag_find(text, equals ? (size_t)(equals - text) : strlen(text));
-    if (!flag && text[0] == '-' && text[1] && text[1] != '-' && text[2]) {
-        flag = lb_flag_find(text, 2); /* -T64 */
-        if (flag && flag->argument)
-            return take(reader, options, flag, text + 2, err);
-        flag = NULL;
-    }
-    if (!flag)
-        return lb_flag_unknown(text, err);
-    if (!flag->argument)
-        return equals ? lb_fail(err, LB_INVALID, "%s: it takes no value", flag->name)
-                      : take(reader, options, flag, "", err);
-    if (!equals && no_value(reader, *i + 1))
-        return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
-    enum lb_status st = take(reader, options, flag, equals ? equals + 1 : argv[++*i], err);
-    if (st == LB_OK && flag->action == LB_FLAG_RUNS) {
-        options->runs = &argv[*i + 1];
-        for (options->run_count = 0; *i + 1 < argc && argv[*i + 1][0] != '-'; ++*i)
-            options->run_count++;
-    }
-    if (st != LB_OK || flag->action != LB_FLAG_TWO)
-        return st;
-    if (no_value(reader, *i + 1))
-        return lb_fail(err, LB_INVALID, "%s: it takes %s", flag->name, flag->argument);
-    options->run = argv[++*i];
-    return options->run[0] ? LB_OK : fail_empty(flag, err);
-}
-
-/* Reads all words into the options and the list of what was given. */
-static enum lb_status take_words(struct reader *reader, struct lb_options *options,
-                                 struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    for (reader->at = 1; reader->at < reader->argc && st == LB_OK; reader->at++) {
-        char *word = reader->argv[reader->at];
-        if (strncmp(word, "--benchmark_", 12) != 0) {
-            st = take_flag(reader, options, err);
-            continue;
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const struct lb_option *option = &lb_option_table[i];
+        size_t length = strlen(option->name);
+        if (option->joined && strncmp(word, option->name, length) == 0) {
+            *value = word + length;
+            return option;
         }
-        reader->given[reader->count++] = (struct given){word, lb_flag_benchmark_commands(word)};
-        st = take_benchmark(options, word, err);
+        if (!option->joined &&
+            (is_named(word, option->name, value) || is_named(word, option->short_name, value)))
+            return option;
     }
-    return st;
+    for (size_t i = 0; i < lb_option_count && word[0] == '-' && word[1]; i++)
+        if (is_glued(word, &lb_option_table[i], value))
+            return &lb_option_table[i];
+    return NULL;
 }
 
-/* Every flag must say something to the command. */
-static enum lb_status check_words(const struct reader *reader, const struct lb_options *options,
-                                  struct lb_error *err)
+bool lb_option_given(const struct lb_options *options, const char *name)
 {
-    enum lb_status st = LB_OK;
-    bool looks = options->command == LB_CMD_HELP || options->command == LB_CMD_VERSION;
-    if (options->command == LB_CMD_NONE)
-        return lb_fail(err, LB_INVALID, "no command: --sweep, --list, --plan, ...; see --help");
-    for (size_t i = 0; i < reader->count && st == LB_OK && !looks; i++)
-        st = lb_flag_check(reader->given[i].name, reader->given[i].commands, options->command, err);
-    if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
-        st = lb_fail(err, LB_INVALID, "--report: the page's file is missing: -o report.html");
-    return st;
+    for (size_t i = 0; i < lb_option_count; i++)
+        if (strcmp(lb_option_table[i].name, name) == 0)
+            return options->given && options->given[i];
+    return false;
 }
 
-/* What a command on cases means without sizes: the quick grid, inference and training; for the
- * self-test inference alone. */
-static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
+const char *lb_command_name(enum lb_command command)
 {
-    bool tests = options->command == LB_CMD_SELF_TEST;
-    bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
-                 options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
-    enum lb_status st = LB_OK;
-    bool taken;
-    if ((!plans && !tests) || options->sized)
-        return LB_OK;
-    options->quick |= plans;
-    LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
-    if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
-        LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", &taken, err));
-done:
-    return st;
+    for (size_t i = 0; i < lb_option_count && command != LB_CMD_NONE; i++)
+        if (lb_option_table[i].command == command)
+            return lb_option_table[i].name;
+    return "";
 }
 
-enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *options,
-                                struct lb_error *err)
+struct lb_options lb_options_defaults(void)
 {
-    enum lb_status st = LB_OK;
-    *options = (struct lb_options){
-        .argv = argv,
-        .argc = argc,
+    return (struct lb_options){
         .repetitions = 1,
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,
@@ -377,24 +920,17 @@ enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *option
         .format = "table",
         .seed = 1,
     };
-    struct reader reader = {.argv = argv, .argc = argc};
-    reader.given = calloc((size_t)argc + 1, sizeof(*reader.given));
-    if (!reader.given)
-        return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(take_words(&reader, options, err));
-    LB_TRY(check_words(&reader, options, err));
-    LB_TRY(choose_quick(options, err));
-done:
-    free(reader.given);
-    if (st != LB_OK)
-        lb_options_free(options);
-    return st;
 }
 
 void lb_options_free(struct lb_options *options)
 {
     lb_selection_free(&options->selection);
+    free(options->given);
     free(options->plugins);
+    free(options->absent);
+    for (size_t i = 0; i < options->path_count; i++)
+        free((char *)(uintptr_t)options->paths[i]);
+    free(options->paths);
     free(options->benchmark);
     *options = (struct lb_options){0};
 }

@@ -1,4 +1,10 @@
-/* The command line: what to do, on which cases, with which settings. */
+/* The options of the command line: one table of them, and what they set.
+ *
+ * Everything about an option is its row in lb_option_table: reading the command line
+ * (command_line.h), the text of --help (help.h), the check that an option has an effect with the
+ * command, and whatever else lists options walk that table. A new option is a row in options.c:
+ * with one of the setters there when it stores a text, a switch, a number or seconds, else with its
+ * own. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -6,7 +12,7 @@
 #include "measure/sampler.h"
 
 enum lb_command {
-    LB_CMD_NONE, /* nothing was asked for */
+    LB_CMD_NONE, /* no command was given */
     LB_CMD_HELP,
     LB_CMD_VERSION,
     LB_CMD_SWEEP,
@@ -23,64 +29,114 @@ enum lb_command {
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
     LB_CMD_HISTORY,
-    LB_CMD_LAST = LB_CMD_HISTORY
+    LB_CMD_COUNT
 };
 
-/* Pointers lie in argv unless said otherwise. */
+/* What the command line asks for. Strings lie in argv unless a comment says otherwise. */
 struct lb_options {
     enum lb_command command;
-    char *const *argv; /* [argc] the whole command line, for the record */
+    char *const *argv; /* [argc] the whole command line, kept in the record */
     int argc;
-    const char *subject; /* what a command is about: folder, case, format, kind, implementation */
-    const char *run;     /* a second word: the run to read, or the other side of a comparison */
-    char *const *runs;   /* [run_count] of --report: the runs behind the first, which is run */
+    bool *given;         /* [lb_option_count] which rows of the table were used; owned */
+    const char *subject; /* the command's first word: folder, case, format or kind */
+    const char *run;     /* its second word, or the first run of --report */
+    char *const *runs;   /* [run_count] the runs of --report behind the first */
     size_t run_count;
     struct lb_selection selection; /* owned */
-    bool sized;                    /* -T, -B, -H, --case or --cases was given: not the quick grid */
+    bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
-    bool strict;           /* what a comparison can't decide fails it */
-    bool benchmark_json;   /* Google Benchmark JSON on stdout in the table's place */
-    bool benchmark_filter; /* there is a filter among the arguments */
-    const char *out;       /* folder; NULL: one is named by the time */
-    const char *baseline;  /* impl[:variant]; NULL: chosen */
-    const char **plugins;  /* [plugin_count], the array owned */
+    bool strict;           /* an inconclusive comparison is a failure */
+    bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
+    bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */
+    const char *out;       /* folder, of --report a file; NULL: named after the time */
+    const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
+    const char **plugins;  /* [plugin_count] paths; the array is owned */
     size_t plugin_count;
-    char **benchmark; /* [benchmark_count] the --benchmark_* arguments, the array owned */
+    const char **absent; /* [absent_count] names of frameworks without a plug-in; array owned */
+    size_t absent_count;
+    const char **paths; /* [path_count] those of the plug-ins that are owned, as is the array */
+    size_t path_count;
+    const char **benchmark; /* [benchmark_count] for Google Benchmark; the array is owned */
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
-    int repetitions;           /* blocks of samples, from --benchmark_repetitions */
-    int processes;             /* fresh ones a case; 0: not given */
+    int repetitions;           /* blocks of samples per process, from --benchmark_repetitions */
+    int processes;             /* fresh processes per case; 0: not given */
     double margin;             /* relative difference that matters to a comparison */
     const char *format;        /* of a comparison */
-    const char *confirm;       /* a second run that slowdowns must show in too; NULL: none */
-    size_t profile_calls;      /* of --profile, at least 1 */
+    const char *confirm;       /* second run that must show a slowdown too; NULL: none */
+    size_t profile_calls;      /* calls in the range that --profile times, at least 1 */
     const char *perf_control;  /* pipes to perf; NULL: none */
-    double time_budget_s;      /* infinite: none */
+    double time_budget_s;      /* infinite: no limit */
     double case_time_s;        /* NaN: not given */
-    double call_limit_s;
-    int hang_limit;           /* cases of a variant that may hang before the others are skipped;
-                                 0: all */
-    double memory_bytes;      /* 0: no limit but the host's */
-    double loss_scale;        /* of incoming gradients; 1: as they are */
-    bool tune;                /* measure what is not tuned yet */
-    const char *tuned;        /* file of tuned choices; NULL: the usual one */
-    int device;               /* ordinal of the GPU */
-    const char *device_model; /* answer for a GPU of that name, without one; NULL: the real one */
+    double call_limit_s;       /* longest silence of an implementation */
+    int hang_limit;            /* hung cases after which a variant is skipped; 0: never */
+    double memory_bytes;       /* of a worker; 0: all that the host has */
+    double loss_scale;         /* factor on incoming gradients; 1: unchanged */
+    bool tune;                 /* measure kernel families for which no choice is kept */
+    const char *tuned;         /* file of tuned choices; NULL: the usual one */
+    int device;                /* ordinal of the GPU */
+    const char *device_model;  /* plan for a GPU of that name; NULL: for the real one */
     uint64_t seed;
-    unsigned given; /* which flags were: a bit 1 << enum lb_flag_action each */
 };
 
-/* Reads argv. Where nothing gives sizes, a sweep, list or plan is that of the quick grid.
- * LB_INVALID: one line that names the flag, what is wrong and what is allowed. */
-enum lb_status lb_options_parse(int argc, char **argv, struct lb_options *options,
-                                struct lb_error *err);
+struct lb_option;
+
+/* What one option was given on the command line; all strings lie in argv. */
+struct lb_option_words {
+    const char *word;  /* the option's own word as it was written: "--out=run" */
+    const char *value; /* its first word, never empty; "" when it takes none */
+    char *const *more; /* [more_count] the words behind the first */
+    size_t more_count;
+};
+
+/* Checks and stores what an option was given. LB_INVALID names the option and what is allowed. */
+typedef enum lb_status lb_option_setter(struct lb_options *options, const struct lb_option *option,
+                                        const struct lb_option_words *words, struct lb_error *err);
+
+/* The headings of --help, in their order. */
+enum lb_option_group { LB_GROUP_COMMANDS, LB_GROUP_CASES, LB_GROUP_SETTINGS, LB_GROUP_COUNT };
+
+enum { LB_WORDS_MANY = -1 };
+
+/* One option, which may be a command. Zeroed fields: it takes no argument, has no short name. */
+struct lb_option {
+    const char *name;        /* "--out" */
+    const char *short_name;  /* "-o"; NULL: none */
+    bool joined;             /* matches every word that begins with name; the value is what follows
+                                in that word: "--benchmark_out=" */
+    const char *argument;    /* what it takes, for messages: "a folder"; NULL: nothing */
+    const char *placeholder; /* the same in --help: "DIR"; NULL: nothing */
+    int extra_words;         /* words behind the first; LB_WORDS_MANY: all up to the next option */
+    enum lb_option_group group;
+    enum lb_command command; /* the command that it is; LB_CMD_NONE: a setting */
+    unsigned commands;       /* of a setting: a bit 1 << enum lb_command for each command that it
+                                has an effect on */
+    lb_option_setter *set;
+    size_t field;     /* of setters that store one value: its offset in struct lb_options */
+    int min, max;     /* of setters that read a whole number: what is allowed */
+    const char *help; /* whole sentences on one line; --help breaks it */
+};
+
+extern const struct lb_option lb_option_table[];
+extern const size_t lb_option_count;
+
+/* The option that a word of the command line names: alone, with "=value", with its value behind a
+ * one-letter name ("-T64"), or joined. *value points at the value in the word; NULL when the word
+ * has none. NULL when the word names no option. */
+const struct lb_option *lb_option_match(const char *word, const char **value);
+
+/* Whether the command line gave the option of that name. */
+bool lb_option_given(const struct lb_options *options, const char *name);
+
+/* The name of the command's option; "" for LB_CMD_NONE. */
+const char *lb_command_name(enum lb_command command);
+
+/* The settings of an empty command line. */
+struct lb_options lb_options_defaults(void);
 void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
-
-/* The text of --help, part by part; ends with NULL. */
-extern const char *const lb_help_text[];
 
 #endif

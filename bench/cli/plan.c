@@ -7,7 +7,7 @@
 
 #include "cli/case_set.h"
 
-/* The values that an axis takes for the line at hand. */
+/* The values that an axis takes for the current line. */
 struct span {
     const int64_t *values; /* [count]; points to single or into the selection */
     size_t count, at;
@@ -16,11 +16,11 @@ struct span {
 
 struct planner {
     const struct lb_selection *selection;
-    const struct lb_available_impl *entries; /* [entry_count] */
-    size_t entry_count;
-    struct lb_named_impls named_impls; /* what --impl chose */
+    const struct lb_available_impl *available; /* [available_count] */
+    size_t available_count;
+    struct lb_named_impls impls; /* what --impl chose */
     struct span spans[LB_AXIS_COUNT];
-    struct lb_case c; /* at the spans' current values */
+    struct lb_case c; /* with the current value of each span */
     size_t combinations;
     struct lb_plan *plan;
     size_t capacity; /* of plan->cases */
@@ -35,7 +35,7 @@ void lb_plan_free(struct lb_plan *plan)
 }
 
 /* Appends the current case on one implementation, unless the plan has it already. */
-static enum lb_status add_case(struct planner *p, struct lb_named_impl named)
+static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
 {
     struct lb_plan *plan = p->plan;
     if (plan->count == LB_PLAN_MAX_CASES)
@@ -52,8 +52,8 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl named)
     }
     struct lb_case *c = &plan->cases[plan->count];
     *c = p->c;
-    snprintf(c->impl, sizeof(c->impl), "%s", named.name);
-    snprintf(c->variant, sizeof(c->variant), "%s", named.variant);
+    snprintf(c->impl, sizeof(c->impl), "%s", impl.name);
+    snprintf(c->variant, sizeof(c->variant), "%s", impl.variant);
 
     size_t first;
     enum lb_status st = lb_case_set_add(&p->seen, plan->cases, plan->count, &first, p->err);
@@ -62,9 +62,9 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl named)
     return st;
 }
 
-/* Sets each axis to what the line and the selection leave it.
- * given: enum lb_given; sizes_given: T, B and H count as given too. False when an axis rules the
- * line out. */
+/* Sets the values of each axis: the line's own value where it gives one, else those of the
+ * selection. given: enum lb_given, the fields that the line has; sizes_given: T, B and H count as
+ * given too. False when an axis rules the line out. */
 static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given, bool sizes_given)
 {
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
@@ -90,8 +90,8 @@ static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given
     return true;
 }
 
-/* Turns the axes first..last to their next values, the last one fastest; false after the last
- * combination, when all are back at their first. */
+/* Moves the axes first..last to their next combination, the last axis fastest. False after the last
+ * combination, when all are back at their first value. */
 static bool advance(struct planner *p, size_t first, size_t last)
 {
     for (size_t i = last + 1; i-- > first;) {
@@ -103,15 +103,15 @@ static bool advance(struct planner *p, size_t first, size_t last)
     return false;
 }
 
-static void load(struct planner *p, size_t first, size_t last)
+static void load_values(struct planner *p, size_t first, size_t last)
 {
     for (size_t i = first; i <= last; i++)
         lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
 }
 
-static enum lb_status count_combinations(struct planner *p, size_t named_impls)
+static enum lb_status count_combinations(struct planner *p, size_t impl_count)
 {
-    size_t product = named_impls;
+    size_t product = impl_count;
     bool overflow = false;
     for (size_t i = 0; i < LB_AXIS_COUNT; i++)
         overflow |= __builtin_mul_overflow(product, p->spans[i].count, &product);
@@ -123,7 +123,8 @@ static enum lb_status count_combinations(struct planner *p, size_t named_impls)
     return LB_OK;
 }
 
-static enum lb_status holds_everywhere(const struct planner *p, bool *holds)
+/* Whether every --where expression holds for the current sizes. */
+static enum lb_status all_filters_hold(const struct planner *p, bool *holds)
 {
     enum lb_status st = LB_OK;
     *holds = true;
@@ -132,45 +133,45 @@ static enum lb_status holds_everywhere(const struct planner *p, bool *holds)
     return st;
 }
 
-/* The combinations of everything but sizes, for the sizes at hand. */
-static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl *named_impls,
-                                  size_t named_count)
+/* Adds the combinations of everything but sizes, for the current sizes. */
+static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl *impls,
+                                  size_t impl_count)
 {
     enum lb_status st = LB_OK;
     do {
-        load(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1);
+        load_values(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1);
         struct lb_error why;
         if (lb_case_check(&p->c, &why) != LB_OK) {
             if (p->plan->left_out == 0)
                 p->plan->because = why;
-            p->plan->left_out += named_count;
+            p->plan->left_out += impl_count;
             continue;
         }
-        for (size_t i = 0; i < named_count; i++)
-            LB_TRY(add_case(p, named_impls[i]));
+        for (size_t i = 0; i < impl_count; i++)
+            LB_TRY(add_case(p, impls[i]));
     } while (advance(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1));
 done:
     return st;
 }
 
-static enum lb_status expand(struct planner *p, const struct lb_named_impl *named_impls,
-                             size_t named_count)
+static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
+                             size_t impl_count)
 {
     enum lb_status st = LB_OK;
-    size_t tails = named_count;
-    if (named_count == 0)
+    size_t tails = impl_count;
+    if (impl_count == 0)
         return LB_OK;
-    LB_TRY(count_combinations(p, named_count));
+    LB_TRY(count_combinations(p, impl_count));
     for (size_t i = LB_AXIS_DTYPE; i < LB_AXIS_COUNT; i++)
         tails *= p->spans[i].count;
     do {
         bool holds;
-        load(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH);
+        load_values(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH);
         if (p->c.problem.input == 0)
             p->c.problem.input = p->c.problem.hidden;
-        LB_TRY(holds_everywhere(p, &holds));
+        LB_TRY(all_filters_hold(p, &holds));
         if (holds)
-            LB_TRY(expand_tail(p, named_impls, named_count));
+            LB_TRY(expand_tail(p, impls, impl_count));
         else
             p->plan->filtered += tails;
     } while (advance(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH));
@@ -181,20 +182,20 @@ done:
 static enum lb_status expand_line(struct planner *p, const struct lb_case_line *line)
 {
     enum lb_status st = LB_OK;
-    const struct lb_named_impl *named_impls = p->named_impls.items;
-    size_t named_count = p->named_impls.count;
+    const struct lb_named_impl *impls = p->impls.items;
+    size_t impl_count = p->impls.count;
     struct lb_named_impl own;
     if (line->given & LB_GIVEN_IMPL) {
         char origin[256];
         lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
-        LB_TRY(lb_named_impl_find(p->entries, p->entry_count, origin, line->c.impl, line->c.variant,
-                                  &own, p->err));
-        named_impls = &own;
-        named_count = lb_named_impls_contain(&p->named_impls, own) ? 1 : 0;
+        LB_TRY(lb_named_impl_find(p->available, p->available_count, origin, line->c.impl,
+                                  line->c.variant, &own, p->err));
+        impls = &own;
+        impl_count = lb_named_impls_contain(&p->impls, own) ? 1 : 0;
     }
     p->c = line->c;
-    if (named_count && set_spans(p, &line->c, line->given, true))
-        LB_TRY(expand(p, named_impls, named_count));
+    if (impl_count && set_spans(p, &line->c, line->given, true))
+        LB_TRY(expand(p, impls, impl_count));
     else
         p->plan->filtered++;
 done:
@@ -212,60 +213,61 @@ static enum lb_status expand_grid(struct planner *p)
     p->c = lb_case_defaults();
     struct lb_case defaults = p->c;
     set_spans(p, &defaults, 0, false);
-    return expand(p, p->named_impls.items, p->named_impls.count);
+    return expand(p, p->impls.items, p->impls.count);
 }
 
-/* Brings cases of one problem together at the place of the first, otherwise keeping their order. */
+/* Moves the cases of one problem together, to where the first of them stood; otherwise the order
+ * stays. */
 static enum lb_status group_problems(struct planner *p)
 {
     enum lb_status st = LB_OK;
     struct lb_plan *plan = p->plan;
     struct lb_case_set problems = {.by_problem = true};
     size_t n = plan->count;
-    size_t *group = calloc(n, sizeof(*group)); /* [n] index of the problem's first case */
-    size_t *place = calloc(n, sizeof(*place)); /* [n] at a first case: its group's next place */
+    size_t *group = calloc(n, sizeof(*group));           /* [n] index of the problem's first case */
+    size_t *next_index = calloc(n, sizeof(*next_index)); /* [n] of a group, at its first case */
     struct lb_case *sorted = calloc(n, sizeof(*sorted));
-    if (!group || !place || !sorted) {
+    if (!group || !next_index || !sorted) {
         st = lb_fail(p->err, LB_OOM, "out of memory for %zu cases", n);
         goto done;
     }
 
     for (size_t i = 0; i < n; i++) {
         LB_TRY(lb_case_set_add(&problems, plan->cases, i, &group[i], p->err));
-        place[group[i]]++;
+        next_index[group[i]]++;
     }
-    for (size_t i = 0, next = 0; i < n; i++) { /* sizes of groups to where they begin */
-        size_t size = place[i];
-        place[i] = next;
+    for (size_t i = 0, next = 0; i < n; i++) { /* from group sizes to group starts */
+        size_t size = next_index[i];
+        next_index[i] = next;
         next += size;
     }
     for (size_t i = 0; i < n; i++)
-        sorted[place[group[i]]++] = plan->cases[i];
+        sorted[next_index[group[i]]++] = plan->cases[i];
     struct lb_case *unsorted = plan->cases;
     plan->cases = sorted;
     sorted = unsorted;
 done:
     lb_case_set_free(&problems);
     free(sorted);
-    free(place);
+    free(next_index);
     free(group);
     return st;
 }
 
 enum lb_status lb_plan_build(const struct lb_selection *selection,
-                             const struct lb_available_impl *entries, size_t entry_count,
+                             const struct lb_available_impl *available, size_t available_count,
                              struct lb_plan *plan, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct planner p = {
         .selection = selection,
-        .entries = entries,
-        .entry_count = entry_count,
+        .available = available,
+        .available_count = available_count,
         .plan = plan,
         .err = err,
     };
     *plan = (struct lb_plan){0};
-    LB_TRY(lb_named_impls_resolve(selection, entries, entry_count, &p.named_impls, err));
+    LB_TRY(lb_named_impls_resolve(selection, available, available_count, &p.impls, err));
     if (selection->cases.count == 0)
         LB_TRY(expand_grid(&p));
     for (size_t i = 0; i < selection->cases.count; i++)
@@ -274,7 +276,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
         LB_TRY(group_problems(&p));
 done:
     lb_case_set_free(&p.seen);
-    lb_named_impls_free(&p.named_impls);
+    lb_named_impls_free(&p.impls);
     if (st != LB_OK)
         lb_plan_free(plan);
     return st;

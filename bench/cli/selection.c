@@ -86,7 +86,7 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-/* name = text[0..length), when it fits and is not empty. */
+/* Copies text[0..length) to name. False when it is empty or too long. */
 static bool copy_name(char name[LB_NAME_SIZE], const char *text, size_t length)
 {
     if (length == 0 || length >= LB_NAME_SIZE)
@@ -96,8 +96,8 @@ static bool copy_name(char name[LB_NAME_SIZE], const char *text, size_t length)
     return true;
 }
 
-/* impl[:variant][,...]. Whether there is such an implementation is asked when the plan is built:
- * plug-ins may come later on the command line. */
+/* Reads impl[:variant][,...]. Whether such an implementation exists is checked when the plan is
+ * built, because plug-ins may come later on the command line. */
 static enum lb_status take_impls(struct lb_selection *s, const char *value, struct lb_error *err)
 {
     for (const char *at = value;; at++) {
@@ -135,9 +135,8 @@ static enum lb_status take_filter(struct lb_selection *s, const char *value, str
 }
 
 enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const char *value,
-                                 bool *taken, struct lb_error *err)
+                                 struct lb_error *err)
 {
-    *taken = true;
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
         const struct lb_axis_info *info = &lb_axis_table[i];
         if (strcmp(flag, info->flag) != 0)
@@ -155,6 +154,5 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
         return lb_case_list_add(&s->cases, flag, value, err);
     if (strcmp(flag, "--cases") == 0)
         return lb_case_list_read(&s->cases, value, err);
-    *taken = false;
-    return LB_OK;
+    return lb_fail(err, LB_INVALID, "%s: it selects no cases", flag);
 }

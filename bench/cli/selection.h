@@ -1,5 +1,5 @@
 /* Which cases a command line chose: axes, implementations, --where expressions, case texts and
- * files. plan.h expands it. */
+ * files. plan.h expands it to a list of cases. */
 #ifndef LB_SELECTION_H
 #define LB_SELECTION_H
 
@@ -26,18 +26,18 @@ enum lb_axis_id {
     LB_AXIS_COUNT
 };
 
-/* An axis of the command line and the field of a case that it sets. */
+/* An axis of the command line, which sets one field of a case. */
 struct lb_axis_info {
     const char *flag;         /* "-B", "--dtype" */
-    const char *what;         /* "batch", as messages say it */
+    const char *what;         /* its name in messages: "batch" */
     const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
     int64_t max;              /* of numbers */
-    unsigned given;           /* enum lb_given of the field; 0: every case text gives it */
+    unsigned given;           /* enum lb_given of the field; 0: every case text has the field */
 };
 
 extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
 
-/* The field of a case that an axis sets, as a number: a size, or an enum's value. */
+/* The field of a case that an axis sets, as a number: a size, or the value of an enum. */
 int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
 
@@ -59,11 +59,10 @@ struct lb_selection {
 
 void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one */
 
-/* Takes one flag and its value: -T -B -I -H -L -D, --dtype, --pass, --math, --ragged, --act,
- * --launch, --cache, --timing, --threads, --impl, --where, --case, --cases. A repeated flag adds
- * values (--where: conditions). *taken: whether the flag is one of these.
- * LB_INVALID names the flag, what is wrong and what is allowed; LB_OOM. */
+/* Takes one option and its value: an axis of lb_axis_table, --impl, --where, --case or --cases. A
+ * repeated option adds values (--where: conditions).
+ * LB_INVALID names the option, what is wrong and what is allowed; LB_OOM. */
 enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
-                                 const char *value, bool *taken, struct lb_error *err);
+                                 const char *value, struct lb_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* --ab: two implementations, or two plug-in builds of one, measured in turn in one process. */
+/* --ab: two implementations, or two builds of one plug-in, measured alternately in one process. */
 #include "commands/ab.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 #include "support/library_versions.h"
 #include "support/progress.h"
 
-enum { PAIRS = 60 /* of blocks, where --benchmark_repetitions does not say */ };
+enum { PAIRS = 60 /* of blocks per case, unless --benchmark_repetitions is given */ };
 
-/* A comparison in flight. */
+/* The state of one --ab command. */
 struct ab {
     const struct lb_session *session;
-    struct lb_registry others; /* where the second plug-in is known: both may have one name */
+    struct lb_registry others; /* of the second plug-in, which may have the first one's name */
     struct lb_side sides[2];
-    int pairs; /* of blocks, a case */
+    int pairs; /* of blocks per case */
     struct lb_plan plan;
     char folders[2][4200];
     struct lb_run_file files[2];
@@ -36,7 +36,7 @@ static bool is_plugin(const char *word)
     return strchr(word, '/') || (length > 3 && strcmp(word + length - 3, ".so") == 0);
 }
 
-/* The side that a word of the command line stands for. */
+/* Resolves one of the two words of the command line. */
 static enum lb_status find_side(struct ab *ab, const char *word, struct lb_registry *registry,
                                 struct lb_side *side, struct lb_error *err)
 {
@@ -55,7 +55,7 @@ done:
     return st;
 }
 
-/* The problems, as cases of an implementation that stands for both sides. */
+/* Plans the problems as cases of a placeholder implementation that stands for both sides. */
 static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
 {
     static const struct lb_available_impl both = {"both", NULL};
@@ -63,10 +63,10 @@ static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
     return lb_plan_build(selection, &both, 1, &ab->plan, err);
 }
 
-/* What a side runs with, for its header. The other's plug-in is not among it: both may have one
- * name. */
-static enum lb_status settle(const struct ab *ab, int side, struct lb_settings *settings,
-                             struct lb_error *err)
+/* The settings of one side, for its header. They leave out the plug-in of the other side, which may
+ * have the same name. */
+static enum lb_status side_settings(const struct ab *ab, int side, struct lb_settings *settings,
+                                    struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_options options = *ab->session->options;
@@ -87,14 +87,14 @@ done:
     return st;
 }
 
-/* Starts folder/a and folder/b, whose headers say that they belong together. */
+/* Creates the runs in folder/a and folder/b. Their headers share an id of the pair. */
 static enum lb_status open_files(struct ab *ab, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char folder[4096], together[64];
+    char folder[4096], pair_id[64];
     json_t *header = NULL;
     struct lb_settings settings = {0};
-    snprintf(together, sizeof(together), "%lld-%ld", (long long)time(NULL), (long)getpid());
+    snprintf(pair_id, sizeof(pair_id), "%lld-%ld", (long long)time(NULL), (long)getpid());
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_INVALID, "--out %s: %s", folder, strerror(errno)));
@@ -105,11 +105,11 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
             snprintf(cases[i].variant, sizeof(cases[i].variant), "%s", ab->sides[s].variant);
         }
         lb_settings_free(&settings);
-        LB_TRY(settle(ab, s, &settings, err));
+        LB_TRY(side_settings(ab, s, &settings, err));
         LB_TRY(
             lb_settings_to_header(&settings, cases, ab->plan.count, lb_libraries(), &header, err));
         lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
-        json_object_set_new(header, "interleaved", json_string(together));
+        json_object_set_new(header, "interleaved", json_string(pair_id));
         json_object_set_new(header, "side", json_string(ab->sides[s].label));
         snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%c", folder, 'a' + s);
         LB_TRY(lb_run_create(ab->folders[s], header, &ab->files[s], err));

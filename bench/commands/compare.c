@@ -1,4 +1,4 @@
-/* --compare: two runs, a verdict and an exit code. */
+/* --compare: two runs, a verdict on each case, and an exit code. */
 #include "commands/compare.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "support/terminal.h"
 
 enum {
-    TABLE_REST = 40 /* lines of the table for cases that have a time in both runs, or in none */
+    TABLE_REST = 40 /* lines for cases that are neither a regression nor new, gone or mended */
 };
 
 static const char *style_of(enum lb_change change)
@@ -37,7 +37,7 @@ static void print_pair(const struct lb_pair *pair, bool style)
            start[0] ? "\033[0m" : "");
 }
 
-/* Regressions and cases that came or went are all named; of the rest, a screenful. */
+/* The table lists all regressions and all cases that came or went, and a screenful of others. */
 static bool is_always_named(enum lb_change change)
 {
     return lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
@@ -94,7 +94,7 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
 
-/* A run's name as the reports may hold it: a folder's may be in any encoding, theirs is UTF-8. */
+/* Copies a run's name into a report, which must be UTF-8 while a folder's name can be any bytes. */
 static void copy_name(const char *name, char *copy, size_t size)
 {
     snprintf(copy, size, "%s", name);
@@ -105,7 +105,7 @@ static void copy_name(const char *name, char *copy, size_t size)
     json_decref(text);
 }
 
-/* Holds the comparison against that of the same base with options->confirm. */
+/* Keeps only those slowdowns that options->confirm shows against the same base too. */
 static enum lb_status confirm(const struct lb_run *base, const struct lb_options *options,
                               const struct lb_compare_options *how,
                               struct lb_run_comparison *comparison, struct lb_error *err)

@@ -1,10 +1,10 @@
-/* What difference a comparison could have found, had there been one. */
+/* The smallest slowdown that a comparison would have found. */
 #include "commands/detectable_difference.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The units of both sides as logarithms. */
+/* The medians of both sides' units, as logarithms. */
 struct units {
     double *base, *now, *moved; /* [n], [m], scratch [m] */
     size_t n, m;
@@ -19,12 +19,12 @@ static enum lb_status p_of(const struct units *units, double shift, double *p, s
     enum lb_status st = units->paired
                             ? lb_shift_paired(units->moved, units->m, &found, err)
                             : lb_shift(units->base, units->n, units->moved, units->m, &found, err);
-    /* A shift downwards is as significant, and is no slowdown. */
+    /* A shift downwards may be significant too, but it is no slowdown. */
     *p = st == LB_OK && found.estimate > 0 ? found.p : 1;
     return st;
 }
 
-/* Between a shift that is not significant and one that is. */
+/* Bisects for the smallest significant shift; low is not significant. */
 static enum lb_status bisect(const struct units *units, double p_limit, double low, double high,
                              double *least, struct lb_error *err)
 {
@@ -63,7 +63,7 @@ enum lb_status lb_least_named(const struct lb_pair *pair, bool interleaved, doub
         low = fmin(low, units.base[i]);
         high = fmax(high, units.base[i]);
     }
-    /* Beyond the range of all, each unit of one side is above each of the other. */
+    /* Shifted by more than the range, every unit of one side is above every unit of the other. */
     double range = high - low + 1e-3;
     LB_TRY(bisect(&units, p_limit, -range, range, least, err));
     *least = fmax(*least, log1p(margin) - pair->shift.estimate);

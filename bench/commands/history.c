@@ -1,4 +1,4 @@
-/* --history: many runs of one environment, and where their times changed for good. */
+/* --history: many runs of one environment, and the change points of their times. */
 #include "commands/history.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static const char *header_text(const struct lb_run *run, const char *key)
     return text ? text : "";
 }
 
-/* The commit that a run was built from; a tree with changes of its own is not that commit. */
+/* The commit that a run was built from; "+changes" marks a tree with uncommitted changes. */
 static void format_commit(const struct lb_run *run, char text[64])
 {
     const json_t *environment = json_object_get(run->header, "environment");
@@ -33,7 +33,7 @@ static void format_commit(const struct lb_run *run, char text[64])
              json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
 }
 
-/* Whether an entry of the folder may be a run: a file of that kind, or a folder that holds one. */
+/* Whether the path may be a run: a .jsonl file, or a folder that holds run.jsonl. */
 static bool looks_like_run(const char *path)
 {
     struct stat status;
@@ -45,7 +45,7 @@ static bool looks_like_run(const char *path)
     return stat(inside, &status) == 0;
 }
 
-/* Reads what is in the folder. A broken run is named on stderr and passed over. */
+/* Reads all runs of the folder. A run that can't be read is named on stderr and skipped. */
 static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
                                struct lb_error *err)
 {
@@ -68,7 +68,7 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
         if (lb_run_read(path, &grown[*count], &why) == LB_OK)
             ++*count;
         else
-            fprintf(stderr, "passed over: %s\n", why.text);
+            fprintf(stderr, "skipped: %s\n", why.text);
     }
     closedir(directory);
     return st;
@@ -80,7 +80,7 @@ static int by_start(const void *a, const void *b)
     return strcmp(header_text(p, "started"), header_text(q, "started"));
 }
 
-/* Drops the runs of another environment than the latest, in place, and says how they differ. */
+/* Removes the runs of another environment than the latest, and prints how they differ. */
 static void keep_one_environment(struct lb_run *runs, size_t *count)
 {
     size_t kept = 0, dropped = 0;
@@ -105,7 +105,7 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
     *count = kept;
 }
 
-/* The series of one case. */
+/* Finds the change points of one case. */
 static enum lb_status find_changes(struct lb_history_line *line, double margin,
                                    struct lb_error *err)
 {
@@ -125,14 +125,14 @@ static enum lb_status find_changes(struct lb_history_line *line, double margin,
     return st;
 }
 
-/* The lines of all cases, in the order in which they are met. */
+/* The lines of all cases, in order of first appearance. */
 struct collection {
     struct lb_history_line *lines;
     size_t count, runs;
-    json_t *index; /* case to the number of its line */
+    json_t *index; /* from a case's text to the index of its line */
 };
 
-/* The case's line; a new one where there is none yet. NULL when memory runs out. */
+/* The case's line, which is added if it is new. NULL when memory runs out. */
 static struct lb_history_line *find_line(struct collection *all, const char *id)
 {
     const json_t *known = json_object_get(all->index, id);
@@ -185,7 +185,7 @@ static void print_line(const struct lb_history_line *line)
             point++;
         if (point < line->point_count && line->points[point] == i)
             fputs("|", stdout);
-        /* Below five percent from end to end, the height is that of noise: drawn small. */
+        /* A total range below 5 % is mostly noise, and is drawn small. */
         double range = fmax(high - low, 0.05 * low);
         fputs(bars[(int)fmin(7, 8 * (line->median_ns[i] - low) / range)], stdout);
     }
@@ -252,7 +252,7 @@ static enum lb_status show(const struct lb_options *options, const struct lb_run
         LB_TRY(find_changes(&all.lines[i], options->margin, err));
     print_history(runs, count, all.lines, all.count);
     if (lb_history_draw(options->subject, all.lines, all.count, &why) != LB_OK)
-        fprintf(stderr, "no picture: %s\n", why.text);
+        fprintf(stderr, "no pictures: %s\n", why.text);
 done:
     for (size_t i = 0; i < all.count; i++) {
         free(all.lines[i].run);
@@ -274,7 +274,7 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         qsort(runs, count, sizeof(*runs), by_start);
     keep_one_environment(runs, &count);
     if (count < LEAST_RUNS) {
-        fprintf(stderr, "%s: %zu runs of one environment, a change shows in %d or more\n",
+        fprintf(stderr, "%s: only %zu runs of one environment; a change shows in %d or more\n",
                 options->subject, count, LEAST_RUNS);
         *exit_code = LB_EXIT_NOTHING;
         goto done;

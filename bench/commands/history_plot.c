@@ -8,30 +8,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "plot/gnuplot.h"
 #include "plot/page.h"
-#include "plot/plot.h"
 #include "support/share_path.h"
 
 enum { MOST_CASES = LB_HISTORY_PANELS * LB_HISTORY_PAGES, PAGE_TIME_LIMIT_S = 30 };
 
-/* The cases to draw: those with change points first. chosen [MOST_CASES]; returns how many. */
-static size_t choose(const struct lb_history_line *lines, size_t line_count,
-                     const struct lb_history_line **chosen)
+/* Selects the cases to draw, those with change points first. selected [MOST_CASES]. Returns how
+ * many there are. */
+static size_t select_cases(const struct lb_history_line *lines, size_t line_count,
+                           const struct lb_history_line **selected)
 {
     size_t count = 0;
     for (int changed = 1; changed >= 0; changed--)
         for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
             if ((lines[i].point_count > 0) == (changed == 1))
-                chosen[count++] = &lines[i];
+                selected[count++] = &lines[i];
     return count;
 }
 
-/* Each panel is a block of "run time/first-median change": change is 1 where a level begins. */
+/* Each panel is a data set of lines "run median change"; change is 1 where a new level begins. */
 static void write_data(FILE *data, const struct lb_history_line *const *lines, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t point = 0;
-        fprintf(data, "# %s: run, median in us, 1 at a change point\n", lines[i]->id);
+        fprintf(data, "# %s: number of the run, median in us, 1 at a change point\n", lines[i]->id);
         for (size_t r = 0; r < lines[i]->count; r++) {
             bool changes = point < lines[i]->point_count && lines[i]->points[point] == r;
             point += changes;
@@ -47,14 +48,28 @@ static void write_settings(FILE *script, const char *name,
                            const struct lb_history_line *const *lines, size_t count)
 {
     fprintf(script,
-            "# bench-lstm's history, drawn by: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
-            "panels = %zu\narray title_of[%zu]\n",
+            "# A history of runs. Draw it again: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
+            "panels = %zu\narray panel_title[%zu]\n",
             name, name, name, count, count);
     for (size_t i = 0; i < count; i++) {
-        fprintf(script, "title_of[%zu] = ", i + 1);
+        fprintf(script, "panel_title[%zu] = ", i + 1);
         lb_page_quote(script, lines[i]->id);
         fputc('\n', script);
     }
+}
+
+/* Opens FOLDER/NAMEENDING for writing; LB_IO with the path and the reason when that fails. */
+static enum lb_status open_file(FILE **file, const char *folder, const char *name,
+                                const char *ending, struct lb_error *err)
+{
+    char path[4300];
+    int length = snprintf(path, sizeof(path), "%s/%s%s", folder, name, ending);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return lb_fail(err, LB_IO, "%s: the path of %s%s in it is too long", folder, name, ending);
+    *file = fopen(path, "w");
+    if (!*file)
+        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    return LB_OK;
 }
 
 /* Writes one picture's NAME.dat and NAME.gp. */
@@ -63,14 +78,9 @@ static enum lb_status write_page(const char *plots, const char *name, const char
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char path[4300];
     FILE *data = NULL, *script = NULL;
-    snprintf(path, sizeof(path), "%s/%s.dat", plots, name);
-    data = fopen(path, "w");
-    snprintf(path, sizeof(path), "%s/%s.gp", plots, name);
-    script = fopen(path, "w");
-    if (!data || !script)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
+    LB_TRY(open_file(&data, plots, name, ".dat", err));
+    LB_TRY(open_file(&script, plots, name, ".gp", err));
     write_data(data, lines, count);
     write_settings(script, name, lines, count);
     LB_TRY(lb_page_append(shared, "history.gp", script, err));
@@ -90,14 +100,17 @@ done:
 enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
                                size_t line_count, struct lb_error *err)
 {
+    static const char *const endings[] = {".svg", ".png", NULL};
     enum lb_status st = LB_OK;
-    const struct lb_history_line *chosen[MOST_CASES];
-    size_t count = choose(lines, line_count, chosen), pages = 0;
+    const struct lb_history_line *selected[MOST_CASES];
+    size_t count = select_cases(lines, line_count, selected), pages = 0;
     char plots[4200], shared[4096], names[LB_HISTORY_PAGES][32], *scripts[LB_HISTORY_PAGES];
     if (count == 0)
         return lb_fail(err, LB_INVALID, "no case has a time");
     LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
-    snprintf(plots, sizeof(plots), "%s/plots", folder);
+    int length = snprintf(plots, sizeof(plots), "%s/plots", folder);
+    if (length < 0 || (size_t)length >= sizeof(plots))
+        LB_TRY(lb_fail(err, LB_IO, "%s: the path of this folder is too long", folder));
     if (mkdir(plots, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
     for (size_t first = 0; first < count; first += LB_HISTORY_PANELS, pages++) {
@@ -107,11 +120,11 @@ enum lb_status lb_history_draw(const char *folder, const struct lb_history_line 
             snprintf(name, sizeof(names[0]), "history");
         else
             snprintf(name, sizeof(names[0]), "history-%zu", pages + 1);
-        LB_TRY(write_page(plots, name, shared, chosen + first,
+        LB_TRY(write_page(plots, name, shared, selected + first,
                           left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
         strcat(name, ".gp");
     }
-    LB_TRY(lb_gnuplot_run(plots, scripts, pages, PAGE_TIME_LIMIT_S * (double)pages, err));
+    LB_TRY(lb_gnuplot_run(plots, scripts, pages, endings, PAGE_TIME_LIMIT_S * (double)pages, err));
     fprintf(stderr, "%s/history.svg and .png", plots);
     if (pages > 1)
         fprintf(stderr, "; on to history-%zu", pages);

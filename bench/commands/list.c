@@ -1,4 +1,4 @@
-/* Looking before running: --list, --plan, --explain, --version. */
+/* What would run, without running it: --list, --plan, --explain and --version. */
 #include "commands/list.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
-/* Whether a case can run; asks the plug-in's worker where need be. probe may be NULL. */
+/* Whether a case can run. A plug-in is asked in its worker process. probe may be NULL. */
 static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *entry,
                           const struct lb_case *c, double available, struct lb_probe *probe,
                           struct lb_error *why)
@@ -29,7 +29,7 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
     return lb_pool_probe(session->pool, entry, c, probe, why);
 }
 
-/* What there is, as comments above the cases. */
+/* Prints implementations and variants as comments above the cases. */
 static void print_implementations(const struct lb_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++) {
@@ -64,8 +64,8 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
     return LB_OK;
 }
 
-/* Rough, for planning only: flops over a rate of the kind of implementation, for as many samples
- * as usually do, within the case's time. */
+/* A rough estimate for planning: flops over a typical rate for the kind of implementation, times
+ * the usual number of samples, limited by the case's time. */
 static double estimate_seconds(const struct lb_impl_entry *entry, const struct lb_case *c,
                                const struct lb_sampler_options *sampler)
 {
@@ -78,7 +78,7 @@ static double estimate_seconds(const struct lb_impl_entry *entry, const struct l
     return fmax(sampling, 6 * call) + 2 * call + 0.02;
 }
 
-/* How many cases there are, and of which implementation. */
+/* Prints how many cases there are, and how many each implementation has. */
 static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
 {
     size_t absent = 0;
@@ -135,8 +135,8 @@ void lb_plan_say_empty(const struct lb_plan *plan)
             plan->left_out > 0 ? plan->because.text : "");
 }
 
-/* A line with a start of its own, which goes on below itself on a terminal: column is where. */
-static void print_said(const char *start, int column, const char *text)
+/* Prints start and then the text, which a terminal wraps and indents to the column. */
+static void print_wrapped_line(const char *start, int column, const char *text)
 {
     fputs(start, stdout);
     lb_print_wrapped(stdout, column, text);
@@ -152,30 +152,31 @@ static void print_sizes(const struct lb_probe *probe)
                  {"gradients", probe->sizes.gradients},
                  {"reserve", probe->sizes.reserve},
                  {"workspace", probe->sizes.workspace}};
-    char said[256] = "";
+    char line[256] = "";
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char text[32];
         lb_format_bytes((double)sizes[i].bytes, text);
-        size_t used = strlen(said);
-        snprintf(said + used, sizeof(said) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
+        size_t used = strlen(line);
+        snprintf(line + used, sizeof(line) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
                  text);
     }
-    print_said("    memory   ", 13, said);
+    print_wrapped_line("    memory   ", 13, line);
 }
 
+/* The note of a built-in implementation, which this process can ask. */
 static void print_note(const struct lb_impl *impl, const struct lb_case *c)
 {
-    struct lb_error text = {""};
-    struct lb_exec_config place = {.threads = c->threads};
+    char text[512] = "";
+    struct lb_exec_config config = {.threads = c->threads};
     if (!impl->note ||
-        lb_resolve_variant(impl->variants, c->variant, &place.variant, NULL) != LB_OK)
+        lb_resolve_variant(impl->variants, c->variant, &config.variant, NULL) != LB_OK)
         return;
-    impl->note(&c->problem, &place, &text);
-    if (text.text[0])
-        print_said("    note     ", 13, text.text);
+    impl->note(&c->problem, &config, text, sizeof(text));
+    if (text[0])
+        print_wrapped_line("    note     ", 13, text);
 }
 
-/* The kernels of one call, traced in a worker that runs the case as shortly as it can. */
+/* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
 static void explain_kernels(const struct lb_session *session, const struct lb_impl_entry *entry,
                             const struct lb_case *c)
 {
@@ -199,7 +200,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
 {
     struct lb_error why;
     struct lb_probe probe = {0};
-    char label[2 * LB_NAME_SIZE], said[sizeof(why.text) + 3 * LB_NAME_SIZE];
+    char label[2 * LB_NAME_SIZE], line[sizeof(why.text) + 3 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
@@ -208,19 +209,21 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
     enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
     if (st != LB_OK)
-        snprintf(said, sizeof(said), "%s: %s: %s", label, lb_status_name(st), why.text);
+        snprintf(line, sizeof(line), "%s: %s: %s", label, lb_status_name(st), why.text);
     else if (modelled)
-        snprintf(said, sizeof(said), "%s: ok by its rules on %s; nothing was asked of a device",
+        snprintf(line, sizeof(line), "%s: ok by its rules on %s; nothing was asked of a device",
                  label, device->name);
     else
-        snprintf(said, sizeof(said), "%s: ok", label);
-    print_said("  ", 6, said);
+        snprintf(line, sizeof(line), "%s: ok", label);
+    print_wrapped_line("  ", 6, line);
     if (st != LB_UNSUPPORTED && entry->impl)
         print_note(entry->impl, &c);
     if (st != LB_OK || !plans)
         return;
+    if (!entry->impl && probe.note[0])
+        print_wrapped_line("    note     ", 13, probe.note);
     if (probe.description[0])
-        print_said("    runs     ", 13, probe.description);
+        print_wrapped_line("    runs     ", 13, probe.description);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
         explain_kernels(session, entry, &c);
@@ -237,32 +240,33 @@ static void explain_problem(const struct lb_case *c)
     printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
     lb_format_bytes(lb_case_bytes(p), bytes);
     printf("  memory     %s for tensors, results and the oracle\n", bytes);
-    printf("  intensity  %.3g flops a byte; %lld dependent steps\n",
+    printf("  intensity  %.3g flops per byte; %lld dependent steps\n",
            lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
 }
 
-/* By the model of floor.h, where the device is known to it. */
+/* Prints the lower bound of lower_bound.h, where the device is known to its model. */
 static void explain_lower_bound(const struct lb_case *c)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
     struct lb_lower_bound f;
     const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD};
-    char said[256];
+    char line[256];
     if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
         return;
     lb_lower_bound_of(&machine, device, &c->problem, &run, &f);
     snprintf(
-        said, sizeof(said),
+        line, sizeof(line),
         "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
-        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.rest),
+        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.residency),
         f.products_ns / 1e3, f.memory_ns / 1e3,
         c->problem.ragged ? "; were its rows as short as they can be" : "");
-    print_said("  floor      ", 13, said);
-    snprintf(said, sizeof(said),
-             "a step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g", f.wait_ns / 1e3,
-             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3, f.cell_ns / 1e3);
-    print_said("             ", 13, said);
+    print_wrapped_line("  floor      ", 13, line);
+    snprintf(line, sizeof(line),
+             "per step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g",
+             f.wait_ns / 1e3, f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3,
+             f.cell_ns / 1e3);
+    print_wrapped_line("             ", 13, line);
 }
 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)

@@ -1,4 +1,4 @@
-/* --profile: one case in this process, for the profiler that is attached to it. */
+/* --profile: one case in this process, for a profiler that is attached to it. */
 #include "commands/profile.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "run/sweep.h"
 #include "support/terminal.h"
 
-/* The built-ins, and the plug-ins loaded into this very process. */
+/* Registers the built-in implementations, and plug-ins that are loaded into this process. */
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
                                     struct lb_error *err)
 {
@@ -54,12 +54,13 @@ static enum lb_status read_case(const struct lb_options *options,
     return LB_OK;
 }
 
-/* lb_run_observer.result: the row is printed once the case is closed. */
+/* lb_run_observer.result: the row is printed after the case is closed. */
 static void ignore_row(void *user, const struct lb_row *row)
 {
     (void)user, (void)row;
 }
 
+/* profile: NULL to trace the GPU kernels of one call. */
 static void run_case(const struct lb_options *options, const struct lb_impl *impl,
                      const struct lb_case *c, struct lb_reference_cache *cache,
                      struct lb_profile *profile, struct lb_row *row)
@@ -68,18 +69,18 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
         .cache = cache,
-        .kernels = options->kernels,
+        .kernels = !profile,
         .profile = profile,
         .loss_scale = options->loss_scale,
     };
     const struct lb_run_observer observer = {.result = ignore_row};
     lb_host_limit(options->memory_bytes);
     if (impl->memory == LB_DEVICE)
-        lb_device_open(options->device, NULL); /* what comes of it is the row's to say */
+        lb_device_open(options->device, NULL); /* the row reports a failure */
     lb_case_run(impl, c, &run, &observer, row);
 }
 
-static void print_row(const struct lb_row *row, const struct lb_profile *profile, bool kernels)
+static void print_row(const struct lb_row *row, const struct lb_profile *profile)
 {
     char id[LB_CASE_ID_SIZE], median[32];
     lb_case_print(&row->c, id);
@@ -91,10 +92,23 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     printf("%s\n", id);
     printf("    timed    %zu calls after 3 to warm up, median %s\n", row->samples, median);
     printf("    range    timed@bench-lstm\n");
-    printf("    told     %s\n",
-           profile->told[0] ? profile->told : "no profiler that waits to be told");
-    if (kernels)
-        lb_kernels_print(stdout, row);
+    printf("    told     %s\n", profile->told[0] ? profile->told : "no profiler that listens");
+    fflush(stdout); /* a trace that follows may end the process */
+}
+
+/* Traces and prints the kernels of one more call, after everything else is printed. */
+static void print_kernels(const struct lb_options *options, const struct lb_impl *impl,
+                          const struct lb_case *c)
+{
+    struct lb_row traced = lb_row_make(c);
+    if (impl->memory == LB_DEVICE)
+        run_case(options, impl, c, NULL, NULL, &traced);
+    else
+        snprintf(traced.reason, sizeof(traced.reason), "it runs on the host, without GPU kernels");
+    snprintf(traced.kernels_reason, sizeof(traced.kernels_reason), "%.*s",
+             (int)sizeof(traced.kernels_reason) - 1, traced.reason);
+    lb_kernels_print(stdout, &traced);
+    lb_row_free(&traced);
 }
 
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
@@ -118,7 +132,9 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
         row.verdict = LB_VERDICT_ABSENT;
         snprintf(row.reason, sizeof(row.reason), "%s", entry->absent);
     }
-    print_row(&row, &profile, options->kernels);
+    print_row(&row, &profile);
+    if (options->kernels && row.verdict == LB_VERDICT_OK)
+        print_kernels(options, entry->impl, &c);
     *exit_code = row.verdict == LB_VERDICT_OK         ? LB_EXIT_FINE
                  : lb_verdict_is_failure(row.verdict) ? LB_EXIT_FAILED
                                                       : LB_EXIT_NOTHING;

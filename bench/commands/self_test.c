@@ -1,4 +1,4 @@
-/* --self-test: what the tool's own verdicts are worth on this machine. */
+/* --self-test: how reliable the program's verdicts are on this machine. */
 #include "commands/self_test.h"
 
 #include <math.h>
@@ -16,17 +16,17 @@
 #include "support/progress.h"
 
 enum {
-    SIDE = 8,            /* fresh processes a side: the exact test then has p <= 0.05 in 4.99 % */
-    ROUNDS = 2 * SIDE,   /* of a sweep that is compared with itself */
-    MAX_CASES = 20,      /* in one such sweep */
-    PLANTED_PERCENT = 3, /* and of a case of one millisecond */
-    PAIRS = 60           /* of blocks, in its comparisons */
+    SIDE = 8,            /* fresh processes per side: the exact test has p <= 0.05 in 4.99 % */
+    ROUNDS = 2 * SIDE,   /* processes per case in a sweep that is compared with itself */
+    MAX_CASES = 20,      /* in such a sweep */
+    PLANTED_PERCENT = 3, /* slowdown planted in a case of one millisecond */
+    PAIRS = 60           /* of blocks per comparison with the planted slowdown */
 };
 
-/* One sweep: the median time of each case in each process. */
+/* The median time of each case in each process of one sweep. */
 struct aa_sweep {
     double medians[MAX_CASES][ROUNDS];
-    bool second[MAX_CASES][ROUNDS]; /* which side the process is counted for; half are */
+    bool second[MAX_CASES][ROUNDS]; /* the process belongs to the second side, as half do */
 };
 
 struct self_test {
@@ -57,7 +57,7 @@ static enum lb_status run_one(const struct self_test *test, const struct lb_case
 }
 
 struct candidate {
-    size_t place;
+    size_t index; /* in the plan */
     double cost_ns;
 };
 
@@ -67,7 +67,7 @@ static int by_cost(const void *a, const void *b)
     return (x->cost_ns > y->cost_ns) - (x->cost_ns < y->cost_ns);
 }
 
-/* Takes the plan's cases that run here and cost least. */
+/* Chooses the plan's cases that run here and take the least time. */
 static enum lb_status choose_cases(struct self_test *test, const struct lb_plan *plan,
                                    struct lb_error *err)
 {
@@ -91,7 +91,7 @@ static enum lb_status choose_cases(struct self_test *test, const struct lb_plan 
     }
     qsort(candidates, count, sizeof(*candidates), by_cost);
     for (size_t i = 0; i < count && i < test->result.cases; i++)
-        test->cases[i] = plan->cases[candidates[i].place];
+        test->cases[i] = plan->cases[candidates[i].index];
     test->result.cases = count < test->result.cases ? count : test->result.cases;
 done:
     lb_progress_end(&test->progress);
@@ -99,8 +99,8 @@ done:
     return st;
 }
 
-/* Deals the processes to two sides of the same size, by chance. */
-static void deal(struct self_test *test, bool second[ROUNDS])
+/* Assigns the processes at random to two sides of the same size. */
+static void assign_sides(struct self_test *test, bool second[ROUNDS])
 {
     for (size_t i = 0; i < ROUNDS; i++)
         second[i] = i >= SIDE;
@@ -116,7 +116,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
                                     struct lb_error *err)
 {
     for (size_t i = 0; i < test->result.cases; i++)
-        deal(test, sweep->second[i]);
+        assign_sides(test, sweep->second[i]);
     for (size_t round = 0; round < ROUNDS; round++) {
         lb_progress_case(&test->progress, "the same against the same, in fresh processes");
         for (size_t i = 0; i < test->result.cases; i++) {
@@ -127,7 +127,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
             enum lb_status st = run_one(test, &test->cases[i], &row, err);
             lb_progress_done(&test->progress, false, false);
             if (st == LB_OK && !lb_row_is_timed(&row))
-                st = lb_fail(err, LB_FAILED, "a case ran and then did not: %s: %.300s",
+                st = lb_fail(err, LB_FAILED, "a case that ran before no longer runs: %s: %.300s",
                              lb_verdict_name(row.verdict), row.reason);
             sweep->medians[i][round] = row.median_ns;
             lb_row_free(&row);
@@ -138,7 +138,8 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
     return LB_OK;
 }
 
-/* A run of one side: the processes dealt to it, or by_time the first or the last ones. */
+/* Makes the run of one side: the processes assigned to it, or with by_time the first or last half.
+ */
 static enum lb_status make_run(const struct self_test *test, const struct aa_sweep *sweep,
                                bool second, bool by_time, struct lb_run *run, struct lb_error *err)
 {
@@ -152,10 +153,10 @@ static enum lb_status make_run(const struct self_test *test, const struct aa_swe
         *row = lb_row_make(&test->cases[i]);
         row->verdict = LB_VERDICT_OK;
         for (size_t p = 0; p < ROUNDS; p++) {
-            bool mine = second == (by_time ? p >= SIDE : sweep->second[i][p]);
-            if (mine && row->process_count > 0)
+            bool belongs = second == (by_time ? p >= SIDE : sweep->second[i][p]);
+            if (belongs && row->process_count > 0)
                 LB_TRY(lb_row_add_process(row, err));
-            if (mine)
+            if (belongs)
                 LB_TRY(lb_row_add_block(row, &sweep->medians[i][p], 1, err));
         }
         LB_TRY(lb_row_summarize(row, err));
@@ -164,7 +165,7 @@ done:
     return st;
 }
 
-/* Compares a sweep with itself and counts what is named. */
+/* Compares both sides of a sweep and counts the differences found. */
 static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep *sweep,
                                   bool by_time, struct lb_self_rate *rate, struct lb_error *err)
 {
@@ -206,7 +207,7 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < sweeps; i++) {
         LB_TRY(measure_sweep(test, sweep, err));
-        LB_TRY(judge_sweep(test, sweep, false, &test->result.dealt, err));
+        LB_TRY(judge_sweep(test, sweep, false, &test->result.shuffled, err));
         LB_TRY(judge_sweep(test, sweep, true, &test->result.in_turn, err));
     }
 done:
@@ -214,7 +215,7 @@ done:
     return st;
 }
 
-/* A case of about a millisecond on the planted implementation. */
+/* Finds a case of about one millisecond for the planted slowdown. */
 static enum lb_status choose_planted(struct self_test *test, const struct lb_impl_entry *entry,
                                      struct lb_case *c, struct lb_error *err)
 {
@@ -240,7 +241,7 @@ static enum lb_status choose_planted(struct self_test *test, const struct lb_imp
     return st;
 }
 
-/* One interleaved comparison of the case with itself slowed down. */
+/* Compares the case with its slowed-down version once, interleaved. */
 static enum lb_status compare_planted(struct self_test *test, const struct lb_case *c,
                                       const struct lb_side sides[2], struct lb_error *err)
 {
@@ -315,8 +316,8 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     test->result.quick = quick;
     test->result.side = SIDE;
     test->result.margin = session->options->margin;
-    fprintf(stderr, "looking at the machine and at what the cases cost\n");
-    lb_pool_renew(session->pool); /* a worker of ours that holds the GPU is no other tenant */
+    fprintf(stderr, "checking the machine and the cost of the cases\n");
+    lb_pool_renew(session->pool); /* else the check counts our own worker as another GPU process */
     lb_noise_check_run(1.0, &test->result.noise);
     LB_TRY(choose_cases(test, plan, err));
     if (test->result.cases == 0) {

@@ -1,4 +1,4 @@
-/* What --self-test found, in plain words. */
+/* The report of --self-test. */
 #include "commands/self_test_report.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@ static double percent(size_t part, size_t whole)
     return whole > 0 ? 100 * (double)part / (double)whole : (double)NAN;
 }
 
-/* Percent that 95 of 100 comparisons would find; "none" where no difference is large enough. */
+/* The percentage that 95 of 100 comparisons would find; "none" where they find no difference. */
 static void format_detectable(double *least, size_t count, char text[32])
 {
     lb_sort(least, count);
-    size_t place = count > 0 ? (95 * count + 99) / 100 - 1 : 0;
-    if (count > 0 && isfinite(least[place]))
-        snprintf(text, 32, "%.2f %%", 100 * expm1(least[place]));
+    size_t index = count > 0 ? (95 * count + 99) / 100 - 1 : 0;
+    if (count > 0 && isfinite(least[index]))
+        snprintf(text, 32, "%.2f %%", 100 * expm1(least[index]));
     else
         snprintf(text, 32, "none");
 }
@@ -28,34 +28,34 @@ static void print_number(FILE *out, const char *name, double value, const char *
     if (isfinite(value))
         fprintf(out, "  %-26s %.3g%s\n", name, value, unit);
     else
-        fprintf(out, "  %-26s not known here\n", name);
+        fprintf(out, "  %-26s unknown\n", name);
 }
 
-static void print_machine(FILE *out, const struct lb_noise_check *f)
+static void print_machine(FILE *out, const struct lb_noise_check *noise)
 {
     fprintf(out, "machine\n");
-    print_number(out, "clock: resolution", f->resolution_ns, " ns");
-    print_number(out, "clock: cost of reading", f->overhead_ns, " ns");
-    print_number(out, "load", f->load, "");
-    fprintf(out, "  %-26s %d\n", "CPUs that may be used", f->cpus);
-    print_number(out, "lost by a busy loop", 100 * f->stolen, " % of its time");
-    print_number(out, "longest gap in it", f->longest_gap_us, " us");
-    print_number(out, "kept by the hypervisor", 100 * f->steal, " % of the time");
-    print_number(out, "control group throttled", 100 * f->cgroup_throttled, " % of its periods");
-    print_number(out, "throttled for heat", f->thermal_throttles, " times since boot");
-    fprintf(out, "  %-26s %s\n", "governor", f->governor[0] ? f->governor : "not known here");
-    if (f->gpus >= 0)
-        fprintf(out, "  %-26s %d, %d other processes on them, %d held back\n", "GPUs", f->gpus,
-                f->gpu_tenants, f->gpus_throttled);
+    print_number(out, "clock: resolution", noise->resolution_ns, " ns");
+    print_number(out, "clock: cost of reading", noise->overhead_ns, " ns");
+    print_number(out, "load", noise->load, "");
+    fprintf(out, "  %-26s %d\n", "CPUs that may be used", noise->cpus);
+    print_number(out, "lost by a busy loop", 100 * noise->stolen, " % of its time");
+    print_number(out, "longest gap in it", noise->longest_gap_us, " us");
+    print_number(out, "kept by the hypervisor", 100 * noise->steal, " % of the time");
+    print_number(out, "control group throttled", 100 * noise->cgroup_throttled,
+                 " % of its periods");
+    print_number(out, "throttled for heat", noise->thermal_throttles, " times since boot");
+    fprintf(out, "  %-26s %s\n", "governor", noise->governor[0] ? noise->governor : "unknown");
+    if (noise->gpus >= 0)
+        fprintf(out, "  %-26s %d, %d other processes on them, %d held back\n", "GPUs", noise->gpus,
+                noise->gpu_tenants, noise->gpus_throttled);
     else
         fprintf(out, "  %-26s none that NVML shows\n", "GPUs");
 }
 
 static void print_rate(FILE *out, const char *name, const struct lb_self_rate *rate)
 {
-    fprintf(out, "  %-26s %zu of %zu comparisons have p < 0.05: %.1f %%, where 5 %% are due\n",
-            name, rate->significant, rate->comparisons,
-            percent(rate->significant, rate->comparisons));
+    fprintf(out, "  %-26s %zu of %zu comparisons have p < 0.05: %.1f %%, 5 %% expected\n", name,
+            rate->significant, rate->comparisons, percent(rate->significant, rate->comparisons));
     fprintf(out, "  %-26s after correction, %zu of %zu sweeps have a difference, %zu name a case\n",
             "", rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
 }
@@ -63,10 +63,10 @@ static void print_rate(FILE *out, const char *name, const struct lb_self_rate *r
 static void print_verdicts(FILE *out, struct lb_self_result *result)
 {
     char time[32], seen[32], named[32];
-    struct lb_self_rate *dealt = &result->dealt;
-    fprintf(out, "\nfalse alarms: %zu cases against themselves, %zu fresh processes a side\n",
+    struct lb_self_rate *shuffled = &result->shuffled;
+    fprintf(out, "\nfalse alarms: %zu cases against themselves, %zu fresh processes per side\n",
             result->cases, result->side);
-    print_rate(out, "both sides mixed in time", dealt);
+    print_rate(out, "both sides mixed in time", shuffled);
     print_rate(out, "one side after the other", &result->in_turn);
 
     lb_sort(result->planted_estimates, result->planted);
@@ -81,8 +81,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
 
     fprintf(out, "\nsmallest slowdown that 95 of 100 comparisons would\n");
     fprintf(out, "  %-26s %12s   %s\n", "", "tell from 0", "name slower");
-    format_detectable(dealt->least_seen, dealt->comparisons, seen);
-    format_detectable(dealt->least_named, dealt->comparisons, named);
+    format_detectable(shuffled->least_seen, shuffled->comparisons, seen);
+    format_detectable(shuffled->least_named, shuffled->comparisons, named);
     fprintf(out, "  two runs, --processes %-4zu %12s   %s, alone among %zu cases\n", result->side,
             seen, named, result->cases);
     format_detectable(result->planted_least_seen, result->planted, seen);
@@ -98,40 +98,40 @@ static bool within(size_t part, size_t whole, double low, double high)
 static void print_advice(FILE *out, const struct lb_self_result *result)
 {
     char text[512];
-    size_t said = 0;
+    size_t count = 0;
     const struct lb_self_rate *in_turn = &result->in_turn;
     fprintf(out, "\nadvice\n");
-    while (lb_noise_check_advice(&result->noise, said, text, sizeof(text))) {
+    while (lb_noise_check_advice(&result->noise, count, text, sizeof(text))) {
         fprintf(out, "  - %s\n", text);
-        said++;
+        count++;
     }
     if (20 * in_turn->sweeps_named > in_turn->sweeps ||
         percent(in_turn->significant, in_turn->comparisons) > 8) {
         fprintf(out,
                 "  - Runs that follow each other differ here by more than their processes show. "
-                "Take --ab\n    for small differences, and for --compare a wider --margin.\n");
-        said++;
+                "Use --ab\n    for small differences, and a wider --margin for --compare.\n");
+        count++;
     }
-    if (said == 0)
-        fprintf(out, "  - None: this machine is fit to measure.\n");
+    if (count == 0)
+        fprintf(out, "  - None: this machine is ready to measure.\n");
 }
 
 bool lb_self_report(struct lb_self_result *result, FILE *out)
 {
-    const struct lb_self_rate *dealt = &result->dealt;
+    const struct lb_self_rate *shuffled = &result->shuffled;
     print_machine(out, &result->noise);
     print_verdicts(out, result);
     print_advice(out, result);
-    bool alarms = within(dealt->significant, dealt->comparisons, 2, 8) &&
-                  20 * dealt->sweeps_significant <= dealt->sweeps;
+    bool alarms = within(shuffled->significant, shuffled->comparisons, 2, 8) &&
+                  20 * shuffled->sweeps_significant <= shuffled->sweeps;
     bool found = within(result->planted_found, result->planted, 95, 100);
     if (result->quick)
-        fprintf(out, "\n--quick: too few comparisons for a judgement of the rates.\n");
+        fprintf(out, "\n--quick: too few comparisons to judge the rates.\n");
     else
         fprintf(out,
                 "\nfalse alarms %s (2 to 8 %% and at most one sweep in 20 expected), planted "
                 "slowdown %s (95 of 100 expected)\n",
-                alarms ? "as they should be" : "NOT AS THEY SHOULD BE",
+                alarms ? "as expected" : "NOT AS EXPECTED",
                 found ? "found" : "NOT FOUND OFTEN ENOUGH");
     fflush(out);
     return result->quick || (alarms && found);

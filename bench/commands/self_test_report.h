@@ -1,4 +1,4 @@
-/* What --self-test found, in plain words. */
+/* The report of --self-test. */
 #ifndef LB_SELF_TEST_REPORT_H
 #define LB_SELF_TEST_REPORT_H
 
@@ -10,12 +10,12 @@
 
 #define LB_SELF_COMPARISONS 400
 
-/* Comparisons of the same with the same. */
+/* Counts of comparisons of cases with themselves. */
 struct lb_self_rate {
-    size_t comparisons, significant;                 /* with p < 0.05, uncorrected */
-    size_t sweeps, sweeps_significant, sweeps_named; /* after correction; with a verdict as well */
-    double least_seen[LB_SELF_COMPARISONS];  /* shift from which on the interval is above zero */
-    double least_named[LB_SELF_COMPARISONS]; /* and from which on the case is named slower */
+    size_t comparisons, significant;                 /* significant: p < 0.05, uncorrected */
+    size_t sweeps, sweeps_significant, sweeps_named; /* after correction; with a verdict too */
+    double least_seen[LB_SELF_COMPARISONS];  /* smallest shift whose interval is above zero */
+    double least_named[LB_SELF_COMPARISONS]; /* smallest shift with the verdict slower */
 };
 
 struct lb_self_result {
@@ -23,16 +23,16 @@ struct lb_self_result {
     size_t cases, side;
     double margin;
     struct lb_noise_check noise;
-    struct lb_self_rate dealt;   /* processes dealt to both sides by chance */
-    struct lb_self_rate in_turn; /* the first half against the second */
-    double planted_ns;           /* time of the case that is slowed down */
+    struct lb_self_rate shuffled; /* processes assigned to both sides at random */
+    struct lb_self_rate in_turn;  /* the first half of the processes against the second */
+    double planted_ns;            /* time of the case that is slowed down */
     size_t planted, planted_found, planted_significant;
     double planted_estimates[LB_SELF_COMPARISONS];
     double planted_least_seen[LB_SELF_COMPARISONS], planted_least_named[LB_SELF_COMPARISONS];
 };
 
-/* Writes the result to out, reordering its arrays. False when the full test shows that verdicts
- * can't be trusted on this machine. */
+/* Writes the report to out and sorts the result's arrays. False when the full test shows that
+ * verdicts can't be trusted on this machine. */
 bool lb_self_report(struct lb_self_result *result, FILE *out);
 
 #endif

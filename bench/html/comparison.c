@@ -1,12 +1,12 @@
-/* Side by side: what changed from an earlier run to the one that is reported. */
+/* What changed from each earlier run to the one that is reported. */
 #include <math.h>
 
-#include "html/sections.h"
+#include "html/view.h"
 #include "html/writer.h"
 #include "report/compare.h"
 #include "report/compare_report.h"
 
-enum { MOST_PAIRS = 200 /* besides the regressions, of which none is left out */ };
+enum { MOST_PAIRS = 200 /* cases that are no regression; all regressions are shown */ };
 
 static const char *const marks[LB_CHANGE_COUNT] = {
     [LB_CHANGE_BROKEN] = "✗",  [LB_CHANGE_SLOWER] = "▼", [LB_CHANGE_INCONCLUSIVE] = "?",
@@ -57,7 +57,7 @@ static void write_pairs(FILE *out, const struct lb_run_comparison *comparison)
 {
     size_t shown = 0, left_out = 0;
     fputs("<table class=\"reasons\"><thead><tr><th scope=\"col\">Verdict</th>"
-          "<th scope=\"col\" class=\"n\">Time, 95 % interval</th>"
+          "<th scope=\"col\" class=\"n\">Change of time, 95 % interval</th>"
           "<th scope=\"col\" class=\"n\">Before</th><th scope=\"col\" class=\"n\">Now</th>"
           "<th scope=\"col\">Case</th></tr></thead><tbody>\n",
           out);
@@ -72,19 +72,19 @@ static void write_pairs(FILE *out, const struct lb_run_comparison *comparison)
     if (left_out > 0)
         fprintf(out,
                 "<p class=\"note\">%zu more cases, none of them a regression, are left out: "
-                "<code>--compare</code> has them.</p>\n",
+                "<code>--compare</code> lists them.</p>\n",
                 left_out);
 }
 
-enum lb_status lb_html_compare(FILE *out, const struct lb_html_view *view, const char *base_path,
-                               double margin, struct lb_error *err)
+static enum lb_status write_comparison(FILE *out, const struct lb_html_view *view,
+                                       const char *base_path, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run base = {0};
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
     char verdict[512];
-    how.margin = margin;
+    how.margin = view->margin;
     LB_TRY(lb_run_read(base_path, &base, err));
     LB_TRY(lb_compare_runs(&base, view->run, &how, &comparison, err));
     lb_report_verdict(&comparison, verdict, sizeof(verdict));
@@ -101,11 +101,24 @@ enum lb_status lb_html_compare(FILE *out, const struct lb_html_view *view, const
     write_pairs(out, &comparison);
     fprintf(
         out,
-        "<p class=\"note\">Above 0 %% is slower. Slower and faster are beyond %g %%, and "
-        "beyond chance at %g %% over all cases together; same is within %g %%.</p>\n</section>\n",
+        "<p class=\"note\">Above 0 %% is slower. Slower and faster mean by more than %g %%, "
+        "significant at %g %% over all cases together; same means within %g %%.</p>\n</section>\n",
         100 * comparison.margin, 100 * comparison.level, 100 * comparison.margin);
 done:
     lb_run_comparison_free(&comparison);
     lb_run_free(&base);
+    return st;
+}
+
+enum lb_status lb_html_changes(FILE *out, const void *user, struct lb_error *err)
+{
+    const struct lb_html_view *view = user;
+    enum lb_status st = LB_OK;
+    if (view->base_count > 0)
+        fputs("<div id=\"changes\">\n", out);
+    for (size_t i = 0; i < view->base_count && st == LB_OK; i++)
+        st = write_comparison(out, view, view->bases[i], err);
+    if (view->base_count > 0)
+        fputs("</div>\n", out);
     return st;
 }

@@ -1,10 +1,10 @@
-/* The answer, in sentences: which implementation is fastest where, and by how much. */
+/* The headline, in sentences: which implementation is fastest where, and by how much. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "html/sections.h"
+#include "html/view.h"
 #include "html/writer.h"
 #include "plot/fastest_regions.h"
 #include "stats/order_stats.h"
@@ -14,16 +14,19 @@ static const char letters[LB_SIZE_COUNT] = {'T', 'B', 'I', 'H'};
 
 enum { MOST_EXCEPTIONS = 3 };
 
-/* What there is to say about a region's choice. */
+/* Counts of problems in a region, by how its chosen implementation does. */
 struct tally {
-    size_t problems, alone; /* alone: no other implementation has a time */
-    size_t clear, shared;   /* fastest, beyond noise; fastest or not to be told from the fastest */
-    size_t beaten, absent;
+    size_t problems;
+    size_t alone;  /* no other implementation has a time */
+    size_t clear;  /* fastest, by more than noise */
+    size_t tied;   /* tied with the fastest */
+    size_t beaten; /* another one is faster */
+    size_t absent; /* it has no time */
     struct spread {
         double low, middle, high;
-        size_t count;           /* of problems; 0: there are none to compare with */
-    } over_baseline, over_next; /* speed-ups; over_baseline is empty where that is the choice */
-    bool baseline_is_next;      /* in every problem: both are the same */
+        size_t count;           /* of problems; 0: there is nothing to compare with */
+    } over_baseline, over_next; /* speed-ups; over_baseline is empty for the baseline itself */
+    bool baseline_is_next;      /* the runner-up is the baseline in every problem */
 };
 
 static void plural(FILE *out, size_t count, const char *word)
@@ -31,17 +34,17 @@ static void plural(FILE *out, size_t count, const char *word)
     fprintf(out, "%zu %s%s", count, word, count == 1 ? "" : "s");
 }
 
-/* The choice's opponent in a group: the baseline, or the fastest of the others; NULL where it has
+/* Whom the series is compared with in a group: the runner-up, or the baseline. NULL where that has
  * no time. */
-static const struct lb_row *opponent(const struct lb_html_view *view, const struct lb_group *group,
-                                     size_t series, bool next)
+static const struct lb_row *other_row(const struct lb_html_view *view, const struct lb_group *group,
+                                      size_t series, bool next)
 {
     if (next)
         return lb_group_runner_up(group, series);
     return series == view->baseline_series ? NULL : lb_group_timed(group, view->baseline_series);
 }
 
-/* ratios has room for a number a problem. */
+/* The spread of speed-ups in the region. ratios [region->count] is scratch. */
 static struct spread spread_of(const struct lb_html_view *view, const struct lb_group *groups,
                                const struct lb_region *region, bool next, double *ratios)
 {
@@ -49,7 +52,7 @@ static struct spread spread_of(const struct lb_html_view *view, const struct lb_
     for (size_t i = 0; i < region->count; i++) {
         const struct lb_group *group = &groups[region->groups[i]];
         const struct lb_row *own = lb_group_timed(group, region->series);
-        const struct lb_row *other = opponent(view, group, region->series, next);
+        const struct lb_row *other = other_row(view, group, region->series, next);
         if (own && other)
             ratios[spread.count++] = other->median_ns / own->median_ns;
     }
@@ -62,7 +65,7 @@ static struct spread spread_of(const struct lb_html_view *view, const struct lb_
     return spread;
 }
 
-/* Whether the baseline is the fastest of the others wherever there are others. */
+/* Whether the runner-up is the baseline in every problem that has one. */
 static bool baseline_is_next(const struct lb_html_view *view, const struct lb_group *groups,
                              const struct lb_region *region)
 {
@@ -75,8 +78,8 @@ static bool baseline_is_next(const struct lb_html_view *view, const struct lb_gr
     return true;
 }
 
-static void count_places(const struct lb_group *groups, const struct lb_region *region,
-                         struct tally *tally)
+static void count_problems(const struct lb_group *groups, const struct lb_region *region,
+                           struct tally *tally)
 {
     for (size_t i = 0; i < region->count; i++) {
         const struct lb_group *group = &groups[region->groups[i]];
@@ -90,25 +93,25 @@ static void count_places(const struct lb_group *groups, const struct lb_region *
         else if (own == group->best && lb_rows_apart(own, runner_up))
             tally->clear++;
         else if (lb_group_leads(group, own))
-            tally->shared++;
+            tally->tied++;
         else
             tally->beaten++;
     }
 }
 
-/* ratios has room for a number a problem. */
+/* ratios [region->count] is scratch. */
 static struct tally count_region(const struct lb_html_view *view, const struct lb_group *groups,
                                  const struct lb_region *region, double *ratios)
 {
     struct tally tally = {.baseline_is_next = baseline_is_next(view, groups, region)};
-    count_places(groups, region, &tally);
+    count_problems(groups, region, &tally);
     tally.over_baseline = spread_of(view, groups, region, false, ratios);
     tally.over_next = spread_of(view, groups, region, true, ratios);
     return tally;
 }
 
-/* "for B up to 8 and H from 256": the sizes that occur on this side of each cut. */
-static void write_place(FILE *out, const struct lb_group *groups, const struct lb_region *region)
+/* "for B ≤ 8 and H ≥ 256": the sizes that occur on this side of each cut. */
+static void write_sizes(FILE *out, const struct lb_group *groups, const struct lb_region *region)
 {
     const char *separator = " for ";
     for (size_t k = 0; k < LB_SIZE_COUNT; k++) {
@@ -132,8 +135,8 @@ static void write_place(FILE *out, const struct lb_group *groups, const struct l
     }
 }
 
-/* "1.08 to 1.94 times as fast as onednn (median 1.25)" */
-static void write_spread(FILE *out, const struct spread *spread, const char *opponent)
+/* Writes "1.08 to 1.94 times as fast as onednn (median 1.25)". */
+static void write_spread(FILE *out, const struct spread *spread, const char *other_name)
 {
     char low[32], middle[32], high[32];
     lb_format_ratio(spread->low, low);
@@ -144,7 +147,7 @@ static void write_spread(FILE *out, const struct spread *spread, const char *opp
         fprintf(out, "<strong>%s</strong> times as fast as ", middle);
     else
         fprintf(out, "<strong>%s to %s</strong> times as fast as ", low, high);
-    lb_html_text(out, opponent);
+    lb_html_text(out, other_name);
     if (!one)
         fprintf(out, " (median %s)", middle);
 }
@@ -155,7 +158,7 @@ static void write_ratios(FILE *out, const struct lb_html_view *view, const struc
         fputs(", ", out);
         write_spread(out, &tally->over_baseline, view->baseline);
         if (tally->problems - tally->absent > tally->over_baseline.count)
-            fprintf(out, " where both have a time, which is in %zu", tally->over_baseline.count);
+            fprintf(out, " in the %zu problems where both have a time", tally->over_baseline.count);
         if (tally->baseline_is_next)
             return;
     }
@@ -165,7 +168,8 @@ static void write_ratios(FILE *out, const struct lb_html_view *view, const struc
     }
 }
 
-/* Problems of the region that another implementation wins, or where the choice has no time. */
+/* Names problems of the region that another implementation wins or the chosen one has no time for.
+ */
 static void write_exceptions(FILE *out, const struct lb_html_view *view,
                              const struct lb_group *groups, const struct lb_region *region,
                              const struct tally *tally)
@@ -173,7 +177,7 @@ static void write_exceptions(FILE *out, const struct lb_html_view *view,
     size_t written = 0, all = tally->beaten + tally->absent;
     if (all == 0)
         return;
-    fputs(" Not so at ", out);
+    fputs(" Exceptions: ", out);
     for (size_t i = 0; i < region->count && written < MOST_EXCEPTIONS; i++) {
         const struct lb_group *group = &groups[region->groups[i]];
         const struct lb_row *own = lb_group_row(group, region->series);
@@ -187,9 +191,11 @@ static void write_exceptions(FILE *out, const struct lb_html_view *view,
         lb_html_text(out, winner->name);
         if (own && lb_row_is_timed(own)) {
             lb_format_ratio(own->median_ns / group->best->median_ns, ratio);
-            fprintf(out, ", by %s", ratio);
+            fprintf(out, " is %s times as fast", ratio);
         } else {
-            fprintf(out, "; it %s%s", own ? "is " : "has no row",
+            fputs("; ", out);
+            lb_html_text(out, view->series.items[region->series].name);
+            fprintf(out, " %s%s", own ? "is " : "has no row",
                     own ? lb_verdict_name(own->verdict) : "");
         }
         fputc(')', out);
@@ -209,32 +215,31 @@ static void write_region(FILE *out, const struct lb_html_view *view, const struc
     fprintf(out, "<li><span class=\"dot c%d\"></span><strong>", series->color);
     lb_html_text(out, series->name);
     fputs("</strong>", out);
-    write_place(out, groups, region);
+    write_sizes(out, groups, region);
     if (compared == 0) {
-        fputs(": the only one with a time in ", out);
+        fputs(": it is the only one with a time in ", out);
         plural(out, tally.alone, "problem");
         fputs(".", out);
     } else {
-        fprintf(out, ": fastest in %zu of %zu", tally.clear + tally.shared, compared);
+        fprintf(out, ": fastest in %zu of %zu", tally.clear + tally.tied, compared);
         fputs(compared == 1 ? " problem" : " problems", out);
         write_ratios(out, view, &tally);
         fputc('.', out);
-        if (tally.shared > 0) {
-            fputs(" In ", out);
-            fprintf(out, "%zu of them it can't be told from another: the intervals overlap.",
-                    tally.shared);
+        if (tally.tied > 0) {
+            fprintf(out, " In %zu of them it is tied with another: their intervals overlap.",
+                    tally.tied);
         }
         if (tally.alone > 0) {
-            fputs(" The only one with a time in ", out);
-            fprintf(out, "%zu more.", tally.alone);
+            fprintf(out, " It is the only one with a time in %zu more.", tally.alone);
         }
     }
     write_exceptions(out, view, groups, region, &tally);
     fputs("</li>\n", out);
 }
 
-static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
-                                 const struct lb_group *groups, size_t count, struct lb_error *err)
+static enum lb_status write_setting(FILE *out, const struct lb_html_view *view,
+                                    const struct lb_group *groups, size_t count,
+                                    struct lb_error *err)
 {
     struct lb_regions regions;
     char heading[256];
@@ -244,9 +249,9 @@ static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
         return lb_fail(err, LB_OOM, "out of memory for %zu problems", count);
     LB_TRY(lb_regions_find(groups, count, view->series.count, &regions, err));
     lb_page_heading(&groups[0].candidates[0].row->c, heading, sizeof(heading));
-    fputs("<h3>", out);
+    fputs("<div class=\"setting\"><h3>", out);
     lb_html_text(out, heading);
-    fprintf(out, "</h3>\n<ul class=\"answer\">\n");
+    fprintf(out, "</h3>\n<ul class=\"regions\">\n");
     for (size_t i = 0; i < regions.count; i++)
         write_region(out, view, groups, &regions.items[i], ratios);
     size_t untimed = count;
@@ -255,17 +260,17 @@ static enum lb_status write_page(FILE *out, const struct lb_html_view *view,
     if (untimed > 0) {
         fputs("<li>", out);
         plural(out, untimed, "problem");
-        fprintf(out, " without any time: see <a href=\"#missing\">what did not run</a>.</li>\n");
+        fprintf(out, " %s no time: see <a href=\"#not-run\">what did not run</a>.</li>\n",
+                untimed == 1 ? "has" : "have");
     }
-    fputs("</ul>\n", out);
+    fputs("</ul></div>\n", out);
     lb_regions_free(&regions);
 done:
     free(ratios);
     return st;
 }
 
-/* One implementation over everything: how often it is fastest of those problems that several have
- * a time for. */
+/* Writes which implementation is fastest most often, among problems with at least two times. */
 static void write_lead(FILE *out, const struct lb_html_view *view)
 {
     size_t compared = 0, timed = 0, most = 0, leader = 0;
@@ -287,10 +292,10 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
     free(wins);
     fputs("<p class=\"lead\">", out);
     if (timed == 0) {
-        fputs("No case of this run has a time, so there is nothing to choose between.", out);
+        fputs("No case of this run has a time, so there is nothing to compare.", out);
     } else if (compared == 0) {
         fputs("No problem of this run has times of two implementations, so there is nothing to "
-              "choose between.",
+              "compare.",
               out);
     } else {
         lb_html_format(out, "%s has the smallest median time in ", view->series.items[leader].name);
@@ -298,32 +303,29 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
             fprintf(out, "all %zu problems", compared);
         else
             fprintf(out, "%zu of the %zu problems", most, compared);
-        fputs(" for which two implementations or more have a time.", out);
+        fputs(" for which at least two implementations have a time.", out);
     }
     fputs("</p>\n", out);
 }
 
-enum lb_status lb_html_headline(FILE *out, const struct lb_html_view *view, struct lb_error *err)
+enum lb_status lb_html_headline(FILE *out, const void *user, struct lb_error *err)
 {
+    const struct lb_html_view *view = user;
     enum lb_status st = LB_OK;
     const struct lb_groups *groups = &view->groups;
-    fputs("<section id=\"answer\">\n<h2>Which is fastest</h2>\n", out);
     write_lead(out, view);
-    for (int alone = 0; alone < 2; alone++) { /* where there is something to choose comes first */
+    fputs("<div class=\"settings\">\n", out);
+    for (int alone = 0; alone < 2; alone++) { /* settings with a choice come first */
         for (size_t i = 0, end; i < groups->count; i = end) {
             bool compared = false;
             for (end = i; end < groups->count &&
                           strcmp(groups->items[end].page, groups->items[i].page) == 0;)
                 compared |= groups->items[end++].timed > 1;
             if (compared == !alone)
-                LB_TRY(write_page(out, view, groups->items + i, end - i, err));
+                LB_TRY(write_setting(out, view, groups->items + i, end - i, err));
         }
     }
-    fputs("<p class=\"note\">Only cases whose results agree with the double-precision oracle have "
-          "a time. “Fastest” is the smallest median; two can’t be told apart where their 95 % "
-          "intervals overlap. Sizes are those measured: nothing is said about those between. "
-          "Regions are found as <a href=\"#method\">the method</a> says.</p>\n</section>\n",
-          out);
+    fputs("</div>\n", out);
 done:
     return st;
 }

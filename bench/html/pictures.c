@@ -1,32 +1,29 @@
-/* The pictures of the report: drawn by gnuplot into a scratch folder, and put into the page. */
+/* gnuplot's pictures in the report: drawn into a scratch folder and embedded as they are. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "html/sections.h"
+#include "html/view.h"
 #include "html/writer.h"
-#include "plot/plot.h"
 
-enum { GNUPLOT_LIMIT_S = 120, OPEN_PAGES = 4 /* of a kind; the others are folded */ };
+enum { GNUPLOT_LIMIT_S = 120, OPEN_PAGES = 4 /* of a kind; more are folded away */ };
 
-/* The page's sections, and the kinds of pictures in each. */
+/* The groups of pictures on the page, and their kinds. */
 static const struct {
-    const char *id, *title, *link, *about;
+    const char *title, *about;
     const char *kinds[4];
 } sections[] = {
-    {"speedup",
-     "Speed-up",
-     "Speed-up",
-     "A cell is one problem: how many times as fast as the baseline. A = says that the intervals "
-     "overlap, so which one is faster is open; × failed; grey did not run; – is not in this run.",
+    {"Speed-up",
+     "Each cell is one problem: how many times as fast as the baseline. = means tied, as the "
+     "intervals overlap; × failed; grey did not run; – is not in this run.",
      {"speedup-b", "speedup-t"}},
-    {"time", "Time a step", "Time a step", "", {"time-h", "time-b", "time-t"}},
-    {"roofline", "Rates", "Rates", "", {"roofline"}},
-    {"training", "Training against inference", "Training", "", {"training"}},
-    {"precision", "Precision against precision", "Precision", "", {"precision"}},
-    {"memory", "Memory", "Memory", "", {"memory"}},
+    {"Time per step", "", {"time-h", "time-b", "time-t"}},
+    {"Rate", "", {"roofline"}},
+    {"Training compared with inference", "", {"training"}},
+    {"Precisions compared", "", {"precision"}},
+    {"Memory", "", {"memory"}},
 };
 
 static void remove_folder(const char *folder)
@@ -43,40 +40,58 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* One form of a page's picture, in a division of that class. */
-static enum lb_status write_form(FILE *out, const char *folder, const struct lb_plot_page *page,
-                                 const char *form, struct lb_error *err)
+/* The number of an attribute like width="640" in an SVG's first tag; 0 where there is none. */
+static int svg_size(const char *svg, const char *attribute)
 {
-    char name[160], *svg;
-    bool narrow = strcmp(form, "narrow") == 0;
+    const char *start = strstr(svg, "<svg"), *end = start ? strchr(start, '>') : NULL;
+    const char *at = end ? strstr(start, attribute) : NULL;
+    if (!at || at > end)
+        return 0;
+    long size = strtol(at + strlen(attribute), NULL, 10);
+    return size > 0 && size < 100000 ? (int)size : 0;
+}
+
+/* Embeds one form of a page's picture, if its file can be read: a source of a <picture>, or its
+ * <img>. False when there is none. */
+static bool write_image(FILE *out, const char *folder, const struct lb_plot_page *page, bool narrow)
+{
+    char name[160], *svg = NULL;
+    size_t size;
     snprintf(name, sizeof(name), "%s%s.svg", page->name, narrow ? "-narrow" : "");
-    enum lb_status st = lb_html_read(folder, name, &svg, err);
-    if (st != LB_OK)
-        return st;
-    fprintf(out, "<div class=\"%s\">", form);
-    lb_html_svg(out, svg, page->heading);
-    fputs("</div>\n", out);
+    if (lb_html_read(folder, name, &svg, &size, NULL) != LB_OK)
+        return false;
+    int width = svg_size(svg, " width=\""), height = svg_size(svg, " height=\"");
+    fputs(narrow ? "<source media=\"(max-width: 720px)\" srcset=\"" : "<img alt=\"", out);
+    if (!narrow) {
+        lb_html_text(out, page->heading);
+        fputs("\" loading=\"lazy\" src=\"", out);
+    }
+    fputs("data:image/svg+xml;base64,", out);
+    lb_html_base64(out, svg, size);
+    fputc('"', out);
+    if (width > 0 && height > 0)
+        fprintf(out, " width=\"%d\" height=\"%d\"", width, height);
+    fputs(">\n", out);
     free(svg);
-    return LB_OK;
+    return true;
 }
 
-static enum lb_status write_figure(FILE *out, const char *folder, const struct lb_plot_page *page,
-                                   struct lb_error *err)
+static void write_figure(FILE *out, const char *folder, const struct lb_plot_page *page)
 {
-    enum lb_status st = LB_OK;
-    fprintf(out, "<figure id=\"%s\">\n<figcaption><h3>", page->name);
+    fprintf(out, "<figure id=\"%s\">\n<figcaption><h4>", page->name);
     lb_html_text(out, page->heading);
-    fputs("</h3><p>", out);
+    fputs("</h4><p>", out);
     lb_html_text(out, page->reading);
-    fputs("</p></figcaption>\n", out);
-    LB_TRY(write_form(out, folder, page, "wide", err));
-    LB_TRY(write_form(out, folder, page, "narrow", err));
+    fputs("</p></figcaption>\n<picture>", out);
+    write_image(out, folder, page, true);
+    bool shown = write_image(out, folder, page, false);
+    fputs("</picture>\n", out);
+    if (!shown)
+        fputs("<p class=\"warning\">This picture could not be read.</p>\n", out);
     fputs("</figure>\n", out);
-done:
-    return st;
 }
 
-/* The line of the notes that is about the kind: why there is none. */
+/* Writes the line of the notes that says why the kind has no pictures. */
 static void write_note(FILE *out, const char *notes, const char *kind)
 {
     size_t length = strlen(kind);
@@ -90,11 +105,11 @@ static void write_note(FILE *out, const char *notes, const char *kind)
     }
 }
 
-/* Pages with something to choose between come first: what is folded away is of less interest. */
-static enum lb_status write_kind(FILE *out, const char *folder, const struct lb_plot_pages *pages,
-                                 const char *kind, struct lb_error *err)
+/* Writes the pages of a kind. Those that compare several implementations come first, so that the
+ * least interesting ones are folded away. */
+static void write_kind(FILE *out, const char *folder, const struct lb_plot_pages *pages,
+                       const char *kind)
 {
-    enum lb_status st = LB_OK;
     size_t written = 0;
     for (size_t k = 0; k < 2 * pages->count; k++) {
         size_t i = k % pages->count;
@@ -102,17 +117,15 @@ static enum lb_status write_kind(FILE *out, const char *folder, const struct lb_
         if (strcmp(pages->items[i].kind, kind) != 0 || alone != (k >= pages->count))
             continue;
         if (written++ == OPEN_PAGES)
-            fputs("</div>\n<details class=\"more\"><summary>More of these</summary>\n"
+            fputs("</div>\n<details class=\"more\"><summary>More pictures of this kind</summary>\n"
                   "<div class=\"figures\">\n",
                   out);
         else if (written == 1)
             fputs("<div class=\"figures\">\n", out);
-        LB_TRY(write_figure(out, folder, &pages->items[i], err));
+        write_figure(out, folder, &pages->items[i]);
     }
     if (written > 0)
         fputs(written > OPEN_PAGES ? "</div></details>\n" : "</div>\n", out);
-done:
-    return st;
 }
 
 static bool has_lower_bound(const struct lb_run *run)
@@ -123,20 +136,22 @@ static bool has_lower_bound(const struct lb_run *run)
     return false;
 }
 
-static void write_about(FILE *out, const struct lb_html_view *view, size_t section)
+static void write_section(FILE *out, const struct lb_html_view *view, size_t section)
 {
-    bool floor = has_lower_bound(view->run);
-    fprintf(out, "<section id=\"%s\">\n<h2>%s</h2>\n", sections[section].id,
-            sections[section].title);
+    fprintf(out, "<h3>%s</h3>\n", sections[section].title);
     if (sections[section].about[0])
         fprintf(out, "<p class=\"note\">%s</p>\n", sections[section].about);
-    if (strcmp(sections[section].id, "time") == 0)
+    if (strcmp(sections[section].kinds[0], "time-h") == 0)
         fprintf(out, "<p class=\"note\">%s</p>\n",
-                floor ? "The dotted line is the floor: the least time that any implementation "
-                        "could take on this GPU, its steps one after another."
-                      : "No floor is known for this run: its cases ran on a CPU, or on a GPU that "
-                        "the floor model does not know, so nothing is said about how far these "
-                        "times are from the least possible.");
+                has_lower_bound(view->run)
+                    ? "The dotted line is the lower bound (floor): the least time that any "
+                      "implementation could take on this GPU, one step after another."
+                    : "This run has no lower bounds: its cases ran on a CPU, or on a GPU that the "
+                      "model of lower bounds does not know.");
+    for (const char *const *kind = sections[section].kinds; *kind; kind++) {
+        write_kind(out, view->scratch, &view->pages, *kind);
+        write_note(out, view->notes, *kind);
+    }
 }
 
 enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
@@ -145,7 +160,7 @@ enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
     snprintf(view->scratch, sizeof(view->scratch), "%.200s/bench-lstm-XXXXXX",
              scratch && scratch[0] ? scratch : "/tmp");
     if (!mkdtemp(view->scratch)) {
-        enum lb_status st = lb_fail(err, LB_IO, "%s: a folder for pictures can't be made: %s",
+        enum lb_status st = lb_fail(err, LB_IO, "%s: can't make a folder for pictures: %s",
                                     view->scratch, strerror(errno));
         view->scratch[0] = '\0';
         return st;
@@ -156,6 +171,7 @@ enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
         .folder = view->scratch,
         .scripts = view->shared,
         .baseline = view->baseline[0] ? view->baseline : "none",
+        .kinds = view->kinds,
         .time_limit_s = GNUPLOT_LIMIT_S,
         .for_page = true,
         .pages = &view->pages,
@@ -180,31 +196,22 @@ void lb_html_clean(struct lb_html_view *view)
     view->scratch[0] = '\0';
 }
 
-void lb_html_picture_links(FILE *out, const struct lb_html_view *view)
+enum lb_status lb_html_pictures(FILE *out, const void *user, struct lb_error *err)
 {
-    for (size_t s = 0; view->pages.count > 0 && s < sizeof(sections) / sizeof(sections[0]); s++)
-        fprintf(out, "<a href=\"#%s\">%s</a> ", sections[s].id, sections[s].link);
-}
-
-enum lb_status lb_html_pictures(FILE *out, const struct lb_html_view *view, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
+    const struct lb_html_view *view = user;
+    (void)err;
     if (view->pages.count == 0) {
-        fputs("<section id=\"pictures\">\n<h2>Pictures</h2>\n<p class=\"note\">", out);
         static const char start[] = "no pictures: ";
-        bool known = strncmp(view->notes, start, strlen(start)) == 0;
-        lb_html_format(out, "There are none: %s.", view->notes + (known ? strlen(start) : 0));
-        fputs("</p>\n</section>\n", out);
+        bool said = strncmp(view->notes, start, strlen(start)) == 0;
+        fputs("<p class=\"note\">", out);
+        lb_html_format(out, "There are none: %s.",
+                       said ? view->notes + strlen(start) : "no kind has anything to show");
+        fputs("</p>\n", out);
+        for (const char *const *kind = lb_plot_kinds; *kind; kind++)
+            write_note(out, view->notes, *kind);
         return LB_OK;
     }
-    for (size_t s = 0; s < sizeof(sections) / sizeof(sections[0]); s++) {
-        write_about(out, view, s);
-        for (const char *const *kind = sections[s].kinds; *kind; kind++) {
-            LB_TRY(write_kind(out, view->scratch, &view->pages, *kind, err));
-            write_note(out, view->notes, *kind);
-        }
-        fputs("</section>\n", out);
-    }
-done:
-    return st;
+    for (size_t s = 0; s < sizeof(sections) / sizeof(sections[0]); s++)
+        write_section(out, view, s);
+    return LB_OK;
 }

@@ -1,8 +1,10 @@
-/* Writing HTML: text and numbers as they may stand in it. */
+/* Writing text, numbers and files into HTML and into JSON inside HTML. */
 #include "html/writer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ void lb_html_text(FILE *out, const char *text)
         case '"': fputs("&quot;", out); break;
         case '\'': fputs("&#39;", out); break;
         default:
-            /* Control characters are no HTML. */
+            /* HTML has no control characters. */
             fputc((unsigned char)*text < ' ' && *text != '\n' ? ' ' : *text, out);
         }
     }
@@ -34,60 +36,92 @@ void lb_html_format(FILE *out, const char *format, ...)
     lb_html_text(out, text);
 }
 
-/* As on the terminal, but for the micro sign. */
 void lb_html_ns(FILE *out, double ns)
 {
     char text[32];
     lb_format_ns(ns, text);
-    char *micro = strstr(text, "us");
+    char *micro = strstr(text, "us"); /* the terminal has no micro sign */
     if (micro)
         fprintf(out, "%.*sµs", (int)(micro - text), text);
     else
         fputs(text, out);
 }
 
-enum lb_status lb_html_read(const char *folder, const char *name, char **text, struct lb_error *err)
+void lb_html_json_string(FILE *out, const char *text)
 {
-    enum lb_status st = LB_OK;
-    size_t size = strlen(folder) + strlen(name) + 2, used = 0, room = 1 << 16;
-    char *path = malloc(size), *content = malloc(room);
-    FILE *in = NULL;
-    *text = NULL;
-    if (!path || !content)
-        LB_TRY(lb_fail(err, LB_OOM, "%s: out of memory", name));
-    snprintf(path, size, "%s/%s", folder, name);
-    in = fopen(path, "r");
-    if (!in)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
-    for (size_t n; (n = fread(content + used, 1, room - used - 1, in)) > 0;) {
+    fputc('"', out);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (at[0] == 0xe2 && at[1] == 0x80 && (at[2] == 0xa8 || at[2] == 0xa9)) {
+            fprintf(out, "\\u20%02x", at[2] - 0x80);
+            at += 2;
+        } else if (*at < ' ' || strchr("<>&\"\\\177", *at)) {
+            fprintf(out, "\\u%04x", *at);
+        } else {
+            fputc(*at, out);
+        }
+    }
+    fputc('"', out);
+}
+
+void lb_html_json_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, "%.9g", value);
+    else
+        fputs("null", out);
+}
+
+void lb_html_base64(FILE *out, const char *bytes, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t group = 0;
+        size_t count = size - i < 3 ? size - i : 3;
+        for (size_t k = 0; k < 3; k++)
+            group = group << 8 | (k < count ? (unsigned char)bytes[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            fputc(k <= count ? digits[group >> (18 - 6 * k) & 63] : '=', out);
+    }
+}
+
+static enum lb_status read_all(FILE *in, const char *path, char **bytes, size_t *size,
+                               struct lb_error *err)
+{
+    size_t used = 0, room = 1 << 16;
+    char *content = malloc(room);
+    for (size_t n; content && (n = fread(content + used, 1, room - used - 1, in)) > 0;) {
         used += n;
         if (room - used > 1)
             continue;
         char *grown = realloc(content, 2 * room);
         if (!grown)
-            LB_TRY(lb_fail(err, LB_OOM, "%s: out of memory", path));
+            free(content);
         content = grown;
         room *= 2;
     }
-    if (ferror(in))
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)));
+    if (!content)
+        return lb_fail(err, LB_OOM, "%s: out of memory", path);
+    if (ferror(in)) {
+        free(content);
+        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    }
     content[used] = '\0';
-    *text = content;
-    content = NULL;
-done:
-    if (in)
-        fclose(in);
-    free(content);
-    free(path);
-    return st;
+    *bytes = content;
+    *size = used;
+    return LB_OK;
 }
 
-enum lb_status lb_html_file(FILE *out, const char *folder, const char *name, struct lb_error *err)
+enum lb_status lb_html_read(const char *folder, const char *name, char **bytes, size_t *size,
+                            struct lb_error *err)
 {
-    char *text;
-    enum lb_status st = lb_html_read(folder, name, &text, err);
-    if (st == LB_OK)
-        fputs(text, out);
-    free(text);
+    char path[4600];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    *bytes = NULL;
+    *size = 0;
+    FILE *in = fopen(path, "rb");
+    if (!in)
+        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    enum lb_status st = read_all(in, path, bytes, size, err);
+    fclose(in);
     return st;
 }

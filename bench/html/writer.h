@@ -1,26 +1,35 @@
-/* Writing HTML: text and numbers as they may stand in it. */
+/* Writing text, numbers and files into HTML and into JSON inside HTML. */
 #ifndef LB_HTML_WRITER_H
 #define LB_HTML_WRITER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
-#include "model/case.h"
+#include "api/status.h"
 
-/* Text with its special characters written as entities, so that it is text and nothing else, also
- * inside a quoted attribute. */
+/* Writes the text with its special characters as entities, so that it is never markup, also inside
+ * a quoted attribute. */
 void lb_html_text(FILE *out, const char *text);
 
-/* As printf, the result as lb_html_text writes it; cut at 4,000 bytes. */
+/* Formats like printf and writes the result as lb_html_text does; cut at 4,000 bytes. */
 void lb_html_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* "12.3 µs": three digits and a unit; "-" for NaN. */
 void lb_html_ns(FILE *out, double ns);
 
-/* The file as it stands; LB_IO. */
-enum lb_status lb_html_file(FILE *out, const char *folder, const char *name, struct lb_error *err);
+/* Writes the text as a JSON string that is safe inside <script>: '<', '>', '&', U+2028 and U+2029
+ * are written as \u escapes. */
+void lb_html_json_string(FILE *out, const char *text);
 
-/* The whole file as a string for the caller to free; LB_IO, LB_OOM. */
-enum lb_status lb_html_read(const char *folder, const char *name, char **text,
+/* Writes the number as JSON, in nine digits; null where it is not finite. */
+void lb_html_json_number(FILE *out, double value);
+
+/* Writes the bytes as base64. */
+void lb_html_base64(FILE *out, const char *bytes, size_t size);
+
+/* Reads a whole file, followed by a zero byte. The caller frees *bytes. LB_IO, LB_OOM. */
+enum lb_status lb_html_read(const char *folder, const char *name, char **bytes, size_t *size,
                             struct lb_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rows of a run in the order in which pictures need them. */
+/* The rows of a run as pictures need them: series with their looks, and sorted points. */
 #include "plot/data.h"
 
 #include <inttypes.h>
@@ -28,8 +28,8 @@ static int compare_series(const void *a, const void *b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* Series of one implementation share its colour, and differ in mark and dash. Implementations
- * without a colour of their own take 5 and 7 in turn, with other marks the next time around. */
+/* Series of one implementation share its colour and differ in mark and dash. Implementations
+ * without a colour of their own alternate between colours 5 and 7, and change marks every two. */
 static void choose_looks(struct lb_series_list *list)
 {
     int others = 0, sibling = 0, mark = 0;
@@ -122,7 +122,6 @@ const char *lb_plot_axis_words(enum lb_plot_axis axis)
     return words[axis];
 }
 
-/* Everything but sizes, implementation, launch and threads: those are within a page. */
 void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE])
 {
     const struct lb_problem *p = &c->problem;

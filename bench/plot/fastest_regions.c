@@ -6,25 +6,25 @@
 #include <string.h>
 
 #define NO_TIME_COST  1.3862943611198906 /* log 4 */
-#define LEAST_SAVED   0.02               /* of the log of time, a problem */
+#define LEAST_SAVED   0.02               /* of the log of time, per problem */
 #define LEAST_SHARE   (1.0 / 3)          /* of the cost */
 #define LEAST_MEMBERS 2
-#define TIE_COST      1e-6 /* among equals, the one with more of the smallest medians */
+#define TIE_COST      1e-6 /* among tied ones, prefers the one with the smallest medians */
 
 struct finder {
     const struct lb_group *groups;
     const double *costs; /* [group][series] */
     size_t series_count;
-    double *sums; /* [2][series_count] scratch: of both sides of a cut */
+    double *sums; /* [2][series_count] scratch: the costs on both sides of a cut */
     struct lb_regions *regions;
     struct lb_error *err;
 };
 
 struct cut {
     enum lb_size size;
-    int64_t at; /* left: up to and with it */
+    int64_t at; /* the left side has sizes <= at */
     double cost;
-    size_t left; /* members */
+    size_t left; /* problems on the left side */
 };
 
 static double cost_of(const struct lb_group *group, size_t series)
@@ -37,7 +37,7 @@ static double cost_of(const struct lb_group *group, size_t series)
     return lb_group_leads(group, row) ? TIE_COST : log(row->median_ns / group->best->median_ns);
 }
 
-/* The series of the least sum; the first of several. */
+/* The first series with the least sum. */
 static size_t least(const double *sums, size_t count)
 {
     size_t best = 0;
@@ -47,7 +47,7 @@ static size_t least(const double *sums, size_t count)
     return best;
 }
 
-/* The cost of the members with both sides of a cut at their best. */
+/* The cost of the region's problems when both sides of the cut choose their best series. */
 static double cost_of_cut(const struct finder *f, const struct lb_region *region, struct cut *cut)
 {
     size_t n = f->series_count;
@@ -65,8 +65,8 @@ static double cost_of_cut(const struct finder *f, const struct lb_region *region
     return cut->cost;
 }
 
-/* The best cut between two sizes that occur; false when there is none with members enough on both
- * sides. values has room for a number a member. */
+/* Finds the best cut between two sizes that occur; false when no cut leaves enough problems on both
+ * sides. values [region->count] is scratch. */
 static bool find_cut(const struct finder *f, const struct lb_region *region, int64_t *values,
                      struct cut *best)
 {
@@ -89,8 +89,8 @@ static bool find_cut(const struct finder *f, const struct lb_region *region, int
     return found;
 }
 
-/* Splits the region where that is worth it, and adds its leaves to the list, which takes it over.
- */
+/* Splits the region where this saves enough, and adds the leaves to the list, which takes ownership
+ * of the region. */
 static enum lb_status grow(struct finder *f, struct lb_region region, int depth)
 {
     enum lb_status st = LB_OK;

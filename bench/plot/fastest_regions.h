@@ -1,12 +1,12 @@
 /* Regions of a grid of sizes in which one implementation is fastest.
  *
- * A decision tree over T, B, H and I with few leaves. What a leaf costs is what it would cost to
- * use the leaf's one choice everywhere in it: the sum over its problems of log(time / best time),
- * nothing where the choice can't be told from the fastest (intervals overlap), and the log of 4
- * where it has no time. A leaf is split where that saves at least 2 % a problem and a third of the
- * cost, so that a region stands for a difference worth a sentence, not for noise in single cells.
- * A region is where the choice serves best; how many of its problems it wins is counted, and said.
- */
+ * The regions are the leaves of a small decision tree over T, B, H and I. Each leaf chooses one
+ * implementation. The cost of a leaf is the sum over its problems of log(time of the choice / best
+ * time); a problem costs nothing where the choice ties with the fastest (the intervals overlap),
+ * and log 4 where the choice has no time. A leaf is split where this saves at least 2 % per problem
+ * and a third of its cost, so that a region stands for a difference worth a sentence and not for
+ * noise in single problems. The choice need not win every problem of its region: readers of a
+ * region count how many it wins. */
 #ifndef LB_FASTEST_REGIONS_H
 #define LB_FASTEST_REGIONS_H
 
@@ -16,10 +16,10 @@ enum { LB_REGION_DEPTH = 2, LB_REGION_MOST = 1 << LB_REGION_DEPTH };
 
 /* A leaf. */
 struct lb_region {
-    size_t *groups; /* [count] numbers in the list that was given, ascending; owned */
+    size_t *groups; /* [count] indices into the given groups, ascending; owned */
     size_t count;
-    size_t series; /* the choice */
-    /* Its sizes are over low and up to high where it was cut: else 0 and INT64_MAX. */
+    size_t series; /* the chosen one */
+    /* low < size <= high for each size; 0 and INT64_MAX where the tree did not cut. */
     int64_t low[LB_SIZE_COUNT], high[LB_SIZE_COUNT];
 };
 
@@ -28,8 +28,8 @@ struct lb_regions {
     size_t count;
 };
 
-/* The regions of groups [count], all of one page; those without a time in them are left out.
- * LB_OOM. */
+/* Finds the regions of groups [count], which all belong to one page. Groups in which no row has a
+ * time belong to no region. LB_OOM. */
 enum lb_status lb_regions_find(const struct lb_group *groups, size_t count, size_t series_count,
                                struct lb_regions *regions, struct lb_error *err);
 void lb_regions_free(struct lb_regions *regions); /* accepts a zeroed one */

@@ -1,7 +1,9 @@
-/* Running gnuplot: one process for all scripts, without a shell, within a time limit, and stopped
- * when that is asked for. */
+/* Running gnuplot: one process for all scripts, without a shell, within a time limit. */
+#include "plot/gnuplot.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,20 +14,22 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "plot/plot.h"
 #include "support/subprocess.h"
 
-enum { WATCH_MS = 50 /* how often the time and the stop are looked at */ };
+enum {
+    WATCH_MS = 50, /* how often the time limit and the stop flag are checked */
+    NOTICE_S = 3   /* after which, at the latest, the time limit is told */
+};
 
-static const volatile sig_atomic_t *stop_wanted; /* NULL: nobody can stop it */
+static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
 
-void lb_gnuplot_heed(const volatile sig_atomic_t *stop)
+void lb_gnuplot_set_stop(const volatile sig_atomic_t *stop)
 {
     stop_wanted = stop;
 }
 
-/* gnuplot -e "cd 'FOLDER'" a.gp b.gp: the arguments, whose strings but the second and third are
- * borrowed; NULL when memory runs out. */
+/* The arguments of gnuplot -e "cd 'FOLDER'" a.gp b.gp. The caller frees the array and its third
+ * string. NULL when memory runs out. */
 static char **make_arguments(const char *folder, char *const *scripts, size_t count)
 {
     char **arguments = calloc(count + 4, sizeof(*arguments));
@@ -81,14 +85,14 @@ static enum lb_status start(char **arguments, pid_t *child, int *output, struct 
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
 }
 
-/* What gnuplot says, of which the last is kept. */
+/* What gnuplot prints, of which the last part is kept. */
 struct words {
     char text[4096];
     size_t used;
     bool ended; /* it closed its output */
 };
 
-/* Takes what has been said within a moment. */
+/* Reads what gnuplot prints within the next moment. */
 static void listen_once(int output, struct words *words)
 {
     struct pollfd ready = {.fd = output, .events = POLLIN};
@@ -107,14 +111,20 @@ static void listen_once(int output, struct words *words)
     words->text[words->used] = '\0';
 }
 
-/* Watches gnuplot to its end, or ends it: LB_OK with its wait status, LB_FAILED when time ran out,
- * LB_INTERRUPTED. */
+/* Waits for gnuplot to end: LB_OK with its wait status. Kills it at the time limit (LB_FAILED) or
+ * when a stop is requested (LB_INTERRUPTED). */
 static enum lb_status watch(pid_t child, int output, double time_limit_s, struct words *words,
                             int *status, struct lb_error *err)
 {
-    double deadline_ns = lb_now_ns() + time_limit_s * 1e9;
+    double start_ns = lb_now_ns(), deadline_ns = start_ns + time_limit_s * 1e9;
+    double notice_ns = start_ns + 1e9 * fmin(NOTICE_S, time_limit_s / 2);
+    bool noticed = false;
     enum lb_status st = LB_OK;
     while (st == LB_OK) {
+        if (!noticed && lb_now_ns() > notice_ns) {
+            fprintf(stderr, "gnuplot is drawing; it is stopped after %g s\n", time_limit_s);
+            noticed = true;
+        }
         if (!words->ended)
             listen_once(output, words);
         else if (waitpid(child, status, WNOHANG) == child)
@@ -124,7 +134,7 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
         if (stop_wanted && *stop_wanted)
             st = lb_fail(err, LB_INTERRUPTED, "interrupted before the pictures were drawn");
         else if (lb_now_ns() > deadline_ns)
-            st = lb_fail(err, LB_FAILED, "gnuplot took more than %g s and was stopped",
+            st = lb_fail(err, LB_FAILED, "gnuplot exceeded its time limit of %g s and was stopped",
                          time_limit_s);
     }
     kill(-child, SIGKILL);
@@ -133,20 +143,62 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
     return st;
 }
 
-/* Removes what the scripts draw. */
-static void remove_pictures(const char *folder, char *const *scripts, size_t count)
+/* The path of the picture that a script draws. */
+static void picture_path(const char *folder, const char *script, const char *ending, char *path,
+                         size_t size)
 {
-    static const char *const endings[] = {".svg", ".png", "-narrow.svg"};
+    int length = (int)(strlen(script) - strlen(".gp"));
+    snprintf(path, size, "%s/%.*s%s", folder, length, script, ending);
+}
+
+/* Removes all pictures that the scripts draw. */
+static void remove_pictures(const char *folder, char *const *scripts, size_t count,
+                            const char *const *endings)
+{
+    char path[4600];
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < sizeof(endings) / sizeof(endings[0]); k++) {
-            char path[4600];
-            snprintf(path, sizeof(path), "%s/%.*s%s", folder,
-                     (int)(strlen(scripts[i]) - strlen(".gp")), scripts[i], endings[k]);
+        for (const char *const *ending = endings; *ending; ending++) {
+            picture_path(folder, scripts[i], *ending, path, sizeof(path));
             unlink(path);
         }
 }
 
-/* gnuplot's words in one line: the last that says more than where a mark points. */
+/* Whether the file ends as a complete SVG or PNG does. */
+static bool is_complete(const char *path)
+{
+    static const char svg_end[] = "</svg>", png_end[] = "IEND\256B`\202";
+    char tail[32] = "";
+    size_t length = strlen(path);
+    bool png = length > 4 && strcmp(path + length - 4, ".png") == 0;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    fseek(file, -(long)sizeof(tail) + 1, SEEK_END); /* a shorter file is read from its start */
+    size_t used = fread(tail, 1, sizeof(tail) - 1, file);
+    fclose(file);
+    while (!png && used > 0 && strchr("\r\n\t ", tail[used - 1]))
+        used--;
+    const char *end = png ? png_end : svg_end;
+    size_t end_length = strlen(end);
+    return used >= end_length && memcmp(tail + used - end_length, end, end_length) == 0;
+}
+
+static enum lb_status check_pictures(const char *folder, char *const *scripts, size_t count,
+                                     const char *const *endings, struct lb_error *err)
+{
+    char path[4600];
+    for (size_t i = 0; i < count; i++)
+        for (const char *const *ending = endings; *ending; ending++) {
+            picture_path(folder, scripts[i], *ending, path, sizeof(path));
+            if (!is_complete(path))
+                return lb_fail(err, LB_FAILED,
+                               "gnuplot left %.400s missing, empty or cut short: is the disk full?",
+                               path);
+        }
+    return LB_OK;
+}
+
+/* The last line of gnuplot's messages that is more than a mark below a column. */
 static void last_line(char *words, char **line)
 {
     *line = words;
@@ -156,7 +208,7 @@ static void last_line(char *words, char **line)
 }
 
 enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
-                              double time_limit_s, struct lb_error *err)
+                              const char *const *endings, double time_limit_s, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct words words = {.used = 0};
@@ -166,6 +218,7 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     char **arguments = make_arguments(folder, scripts, count);
     if (!arguments)
         return lb_fail(err, LB_OOM, "gnuplot: out of memory");
+    remove_pictures(folder, scripts, count, endings);
     st = start(arguments, &child, &output, err);
     if (st == LB_OK) {
         st = watch(child, output, time_limit_s, &words, &status, err);
@@ -173,10 +226,13 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     }
     if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         last_line(words.text, &line);
-        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s", line[0] ? line : "it says nothing");
+        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
+                     line[0] ? line : "it printed no message");
     }
+    if (st == LB_OK)
+        st = check_pictures(folder, scripts, count, endings, err);
     if (st != LB_OK)
-        remove_pictures(folder, scripts, count);
+        remove_pictures(folder, scripts, count, endings);
     free(arguments[2]);
     free(arguments);
     return st;

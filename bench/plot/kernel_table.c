@@ -1,4 +1,4 @@
-/* The kernels of a row, for people. */
+/* The GPU kernels of a row, printed on the terminal. */
 #include "plot/kernel_table.h"
 
 #include <inttypes.h>

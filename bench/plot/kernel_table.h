@@ -1,4 +1,4 @@
-/* The kernels of a row, for people. */
+/* The GPU kernels of a row, printed on the terminal. */
 #ifndef LB_KERNEL_TABLE_H
 #define LB_KERNEL_TABLE_H
 
@@ -6,8 +6,8 @@
 
 #include "record/record.h"
 
-/* "cudnn:auto ran 1 persistent kernel, tensor cores: yes", a line a kernel, the gaps, and the row's
- * warning; or why nothing is known. Indented by four. */
+/* Prints "cudnn:auto ran 1 persistent kernel, tensor cores: yes", then one line per kernel, the
+ * gaps between kernels and the row's warning; or why nothing is known. Indented by four. */
 void lb_kernels_print(FILE *out, const struct lb_row *row);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the kinds of line pictures show: time a step, ratios of passes and precisions, memory. */
+/* The table of line pictures: time per step, ratios of passes and precisions, memory. */
 #include "plot/line_kinds.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static bool take_time(const struct lb_row_index *index, const struct lb_row *row
     (void)index;
     *value = nothing;
     value->divisor = (double)row->c.problem.seq_len;
-    value->floor = row->floor_ns;
+    value->lower_bound = row->floor_ns;
     if (lb_row_is_timed(row)) {
         value->value = row->median_ns;
         value->lo = row->median_lo_ns;
@@ -21,7 +21,7 @@ static bool take_time(const struct lb_row_index *index, const struct lb_row *row
     return true;
 }
 
-/* The quotient of two times, and the widest that their intervals allow. */
+/* The ratio of two times, with the widest interval that their two intervals allow. */
 static bool take_ratio(const struct lb_row *above, const struct lb_row *below,
                        struct lb_value *value)
 {
@@ -34,7 +34,7 @@ static bool take_ratio(const struct lb_row *above, const struct lb_row *below,
     return true;
 }
 
-/* Training over inference; the row is that of training. */
+/* The time of training over that of inference; the row is the training case. */
 static bool take_training(const struct lb_row_index *index, const struct lb_row *row,
                           struct lb_value *value)
 {
@@ -43,7 +43,7 @@ static bool take_training(const struct lb_row_index *index, const struct lb_row 
     return row->c.problem.pass == LB_TRAIN && take_ratio(row, lb_row_index_find(index, &c), value);
 }
 
-/* f32 over the row's own precision. */
+/* The time in f32 over that in the row's own precision. */
 static bool take_precision(const struct lb_row_index *index, const struct lb_row *row,
                            struct lb_value *value)
 {
@@ -65,33 +65,33 @@ static bool take_memory(const struct lb_row_index *index, const struct lb_row *r
     return true;
 }
 
-#define TIME_READING                                                                        \
-    "Lower is better. Median time of a call over its T steps; bars are its 95 % interval. " \
+#define TIME_READING                                                                         \
+    "Lower is better. The median time of a call divided by T; bars show its 95 % interval. " \
     "A gap is a case without a time."
-#define TIME_COLUMNS "median_ns median_lo_ns median_hi_ns case steps floor_ns"
+#define TIME_COLUMNS "median_ns median_lo_ns median_hi_ns case steps lower_bound_ns"
 
 static const struct lb_measure measures[] = {
-    {"time-t", LB_PLOT_AXIS_T, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-t", LB_PLOT_AXIS_T, "time per step over", TIME_READING, TIME_COLUMNS, "time per step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"time-b", LB_PLOT_AXIS_B, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-b", LB_PLOT_AXIS_B, "time per step over", TIME_READING, TIME_COLUMNS, "time per step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"time-h", LB_PLOT_AXIS_H, "time a step over", TIME_READING, TIME_COLUMNS, "time a step",
+    {"time-h", LB_PLOT_AXIS_H, "time per step over", TIME_READING, TIME_COLUMNS, "time per step",
      "no implementation has times", LB_PLOT_TIME, take_time},
-    {"training", LB_PLOT_AXIS_H, "time over that of inference, over",
-     "Lower is better. Median of a training call over that of inference, of the same "
-     "implementation; bars are the widest that both intervals allow.",
+    {"training", LB_PLOT_AXIS_H, "training time relative to inference, over",
+     "Lower is better. The median of a training call divided by that of inference of the same "
+     "implementation; bars show the widest interval that both allow.",
      "ratio ratio_lo ratio_hi case 1 nan", "training / inference",
-     "no implementation has times of both passes", LB_PLOT_RATIO, take_training},
+     "no implementation has times for both passes", LB_PLOT_RATIO, take_training},
     {"precision", LB_PLOT_AXIS_H, "speed-up over f32, over",
-     "Higher is better. Median in f32 over that in this precision, of the same implementation; "
-     "bars are the widest that both intervals allow.",
+     "Higher is better. The median in f32 divided by that in this precision, for the same "
+     "implementation; bars show the widest interval that both allow.",
      "ratio ratio_lo ratio_hi case 1 nan", "f32 / this precision",
      "no implementation has times in f32 and another precision", LB_PLOT_RATIO, take_precision},
     {"memory", LB_PLOT_AXIS_H, "peak memory over",
-     "Lower is better. Most memory in use by the case: tensors, packed weights, reserve, "
-     "workspace.",
-     "peak_bytes nan nan case 1 nan", "peak memory", "no implementation has its memory recorded",
-     LB_PLOT_BYTES, take_memory},
+     "Lower is better. The most memory that the case used at a time: tensors, packed weights, "
+     "reserve and workspace.",
+     "peak_bytes nan nan case 1 nan", "peak memory",
+     "no implementation has a recorded peak of memory", LB_PLOT_BYTES, take_memory},
 };
 
 const struct lb_measure *lb_measure_find(const char *kind)

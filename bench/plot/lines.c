@@ -1,10 +1,12 @@
-/* Pages of something over one axis: lines with intervals, one panel for each set of other sizes. */
+/* Line pictures: a measure over one axis with intervals, one panel per set of the other sizes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plot/kinds.h"
 #include "plot/line_kinds.h"
+#include "plot/page.h"
 
 #define MOST_PANELS 12
 
@@ -13,21 +15,21 @@ struct panel {
     size_t first, count;
 };
 
-/* What the panels of a page need to know of one another. */
-struct page_view {
+/* A page while it is laid out. */
+struct layout {
     const struct lb_measure *measure;
     enum lb_plot_axis outer, inner; /* panel[0] and panel[1] of the points */
     const struct lb_point *points;
     struct panel *panels;      /* [panel_count] */
-    size_t panel_count, found; /* panels drawn, and worth drawing */
+    size_t panel_count, found; /* panels that are drawn, and that could be drawn */
     size_t columns;
-    int64_t *scratch; /* room for two numbers a point */
+    int64_t *scratch; /* [2 * number of points] */
 };
 
-/* Time over T is in panels of B and H, and so on: rows first, then columns. */
+/* The sizes that are constant per panel, for each axis: they order panels by row, then column. */
 static const struct {
     enum lb_plot_axis outer, inner;
-} others[] = {
+} panel_axes[] = {
     [LB_PLOT_AXIS_T] = {LB_PLOT_AXIS_B, LB_PLOT_AXIS_H},
     [LB_PLOT_AXIS_B] = {LB_PLOT_AXIS_T, LB_PLOT_AXIS_H},
     [LB_PLOT_AXIS_H] = {LB_PLOT_AXIS_T, LB_PLOT_AXIS_B},
@@ -41,7 +43,7 @@ static size_t count_shown(const struct lb_point *points, size_t first, size_t en
     return shown;
 }
 
-/* True when some series of the panel has values at two places or more: a line. */
+/* True when some series of the panel has at least two values, which make a line. */
 static bool has_line(const struct lb_point *points, struct panel panel)
 {
     size_t end = panel.first + panel.count;
@@ -53,24 +55,24 @@ static bool has_line(const struct lb_point *points, struct panel panel)
     return false;
 }
 
-/* The distinct values of panel[which], at most limit of them; values has room for all panels. */
-static size_t panel_values(const struct page_view *view, int which, size_t limit, int64_t *values)
+/* Collects the distinct values of panel[which], at most limit of them. values [panel_count]. */
+static size_t panel_values(const struct layout *view, int which, size_t limit, int64_t *values)
 {
     for (size_t i = 0; i < view->panel_count; i++)
         values[i] = view->points[view->panels[i].first].panel[which];
     return lb_thin(values, lb_distinct(values, view->panel_count), limit);
 }
 
-static bool is_among(const struct page_view *view, size_t i, const int64_t *outer,
+static bool is_among(const struct layout *view, size_t i, const int64_t *outer,
                      const int64_t *inner, const size_t *limits)
 {
     const int64_t *held = view->points[view->panels[i].first].panel;
     return lb_contains(outer, limits[0], held[0]) && lb_contains(inner, limits[1], held[1]);
 }
 
-/* Leaves out panels until there are few enough to read: fewer values of the longer side, evenly
+/* Removes panels until few enough are left to read: keeps fewer values of the longer side, evenly
  * chosen. */
-static void thin_panels(struct page_view *view)
+static void thin_panels(struct layout *view)
 {
     int64_t *outer = view->scratch, *inner = view->scratch + view->panel_count;
     size_t limits[2] = {panel_values(view, 0, SIZE_MAX, outer),
@@ -91,8 +93,8 @@ static void thin_panels(struct page_view *view)
     view->panel_count = kept;
 }
 
-/* A whole grid keeps its shape; anything else is near a square. */
-static size_t choose_columns(const struct page_view *view)
+/* A complete grid of panels keeps its shape; any other number of panels is laid out squarely. */
+static size_t choose_columns(const struct layout *view)
 {
     size_t n = view->panel_count;
     size_t outer = panel_values(view, 0, SIZE_MAX, view->scratch);
@@ -102,7 +104,7 @@ static size_t choose_columns(const struct page_view *view)
     return n <= 3 ? n : n == 4 ? 2 : n <= 9 ? 3 : 4;
 }
 
-static enum lb_status find_panels(struct page_view *view, size_t count, struct lb_error *err)
+static enum lb_status find_panels(struct layout *view, size_t count, struct lb_error *err)
 {
     view->scratch = malloc(2 * (count + 1) * sizeof(*view->scratch));
     view->panels = malloc((count + 1) * sizeof(*view->panels));
@@ -120,7 +122,7 @@ static enum lb_status find_panels(struct page_view *view, size_t count, struct l
     return LB_OK;
 }
 
-/* Writes one line as a data set; a row without a value is a gap in it. */
+/* Writes one line as a data set, in which a row without a value is a gap. */
 static void write_line(FILE *data, const struct lb_point *points, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -133,15 +135,15 @@ static void write_line(FILE *data, const struct lb_point *points, size_t count)
         lb_page_number(data, shown->hi);
         fprintf(data, " \"%s\"", id);
         lb_page_number(data, shown->divisor);
-        lb_page_number(data, shown->floor);
+        lb_page_number(data, shown->lower_bound);
         fputc('\n', data);
     }
 }
 
-/* Writes the data of all panels, a data set for each line; and the settings that say which set is
+/* Writes the data of all panels, one data set per line, and the settings that say which data set is
  * which line of which panel. */
 static void write_panels(struct lb_page *page, const struct lb_series_list *series,
-                         const struct page_view *view)
+                         const struct layout *view)
 {
     const char *letters[] = {lb_plot_axis_letter(view->outer), lb_plot_axis_letter(view->inner)};
     size_t set = 0, n = view->panel_count;
@@ -173,8 +175,8 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
     }
 }
 
-/* The setting x_values: the sizes that get a label, or none where powers of two do. */
-static void write_x_values(struct lb_page *page, const struct page_view *view)
+/* Writes the setting x_values: the sizes to label, or none where powers of two are labelled. */
+static void write_x_values(struct lb_page *page, const struct layout *view)
 {
     int64_t *values = view->scratch;
     size_t count = 0, powers = 0;
@@ -191,8 +193,8 @@ static void write_x_values(struct lb_page *page, const struct page_view *view)
     fputs("'\n", page->script);
 }
 
-/* Widens [low, high] to hold the value where it is one. */
-static void widen(double value, double *low, double *high)
+/* Extends [low, high] to include the value if it is a positive number. */
+static void extend(double value, double *low, double *high)
 {
     if (value > 0) { /* not NaN */
         *low = fmin(*low, value);
@@ -200,7 +202,7 @@ static void widen(double value, double *low, double *high)
     }
 }
 
-/* The settings of the y axis: its label with the unit that suits what it spans. */
+/* Writes the settings of the y axis: its label, with a unit that suits the values. */
 static void write_unit(struct lb_page *page, const struct lb_measure *measure, double middle)
 {
     static const struct {
@@ -221,8 +223,8 @@ static void write_unit(struct lb_page *page, const struct lb_measure *measure, d
     fprintf(page->script, "unit_size = %.0f.0\n", units[measure->unit][unit].size);
 }
 
-/* The settings of both axes: what they span, and the unit. */
-static void write_ranges(struct lb_page *page, const struct page_view *view)
+/* Writes the settings of both axes: their ranges and the unit. */
+static void write_ranges(struct lb_page *page, const struct layout *view)
 {
     int64_t x_low = INT64_MAX, x_high = 0;
     double low = INFINITY, high = 0;
@@ -233,12 +235,12 @@ static void write_ranges(struct lb_page *page, const struct page_view *view)
             const struct lb_value *shown = &point->shown;
             x_low = point->x < x_low ? point->x : x_low;
             x_high = point->x > x_high ? point->x : x_high;
-            widen(shown->value / shown->divisor, &low, &high);
-            widen(shown->lo / shown->divisor, &low, &high);
-            widen(shown->hi / shown->divisor, &low, &high);
+            extend(shown->value / shown->divisor, &low, &high);
+            extend(shown->lo / shown->divisor, &low, &high);
+            extend(shown->hi / shown->divisor, &low, &high);
             if (shown->value > 0)
-                widen(shown->floor / shown->divisor, &low, &high);
-            has_lower_bound = has_lower_bound || (shown->value > 0 && shown->floor > 0);
+                extend(shown->lower_bound / shown->divisor, &low, &high);
+            has_lower_bound = has_lower_bound || (shown->value > 0 && shown->lower_bound > 0);
         }
     }
     fprintf(page->script,
@@ -248,9 +250,9 @@ static void write_ranges(struct lb_page *page, const struct page_view *view)
     write_unit(page, view->measure, sqrt(low) * sqrt(high));
 }
 
-/* The settings of the legend: the series that are on the page. */
+/* Writes the settings of the legend: the series that are on the page. */
 static enum lb_status write_legend(struct lb_page *page, const struct lb_series_list *series,
-                                   const struct page_view *view, struct lb_error *err)
+                                   const struct layout *view, struct lb_error *err)
 {
     bool *shown = calloc(series->count + 1, sizeof(*shown));
     if (!shown)
@@ -265,7 +267,7 @@ static enum lb_status write_legend(struct lb_page *page, const struct lb_series_
     return LB_OK;
 }
 
-static void write_words(struct lb_page *page, const struct page_view *view)
+static void write_words(struct lb_page *page, const struct layout *view)
 {
     const struct lb_measure *measure = view->measure;
     char heading[256], reading[512];
@@ -282,7 +284,7 @@ static void write_words(struct lb_page *page, const struct page_view *view)
     lb_page_text(page, "x_label", lb_plot_axis_words(measure->x));
 }
 
-static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view, size_t count,
+static enum lb_status write_page(struct lb_plot_job *job, struct layout *view, size_t count,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -306,7 +308,7 @@ done:
     return st;
 }
 
-/* The run's rows that are part of such pictures, in the order of pages. */
+/* Collects the run's rows that take part in such pictures, sorted for pages. */
 static enum lb_status collect_points(const struct lb_plot_job *job,
                                      const struct lb_measure *measure, struct lb_point **points,
                                      size_t *count, struct lb_error *err)
@@ -330,8 +332,8 @@ static enum lb_status collect_points(const struct lb_plot_job *job,
             .row = row,
             .shown = shown,
             .input = p->input == p->hidden ? 0 : p->input,
-            .panel = {lb_plot_axis_value(p, others[measure->x].outer),
-                      lb_plot_axis_value(p, others[measure->x].inner)},
+            .panel = {lb_plot_axis_value(p, panel_axes[measure->x].outer),
+                      lb_plot_axis_value(p, panel_axes[measure->x].inner)},
             .series = lb_series_of(&job->series, row),
             .x = lb_plot_axis_value(p, measure->x),
         };
@@ -354,10 +356,10 @@ enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_
     LB_TRY(collect_points(job, measure, &points, &count, err));
     for (size_t i = 0, end; i < count; i = end) {
         end = lb_points_end(points, count, i, LB_SHARE_PAGE);
-        struct page_view view = {.measure = measure,
-                                 .outer = others[axis].outer,
-                                 .inner = others[axis].inner,
-                                 .points = points + i};
+        struct layout view = {.measure = measure,
+                              .outer = panel_axes[axis].outer,
+                              .inner = panel_axes[axis].inner,
+                              .points = points + i};
         LB_TRY(write_page(job, &view, end - i, err));
     }
     if (job->script_count == before)

@@ -1,26 +1,13 @@
-/* The files of a page: data, and a script with settings, style and drawing in one. */
+/* The files of a page: its data, and a script that holds settings, style and drawing commands. */
 #include "plot/page.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/environment.h"
-
-void lb_plot_note(struct lb_plot_job *job, const char *format, ...)
-{
-    char *notes = job->report->notes;
-    size_t used = strlen(notes), size = sizeof(job->report->notes);
-    if (used > 0 && used + 1 < size)
-        notes[used++] = '\n';
-    va_list args;
-    va_start(args, format);
-    vsnprintf(notes + used, size - used, format, args);
-    va_end(args);
-}
 
 /* Opens folder/name.suffix. */
 static enum lb_status open_file(const char *folder, const char *name, const char *suffix,
@@ -55,7 +42,7 @@ void lb_page_text(struct lb_page *page, const char *name, const char *text)
     fputc('\n', page->script);
 }
 
-/* The settings of the small print: the machine, and the program with the day of the run. */
+/* The settings of the small print: the machine, the program, and the day of the run. */
 static void write_source(struct lb_page *page, const struct lb_run *run)
 {
     const json_t *environment = json_object_get(run->header, "environment");
@@ -82,7 +69,7 @@ enum lb_status lb_page_open(struct lb_plot_job *job, const char *kind, const cha
     LB_TRY(open_file(job->options->folder, name, ".dat", "w", &page->data, err));
     LB_TRY(open_file(job->options->folder, name, ".gp", "w", &page->script, err));
     fprintf(page->script,
-            "# Draws %s.svg and %s.png from %s.dat. Change what you like, and run it in this\n"
+            "# Draws %s.svg and %s.png from %s.dat. Edit it as you like, then run in this\n"
             "# folder: gnuplot %s.gp\n"
             "reset session\n",
             name, name, name, name);
@@ -96,7 +83,8 @@ done:
     return st;
 }
 
-/* Where a text of more than a line breaks: behind a sentence, else at a space. */
+/* The length of the text's first line: all of a short text, else up to the last sentence end that
+ * fits, else up to a space. */
 static size_t line_break(const char *text)
 {
     enum { LINE = 96 };
@@ -218,7 +206,7 @@ static bool close_file(FILE **file)
     return !failed;
 }
 
-/* Adds the page to the job: its script, and its description where that is wanted. */
+/* Adds the page's script to the job, and its description where the caller wants descriptions. */
 static enum lb_status add_page(struct lb_plot_job *job, const struct lb_page *page,
                                struct lb_error *err)
 {
@@ -240,12 +228,6 @@ static enum lb_status add_page(struct lb_plot_job *job, const struct lb_page *pa
     pages->items = items;
     items[pages->count++] = page->about;
     return LB_OK;
-}
-
-void lb_plot_pages_free(struct lb_plot_pages *pages)
-{
-    free(pages->items);
-    *pages = (struct lb_plot_pages){0};
 }
 
 enum lb_status lb_page_finish(struct lb_plot_job *job, struct lb_page *page, const char *script,

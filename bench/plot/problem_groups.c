@@ -1,4 +1,4 @@
-/* Contests: the rows of a run that computed the same thing. */
+/* Groups of rows that solved the same problem. */
 #include "plot/problem_groups.h"
 
 #include <math.h>
@@ -122,8 +122,7 @@ const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t ser
     return best;
 }
 
-/* What the row's median lies between; false where nothing is known. */
-static bool bounds_of(const struct lb_row *row, double *lo, double *hi)
+bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi)
 {
     *lo = row->median_lo_ns;
     *hi = row->median_hi_ns;
@@ -142,7 +141,8 @@ static bool bounds_of(const struct lb_row *row, double *lo, double *hi)
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
 {
     double a_lo, a_hi, b_lo, b_hi;
-    return bounds_of(a, &a_lo, &a_hi) && bounds_of(b, &b_lo, &b_hi) && (a_hi < b_lo || b_hi < a_lo);
+    return lb_row_bounds(a, &a_lo, &a_hi) && lb_row_bounds(b, &b_lo, &b_hi) &&
+           (a_hi < b_lo || b_hi < a_lo);
 }
 
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row)

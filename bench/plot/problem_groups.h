@@ -1,4 +1,4 @@
-/* Contests: the rows of a run that computed the same thing, and which of them was fastest. */
+/* Groups of rows that solved the same problem, and which row of each group was fastest. */
 #ifndef LB_PROBLEM_GROUPS_H
 #define LB_PROBLEM_GROUPS_H
 
@@ -12,19 +12,19 @@ struct lb_candidate {
     size_t series;
 };
 
-/* One problem, with caches and timing: all that its candidates share. */
+/* One problem with its state of caches and way of timing, which all candidates share. */
 struct lb_group {
     char page[LB_PAGE_NAME_SIZE]; /* everything but sizes, as in lb_page_name */
     int64_t sizes[LB_SIZE_COUNT];
-    struct lb_candidate *candidates; /* [count], by series; in the list's own array */
+    struct lb_candidate *candidates; /* [count], by series; part of lb_groups.candidates */
     size_t count, timed;
-    const struct lb_row *best; /* smallest median; NULL when none has a time */
+    const struct lb_row *best; /* the smallest median; NULL when no candidate has a time */
 };
 
 struct lb_groups {
     struct lb_group *items; /* [count], by page (lb_page_compare), then H, B, T, I */
     size_t count;
-    struct lb_candidate *candidates; /* all of them */
+    struct lb_candidate *candidates; /* of all groups, owned */
 };
 
 /* Groups the rows of the run. LB_OOM. */
@@ -32,22 +32,25 @@ enum lb_status lb_groups_create(const struct lb_run *run, const struct lb_series
                                 struct lb_groups *groups, struct lb_error *err);
 void lb_groups_free(struct lb_groups *groups); /* accepts a zeroed one */
 
-/* The series' row with a time in the group, or NULL. */
+/* The series' row in the group if it has a time, else NULL. */
 const struct lb_row *lb_group_timed(const struct lb_group *group, size_t series);
 
-/* The series' row with a time or without, or NULL. */
+/* The series' row in the group, with a time or without, else NULL. */
 const struct lb_row *lb_group_row(const struct lb_group *group, size_t series);
 
-/* The group's fastest but for that series, or NULL. */
+/* The fastest row of all other series in the group, else NULL. */
 const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t series);
 
-/* Whether the medians' intervals are apart: which one is faster is then beyond the samples' noise.
- * Where there are too few samples for an interval, the range of all samples stands for it; false
- * where there is but one. */
+/* The interval of the row's median or, where there are too few samples for one, the range of its
+ * samples. False where there are not two samples. */
+bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
+
+/* Whether the medians' intervals do not overlap, so that the difference is larger than the samples'
+ * noise. A row with too few samples for an interval is judged by the range of its samples; a row
+ * with one sample is never apart. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
-/* Whether the row is fastest in its group, or can't be told from the fastest: intervals overlap.
- */
+/* Whether the row is the fastest of its group or tied with it: their intervals overlap. */
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row);
 
 #endif

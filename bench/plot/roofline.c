@@ -1,12 +1,15 @@
-/* Pages of rates over arithmetic intensity: which cases are near what the machine can do. */
+/* Rate over arithmetic intensity: how close the cases come to what the machine can do. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plot/kinds.h"
 #include "plot/page.h"
 
-/* One page: points [count] sorted by series and x. */
+enum { LEAST_CASES = 2 /* of a page: a single mark says nothing */ };
+
+/* One page: points [count] sorted by series. */
 struct page_view {
     const struct lb_point *points;
     size_t count;
@@ -24,25 +27,27 @@ static void write_words(struct lb_page *page, const struct page_view *view, bool
     lb_page_heading(&view->points[0].row->c, heading, sizeof(heading));
     size_t used = strlen(heading);
     snprintf(heading + used, sizeof(heading) - used, ": rate over arithmetic intensity");
-    snprintf(reading, sizeof(reading),
-             "Higher is better. Flops of the products over the median time; flops a byte of inputs "
-             "and outputs. %s",
-             has_lower_bound
-                 ? "A + is the rate at the floor, dependent steps counted."
-                 : "No ceiling of the machine was measured: the dashed line is the best rate "
-                   "in this run.");
+    snprintf(
+        reading, sizeof(reading),
+        "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and "
+        "outputs. %s",
+        has_lower_bound
+            ? "A + is the rate at the lower bound of the time, which counts dependent steps."
+            : "The machine's peak rate was not measured: the dashed line is the best rate of "
+              "this run.");
     lb_page_words(page, heading, reading);
 }
 
-/* Writes a data set for each series, and says which those are. Returns the number of cases with a
- * floor. */
+/* Writes one data set per series and marks the series in shown. Returns the number of cases with a
+ * known lower bound. */
 static size_t write_sets(struct lb_page *page, const struct lb_series_list *series,
                          const struct page_view *view, bool *shown)
 {
-    size_t set = 0, floors = 0;
-    fputs("# Rate of the products over arithmetic intensity. nan: unknown.\n"
-          "# flops_a_byte gflops gflops_lo gflops_hi case gflops_at_floor flops bytes median_ns\n",
-          page->data);
+    size_t set = 0, bounds = 0;
+    fputs(
+        "# Rate of the GEMMs over arithmetic intensity. nan: unknown.\n"
+        "# flops_per_byte gflops gflops_lo gflops_hi case gflops_at_bound flops bytes median_ns\n",
+        page->data);
     for (size_t i = 0; i < view->count; i++) {
         const struct lb_row *row = view->points[i].row;
         size_t s = view->points[i].series;
@@ -63,10 +68,10 @@ static size_t write_sets(struct lb_page *page, const struct lb_series_list *seri
         lb_page_number(page->data, row->median_ns);
         fputc('\n', page->data);
         if (row->floor_ns > 0)
-            floors++;
+            bounds++;
     }
-    fprintf(page->script, "floor_sets = %zu\n", floors > 0 ? set : 0);
-    return floors;
+    fprintf(page->script, "bound_sets = %zu\n", bounds > 0 ? set : 0);
+    return bounds;
 }
 
 static void write_ranges(struct lb_page *page, const struct page_view *view)
@@ -86,7 +91,7 @@ static void write_ranges(struct lb_page *page, const struct page_view *view)
     fprintf(page->script,
             "x_low = %.17g\nx_high = %.17g\ny_low = %.17g\nbest = %.17g\nhighest = %.17g\n", x_low,
             x_high, y_low, best, fmax(best, top));
-    snprintf(label, sizeof(label), "best in this run, %.3g GFLOP/s", best);
+    snprintf(label, sizeof(label), "best rate of this run: %.3g GFLOP/s", best);
     lb_page_text(page, "best_label", label);
 }
 
@@ -99,8 +104,8 @@ static enum lb_status write_page(struct lb_plot_job *job, const char *kind,
     if (!shown)
         return lb_fail(err, LB_OOM, "out of memory for a picture of %zu rows", view->count);
     LB_TRY(lb_page_open(job, kind, view->points[0].page, &page, err));
-    size_t floors = write_sets(&page, &job->series, view, shown);
-    write_words(&page, view, floors > 0);
+    size_t bounds = write_sets(&page, &job->series, view, shown);
+    write_words(&page, view, bounds > 0);
     lb_page_series(&page, &job->series);
     lb_page_legend(&page, &job->series, shown, 600);
     write_ranges(&page, view);
@@ -132,10 +137,12 @@ enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum 
     for (size_t i = 0, end; i < count; i = end) {
         end = lb_points_end(points, count, i, LB_SHARE_PAGE);
         const struct page_view view = {points + i, end - i};
-        LB_TRY(write_page(job, kind, &view, err));
+        if (end - i >= LEAST_CASES)
+            LB_TRY(write_page(job, kind, &view, err));
     }
     if (job->script_count == before)
-        lb_plot_note(job, "%s: not drawn: no row has a time, flops and bytes", kind);
+        lb_plot_note(job, "%s: not drawn: no two cases of one setting have a time, flops and bytes",
+                     kind);
 done:
     free(points);
     return st;

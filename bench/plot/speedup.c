@@ -1,38 +1,38 @@
-/* Pages of speed-up over the baseline: a heat map for each implementation and set of other sizes.
- */
+/* Speed-up over the baseline: one heat map per implementation and value of the third size. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plot/kinds.h"
 #include "plot/page.h"
 #include "plot/problem_groups.h"
 #include "support/terminal.h"
 
 #define MOST_PANELS 12
-#define MOST_CELLS  16 /* along one side of a panel */
+#define MOST_CELLS  16 /* along each side of a panel */
 
-/* Points of one panel[0] and input: all series, the baseline's too. */
-struct group {
+/* The points of one panel[0] and input, of all series including the baseline. */
+struct panel_group {
     const struct lb_point *points; /* [count] */
     size_t count;
-    int64_t *x, *y; /* [columns], [rows] sizes that are shown, ascending */
+    int64_t *x, *y; /* [columns], [rows] the sizes shown, ascending */
     size_t columns, rows;
 };
 
-struct page_view {
+struct layout {
     const char *kind;
-    enum lb_plot_axis y, held; /* held is panel[0] of the points */
-    size_t baseline;           /* number of a series */
-    struct group *groups;      /* [group_count] */
+    enum lb_plot_axis y, held;  /* held is panel[0] of the points: constant per panel */
+    size_t baseline;            /* index of a series */
+    struct panel_group *groups; /* [group_count] */
     size_t group_count, found;
-    size_t *shown; /* [shown_count] series that get panels */
+    size_t *shown; /* [shown_count] the series that have panels */
     size_t shown_count;
-    double range; /* of log2 of the speed-ups: a whole number */
-    bool clipped; /* some are beyond it */
+    double range; /* the colours span log2 of speed-ups from -range to range; a whole number */
+    bool clipped; /* some speed-ups lie outside */
 };
 
-/* What a cell shows, as plots/speedup.gp numbers it. */
+/* What a cell shows; plots/speedup.gp knows these numbers. */
 enum cell_state { CELL_SPEEDUP, CELL_NOT_RUN, CELL_FAILED, CELL_NO_BASELINE, CELL_NO_ROW };
 
 struct cell {
@@ -41,7 +41,7 @@ struct cell {
     char text[40];
 };
 
-static const struct lb_point *find_point(const struct group *group, size_t series, int64_t x,
+static const struct lb_point *find_point(const struct panel_group *group, size_t series, int64_t x,
                                          int64_t y)
 {
     for (size_t i = 0; i < group->count; i++) {
@@ -52,8 +52,8 @@ static const struct lb_point *find_point(const struct group *group, size_t serie
     return NULL;
 }
 
-/* The speed-up in few characters; a = says that the intervals of the medians overlap, so that which
- * one is faster is open. */
+/* Writes the speed-up in few characters. A leading = says that the intervals of the medians
+ * overlap, so that it is open which one is faster. */
 static void write_speedup(const struct lb_row *row, const struct lb_row *base, struct cell *cell)
 {
     char text[32];
@@ -82,13 +82,13 @@ static struct cell make_cell(const struct lb_point *point, const struct lb_point
     return cell;
 }
 
-/* The range that the series' speed-ups in all groups take, at least 1; 0 where it has none, and its
- * panels would say nothing. */
-static double range_of(const struct page_view *view, size_t series)
+/* The range of the series' speed-ups in all groups, at least 1; 0 where it has none, so that its
+ * panels would be empty. */
+static double range_of(const struct layout *view, size_t series)
 {
     double range = 0;
     for (size_t g = 0; g < view->group_count; g++) {
-        const struct group *group = &view->groups[g];
+        const struct panel_group *group = &view->groups[g];
         for (size_t i = 0; i < group->count; i++) {
             const struct lb_point *point = &group->points[i];
             if (point->series != series || !lb_contains(group->x, group->columns, point->x) ||
@@ -104,9 +104,10 @@ static double range_of(const struct page_view *view, size_t series)
     return range;
 }
 
-/* The series with a speed-up, and the range of the colours: that of all, but where one series alone
- * would stretch it fourfold and more, such as an oracle among libraries, that of the others. */
-static void choose_series(struct page_view *view, size_t series_count)
+/* Chooses the series that have a speed-up, and the range of the colours. This is the range of all
+ * series; but where one series alone would widen it by a factor of four or more, as an oracle among
+ * libraries does, it is the range of the others. */
+static void choose_series(struct layout *view, size_t series_count)
 {
     double widest = 0, next = 0;
     for (size_t s = 0; s < series_count; s++) {
@@ -120,7 +121,7 @@ static void choose_series(struct page_view *view, size_t series_count)
     view->range = view->clipped ? next : widest;
 }
 
-static enum lb_status fill_sides(struct group *group, struct lb_error *err)
+static enum lb_status fill_sides(struct panel_group *group, struct lb_error *err)
 {
     group->x = malloc(group->count * sizeof(*group->x));
     group->y = malloc(group->count * sizeof(*group->y));
@@ -135,16 +136,16 @@ static enum lb_status fill_sides(struct group *group, struct lb_error *err)
     return LB_OK;
 }
 
-static void free_group(struct group *group)
+static void free_group(struct panel_group *group)
 {
     free(group->x);
     free(group->y);
 }
 
-/* The groups of the page that are more than a strip, and the series to compare in them; fewer
- * groups, evenly chosen, where their panels would be too many. */
-static enum lb_status find_panels(struct page_view *view, const struct lb_point *points,
-                                  size_t count, size_t series_count, struct lb_error *err)
+/* Finds the groups of the page that have at least two rows and columns, and the series to compare
+ * in them. Keeps fewer groups, evenly chosen, where there would be too many panels. */
+static enum lb_status find_panels(struct layout *view, const struct lb_point *points, size_t count,
+                                  size_t series_count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     view->groups = calloc(count + 1, sizeof(*view->groups));
@@ -153,8 +154,8 @@ static enum lb_status find_panels(struct page_view *view, const struct lb_point 
         return lb_fail(err, LB_OOM, "out of memory for a picture of %zu rows", count);
     for (size_t i = 0, end; i < count; i = end) {
         end = lb_points_end(points, count, i, LB_SHARE_PANEL);
-        struct group *group = &view->groups[view->group_count];
-        *group = (struct group){.points = points + i, .count = end - i};
+        struct panel_group *group = &view->groups[view->group_count];
+        *group = (struct panel_group){.points = points + i, .count = end - i};
         st = fill_sides(group, err);
         if (st == LB_OK && group->columns >= 2 && group->rows >= 2)
             view->found = ++view->group_count;
@@ -168,7 +169,7 @@ static enum lb_status find_panels(struct page_view *view, const struct lb_point 
     limit = limit < 1 ? 1 : limit;
     for (size_t g = 0; limit < view->found && g < limit; g++) {
         size_t from = limit == 1 ? 0 : g * (view->found - 1) / (limit - 1);
-        struct group kept = view->groups[from];
+        struct panel_group kept = view->groups[from];
         view->groups[from] = view->groups[g];
         view->groups[g] = kept; /* a swap: all stay owned */
     }
@@ -177,7 +178,7 @@ static enum lb_status find_panels(struct page_view *view, const struct lb_point 
 }
 
 /* Writes the cells of one panel as one data set. */
-static void write_cells(struct lb_page *page, const struct group *group, size_t series,
+static void write_cells(struct lb_page *page, const struct panel_group *group, size_t series,
                         size_t baseline)
 {
     for (size_t row = 0; row < group->rows; row++) {
@@ -206,12 +207,12 @@ static void write_sizes(FILE *script, const char *name, size_t panel, const int6
 }
 
 static void write_panels(struct lb_page *page, const struct lb_series_list *series,
-                         const struct page_view *view)
+                         const struct layout *view)
 {
     const char *letters[] = {lb_plot_axis_letter(view->held), NULL};
     size_t panel = 0, count = view->group_count * view->shown_count, most_x = 0, most_y = 0;
     fprintf(page->data,
-            "# Speed-up over %s: its median time over that of the panel's implementation.\n"
+            "# Speed-up over %s: its median time divided by that of the panel's implementation.\n"
             "# H %s column row speedup state text baseline_ns median_ns\n"
             "# state: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row\n",
             series->items[view->baseline].name, lb_plot_axis_letter(view->y));
@@ -220,7 +221,7 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
             "array panel_x[%zu]\narray panel_y[%zu]\n",
             count, count, count, count, count);
     for (size_t g = 0; g < view->group_count; g++) {
-        const struct group *group = &view->groups[g];
+        const struct panel_group *group = &view->groups[g];
         most_x = group->columns > most_x ? group->columns : most_x;
         most_y = group->rows > most_y ? group->rows : most_y;
         for (size_t s = 0; s < view->shown_count; s++, panel++) {
@@ -245,7 +246,7 @@ static void write_panels(struct lb_page *page, const struct lb_series_list *seri
 }
 
 static void write_words(struct lb_page *page, const struct lb_series_list *series,
-                        const struct page_view *view)
+                        const struct layout *view)
 {
     const char *baseline = series->items[view->baseline].name;
     char text[512];
@@ -255,7 +256,9 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
              lb_plot_axis_letter(view->y));
     char reading[512];
     snprintf(reading, sizeof(reading),
-             "Higher is better, blue. Median time of %s over that of the other.", baseline);
+             "Higher is better (blue). The median time of %s divided by that of the panel's "
+             "implementation.",
+             baseline);
     used = strlen(reading);
     if (view->found > view->group_count)
         snprintf(reading + used, sizeof(reading) - used, " %zu of %zu values of %s are shown.",
@@ -263,14 +266,15 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
     lb_page_words(page, text, reading);
     lb_page_text(page, "slower", "slower");
     lb_page_text(page, "faster", "faster");
-    lb_page_text(page, "signs",
-                 "= intervals overlap     × failed     grey: not run     – not in this run");
+    lb_page_text(
+        page, "signs",
+        "= tied: intervals overlap     × failed     grey: did not run     – not in this run");
     lb_page_text(page, "y_label", view->y == LB_PLOT_AXIS_B ? "batch B" : "length T");
     fprintf(page->script, "range = %.0f\nclipped = %d\n", fmin(view->range, 7),
             view->clipped || view->range > 7);
 }
 
-static enum lb_status write_page(struct lb_plot_job *job, struct page_view *view,
+static enum lb_status write_page(struct lb_plot_job *job, struct layout *view,
                                  const struct lb_point *points, size_t count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -323,7 +327,7 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
     lb_points_sort(points, run->count);
     for (size_t i = 0, end; i < run->count; i = end) {
         end = lb_points_end(points, run->count, i, LB_SHARE_PAGE);
-        struct page_view view = {.kind = kind, .y = y, .held = held, .baseline = baseline};
+        struct layout view = {.kind = kind, .y = y, .held = held, .baseline = baseline};
         LB_TRY(write_page(job, &view, points + i, end - i, err));
     }
     if (job->script_count == before)

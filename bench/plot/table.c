@@ -1,4 +1,4 @@
-/* The sweep's outcome as a table for people. */
+/* The results of a sweep as a table on the terminal. */
 #include "plot/table.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@
 #include "stats/anomalies.h"
 #include "support/terminal.h"
 
-/* A row with what it is sorted by. */
+/* A row with its sort keys. */
 struct line {
     const struct lb_row *row;
     char problem[LB_CASE_ID_SIZE];
-    size_t group; /* first place of its problem in the run */
-    size_t place;
+    size_t group; /* the lowest index of a row of the same problem */
+    size_t index; /* of the row in the run */
 };
 
 void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
@@ -59,10 +59,10 @@ static int by_problem(const void *a, const void *b)
 {
     const struct line *p = a, *q = b;
     int order = strcmp(p->problem, q->problem);
-    return order ? order : (p->place > q->place) - (p->place < q->place);
+    return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 
-/* Groups in the order of the run; inside one the fastest first, then those without a time. */
+/* Groups in the order of the run; in each group the fastest first, rows without a time last. */
 static int by_group(const void *a, const void *b)
 {
     const struct line *p = a, *q = b;
@@ -73,7 +73,7 @@ static int by_group(const void *a, const void *b)
         return x < y ? -1 : 1;
     if (isfinite(x) != isfinite(y))
         return isfinite(x) ? -1 : 1;
-    return (p->place > q->place) - (p->place < q->place);
+    return (p->index > q->index) - (p->index < q->index);
 }
 
 static void sort_lines(struct line *lines, size_t count)
@@ -81,12 +81,12 @@ static void sort_lines(struct line *lines, size_t count)
     qsort(lines, count, sizeof(*lines), by_problem);
     for (size_t i = 0; i < count; i++) {
         bool same = i > 0 && strcmp(lines[i].problem, lines[i - 1].problem) == 0;
-        lines[i].group = same ? lines[i - 1].group : lines[i].place;
+        lines[i].group = same ? lines[i - 1].group : lines[i].index;
     }
     qsort(lines, count, sizeof(*lines), by_group);
 }
 
-/* The baseline's median in the group that starts at lines[first]; NaN when it has none. */
+/* The baseline's median in the group that begins at lines[first]; NaN when it has none. */
 static double baseline_median(const struct line *lines, size_t count, size_t first,
                               const char *baseline)
 {
@@ -99,7 +99,7 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
-/* What is to be said of an ok row besides its numbers. Outliers stay in the record: most rows have
+/* The warning and the anomalies of an ok row. Outliers are left to the record, since most rows have
  * some. */
 static void describe(const struct lb_row *row, char *text, size_t size)
 {
@@ -111,22 +111,22 @@ static void describe(const struct lb_row *row, char *text, size_t size)
     }
 }
 
-/* A row's place among those of its problem. */
-enum place { PLACE_ALONE, PLACE_BEHIND, PLACE_FASTEST, PLACE_TIED };
+/* How a row compares with the other rows of its problem. */
+enum rank { RANK_ALONE, RANK_BEHIND, RANK_FASTEST, RANK_TIED };
 
-/* What the marks in the table stand for. */
+/* Which marks the table uses, so that its last lines explain them. */
 struct marks {
     bool shortened, tied;
 };
 
-/* What does not fit the columns is shortened to a mark that the last lines explain. */
+/* Notes that do not fit the terminal are replaced by a mark that the last lines explain. */
 static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
-                        enum place place, struct marks *marks)
+                        enum rank rank, struct marks *marks)
 {
     static const char *const words[] = {"ok", "ok", "* fastest", "= fastest, tied"};
     char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
     char notes[512], line[1024];
-    bool bold = place >= PLACE_FASTEST && lb_has_style(out);
+    bool bold = rank >= RANK_FASTEST && lb_has_style(out);
     lb_impl_label(&row->c, label);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
@@ -136,17 +136,17 @@ static void print_times(FILE *out, const struct lb_row *row, double base, int co
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
     int length = snprintf(line, sizeof(line), "  %-28s %10s  +-%7s %9s  %s", label, median, spread,
-                          ratio, words[place]);
+                          ratio, words[rank]);
     bool shortened = length + (int)strlen(notes) > columns;
     fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
             bold ? "\033[0m" : "");
     marks->shortened |= shortened;
-    marks->tied |= place == PLACE_TIED;
+    marks->tied |= rank == RANK_TIED;
 }
 
-/* The place of lines[i], a row with a time; first is the fastest of its problem. A row whose
- * interval overlaps that of the fastest can't be told from it. */
-static enum place place_of(const struct line *lines, size_t count, size_t first, size_t i)
+/* The rank of lines[i], a row with a time; first is the fastest of its problem. A row whose
+ * interval overlaps that of the fastest is tied with it. */
+static enum rank rank_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
     size_t runners_up = 0, ties = 0;
     for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
@@ -156,10 +156,10 @@ static enum place place_of(const struct line *lines, size_t count, size_t first,
         ties += !lb_rows_apart(lines[k].row, lines[first].row);
     }
     if (runners_up == 0)
-        return PLACE_ALONE;
+        return RANK_ALONE;
     if (i == first)
-        return ties > 0 ? PLACE_TIED : PLACE_FASTEST;
-    return lb_rows_apart(lines[i].row, lines[first].row) ? PLACE_BEHIND : PLACE_TIED;
+        return ties > 0 ? RANK_TIED : RANK_FASTEST;
+    return lb_rows_apart(lines[i].row, lines[first].row) ? RANK_BEHIND : RANK_TIED;
 }
 
 static void print_verdict(FILE *out, const struct lb_row *row)
@@ -173,14 +173,14 @@ static void print_verdict(FILE *out, const struct lb_row *row)
     fputc('\n', out);
 }
 
-enum { MOST_TOLD = 64 };
+enum { MOST_LABELS = 64 };
 
-/* Labels of what is absent for a reason, each once; at most MOST_TOLD. */
+/* The labels of rows that are absent for this reason, each once; at most MOST_LABELS. */
 static size_t absent_labels(const struct lb_run *run, const char *reason,
-                            char labels[MOST_TOLD][2 * LB_NAME_SIZE])
+                            char labels[MOST_LABELS][2 * LB_NAME_SIZE])
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->count && count < MOST_TOLD; i++) {
+    for (size_t i = 0; i < run->count && count < MOST_LABELS; i++) {
         const struct lb_row *row = &run->rows[i];
         if (row->verdict != LB_VERDICT_ABSENT || strcmp(row->reason, reason) != 0)
             continue;
@@ -193,8 +193,8 @@ static size_t absent_labels(const struct lb_run *run, const char *reason,
     return count;
 }
 
-/* "cudnn (5 variants), cuda_naive": the variants of a name follow one another. */
-static void list_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, char *text,
+/* "cudnn (5 variants), cuda_naive". The variants of an implementation are adjacent. */
+static void list_names(char labels[MOST_LABELS][2 * LB_NAME_SIZE], size_t count, char *text,
                        size_t size)
 {
     size_t used = 0;
@@ -211,27 +211,27 @@ static void list_names(char labels[MOST_TOLD][2 * LB_NAME_SIZE], size_t count, c
     }
 }
 
-/* A line a reason, at the end: what is absent from every problem, and why. */
+/* Prints one line per reason: which implementations are absent, and why. */
 static void print_absent(FILE *out, const struct lb_run *run)
 {
-    char labels[MOST_TOLD][2 * LB_NAME_SIZE];
-    const char *told[8];
+    char labels[MOST_LABELS][2 * LB_NAME_SIZE];
+    const char *printed[8];
     size_t reasons = 0;
-    for (size_t i = 0; i < run->count && reasons < sizeof(told) / sizeof(told[0]); i++) {
+    for (size_t i = 0; i < run->count && reasons < sizeof(printed) / sizeof(printed[0]); i++) {
         const char *reason = run->rows[i].reason;
         size_t k = 0;
-        while (k < reasons && strcmp(told[k], reason) != 0)
+        while (k < reasons && strcmp(printed[k], reason) != 0)
             k++;
         if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        char text[MOST_TOLD * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
+        char text[MOST_LABELS * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
         list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
         size_t used = strlen(text);
         snprintf(text + used, sizeof(text) - used, ": %s", reason);
         int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
         lb_print_wrapped(out, column, text);
         fputc('\n', out);
-        told[reasons++] = reason;
+        printed[reasons++] = reason;
     }
 }
 
@@ -241,9 +241,9 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     if (marks->tied || marks->shortened)
         fprintf(out, "\n");
     if (marks->tied)
-        fprintf(out, "= can't be told from the fastest of its problem: the intervals overlap\n");
+        fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
-        fprintf(out, "~ its samples are odd: see flags and warning in the record\n");
+        fprintf(out, "~ noisy samples: see flags and warning in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);
@@ -264,7 +264,7 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
         return lb_fail(err, LB_OOM, "out of memory for the table");
     for (size_t i = 0; i < run->count; i++) {
         lines[i].row = &run->rows[i];
-        lines[i].place = i;
+        lines[i].index = i;
         lb_case_print_problem(&run->rows[i].c, lines[i].problem);
     }
     sort_lines(lines, run->count);
@@ -281,7 +281,7 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
         if (lines[i].row->verdict == LB_VERDICT_ABSENT)
             continue;
         if (lines[i].row->verdict == LB_VERDICT_OK)
-            print_times(out, lines[i].row, base, columns, place_of(lines, run->count, first, i),
+            print_times(out, lines[i].row, base, columns, rank_of(lines, run->count, first, i),
                         &marks);
         else
             print_verdict(out, lines[i].row);

@@ -1,4 +1,4 @@
-/* The sweep's outcome as a table for people. */
+/* The results of a sweep as a table on the terminal. */
 #ifndef LB_TABLE_H
 #define LB_TABLE_H
 
@@ -6,9 +6,9 @@
 
 #include "record/run_file.h"
 
-/* The baseline of speed-ups: the named implementation[:variant], or when name is NULL the first of
- * cudnn, onednn and cpu_ref that has an ok row, else that of the first ok row; "" when no row is
- * ok. */
+/* Chooses the baseline of speed-ups: the named impl[:variant]. When name is NULL, the first of
+ * cudnn, onednn and cpu_ref that has an ok row, else the implementation of the first ok row, else
+ * "". */
 void lb_choose_baseline(const struct lb_run *run, const char *name,
                         char baseline[2 * LB_NAME_SIZE]);
 

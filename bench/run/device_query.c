@@ -1,4 +1,4 @@
-/* The program's side of the GPU. */
+/* What the program asks about the GPU. */
 #include "run/device_query.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
         fprintf(stderr, "warning: %s\n", mismatch);
 }
 
-/* published: NaN where there is no such figure of the device. */
+/* published: NaN where no such figure is known. */
 static void print_figure(const char *name, double value, double published, double unit,
                          const char *unit_name)
 {
@@ -63,7 +63,7 @@ static void print_figure(const char *name, double value, double published, doubl
     printf("\n");
 }
 
-/* The floor model's figures of a device that it knows are the published ones. */
+/* The published figures are those of the lower-bound model, for devices that it knows. */
 static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_info *device)
 {
     struct lb_machine m;

@@ -12,7 +12,7 @@
 namespace
 {
 
-/* Google Benchmark schedules; rows, tables and files are the program's own. */
+/* Prints nothing: the program writes its own records, tables and files. */
 class SilentReporter : public benchmark::BenchmarkReporter
 {
   public:
@@ -25,7 +25,7 @@ class SilentReporter : public benchmark::BenchmarkReporter
     }
 };
 
-/* Initialize() wants an argv that it may shorten. Returns the first argument that is left over. */
+/* Initialize() removes the arguments that it knows from an argv. Returns the first that is left. */
 std::string initialize(std::vector<std::string> arguments)
 {
     arguments.insert(arguments.begin(), "bench-lstm");
@@ -57,14 +57,16 @@ void register_cases(const char *const *names, size_t count, lb_gbench_call *call
             ->UseManualTime();
 }
 
-/* True when line is name with Google Benchmark's suffix behind it. */
+/* Whether the line is the name with Google Benchmark's suffix. */
 bool is_line_of(const std::string &line, const char *name)
 {
     size_t length = std::strlen(name);
     return line.compare(0, length, name) == 0 && line.compare(length, 12, "/iterations:") == 0;
 }
 
-/* Returns what Google Benchmark says against the filter; "" when it can be read. */
+/* Sets keep[i] to whether the filter matches names[i]. Returns what Google Benchmark complains
+ * about;
+ * "" when the filter is fine. */
 std::string filter(const char *const *names, size_t count, bool *keep)
 {
     std::ostringstream listed, complaints;
@@ -87,12 +89,12 @@ std::string filter(const char *const *names, size_t count, bool *keep)
         if (i < count)
             keep[i++] = true;
     }
-    /* That no name matches is a complaint too, but of this chunk of names alone. */
+    /* It also complains when no name matches, but that holds for this chunk of names only. */
     std::istringstream words(complaints.str());
     return std::getline(words, line) && line.find("Could not compile") == 0 ? line : "";
 }
 
-/* No exception may leave through a C caller. */
+/* Turns exceptions into errors: none may pass through a C caller. */
 template <typename Body> lb_status guarded(lb_error *err, Body body)
 {
     try {
@@ -108,18 +110,19 @@ enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_err
 {
     return guarded(err, [&] {
         std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
-        return rest.empty() ? LB_OK
-                            : lb_fail(err, LB_INVALID,
-                                      "%s: Google Benchmark has no such flag, or it takes another "
-                                      "value",
-                                      rest.c_str());
+        return rest.empty()
+                   ? LB_OK
+                   : lb_fail(err, LB_INVALID,
+                             "%s: Google Benchmark has no such option, or it takes another "
+                             "value",
+                             rest.c_str());
     });
 }
 
 enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
                                 struct lb_error *err)
 {
-    const size_t chunk = 256; /* listing costs as registration does */
+    const size_t chunk = 256; /* listing registers, which is quadratic */
     return guarded(err, [&] {
         for (size_t i = 0; i < count; i += chunk) {
             size_t n = count - i < chunk ? count - i : chunk;

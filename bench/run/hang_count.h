@@ -1,11 +1,11 @@
-/* Which implementations have hung in a sweep, so that those that go on hanging don't take all its
- * time. */
+/* How often each variant of an implementation has hung in a sweep, so that one that hangs again and
+ * again does not use up the time of all others. */
 #ifndef LB_HANG_COUNT_H
 #define LB_HANG_COUNT_H
 
 #include "model/case.h"
 
-enum { LB_HANG_COUNTS_MAX = 64 /* variants of implementations; those beyond are not counted */ };
+enum { LB_HANG_COUNTS_MAX = 64 /* variants; further ones are not counted */ };
 
 struct lb_hang_counts {
     struct lb_hang_count {
@@ -15,10 +15,10 @@ struct lb_hang_counts {
     size_t count;
 };
 
-/* How often the case's implementation and variant have hung so far. */
+/* How often the case's implementation has hung in the case's variant so far. */
 int lb_hang_counts_of(const struct lb_hang_counts *hang_counts, const struct lb_case *c);
 
-/* One time more. */
+/* Adds one. */
 void lb_hang_counts_add(struct lb_hang_counts *hang_counts, const struct lb_case *c);
 
 #endif

@@ -9,8 +9,8 @@
 extern const struct lb_impl lb_impl_cpu_ref;
 
 struct planted {
-    double share; /* of a call's time, added to it */
-    void *inner;  /* cpu_ref's state; owned */
+    double slowdown; /* fraction of a call's time that is added to it */
+    void *inner;     /* cpu_ref's state; owned */
 };
 
 double lb_planted_percent;
@@ -19,25 +19,25 @@ static const char *const variants[] = {"auto",     "slower_1",  "slower_2", "slo
                                        "slower_5", "slower_10", NULL};
 
 static enum lb_status planted_supports(const struct lb_problem *problem,
-                                       const struct lb_exec_config *place, struct lb_error *why)
+                                       const struct lb_exec_config *config, struct lb_error *why)
 {
     if (problem->pass != LB_INFER)
-        return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has infer only",
+        return lb_fail(why, LB_UNSUPPORTED, "pass %s: only infer is implemented",
                        lb_pass_name(problem->pass));
-    return lb_impl_cpu_ref.supports(problem, place, why);
+    return lb_impl_cpu_ref.supports(problem, config, why);
 }
 
 static enum lb_status planted_create(void *self, const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *err)
+                                     const struct lb_exec_config *config, struct lb_error *err)
 {
     struct planted *planted = self;
-    const char *percent = place->variant ? strrchr(place->variant, '_') : NULL;
-    planted->share = (percent ? strtod(percent + 1, NULL) : lb_planted_percent) / 100;
+    const char *percent = config->variant ? strrchr(config->variant, '_') : NULL;
+    planted->slowdown = (percent ? strtod(percent + 1, NULL) : lb_planted_percent) / 100;
     planted->inner = calloc(1, lb_impl_cpu_ref.state_size);
     if (!planted->inner)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed",
                        lb_impl_cpu_ref.state_size);
-    return lb_impl_cpu_ref.create(planted->inner, problem, place, err);
+    return lb_impl_cpu_ref.create(planted->inner, problem, config, err);
 }
 
 static enum lb_status planted_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
@@ -58,7 +58,7 @@ static enum lb_status planted_forward(void *self, const struct lb_forward_io *io
     double start = lb_now_ns();
     enum lb_status st = lb_impl_cpu_ref.forward(planted->inner, io, err);
     double end = lb_now_ns();
-    end += planted->share * (end - start);
+    end += planted->slowdown * (end - start);
     while (lb_now_ns() < end)
         ;
     return st;

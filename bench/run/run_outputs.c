@@ -1,4 +1,4 @@
-/* Everything that is derived from a run's records: table, other formats, pictures. */
+/* The outputs of a run, all written from its records: table, other formats, pictures. */
 #include "run/run_outputs.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 
 enum { GNUPLOT_LIMIT_S = 60 };
 
-/* Draws one kind of picture, or all, into folder/plots. *pages is how many there are. */
+/* Draws the kinds of pictures, NULL for all, into folder/plots. */
 static enum lb_status draw(const struct lb_run *run, const char *folder, const char *baseline,
-                           const char *kind, struct lb_plot_report *report, struct lb_error *err)
+                           const char *kinds, struct lb_plot_report *report, struct lb_error *err)
 {
     char plots[4200], scripts[4300];
     enum lb_status st = lb_share_path("plots", scripts, sizeof(scripts), err);
@@ -30,13 +30,13 @@ static enum lb_status draw(const struct lb_run *run, const char *folder, const c
         .folder = plots,
         .scripts = scripts,
         .baseline = baseline,
-        .kind = kind,
+        .kinds = kinds,
         .time_limit_s = GNUPLOT_LIMIT_S,
     };
     return lb_plot(run, &options, report, err);
 }
 
-/* Whether the file is to lie in the run's own folder, which is made later. */
+/* Whether the file will lie in the run's own folder, which does not exist yet. */
 static bool lies_in(const char *folder, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -56,7 +56,7 @@ enum lb_status lb_check_run_outputs(const struct lb_options *options, struct lb_
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (file < 0 && errno == ENOENT && lies_in(options->out, path))
         return LB_OK;
-    if (file < 0 && errno != ENXIO) /* that one is a pipe's, which nobody reads yet */
+    if (file < 0 && errno != ENXIO) /* ENXIO: a pipe that nobody reads yet */
         return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
     if (file >= 0)
         close(file);
@@ -76,7 +76,7 @@ static enum lb_status write_file(const char *path, const struct lb_run *run, str
     return st;
 }
 
-/* The run's folder gets every other format; returns the first failure. */
+/* Writes every other format into the run's folder; stops at the first failure. */
 static enum lb_status export_all(const struct lb_run *run, const char *folder,
                                  const struct lb_options *options, struct lb_error *err)
 {
@@ -89,7 +89,7 @@ done:
     return st;
 }
 
-static void say_filter(const char *folder, const struct lb_plot_report *report)
+static void list_outputs(const char *folder, const struct lb_plot_report *report)
 {
     fprintf(stderr, "\nrecords   %s/%s\nformats   ", folder, LB_RUN_FILE_NAME);
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
@@ -111,7 +111,7 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
     struct lb_plot_report report = {0};
     struct lb_error why;
 
-    /* Files first: a reader of stdout may go away before its end. */
+    /* Files first, because a reader of stdout may go away before the table ends. */
     lb_choose_baseline(run, baseline, base);
     LB_TRY(export_all(run, folder, options, err));
     enum lb_status drawn = draw(run, folder, base, NULL, &report, &why);
@@ -130,12 +130,12 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
         LB_TRY(lb_table_print(stdout, run, base, err));
     }
     fflush(stdout);
-    say_filter(folder, &report);
+    list_outputs(folder, &report);
 done:
     return st;
 }
 
-/* The folder that holds a run given as folder or file. */
+/* The folder of a run that was named by its folder or by its file. */
 static void folder_of(const char *run, char *folder, size_t size)
 {
     const char *slash = strrchr(run, '/');

@@ -1,4 +1,4 @@
-/* What a sweep runs with, kept in its header. */
+/* The settings of a sweep, kept in the header of its run. */
 #include "run/run_settings.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/tuned_choices.h"
-#include "cli/flags.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -39,8 +38,8 @@ void lb_settings_free(struct lb_settings *settings)
     *settings = (struct lb_settings){0};
 }
 
-/* A resumed run may start elsewhere: the path from the root, also of a file that is yet to be
- * written. The caller's to free; NULL when memory runs out. */
+/* The absolute path, because a run may be resumed from another folder; also of a file that does not
+ * exist yet. The caller's to free; NULL when memory runs out. */
 static char *absolute_path(const char *path)
 {
     char here[4096];
@@ -54,7 +53,8 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
-/* Sets the file of tuned choices. */
+/* Sets the file of tuned choices. LB_INVALID: the record, which is JSON, could not keep its path.
+ */
 static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
                                 struct lb_error *err)
 {
@@ -64,14 +64,13 @@ static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
     json_t *text = json_string(settings->tuned);
     bool kept = text != NULL;
     json_decref(text);
-    return kept ? LB_OK /* else it could not be kept in the record */
-                : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
+    return kept ? LB_OK : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
 }
 
 enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
 {
     if (tuned && !tune && access(tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would make it", tuned,
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", tuned,
                        strerror(errno));
     if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
         (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
@@ -103,8 +102,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
     LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
                         &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
-    LB_TRY(copy_strings((const char *const *)options->benchmark, options->benchmark_count,
-                        &settings->benchmark, err));
+    LB_TRY(copy_strings(options->benchmark, options->benchmark_count, &settings->benchmark, err));
     for (size_t i = 0; i < settings->plugin_count; i++) {
         char *absolute = absolute_path(settings->plugins[i]);
         if (!absolute)
@@ -230,12 +228,7 @@ done:
     return st;
 }
 
-static bool was_given(const struct lb_options *options, enum lb_flag_action flag)
-{
-    return (options->given & 1U << flag) != 0;
-}
-
-/* What the latest sitting that has the key says; NULL when none does. */
+/* The value of the key in the latest session of the run that has it; NULL when none has. */
 static const json_t *latest(const struct lb_run *run, const char *key)
 {
     for (size_t i = json_array_size(run->resumes); i-- > 0;) {
@@ -246,7 +239,7 @@ static const json_t *latest(const struct lb_run *run, const char *key)
     return json_object_get(run->header, key);
 }
 
-/* What workers run under: the flag's value where it was given, the run's where it has one. */
+/* The limits of workers: each as the command line gives it, else as the run has it. */
 static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
                                   struct lb_settings *settings, struct lb_error *err)
 {
@@ -256,11 +249,11 @@ static enum lb_status read_limits(const struct lb_run *run, const struct lb_opti
     struct lb_worker_limits *limits = &settings->limits;
     *limits =
         (struct lb_worker_limits){options->call_limit_s, options->memory_bytes, options->device};
-    if (call_limit && !was_given(options, LB_FLAG_CALL_LIMIT))
+    if (call_limit && !lb_option_given(options, "--call-limit"))
         limits->call_s = json_number_value(call_limit);
-    if (memory && !was_given(options, LB_FLAG_MEMORY))
+    if (memory && !lb_option_given(options, "--memory"))
         limits->memory_bytes = json_number_value(memory);
-    if (device && !was_given(options, LB_FLAG_DEVICE))
+    if (device && !lb_option_given(options, "--device"))
         limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
     if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
         return lb_fail(err, LB_INVALID,
@@ -304,7 +297,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     *cases = NULL;
     LB_TRY(read_sampler(header, settings, err));
     LB_TRY(read_limits(run, options, settings, err));
-    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs had none */
+    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));

@@ -1,4 +1,4 @@
-/* Single blocks of samples, outside a sweep. */
+/* Pairs of sample blocks outside a sweep. */
 #include "run/sample_blocks.h"
 
 #include <string.h>

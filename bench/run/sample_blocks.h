@@ -1,8 +1,9 @@
-/* Single blocks of samples, outside a sweep: what A/B comparisons and the self-test are made of. */
+/* Pairs of sample blocks outside a sweep, which --ab and the self-test compare. */
 #ifndef LB_SAMPLE_BLOCKS_H
 #define LB_SAMPLE_BLOCKS_H
 
-#include "run/sweep.h"
+#include "record/record.h"
+#include "run/session.h"
 
 /* One side of a comparison. */
 struct lb_side {
@@ -11,12 +12,12 @@ struct lb_side {
     const struct lb_impl_entry *entry; /* borrowed */
 };
 
-/* Short enough that a comparison holds many: 6 to 25 samples, about 10 ms. */
+/* The settings of one block: 6 to 25 samples in about 10 ms, short enough for many blocks. */
 struct lb_sampler_options lb_block_sampler(void);
 
-/* Measures both sides of the problem in turn, `pairs` pairs of blocks in one process, each pair in
- * random order. The rows have a block a pair; a side that fails has its verdict, and ends it.
- * LB_INTERRUPTED; LB_FAILED when no process can be started. */
+/* Measures both sides of the problem in turn: `pairs` pairs of blocks in one process, each pair in
+ * random order. Each row gets one block per pair. When a side fails, its row has the verdict and
+ * the measurement ends. LB_INTERRUPTED; LB_FAILED when no process can be started. */
 enum lb_status lb_measure_pairs(const struct lb_session *session, const struct lb_case *problem,
                                 const struct lb_side sides[2], int pairs, uint64_t *random,
                                 struct lb_row rows[2], struct lb_error *err);

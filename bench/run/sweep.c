@@ -1,4 +1,4 @@
-/* The sweep: runs a plan case by case and keeps every outcome. */
+/* The sweep: runs a plan case by case and records every outcome. */
 #include "run/sweep.h"
 
 #include <errno.h>
@@ -22,10 +22,10 @@
 
 enum {
     CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
-    PROCESSES_CHUNK = 32 /* with --processes, where an interruption costs what a chunk has done */
+    PROCESSES_CHUNK = 32 /* with --processes: an interruption loses what a chunk has measured */
 };
 
-/* A sweep in flight. */
+/* A sweep that runs. */
 struct sweep {
     const struct lb_session *session;
     struct lb_settings settings;
@@ -35,10 +35,10 @@ struct sweep {
     double start_ns;
     const struct lb_case *cases; /* [count] still to run */
     size_t count;
-    size_t first;              /* of the chunk that runs */
-    struct lb_row rows[CHUNK]; /* of that chunk, growing by a block a repetition */
+    size_t first;              /* index of the first case of the current chunk */
+    struct lb_row rows[CHUNK]; /* of that chunk; each repetition adds a block to its row */
     int rounds[CHUNK];         /* repetitions done */
-    struct lb_error err;       /* why the sweep can't go on; "" while it can */
+    struct lb_error err;       /* why the sweep can't continue; "" while it can */
 };
 
 static bool interrupted(const struct sweep *sweep)
@@ -46,8 +46,8 @@ static bool interrupted(const struct sweep *sweep)
     return sweep->session->stop && *sweep->session->stop;
 }
 
-/* So many cases of the variant have hung that it is left alone. */
-static bool has_struck_out(const struct sweep *sweep, const struct lb_case *c)
+/* Whether so many cases of the variant have hung that no more of them are run. */
+static bool reached_hang_limit(const struct sweep *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
     return limit > 0 && lb_hang_counts_of(&sweep->hang_counts, c) >= limit;
@@ -59,7 +59,8 @@ static bool out_of_time(const struct sweep *sweep)
     return elapsed_s > sweep->session->options->time_budget_s;
 }
 
-/* One block of one case: in a worker, or at once where it is known not to run. */
+/* Measures one block of one case in a worker; a case that is known not to run gets its verdict at
+ * once. */
 static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                 struct lb_row *block, struct lb_error *err)
 {
@@ -84,10 +85,10 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         block->verdict = LB_VERDICT_SKIPPED;
         snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
                  session->options->time_budget_s);
-    } else if (has_struck_out(sweep, c)) {
+    } else if (reached_hang_limit(sweep, c)) {
         block->verdict = LB_VERDICT_SKIPPED;
         snprintf(block->reason, sizeof(block->reason),
-                 "%s%s%s has hung %d times: no more of it is tried (--hang-limit)", c->impl,
+                 "%s%s%s has hung %d times: its other cases are not run (--hang-limit)", c->impl,
                  c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
     } else {
         LB_TRY(lb_pool_run(session->pool, entry, &job, block, err));
@@ -98,43 +99,45 @@ done:
     return st;
 }
 
-/* Says in the row of a case with a time what cut it short, and where. */
-static void warn_of_cut(const struct sweep *sweep, struct lb_row *row)
+/* Adds a warning to the row of a case with a time when a limit stopped the case early. */
+static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
 {
     const struct lb_settings *settings = &sweep->settings;
-    const char *what = has_struck_out(sweep, &row->c) ? "hang limit" : "time budget";
+    const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
     size_t used = strlen(row->warning), room = sizeof(row->warning) - used;
     size_t wanted = (size_t)settings->processes * (size_t)settings->repetitions;
     const char *separator = used > 0 ? "; " : "";
     if (row->verdict != LB_VERDICT_OK || row->block_count >= wanted)
         return;
     if (settings->processes > 1)
-        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d processes", separator, what,
-                 row->process_count, settings->processes);
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d processes", separator,
+                 limit, row->process_count, settings->processes);
     else
-        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d blocks", separator, what,
+        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d blocks", separator, limit,
                  row->block_count, settings->repetitions);
 }
 
-/* Writes the row of a case that has all its blocks, or those that there was time for. */
+/* Records a case that has all its blocks, or all that there was time for. */
 static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     struct lb_row *row = &sweep->rows[slot];
-    warn_of_cut(sweep, row);
+    warn_of_early_stop(sweep, row);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     lb_row_free(row);
     *row = (struct lb_row){0};
     return st;
 }
 
-/* Repetitions that Google Benchmark schedules of each case: of blocks, or of processes. */
+/* How often Google Benchmark calls each case: once per process with --processes, else once per
+ * block. */
 static int rounds_of(const struct lb_settings *settings)
 {
     return settings->processes > 1 ? settings->processes : settings->repetitions;
 }
 
-/* One round of a case: a block, or all blocks of a fresh process. What did not run, or failed, is
- * not tried again; what has a block keeps it when time runs out, or others of its variant hang. */
+/* One round of a case: a block, or all blocks of a fresh process. A case that did not run, or
+ * failed, is not tried again. A case that has a block keeps it when time runs out or when other
+ * cases of its variant hang. */
 static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     const struct lb_settings *settings = &sweep->settings;
@@ -145,7 +148,7 @@ static enum lb_status run_round(struct sweep *sweep, size_t slot, struct lb_erro
         struct lb_row block = {0};
         bool first = sweep->rounds[slot] == 0 && i == 0;
         if (!first && (row->verdict != LB_VERDICT_OK || out_of_time(sweep) ||
-                       has_struck_out(sweep, &sweep->cases[sweep->first + slot])))
+                       reached_hang_limit(sweep, &sweep->cases[sweep->first + slot])))
             break;
         if (fresh && i == 0)
             lb_pool_renew(sweep->session->pool);
@@ -183,7 +186,7 @@ static double run_repetition(void *user, size_t slot)
                      last && verdict == LB_VERDICT_SKIPPED);
 done:
     if (st == LB_INTERRUPTED)
-        sweep->err.text[0] = '\0'; /* not a failure: the signal says it all */
+        sweep->err.text[0] = '\0'; /* no failure: the user asked for it */
     return seconds;
 }
 
@@ -197,7 +200,7 @@ static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_err
         names[i] = ids[i];
     }
     enum lb_status st = lb_gbench_run(names, count, run_repetition, sweep, err);
-    for (size_t i = 0; i < count; i++) { /* cases cut short between their repetitions */
+    for (size_t i = 0; i < count; i++) { /* rows that an interruption left unfinished */
         lb_row_free(&sweep->rows[i]);
         sweep->rows[i] = (struct lb_row){0};
     }
@@ -234,16 +237,15 @@ static int exit_code_of(const struct lb_run *run)
     return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
-/* Runs what is left, closes the file, derives everything else from it. Failures from here on are
- * LB_FAILED: cases have run. */
-static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit_code,
-                              struct lb_error *err)
+/* Runs the cases, closes the file and writes all other outputs from it. Failures from here on are
+ * LB_FAILED, because cases have run. */
+static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, int *exit_code,
+                                     struct lb_error *err)
 {
     struct lb_run run = {0};
     char word[4 * 4096 + 3];
     enum lb_status st = run_all(sweep, err);
-    /* Even a failed sweep leaves what it has, in good order; its own failure is what is reported.
-     */
+    /* Even a failed sweep finishes its file. What is reported then is why the sweep failed. */
     enum lb_status closed =
         lb_run_finish(&sweep->file, interrupted(sweep) || st != LB_OK, st == LB_OK ? err : NULL);
     lb_run_close(&sweep->file);
@@ -253,11 +255,11 @@ static enum lb_status conduct(struct sweep *sweep, const char *folder, int *exit
     LB_TRY(lb_run_read(folder, &run, err));
     LB_TRY(
         lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err));
-    bool stopped = interrupted(sweep); /* perhaps only while pictures were drawn */
+    bool stopped = interrupted(sweep); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
     if (stopped) {
         lb_shell_word(folder, word, sizeof(word));
-        fprintf(stderr, "interrupted; go on with: bench-lstm --resume %s\n", word);
+        fprintf(stderr, "interrupted; continue with: bench-lstm --resume %s\n", word);
     }
 done:
     lb_run_free(&run);
@@ -287,9 +289,8 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
     return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
 }
 
-/* Starts a sweep's Google Benchmark with the arguments in the settings. The processes of a case
- * are spread over its chunk, in random order, so that what drifts meanwhile is seen between them.
- */
+/* Hands the arguments in the settings to Google Benchmark. The processes of a case are spread over
+ * its chunk in random order, so that a drift of the machine shows as a difference between them. */
 static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
 {
     char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
@@ -310,7 +311,7 @@ static enum lb_status configure_gbench(const struct lb_settings *settings, struc
     return st;
 }
 
-/* The plan's cases that Google Benchmark's filter lets pass, in place. */
+/* Keeps the cases that Google Benchmark's filter matches, in place. */
 static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -374,7 +375,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
     LB_TRY(lb_run_create(folder, header, &sweep->file, err));
-    LB_TRY(conduct(sweep, folder, exit_code, err));
+    LB_TRY(run_and_finish(sweep, folder, exit_code, err));
 done:
     json_decref(header);
     lb_run_close(&sweep->file);
@@ -383,8 +384,8 @@ done:
     return st;
 }
 
-/* Drops the cases that are done in the run, in place. Those that were skipped for want of time are
- * not: their new rows take the place of the old when the run is read. *done: how many there are. */
+/* Drops the cases that the run has done, in place. Cases with the verdict skipped are kept: when
+ * the run is read, their new rows replace the old ones. *done_count: how many cases are done. */
 static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases, size_t *count,
                                 size_t *done_count, struct lb_error *err)
 {
@@ -401,10 +402,10 @@ static enum lb_status drop_done(const struct lb_run *run, struct lb_case *cases,
         LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
     }
     for (size_t i = 0; i < *count; i++) {
-        size_t place = rows + i;
-        all[place] = cases[i];
-        LB_TRY(lb_case_set_add(&seen, all, place, &first, err));
-        if (first == place)
+        size_t index = rows + i;
+        all[index] = cases[i];
+        LB_TRY(lb_case_set_add(&seen, all, index, &first, err));
+        if (first == index)
             cases[kept++] = cases[i];
     }
     *count = kept;
@@ -421,22 +422,23 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
     if (lb_environment_differs(json_object_get(run->header, "environment"), now, what,
                                sizeof(what)))
         fprintf(stderr,
-                "warning: this is not where the run began (%s): its times and the new ones "
-                "don't compare\n",
+                "warning: the run began in another environment (%s): do not compare its earlier "
+                "times with the new ones\n",
                 what);
 }
 
-/* Opens the run and takes up its settings, with which the session goes on. Writes nothing. */
-static enum lb_status take_up(struct lb_session *session, struct sweep *sweep, const char *folder,
-                              struct lb_run *run, struct lb_case **cases, struct lb_error *err)
+/* Opens the run and prepares to continue it with its own settings. Writes nothing. */
+static enum lb_status prepare_resume(struct lb_session *session, struct sweep *sweep,
+                                     const char *folder, struct lb_run *run, struct lb_case **cases,
+                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_settings *settings = &sweep->settings;
     LB_TRY(lb_run_open(folder, &sweep->file, run, err));
     if (json_object_get(run->header, "interleaved"))
         LB_TRY(lb_fail(err, LB_INVALID,
-                       "--resume %s: it is one side of --ab, which was measured in turn with the "
-                       "other: run --ab again",
+                       "--resume %s: this run is one side of --ab, measured in turn with the other "
+                       "side: run --ab again",
                        folder));
     LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
     LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
@@ -450,8 +452,9 @@ done:
     return st;
 }
 
-/* The folder that is meant by it or by the run.jsonl in it: other commands read either. */
-static void name_of_folder(const char *word, char *folder, size_t size)
+/* The folder of a run that was named by its folder or, as other commands allow, by its run.jsonl.
+ */
+static void folder_of_run(const char *word, char *folder, size_t size)
 {
     const char *slash = strrchr(word, '/');
     if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
@@ -473,8 +476,8 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
         return lb_fail(err, LB_OOM, "out of memory");
     sweep->session = session;
     LB_TRY(lb_check_run_outputs(session->options, err));
-    name_of_folder(session->options->subject, folder, sizeof(folder));
-    LB_TRY(take_up(session, sweep, folder, &run, &cases, err));
+    folder_of_run(session->options->subject, folder, sizeof(folder));
+    LB_TRY(prepare_resume(session, sweep, folder, &run, &cases, err));
     LB_TRY(
         lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
@@ -482,9 +485,10 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
     LB_TRY(drop_done(&run, cases, &sweep->count, &done_count, err));
     LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
-    fprintf(stderr, "%s: %zu cases are done, %zu cases to go\n", folder, done_count, sweep->count);
+    fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,
+            sweep->count);
     sweep->cases = cases;
-    LB_TRY(conduct(sweep, folder, exit_code, err));
+    LB_TRY(run_and_finish(sweep, folder, exit_code, err));
 done:
     lb_run_close(&sweep->file);
     lb_run_free(&run);

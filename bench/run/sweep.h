@@ -1,52 +1,29 @@
-/* The sweep: runs a plan case by case, keeps every outcome, derives files and pictures. */
+/* The sweep: runs a plan case by case, records every outcome, and writes the outputs of the run. */
 #ifndef LB_SWEEP_H
 #define LB_SWEEP_H
 
-#include <signal.h>
-
-#include "cli/options.h"
 #include "cli/plan.h"
 #include "record/run_file.h"
-#include "run/worker.h"
+#include "run/session.h"
 
-/* Exit codes of the program. */
-enum lb_exit {
-    LB_EXIT_FINE = 0,
-    LB_EXIT_FAILED = 1, /* a case is wrong or failed, or the run could not be kept */
-    LB_EXIT_USAGE = 2,
-    LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
-    LB_EXIT_INCONCLUSIVE = 4, /* --strict, and a case is neither the same nor better */
-    LB_EXIT_NOTHING = 5,      /* no case ran */
-    LB_EXIT_INTERRUPTED = 130
-};
-
-/* What a command works with; all borrowed. */
-struct lb_session {
-    const struct lb_options *options;
-    struct lb_registry *registry;
-    struct lb_pool *pool;
-    const volatile sig_atomic_t *stop; /* nonzero once a signal asked to end */
-    json_t
-        *gpu; /* the device's record, owned by who made the session; NULL: none, or not asked for */
-};
-
-/* Runs the plan into a new folder. *exit_code is the program's; an error is one that was found
- * before anything ran (LB_INVALID) or that ended the sweep. */
+/* Runs the plan and records it in a new folder. *exit_code: the program's. LB_INVALID: an error
+ * that was found before anything ran; any other error ended the sweep. */
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err);
 
-/* Leaves the plan the cases that --benchmark_filter lets pass. LB_INVALID: an argument that Google
- * Benchmark does not take, or a filter that no case passes. */
+/* Keeps the cases of the plan that --benchmark_filter matches. LB_INVALID: Google Benchmark refuses
+ * an argument, or the filter matches no case. */
 enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
                                struct lb_error *err);
 
-/* The folder of a new run: out, or where that is NULL bench-lstm-runs/2026-01-31T12-00-00Z, with a
- * number behind it when that is taken: made here, so that two runs never share one. */
+/* The folder of a new run: out, or when that is NULL bench-lstm-runs/2026-01-31T12-00-00Z, with a
+ * number appended when that exists. Such a folder is created here, so that two runs never share
+ * one. */
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err);
 
-/* Goes on with the run in the folder options->subject: its own cases and settings, those only that
- * have no row or one that says "skipped". The file is written to only once all that is known to be
- * fine. */
+/* Continues the run in the folder options->subject with the run's own settings: runs its cases that
+ * have no row, or one with the verdict "skipped". Writes to the file only after everything has been
+ * checked. */
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Worker processes, the program's side: what is asked of them and what comes of it. */
+/* Worker processes, the program's side: the pool of those that are alive, and what is asked of
+ * them. */
 #include "run/worker.h"
 
 #include <math.h>
@@ -8,116 +9,211 @@
 
 #include "base/clock.h"
 #include "record/device_record.h"
+#include "run/worker_messages.h"
 #include "run/worker_process.h"
 
-/* Sends a request and waits for its one reply. */
-static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, json_t *request,
-                          const char *phase, double limit_s, json_t **reply, struct lb_fault *fault)
+enum { LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out its results */ };
+
+struct lb_pool {
+    struct lb_worker_limits limits;
+    const volatile sig_atomic_t *stop;
+    struct lb_worker *workers; /* a list; owned */
+};
+
+enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
+                              const volatile sig_atomic_t *stop, struct lb_pool **out,
+                              struct lb_error *err)
 {
-    /* A failed send means that the worker is gone, which await finds out and explains. */
-    lb_channel_send(&worker->channel, request, NULL);
-    return lb_worker_await(pool, worker, phase, limit_s, reply, fault);
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return lb_fail(err, LB_OOM, "out of memory");
+    (*out)->limits = *limits;
+    (*out)->stop = stop;
+    return LB_OK;
 }
 
-/* A reply's status and text as a return value. */
-static enum lb_status reply_status(const json_t *reply, struct lb_error *err)
+void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
 {
-    const char *text = json_string_value(json_object_get(reply, "text"));
-    enum lb_status st = (enum lb_status)json_integer_value(json_object_get(reply, "status"));
-    return st == LB_OK ? LB_OK : lb_fail(err, st, "%s", text ? text : "no reason was given");
+    pool->limits = *limits;
 }
 
-/* Starts a worker for the plug-in and has it loaded. *reply describes it, and is the caller's. */
-static enum lb_status load_in_worker(struct lb_pool *pool, const char *path,
-                                     struct lb_worker **worker, json_t **reply,
-                                     struct lb_fault *fault, struct lb_error *err)
+/* Takes the worker out of the pool and ends it. */
+static void drop(struct lb_pool *pool, struct lb_worker *worker)
 {
-    enum lb_status st = lb_worker_start(pool, path, worker, err);
+    struct lb_worker **at = &pool->workers;
+    while (*at && *at != worker)
+        at = &(*at)->next;
+    if (*at)
+        *at = worker->next;
+    lb_worker_destroy(worker);
+}
+
+/* Ends the worker of that name, if there is one. */
+static void drop_named(struct lb_pool *pool, const char *name)
+{
+    struct lb_worker *worker = pool->workers;
+    while (worker && strcmp(worker->name, name) != 0)
+        worker = worker->next;
+    if (worker)
+        drop(pool, worker);
+}
+
+/* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
+ * attached to them can finish; one that is stuck in a case is killed. */
+void lb_pool_renew(struct lb_pool *pool)
+{
+    bool stopped = pool->stop && *pool->stop;
+    for (struct lb_worker *worker = pool->workers; worker; worker = worker->next)
+        lb_worker_dismiss(worker);
+    while (pool->workers) {
+        lb_worker_has_left(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
+        drop(pool, pool->workers);
+    }
+}
+
+void lb_pool_destroy(struct lb_pool *pool)
+{
+    if (!pool)
+        return;
+    lb_pool_renew(pool);
+    free(pool);
+}
+
+/* The living worker of that name, started when there is none. *started says which. */
+static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
+                                    struct lb_worker **worker, bool *started, struct lb_error *err)
+{
+    *started = false;
+    for (*worker = pool->workers; *worker; *worker = (*worker)->next)
+        if (strcmp((*worker)->name, name) == 0)
+            return LB_OK;
+    enum lb_status st = lb_worker_start(name, pool->limits.device, worker, err);
     if (st != LB_OK)
         return st;
-    json_t *request = json_pack("{s:s, s:s}", "op", "plugin", "path", path);
-    if (!request) { /* it could not be kept in the records either */
-        lb_worker_end(pool, *worker);
-        return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
+    *started = true;
+    (*worker)->next = pool->workers;
+    pool->workers = *worker;
+    return LB_OK;
+}
+
+/* Waits for the worker's next message, as lb_worker_await; a lost worker leaves the pool. */
+static enum lb_status await(struct lb_pool *pool, struct lb_worker *worker, const char *phase,
+                            double limit_s, json_t **message, struct lb_fault *fault)
+{
+    const struct lb_watch watch = {limit_s, pool->limits.memory_bytes, pool->stop};
+    enum lb_status st = lb_worker_await(worker, phase, &watch, message, fault);
+    if (st == LB_FAILED)
+        drop(pool, worker);
+    return st;
+}
+
+/* Sends the request. A worker that is gone is found, and explained, by the wait that follows. */
+static enum lb_status send_request(struct lb_worker *worker, const struct lb_request *request,
+                                   struct lb_fault *fault)
+{
+    json_t *message = lb_request_encode(request);
+    if (!message) {
+        snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
+        return LB_FAILED;
     }
-    return ask(pool, *worker, request, "loading", pool->limits.call_s, reply, fault);
+    lb_worker_send(worker, message);
+    return LB_OK;
+}
+
+/* Sends the request and waits for its one reply. */
+static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
+                          const struct lb_request *request, const char *phase, json_t **reply,
+                          struct lb_fault *fault)
+{
+    enum lb_status st = send_request(worker, request, fault);
+    return st == LB_OK ? await(pool, worker, phase, pool->limits.call_s, reply, fault) : st;
+}
+
+/* Whether the path can be sent, and kept in records: both are JSON. */
+static bool is_utf8(const char *path)
+{
+    json_t *text = json_string(path);
+    bool fine = text != NULL;
+    json_decref(text);
+    return fine;
 }
 
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
-    struct lb_worker *worker = NULL;
+    struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
+    struct lb_impl_entry entry;
+    struct lb_error why = {""};
+    char *variants[LB_VARIANTS_MAX + 1];
+    const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = path};
     json_t *reply = NULL;
-    enum lb_status st = load_in_worker(pool, path, &worker, &reply, &fault, err);
-    if (st == LB_FAILED && fault.reason[0])
+    bool started;
+    enum lb_status st = LB_OK;
+    if (!is_utf8(path))
+        return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
+    LB_TRY(find_or_start(pool, path, &worker, &started, err));
+    st = ask(pool, worker, &request, "loading", &reply, &fault);
+    if (st == LB_FAILED)
         return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault.reason);
+    LB_TRY(st);
+    LB_TRY(lb_plugin_decode(reply, &entry, variants, err));
+    entry.plugin = (char *)path;
+    st = lb_registry_add(registry, &entry, &why);
     if (st != LB_OK)
-        return st;
-    LB_TRY(reply_status(reply, err));
-
-    char *variants[64] = {NULL};
-    const json_t *list = json_object_get(reply, "variants");
-    for (size_t i = 0; i < json_array_size(list) && i < 63; i++)
-        variants[i] = (char *)json_string_value(json_array_get(list, i));
-    struct lb_impl_entry entry = {
-        .name = (char *)json_string_value(json_object_get(reply, "name")),
-        .summary = (char *)json_string_value(json_object_get(reply, "summary")),
-        .variants = json_array_size(list) ? variants : NULL,
-        .memory = (enum lb_memory)json_integer_value(json_object_get(reply, "memory")),
-        .traits = (uint32_t)json_integer_value(json_object_get(reply, "traits")),
-        .plugin = (char *)path,
-    };
-    LB_TRY(lb_registry_add(registry, &entry, err));
+        lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 done:
     json_decref(reply);
     return st;
 }
 
-/* The living worker of a plug-in, or of the built-ins when plugin is NULL; started when there is
- * none. */
-static enum lb_status find_worker(struct lb_pool *pool, const char *plugin, struct lb_worker **out,
-                                  struct lb_fault *fault, struct lb_error *err)
+/* Whether the plug-in that a new worker has loaded is the one that the registry knows: its file may
+ * have been replaced since. LB_FAILED with the reason. */
+static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry *known,
+                                 struct lb_error *why)
 {
-    const char *origin = plugin ? plugin : "";
-    for (*out = pool->workers; *out; *out = (*out)->next)
-        if (strcmp((*out)->origin, origin) == 0)
-            return LB_OK;
-    if (!plugin)
-        return lb_worker_start(pool, origin, out, err);
+    struct lb_impl_entry entry;
+    char *variants[LB_VARIANTS_MAX + 1];
+    size_t i = 0;
+    enum lb_status st = lb_plugin_decode(reply, &entry, variants, why);
+    if (st != LB_OK)
+        return st;
+    if (strcmp(entry.name, known->name) != 0)
+        return lb_fail(why, LB_FAILED, "its name is %s now", entry.name);
+    while (entry.variants && known->variants && entry.variants[i] && known->variants[i] &&
+           strcmp(entry.variants[i], known->variants[i]) == 0)
+        i++;
+    bool ends = !entry.variants || !entry.variants[i];
+    if (ends != (!known->variants || !known->variants[i]) || !ends)
+        return lb_fail(why, LB_FAILED, "its variants are others now");
+    return LB_OK;
+}
+
+/* The worker of an implementation; the one of the built-in ones when entry is NULL. LB_FAILED with
+ * *fault filled: it was started anew and can't load the plug-in any more. That costs the case that
+ * wanted it, and no other. */
+static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *entry,
+                                  struct lb_worker **worker, struct lb_fault *fault,
+                                  struct lb_error *err)
+{
+    const char *plugin = entry ? entry->plugin : NULL;
+    const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = plugin};
+    struct lb_error why = {""};
     json_t *reply = NULL;
-    enum lb_status st = load_in_worker(pool, plugin, out, &reply, fault, err);
-    if (st == LB_OK && reply_status(reply, err) != LB_OK) {
-        /* It loaded before: say what changed, in the row. */
+    bool started;
+    enum lb_status st = find_or_start(pool, plugin ? plugin : "", worker, &started, err);
+    if (st != LB_OK || !started || !plugin)
+        return st;
+    st = ask(pool, *worker, &request, "loading", &reply, fault);
+    if (st == LB_OK && check_same(reply, entry, &why) != LB_OK) {
         fault->verdict = LB_VERDICT_ERROR;
-        snprintf(fault->reason, sizeof(fault->reason), "%.380s", err ? err->text : "");
-        lb_worker_end(pool, *out);
+        snprintf(fault->reason, sizeof(fault->reason),
+                 "its worker was replaced, and it can't be loaded again: %.330s", why.text);
+        drop(pool, *worker);
         st = LB_FAILED;
     }
     json_decref(reply);
     return st;
-}
-
-/* The living worker of that name, which serves whatever it is asked for. */
-static enum lb_status find_shared(struct lb_pool *pool, const char *name, struct lb_worker **out,
-                                  struct lb_error *err)
-{
-    for (*out = pool->workers; *out; *out = (*out)->next)
-        if (strcmp((*out)->origin, name) == 0)
-            return LB_OK;
-    return lb_worker_start(pool, name, out, err);
-}
-
-/* The probe's numbers from a reply. */
-static void read_probe(const json_t *reply, struct lb_probe *probe)
-{
-    json_int_t weights = 0, gradients = 0, reserve = 0, workspace = 0;
-    const char *description = "";
-    json_unpack((json_t *)reply, "{s:I, s:I, s:I, s:I, s:s}", "weights", &weights, "gradients",
-                &gradients, "reserve", &reserve, "workspace", &workspace, "chosen", &description);
-    probe->sizes =
-        (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve, (size_t)workspace};
-    snprintf(probe->description, sizeof(probe->description), "%s", description);
 }
 
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *entry,
@@ -128,38 +224,38 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *e
     char id[LB_CASE_ID_SIZE];
     json_t *reply = NULL;
     lb_case_print(c, id);
-    enum lb_status st = find_worker(pool, entry->plugin, &worker, &fault, why);
+    const struct lb_request request = {
+        .kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS,
+        .text = id,
+    };
+    enum lb_status st = find_worker(pool, entry, &worker, &fault, why);
     if (st == LB_OK)
-        st = ask(pool, worker,
-                 json_pack("{s:s, s:s}", "op", probe ? "probe" : "supports", "case", id),
-                 "the question", pool->limits.call_s, &reply, &fault);
+        st = ask(pool, worker, &request, "the question", &reply, &fault);
     if (st == LB_FAILED)
         return lb_fail(why, LB_FAILED, "%s", fault.reason);
     if (st == LB_OK)
-        st = reply_status(reply, why);
-    if (st == LB_OK && probe)
-        read_probe(reply, probe);
+        st = probe ? lb_probe_decode(reply, probe, why) : lb_status_decode(reply, why);
     json_decref(reply);
     return st;
 }
 
-/* Asks the built-ins' worker something about the device; *part is what the reply has under the
- * question's own name. */
-static enum lb_status ask_device(struct lb_pool *pool, const char *question, json_t **part,
-                                 struct lb_error *why)
+/* Asks the worker of the built-in implementations about the device; *record, a new reference, is
+ * its reply. phase: what is asked, for a fault's reason. */
+static enum lb_status ask_device(struct lb_pool *pool, enum lb_request_kind kind, const char *phase,
+                                 json_t **record, struct lb_error *why)
 {
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = "the worker could not be started"};
+    const struct lb_request request = {.kind = kind};
     json_t *reply = NULL;
+    *record = NULL;
     enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
     if (st == LB_OK)
-        st = ask(pool, worker, json_pack("{s:s}", "op", question), question, pool->limits.call_s,
-                 &reply, &fault);
+        st = ask(pool, worker, &request, phase, &reply, &fault);
     if (st == LB_FAILED)
         st = lb_fail(why, LB_ABSENT, "looking for a device: %s", fault.reason);
     else if (st == LB_OK)
-        st = reply_status(reply, why);
-    *part = st == LB_OK ? json_incref(json_object_get(reply, question)) : NULL;
+        st = lb_device_reply_decode(reply, record, why);
     json_decref(reply);
     return st;
 }
@@ -167,7 +263,7 @@ static enum lb_status ask_device(struct lb_pool *pool, const char *question, jso
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
 {
     struct lb_device_info info;
-    enum lb_status st = ask_device(pool, "device", device, why);
+    enum lb_status st = ask_device(pool, LB_REQUEST_DEVICE, "device", device, why);
     if (st == LB_OK)
         lb_device_from_json(*device, &info);
     if (st == LB_OK || st == LB_ABSENT)
@@ -177,11 +273,11 @@ enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_e
 
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why)
 {
-    return ask_device(pool, "ceilings", ceilings, why);
+    return ask_device(pool, LB_REQUEST_CEILINGS, "ceilings", ceilings, why);
 }
 
-/* How long the worker may be silent in a phase. The oracle is the harness's own code: slow for big
- * problems, never hung. Sampling ends by itself after three times the case's time. */
+/* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
+ * slow but does not hang. Sampling ends by itself after three times the case's time. */
 static double phase_limit(const struct lb_pool *pool, const char *phase, const struct lb_job *job)
 {
     if (strcmp(phase, "oracle") == 0)
@@ -190,63 +286,131 @@ static double phase_limit(const struct lb_pool *pool, const char *phase, const s
     return pool->limits.call_s + sampling;
 }
 
-static json_t *run_request(const struct lb_job *job, double memory_bytes)
+/* Reads one message of a running case into event. A worker whose message can't be read, or whose
+ * row is of another case, is ended: it is not to be trusted with the next case. */
+static enum lb_status read_event(struct lb_pool *pool, struct lb_worker *worker,
+                                 const json_t *message, const struct lb_job *job,
+                                 struct lb_run_event *event, struct lb_fault *fault)
 {
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(job->c, id);
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "op", "run", "case", id,
-                     "seed", (json_int_t)job->seed, "min_samples",
-                     (json_int_t)job->sampler.min_samples, "max_samples",
-                     (json_int_t)job->sampler.max_samples, "precision", job->sampler.precision,
-                     "max_ns", job->sampler.max_ns, "memory_bytes", memory_bytes, "loss_scale",
-                     job->loss_scale > 0 ? job->loss_scale : 1, "kernels", job->kernels);
-}
-
-static enum lb_status read_row(const json_t *object, const struct lb_case *c, struct lb_row *row,
-                               struct lb_error *why)
-{
-    enum lb_status st = lb_row_from_json(object, row, why);
-    if (st == LB_OK && !lb_case_same(&row->c, c))
-        st = lb_fail(why, LB_INVALID, "it is of another case");
-    return st;
-}
-
-/* A worker whose row can't be read is not to be trusted with another case. */
-static enum lb_status give_up(struct lb_pool *pool, struct lb_worker *worker,
-                              const struct lb_error *why, struct lb_fault *fault)
-{
+    struct lb_error why = {""};
+    enum lb_status st = lb_run_event_decode(message, event, &why);
+    if (st == LB_OK && event->kind == LB_EVENT_ROW && !lb_case_same(&event->row.c, job->c)) {
+        st = lb_fail(&why, LB_INVALID, "it is of another case");
+        lb_row_free(&event->row);
+    }
+    if (st == LB_OK)
+        return LB_OK;
     fault->verdict = LB_VERDICT_ERROR;
-    snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why->text);
-    lb_worker_end(pool, worker);
+    snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
+    drop(pool, worker);
     return LB_FAILED;
 }
 
-/* Follows a running case from phase to phase until it says "done". *lost: the worker lives, but its
- * device is gone. */
+/* Follows a running case from phase to phase until it is done. *row, a valid one, becomes the row
+ * that the worker sends. */
 static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
-                             const struct lb_job *job, struct lb_row *row, bool *lost,
+                             const struct lb_job *job, struct lb_row *row, bool *device_lost,
                              struct lb_fault *fault)
 {
     char phase[32] = "start";
     enum lb_status st = LB_OK;
-    struct lb_error why;
     for (bool done = false; st == LB_OK && !done;) {
         json_t *message = NULL;
-        st = lb_worker_await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
-        if (st != LB_OK)
-            break;
-        const json_t *name = json_object_get(message, "phase");
-        const json_t *result = json_object_get(message, "row");
-        if (name)
-            snprintf(phase, sizeof(phase), "%s", json_string_value(name));
-        else if (result && read_row(result, job->c, row, &why) != LB_OK)
-            st = give_up(pool, worker, &why, fault);
-        else if (!result)
+        struct lb_run_event event;
+        st = await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
+        if (st == LB_OK)
+            st = read_event(pool, worker, message, job, &event, fault);
+        if (st == LB_OK && event.kind == LB_EVENT_PHASE) {
+            snprintf(phase, sizeof(phase), "%s", event.phase);
+        } else if (st == LB_OK && event.kind == LB_EVENT_ROW) {
+            lb_row_free(row);
+            *row = event.row;
+        } else if (st == LB_OK) {
             done = true;
-        *lost = json_is_true(json_object_get(message, "lost"));
+            *device_lost = event.device_lost;
+        }
         json_decref(message);
     }
     return st;
+}
+
+/* Has the worker run the job; with kernels, trace it instead. by_path: a plug-in is loaded by that
+ * run, because the worker serves several implementations. */
+static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
+                              const struct lb_impl_entry *entry, const struct lb_job *job,
+                              bool by_path, bool kernels, struct lb_row *row,
+                              struct lb_fault *fault)
+{
+    char id[LB_CASE_ID_SIZE];
+    bool device_lost = false;
+    lb_case_print(job->c, id);
+    const struct lb_request request = {
+        .kind = LB_REQUEST_RUN,
+        .path = by_path ? entry->plugin : NULL,
+        .text = id,
+        .seed = job->seed,
+        .sampler = job->sampler,
+        .memory_bytes = pool->limits.memory_bytes,
+        .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
+        .kernels = kernels,
+    };
+    enum lb_status st = send_request(worker, &request, fault);
+    if (st == LB_OK)
+        st = follow(pool, worker, job, row, &device_lost, fault);
+    if (st == LB_OK && device_lost)
+        drop(pool, worker);
+    return st;
+}
+
+/* Ends the plug-in's worker when it has run with another number of threads, which it would keep. */
+static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *entry, int threads)
+{
+    struct lb_worker *worker = pool->workers;
+    while (worker && (!entry->plugin || strcmp(worker->name, entry->plugin) != 0))
+        worker = worker->next;
+    if (worker && worker->threads > 0 && worker->threads != threads)
+        drop(pool, worker);
+}
+
+static void add_warning(struct lb_row *row, const char *text)
+{
+    size_t used = strlen(row->warning);
+    snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s",
+             used > 0 && text[0] ? "; " : "", text);
+}
+
+/* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
+ * this trace alone, because profiling libraries may crash, hang or stay attached; whatever happens
+ * to it, the measured row stays. */
+static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *entry,
+                          const struct lb_job *job, struct lb_row *row)
+{
+    struct lb_worker *worker = NULL;
+    struct lb_row traced = lb_row_make(job->c);
+    struct lb_fault fault = {.reason = ""};
+    struct lb_error why = {""};
+    bool started;
+    enum lb_status st = LB_ABSENT;
+    if (entry->memory != LB_DEVICE)
+        lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels");
+    else
+        st = find_or_start(pool, "kernel trace", &worker, &started, &why);
+    if (st == LB_OK)
+        st = run_job(pool, worker, entry, job, true, true, &traced, &fault);
+    if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
+        row->kernels = traced.kernels;
+        traced.kernels = (struct lb_kernels){0};
+        add_warning(row, traced.warning);
+    } else {
+        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
+                 (int)sizeof(row->kernels_reason) - 1,
+                 st == LB_OK            ? traced.reason
+                 : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
+                 : fault.reason[0]      ? fault.reason
+                                        : why.text);
+    }
+    lb_row_free(&traced);
+    drop_named(pool, "kernel trace");
 }
 
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
@@ -255,21 +419,20 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
     struct lb_worker *worker;
     struct lb_fault fault = {.verdict = LB_VERDICT_ERROR};
     double start = lb_now_ns();
-    bool lost = false;
+    bool started;
     *row = lb_row_make(job->c);
-    enum lb_status st = job->process ? find_shared(pool, job->process, &worker, err)
-                                     : find_worker(pool, entry->plugin, &worker, &fault, err);
+    if (entry->traits & LB_THREADS_ONCE)
+        renew_for_threads(pool, entry, job->c->threads);
+    enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
+                                     : find_worker(pool, entry, &worker, &fault, err);
     if (st == LB_OK) {
-        json_t *request = run_request(job, pool->limits.memory_bytes);
-        if (job->process && entry->plugin)
-            json_object_set_new(request, "plugin", json_string(entry->plugin));
-        lb_channel_send(&worker->channel, request, NULL);
-        st = follow(pool, worker, job, row, &lost, &fault);
-        if (st == LB_OK && lost)
-            lb_worker_end(pool, worker);
+        worker->threads = job->c->threads;
+        st = run_job(pool, worker, entry, job, job->process != NULL, false, row, &fault);
     }
+    if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
+        trace_kernels(pool, entry, job, row);
     if (st == LB_FAILED && fault.reason[0]) {
-        /* The fault outranks a row that came before it: destroy belongs to the case too. */
+        /* A fault replaces a row that came before it: destroy belongs to the case too. */
         lb_row_free(row);
         *row = lb_row_make(job->c);
         row->verdict = fault.verdict;

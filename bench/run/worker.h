@@ -1,6 +1,6 @@
 /* Worker processes: cases run in them, so that a crash, a hang or a runaway allocation costs one
- * row. The built-in implementations share a worker, each plug-in has its own, unless a job asks for
- * one that serves several; a worker lives from case to case and is replaced after a fault. The
+ * row. The built-in implementations share a worker and each plug-in has its own, unless a job names
+ * one that serves several. A worker lives from case to case and is replaced after a fault. The
  * program itself never loads a plug-in. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
@@ -13,32 +13,33 @@
 #include "record/record.h"
 
 struct lb_worker_limits {
-    double call_s;       /* longest silence of an implementation in one phase */
+    double call_s;       /* longest silence of an implementation in one phase of a case */
     double memory_bytes; /* of one worker; 0: what the host has */
     int device;          /* ordinal of the GPU that workers use */
 };
 
-struct lb_pool; /* the workers that are alive */
+struct lb_pool; /* keeps the workers that are alive */
 
-/* stop (may be NULL) is looked at while waiting: once nonzero, waits end with LB_INTERRUPTED. */
+/* stop (may be NULL): once it is nonzero, every wait ends with LB_INTERRUPTED. */
 enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
                               const volatile sig_atomic_t *stop, struct lb_pool **out,
                               struct lb_error *err);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
-/* Other limits, for workers that are started from now on. */
+/* Sets other limits, for workers that are started from now on. */
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
 
-/* Ends all workers, so that whatever runs next runs in a fresh process. */
+/* Ends all workers, so that the next job runs in a fresh process. */
 void lb_pool_renew(struct lb_pool *pool);
 
-/* Loads the plug-in in a worker of its own and adds what it says of itself to the registry.
- * LB_INVALID when it can't be loaded, crashes or hangs while it is. */
+/* Loads the plug-in in a worker of its own and adds it to the registry as it describes itself.
+ * LB_INVALID when it can't be loaded, or crashes or hangs while it is loaded. */
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err);
 
-/* lb_case_supported, and lb_case_probe when probe is not NULL, asked where the implementation can
- * be called. LB_FAILED when the worker was lost over it. */
+/* Asks a worker, where the implementation can be called, whether the case can run
+ * (lb_case_supported) or, when probe is not NULL, what it would need too (lb_case_probe). LB_FAILED
+ * when the worker was lost while it answered. */
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why);
 
@@ -46,28 +47,25 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    const char *process; /* name of a worker for jobs of several implementations, which loads their
+    const char *process; /* name of a worker that serves several implementations and loads their
                             plug-ins itself; NULL: the implementation's usual worker */
-    bool kernels;        /* trace the kernels of one more call */
-    double loss_scale;   /* of incoming gradients; 0: as they are */
+    bool kernels;        /* trace the GPU kernels of one more call, in a worker of its own: what
+                            happens there sets the row's kernels_reason alone */
+    double loss_scale;   /* factor on incoming gradients; 0: unchanged */
 };
 
-/* Runs one block of a case in a worker and fills row, whatever happens to the worker. Only
- * LB_INTERRUPTED, and failures to start a worker at all, are not turned into a row. */
+/* Runs one block of a case in a worker and fills row, whatever happens to the worker. Fails only
+ * with LB_INTERRUPTED, or when no worker can be started. */
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
-/* Has the worker of the built-ins look for the device: *device (a new reference) describes it, with
- * the keys of lb_device_to_json. The program itself never touches a GPU. LB_ABSENT with the reason;
- * either way the device layer of this process knows from now on. */
+/* Has the worker of the built-in implementations look for the device: *device, a new reference,
+ * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. Either way the device
+ * layer of this process takes the result for granted from now on (lb_device_assume). */
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* Has it measure what the device can do at best: *ceilings, a new reference, as
- * lb_ceilings_to_json gives it. */
+/* Has that worker measure the highest rates and lowest latencies of the device: *ceilings, a new
+ * reference, as lb_ceilings_to_json makes it. */
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why);
-
-/* The worker's side: serves requests on descriptor 3 until the program hangs up. parent is the
- * program's process id, device the ordinal of the GPU to use. Returns the exit code. */
-int lb_worker_main(long parent, int device);
 
 #endif

@@ -1,8 +1,9 @@
-/* The processes behind worker.h: start, watch, bury. */
+/* One worker process, seen from the program. */
 #include "run/worker_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,34 +12,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "device/cgroup.h"
 #include "device/memory.h"
+#include "run/worker_messages.h"
 #include "support/subprocess.h"
 
 enum {
-    WORKER_FD = 3,     /* the worker's end of the channel */
-    WATCH_MS = 100,    /* how often a silent worker's memory and time are looked at */
-    LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out what it has */
+    WORKER_FD = 3, /* the worker's end of the channel */
+    PAGE_FD = 4,   /* the memory that it shares with the program */
+    WATCH_MS = 100 /* how often the memory and time of a silent worker are checked */
 };
 
-enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
-                              const volatile sig_atomic_t *stop, struct lb_pool **out,
-                              struct lb_error *err)
-{
-    *out = calloc(1, sizeof(**out));
-    if (!*out)
-        return lb_fail(err, LB_OOM, "out of memory");
-    (*out)->limits = *limits;
-    (*out)->stop = stop;
-    return LB_OK;
-}
-
-void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
-{
-    pool->limits = *limits;
-}
-
 /* Starts this very program as a worker. */
-static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
+static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
@@ -47,7 +33,9 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
-    /* Whatever an implementation prints must not end up among the program's data. */
+    if (page >= 0)
+        posix_spawn_file_actions_adddup2(&actions, page, PAGE_FD);
+    /* What an implementation prints must not mix with the program's output. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     int failed = lb_spawn("/proc/self/exe", &actions, argv, pid);
     posix_spawn_file_actions_destroy(&actions);
@@ -55,51 +43,56 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
                   : LB_OK;
 }
 
-enum lb_status lb_worker_start(struct lb_pool *pool, const char *origin, struct lb_worker **out,
+enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **out,
                                struct lb_error *err)
 {
-    int ends[2];
+    int ends[2], page = -1;
     struct lb_worker *worker = calloc(1, sizeof(*worker));
-    char *copy = strdup(origin);
+    char *copy = strdup(name);
     if (!worker || !copy || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         free(worker);
         free(copy);
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
-    *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .origin = copy, .next = pool->workers};
-    enum lb_status st = spawn_worker(ends[1], pool->limits.device, &worker->pid, err);
+    *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
+    worker->page = lb_worker_page_create(&page);
+    enum lb_status st = spawn_worker(ends[1], page, device, &worker->pid, err);
+    if (page >= 0)
+        close(page);
     close(ends[1]);
     if (st != LB_OK) {
-        lb_channel_close(&worker->channel);
-        free(copy);
-        free(worker);
+        worker->pid = 0;
+        lb_worker_destroy(worker);
         return st;
     }
-    pool->workers = worker;
     *out = worker;
     return LB_OK;
 }
 
-/* Kills the worker if it still lives, takes it from the pool, returns its wait status. */
-int lb_worker_end(struct lb_pool *pool, struct lb_worker *worker)
+/* Kills the worker, with all that it started, and returns its wait status. */
+static int end_process(struct lb_worker *worker)
 {
     int status = 0;
-    kill(-worker->pid, SIGKILL); /* and what it started: it leads a group of its own */
+    kill(-worker->pid, SIGKILL); /* its whole process group */
     while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    for (struct lb_worker **at = &pool->workers; *at; at = &(*at)->next) {
-        if (*at == worker) {
-            *at = worker->next;
-            break;
-        }
-    }
-    lb_channel_close(&worker->channel);
-    free(worker->origin);
-    free(worker);
+    worker->pid = 0;
     return status;
 }
 
-/* Whether the worker has ended; its wait status stays. */
+void lb_worker_destroy(struct lb_worker *worker)
+{
+    if (!worker)
+        return;
+    if (worker->pid > 0)
+        end_process(worker);
+    lb_channel_close(&worker->channel);
+    lb_worker_page_free(worker->page);
+    free(worker->name);
+    free(worker);
+}
+
+/* Whether the worker has ended; its wait status can still be read. */
 static bool has_ended(const struct lb_worker *worker)
 {
     siginfo_t info = {0};
@@ -107,7 +100,7 @@ static bool has_ended(const struct lb_worker *worker)
            info.si_pid != 0;
 }
 
-static bool await_exit(const struct lb_worker *worker, double limit_s)
+bool lb_worker_has_left(const struct lb_worker *worker, double limit_s)
 {
     for (double start = lb_now_ns(); lb_now_ns() - start < limit_s * 1e9; usleep(2000))
         if (has_ended(worker))
@@ -115,34 +108,16 @@ static bool await_exit(const struct lb_worker *worker, double limit_s)
     return false;
 }
 
-/* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
- * attached to them get to their ends; one that is stuck in a case is killed. */
-void lb_pool_renew(struct lb_pool *pool)
+void lb_worker_dismiss(struct lb_worker *worker)
 {
-    bool stopped = pool->stop && *pool->stop;
-    for (struct lb_worker *worker = pool->workers; worker; worker = worker->next)
-        shutdown(worker->channel.fd, SHUT_RDWR);
-    while (pool->workers) {
-        await_exit(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
-        lb_worker_end(pool, pool->workers);
-    }
+    shutdown(worker->channel.fd, SHUT_RDWR);
 }
 
-void lb_pool_destroy(struct lb_pool *pool)
+/* Whether the worker holds more than it may, or leaves the host with so little that the machine
+ * itself would suffer; fills *fault then. */
+static bool over_memory(const struct lb_worker *worker, double limit, struct lb_fault *fault)
 {
-    if (!pool)
-        return;
-    lb_pool_renew(pool);
-    free(pool);
-}
-
-/* Writes "used X, has Y" into fault when the worker holds more than its limit. The margin keeps
- * the machine itself alive. */
-static bool over_memory(const struct lb_pool *pool, const struct lb_worker *worker,
-                        struct lb_fault *fault)
-{
-    double used = lb_resident_bytes(worker->pid), limit = pool->limits.memory_bytes;
-    double margin = 0.03 * lb_host_total();
+    double used = lb_resident_bytes(worker->pid), margin = 0.03 * lb_host_total();
     bool exhausted = lb_host_available() < margin && used > margin;
     if (!exhausted && (limit <= 0 || used <= limit))
         return false;
@@ -155,66 +130,142 @@ static bool over_memory(const struct lb_pool *pool, const struct lb_worker *work
     return true;
 }
 
-/* The worker hung up by itself: what its wait status says. */
-static void describe_exit(int status, const char *phase, struct lb_fault *fault)
+/* What a worker that was killed by SIGKILL died of. Only the kernel's count tells whether that was
+ * a lack of memory. */
+static void describe_kill(const struct lb_worker *worker, const char *phase, struct lb_fault *fault)
 {
-    fault->verdict = LB_VERDICT_CRASH;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    double kills = lb_oom_kills("");
+    if (kills > worker->oom_kills) {
         fault->verdict = LB_VERDICT_OOM;
         snprintf(fault->reason, sizeof(fault->reason),
-                 "killed from outside in %s, most likely for want of memory", phase);
-    } else if (WIFSIGNALED(status)) {
-        snprintf(fault->reason, sizeof(fault->reason), "%s (signal %d) in %s",
-                 strsignal(WTERMSIG(status)), WTERMSIG(status), phase);
+                 "killed by the kernel in %s, because memory ran out", phase);
     } else {
-        snprintf(fault->reason, sizeof(fault->reason), "ended the process with exit code %d in %s",
-                 WEXITSTATUS(status), phase);
+        snprintf(fault->reason, sizeof(fault->reason), "killed from outside (signal %d) in %s; %s",
+                 SIGKILL, phase,
+                 isnan(kills) ? "whether memory ran out is not known here"
+                              : "the kernel killed nobody for memory");
     }
 }
 
-/* A worker that closed its channel is about to be gone: gives it a moment to leave its own wait
- * status, then makes sure. */
-static void bury(struct lb_pool *pool, struct lb_worker *worker, const char *phase,
-                 struct lb_fault *fault)
+/* What the wait status of a worker that ended by itself says. */
+static void describe_exit(const struct lb_worker *worker, int status, const char *phase,
+                          struct lb_fault *fault)
 {
-    bool ended = await_exit(worker, 1);
-    int status = lb_worker_end(pool, worker);
-    if (ended) {
-        describe_exit(status, phase, fault);
+    fault->verdict = LB_VERDICT_CRASH;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        describe_kill(worker, phase, fault);
+    else if (WIFSIGNALED(status))
+        snprintf(fault->reason, sizeof(fault->reason), "%s (signal %d) in %s",
+                 strsignal(WTERMSIG(status)), WTERMSIG(status), phase);
+    else
+        snprintf(fault->reason, sizeof(fault->reason), "ended the process with exit code %d in %s",
+                 WEXITSTATUS(status), phase);
+}
+
+/* Whether forks of the worker spoil the case; fills *fault then. */
+static bool is_forked(const struct lb_worker *worker, struct lb_fault *fault)
+{
+    const struct lb_worker_page *page = worker->page;
+    if (!page || (!page->came_back && page->forks <= LB_MOST_FORKS))
+        return false;
+    fault->verdict = LB_VERDICT_ERROR;
+    if (page->came_back)
+        snprintf(fault->reason, sizeof(fault->reason),
+                 "called fork in %.31s, and the child process returned from there as well",
+                 (const char *)page->came_back_phase);
+    else
+        snprintf(fault->reason, sizeof(fault->reason), "called fork more than %d times",
+                 LB_MOST_FORKS);
+    return true;
+}
+
+/* The worker's connection carries something that is none of its messages. */
+static void describe_intrusion(const char *phase, struct lb_fault *fault)
+{
+    fault->verdict = LB_VERDICT_ERROR;
+    snprintf(fault->reason, sizeof(fault->reason),
+             "wrote to the worker's own connection to the program (file descriptor %d) in %s",
+             WORKER_FD, phase);
+}
+
+/* A worker that closed its channel is about to end: waits a moment, so that its wait status can
+ * tell why, and then makes sure that it has ended. */
+static void take_leave(struct lb_worker *worker, const char *phase, struct lb_fault *fault)
+{
+    bool left = lb_worker_has_left(worker, 1);
+    int status = end_process(worker);
+    phase = lb_slot_or_phase(worker->page, phase);
+    if (is_forked(worker, fault))
+        return;
+    if (left) {
+        describe_exit(worker, status, phase, fault);
         return;
     }
     fault->verdict = LB_VERDICT_ERROR;
-    snprintf(fault->reason, sizeof(fault->reason), "broke off its talk with the program in %s",
-             phase);
+    snprintf(fault->reason, sizeof(fault->reason),
+             "closed its connection to the program in %s, but went on running", phase);
 }
 
-/* Waits for the worker's next message. Returns LB_OK with the message; LB_INTERRUPTED; or
- * LB_FAILED with fault filled and the worker gone. limit_s may be infinite. */
-enum lb_status lb_worker_await(struct lb_pool *pool, struct lb_worker *worker, const char *phase,
-                               double limit_s, json_t **message, struct lb_fault *fault)
+void lb_worker_send(struct lb_worker *worker, json_t *request)
+{
+    worker->token = (json_int_t)(lb_now_ns() + 1) ^ (json_int_t)worker->pid << 40;
+    worker->oom_kills = lb_oom_kills("");
+    lb_message_sign(request, worker->token);
+    lb_channel_send(&worker->channel, request, NULL);
+}
+
+/* Takes the worker's next message if there is one. LB_FAILED: it was lost, with *fault filled. */
+static enum lb_status receive(struct lb_worker *worker, const char *phase, json_t **message,
+                              struct lb_fault *fault)
+{
+    enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, NULL);
+    if (st == LB_OK && *message && lb_message_token(*message) != worker->token) {
+        json_decref(*message);
+        *message = NULL;
+        st = LB_INVALID;
+    }
+    if (st == LB_OK)
+        return LB_OK;
+    if (st != LB_INVALID) {
+        take_leave(worker, phase, fault);
+        return LB_FAILED;
+    }
+    if (!is_forked(worker, fault))
+        describe_intrusion(phase, fault);
+    end_process(worker);
+    return LB_FAILED;
+}
+
+enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
+                               const struct lb_watch *watch, json_t **message,
+                               struct lb_fault *fault)
 {
     double start = lb_now_ns();
     for (;;) {
-        if (lb_channel_receive(&worker->channel, WATCH_MS, message, NULL) != LB_OK) {
-            bury(pool, worker, phase, fault);
+        if (receive(worker, phase, message, fault) != LB_OK)
+            return LB_FAILED;
+        if (is_forked(worker, fault)) {
+            json_decref(*message);
+            *message = NULL;
+            end_process(worker);
             return LB_FAILED;
         }
         if (*message)
             return LB_OK;
-        if (pool->stop && *pool->stop)
+        if (watch->stop && *watch->stop)
             return LB_INTERRUPTED;
-        if (has_ended(worker)) { /* though a child of its own holds the channel open */
-            bury(pool, worker, phase, fault);
+        if (has_ended(worker)) { /* a child of its own may still hold the channel open */
+            take_leave(worker, phase, fault);
             return LB_FAILED;
         }
-        bool late = lb_now_ns() - start > limit_s * 1e9;
+        bool late = lb_now_ns() - start > watch->limit_s * 1e9;
         if (late) {
             fault->verdict = LB_VERDICT_TIMEOUT;
-            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s", phase,
-                     limit_s);
+            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s",
+                     lb_slot_or_phase(worker->page, phase), watch->limit_s);
         }
-        if (late || over_memory(pool, worker, fault)) {
-            lb_worker_end(pool, worker);
+        if (late || over_memory(worker, watch->memory_bytes, fault)) {
+            end_process(worker);
             return LB_FAILED;
         }
     }

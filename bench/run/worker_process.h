@@ -1,44 +1,63 @@
-/* The processes behind worker.h: how the program starts, watches and ends them. Private to the
- * pool. */
+/* One worker process, seen from the program: started, awaited and ended. worker.h keeps several. */
 #ifndef LB_WORKER_PROCESS_H
 #define LB_WORKER_PROCESS_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
-#include "run/worker.h"
+#include "record/record.h"
 #include "support/channel.h"
+#include "support/worker_page.h"
 
 struct lb_worker {
-    pid_t pid; /* and its process group */
+    pid_t pid; /* and its process group; 0 once it has ended */
     struct lb_channel channel;
-    char *origin; /* path of the plug-in it serves; "" for the built-ins */
-    struct lb_worker *next;
+    struct lb_worker_page *page; /* shared with it; NULL where the system has no such memory */
+    json_int_t token;            /* of the latest request */
+    double oom_kills;            /* lb_oom_kills when that was sent */
+    char *name;                  /* what it serves: "" the built-in implementations, the path of a
+                                    plug-in, or a job's own name; owned */
+    int threads;                 /* of the cases that it has run, where that matters; 0: none yet */
+    struct lb_worker *next;      /* for its keeper */
 };
 
-struct lb_pool {
-    struct lb_worker_limits limits;
-    const volatile sig_atomic_t *stop;
-    struct lb_worker *workers;
-};
-
-/* Why a worker was lost. */
+/* Why a worker was lost, as a row says it. */
 struct lb_fault {
     enum lb_verdict verdict;
     char reason[400];
 };
 
-/* Starts a worker and puts it into the pool. LB_FAILED with the system's reason. */
-enum lb_status lb_worker_start(struct lb_pool *pool, const char *origin, struct lb_worker **out,
+/* What ends the wait for a worker's message. */
+struct lb_watch {
+    double limit_s;                    /* longest silence; may be infinite */
+    double memory_bytes;               /* most that the worker may hold; 0: what the host has */
+    const volatile sig_atomic_t *stop; /* nonzero: the user interrupts; NULL: nobody does */
+};
+
+/* Starts a worker that uses the GPU of that ordinal. LB_FAILED with the system's reason. */
+enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **worker,
                                struct lb_error *err);
 
-/* Kills the worker, with what it started, if it still lives; takes it from the pool; returns its
- * wait status. */
-int lb_worker_end(struct lb_pool *pool, struct lb_worker *worker);
+/* Sends a request, which is released. Whether the worker is still there is found by the wait that
+ * follows. */
+void lb_worker_send(struct lb_worker *worker, json_t *request);
 
-/* Waits for the worker's next message. LB_OK with the message; LB_INTERRUPTED; or LB_FAILED with
- * fault filled and the worker gone: it ended, was silent for limit_s (may be infinite) or held too
- * much memory. phase: what it is doing, for the fault's words. */
-enum lb_status lb_worker_await(struct lb_pool *pool, struct lb_worker *worker, const char *phase,
-                               double limit_s, json_t **message, struct lb_fault *fault);
+/* Tells the worker to leave by closing its channel; it does when it has finished its request. */
+void lb_worker_dismiss(struct lb_worker *worker);
+
+/* Waits up to limit_s for the worker to end. Whether it has. */
+bool lb_worker_has_left(const struct lb_worker *worker, double limit_s);
+
+/* Kills the worker and what it started, if they still live, and frees it. Accepts NULL. */
+void lb_worker_destroy(struct lb_worker *worker);
+
+/* Waits for the worker's next message. LB_OK with the message, a new reference; LB_INTERRUPTED; or
+ * LB_FAILED with *fault filled: the worker left, was silent too long, held too much memory or was
+ * forked, or something else wrote to its connection, and has ended. phase: what it is doing, for
+ * the fault's reason. */
+enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
+                               const struct lb_watch *watch, json_t **message,
+                               struct lb_fault *fault);
 
 #endif

@@ -1,4 +1,4 @@
-/* JSON messages over a socket, one a line. */
+/* JSON messages over a socket, one per line. */
 #include "support/channel.h"
 
 #include <errno.h>
@@ -10,15 +10,12 @@
 
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err)
 {
-    if (!message) /* the other side waits for something */
-        message = json_pack("{s:i, s:s}", "status", (int)LB_FAILED, "text",
-                            "out of memory, or text that is not UTF-8");
     char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
     json_decref(message);
     if (!text)
         return lb_fail(err, LB_OOM, "out of memory for a message");
     size_t length = strlen(text), sent = 0;
-    text[length++] = '\n'; /* in the terminator's place: from here on it is counted, not closed */
+    text[length++] = '\n'; /* takes the place of the terminating zero */
     while (sent < length) {
         ssize_t n = send(channel->fd, text + sent, length - sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
@@ -32,7 +29,7 @@ enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, stru
                           : lb_fail(err, LB_IO, "worker: sending failed: %s", strerror(errno));
 }
 
-/* Takes the first whole line out of the buffer; NULL when there is none. */
+/* Removes the first whole line from the buffer and returns its message; NULL when there is none. */
 static json_t *take_message(struct lb_channel *channel, enum lb_status *st, struct lb_error *err)
 {
     char *end = channel->used ? memchr(channel->buffer, '\n', channel->used) : NULL;
@@ -42,7 +39,7 @@ static json_t *take_message(struct lb_channel *channel, enum lb_status *st, stru
     json_error_t why;
     json_t *message = json_loadb(channel->buffer, length, 0, &why);
     if (!message)
-        *st = lb_fail(err, LB_IO, "worker: not a message: %s", why.text);
+        *st = lb_fail(err, LB_INVALID, "a line is no message: %s", why.text);
     channel->used -= length + 1;
     memmove(channel->buffer, end + 1, channel->used);
     return message;

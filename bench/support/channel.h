@@ -1,4 +1,4 @@
-/* JSON messages over a socket, one a line: how the program and its workers talk. */
+/* JSON messages over a socket, one per line, between the program and its workers. */
 #ifndef LB_CHANNEL_H
 #define LB_CHANNEL_H
 
@@ -8,15 +8,16 @@
 
 struct lb_channel {
     int fd;
-    char *buffer; /* received, not yet read as messages */
+    char *buffer; /* [used] bytes received that are not read as messages yet */
     size_t used, capacity;
 };
 
-/* Sends the message and releases it. LB_IO when the other side is gone. */
+/* Sends the message and releases it. LB_IO when the other side is gone; LB_OOM, also for NULL. */
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err);
 
-/* Waits at most timeout_ms (negative: for ever) for a message. *message is NULL when none came in
- * time or a signal interrupted the wait. LB_IO when the other side is gone or sent no JSON. */
+/* Waits at most timeout_ms (negative: without limit) for a message, a new reference. *message is
+ * NULL when none came in time or a signal interrupted the wait. LB_IO when the other side is gone;
+ * LB_INVALID when it sent a line that is no JSON. */
 enum lb_status lb_channel_receive(struct lb_channel *channel, int timeout_ms, json_t **message,
                                   struct lb_error *err);
 

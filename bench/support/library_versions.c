@@ -1,4 +1,4 @@
-/* The versions of the libraries in this program, as loaded. */
+/* The versions of the libraries that this program has loaded. */
 #include "support/library_versions.h"
 
 #include <cblas.h>
@@ -13,7 +13,7 @@
 
 enum { OWN_COUNT = 4, DEVICE_COUNT = 3 };
 
-/* NULL where it is not built in. */
+/* NULL when the program was built without oneDNN. */
 static const char *onednn_version(void)
 {
 #ifdef LB_HAVE_ONEDNN
@@ -47,13 +47,14 @@ const struct lb_library *lb_libraries(void)
 
 const char *lb_libraries_mismatch(void)
 {
-    static char text[256];
+    static char text[320];
     text[0] = '\0';
     for (const struct lb_device_version *v = lb_device_versions(); v->library; v++) {
         size_t used = strlen(text);
         if (v->loaded[0] && strcmp(v->built, v->loaded) != 0)
-            snprintf(text + used, sizeof(text) - used, "%s%s %s is loaded, %s was built against",
-                     used ? "; " : "", v->library, v->loaded, v->built);
+            snprintf(text + used, sizeof(text) - used,
+                     "%s%s %s is loaded, but the program was built against %s", used ? "; " : "",
+                     v->library, v->loaded, v->built);
     }
     return text;
 }

@@ -1,14 +1,14 @@
-/* The versions of the libraries in this program, as loaded. */
+/* The versions of the libraries that this program has loaded. */
 #ifndef LB_LIBRARY_VERSIONS_H
 #define LB_LIBRARY_VERSIONS_H
 
 #include "record/environment.h"
 
-/* Ends with a NULL name; valid for the life of the process. */
+/* Libraries and their versions. Ends with a NULL name; valid as long as the process lives. */
 const struct lb_library *lb_libraries(void);
 
-/* One sentence on libraries that are loaded in another version than was built against; "" when all
- * are as they should be. */
+/* One sentence that lists the libraries whose loaded version is not the one that the program was
+ * built against; "" when there is none. */
 const char *lb_libraries_mismatch(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "support/terminal.h"
 
-enum { LINE_EVERY_S = 10 /* where there is no terminal to redraw */ };
+enum { LINE_EVERY_S = 10 /* without a terminal */ };
 
 void lb_progress_start(struct lb_progress *progress, size_t total)
 {

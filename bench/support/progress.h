@@ -1,4 +1,5 @@
-/* Progress of a sweep on stderr: a line that is redrawn on a terminal, else a line now and then. */
+/* Progress of a sweep on stderr: one line that is redrawn on a terminal, else a new line every ten
+ * seconds. */
 #ifndef LB_PROGRESS_H
 #define LB_PROGRESS_H
 
@@ -6,7 +7,7 @@
 #include <stddef.h>
 
 struct lb_progress {
-    size_t total, done; /* cases, or what they are repeated in: rounds, blocks */
+    size_t total, done; /* of cases, or of the rounds or blocks that they are repeated in */
     size_t failed, skipped;
     double start_ns, last_ns;
     bool terminal;
@@ -14,13 +15,13 @@ struct lb_progress {
 
 void lb_progress_start(struct lb_progress *progress, size_t total);
 
-/* Shows what runs now. id: the case's text. */
+/* Shows which case runs now. id: its text. */
 void lb_progress_case(struct lb_progress *progress, const char *id);
 
-/* Counts a finished case or round; failed and skipped say so of a case. */
+/* Counts a finished case or round. failed, skipped: the case ended so. */
 void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
 
-/* Leaves the line. */
+/* Clears the line. */
 void lb_progress_end(struct lb_progress *progress);
 
 #endif

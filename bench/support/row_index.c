@@ -1,4 +1,4 @@
-/* Finding the row of a case in a run: a table with open addressing. */
+/* An index of a run, from cases to rows: a hash table with open addressing. */
 #include "support/row_index.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Finding the row of a case in a run. */
+/* An index of a run: finds the row of a case. */
 #ifndef LB_ROW_INDEX_H
 #define LB_ROW_INDEX_H
 
@@ -11,7 +11,7 @@ struct lb_row_index {
     size_t mask;
 };
 
-/* The run is borrowed. LB_OOM. */
+/* The run is borrowed and must outlive the index. LB_OOM. */
 enum lb_status lb_row_index_create(const struct lb_run *run, struct lb_row_index *index,
                                    struct lb_error *err);
 void lb_row_index_free(struct lb_row_index *index); /* accepts a zeroed one */

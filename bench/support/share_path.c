@@ -1,4 +1,4 @@
-/* Where the program finds its case files and plot scripts. */
+/* The folders of the program's case files and plot scripts. */
 #include "support/share_path.h"
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_there(const char *path)
+static bool is_readable(const char *path)
 {
     return access(path, R_OK | X_OK) == 0;
 }
@@ -17,8 +17,8 @@ enum lb_status lb_share_path(const char *name, char *path, size_t size, struct l
     const char *share = getenv("BENCH_LSTM_SHARE");
     if (share) {
         snprintf(path, size, "%s/%s", share, name);
-        return is_there(path) ? LB_OK
-                              : lb_fail(err, LB_IO, "BENCH_LSTM_SHARE: there is no %s", path);
+        return is_readable(path) ? LB_OK
+                                 : lb_fail(err, LB_IO, "BENCH_LSTM_SHARE: there is no %s", path);
     }
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -27,12 +27,13 @@ enum lb_status lb_share_path(const char *name, char *path, size_t size, struct l
     if (slash) {
         *slash = '\0';
         snprintf(path, size, "%s/" LB_SHARE_FROM_BINARY "/%s", program, name);
-        if (is_there(path))
+        if (is_readable(path))
             return LB_OK;
     }
-    bool cases = strcmp(name, "cases") == 0;
-    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, cases ? "bench/" : "", name);
-    return is_there(path) ? LB_OK
-                          : lb_fail(err, LB_IO, "%s: neither there nor in %s/" LB_SHARE_FROM_BINARY,
-                                    path, program);
+    bool ours = strcmp(name, "cases") == 0 || strcmp(name, "criteria") == 0;
+    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, ours ? "bench/" : "", name);
+    return is_readable(path)
+               ? LB_OK
+               : lb_fail(err, LB_IO, "%s: not found, neither there nor in %s/" LB_SHARE_FROM_BINARY,
+                         path, program);
 }

@@ -1,4 +1,4 @@
-/* Where the program finds its case files and plot scripts. */
+/* The folders of the program's case files and plot scripts. */
 #ifndef LB_SHARE_PATH_H
 #define LB_SHARE_PATH_H
 
@@ -6,9 +6,9 @@
 
 #include "api/status.h"
 
-/* The path of "cases" or "plots": in $BENCH_LSTM_SHARE when that is set, else beside the installed
- * program (../share/bench-lstm), else in the source tree it was built from.
- * LB_IO names the places looked at. */
+/* The path of the folder "cases", "criteria" or "plots": in $BENCH_LSTM_SHARE when that is set,
+ * else beside the installed program (../share/bench-lstm), else in the source tree that it was
+ * built from. LB_IO names the paths that were tried. */
 enum lb_status lb_share_path(const char *name, char *path, size_t size, struct lb_error *err);
 
 #endif

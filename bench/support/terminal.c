@@ -21,8 +21,8 @@ int lb_columns(FILE *stream)
     return 80;
 }
 
-/* Bytes of the text that fill the columns, up to a space where there is one: a character of UTF-8
- * takes one column. */
+/* How many bytes of the text fill the columns; up to the last space, if there is one. Each UTF-8
+ * character counts as one column. */
 static size_t line_length(const char *text, int columns)
 {
     size_t at = 0, space = 0;

@@ -21,7 +21,7 @@ template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
         return;
     int64_t b = index / H, j = index - b * H;
     R c = static_cast<const R *>(p.c_prev)[index];
-    T h = narrow<T>::from(R(0)), y = h;
+    T h = convert_to_storage<T>(R(0)), y = h;
 
     if (p.lengths && p.step >= p.lengths[b]) {
         h = static_cast<const T *>(p.h_prev)[index];
@@ -34,7 +34,7 @@ template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
         R g = squash(pre[2 * H] + bias[2 * H], relu);
         R o = sigmoid(pre[3 * H] + bias[3 * H]);
         c = f * c + i * g;
-        h = narrow<T>::from(o * squash(c, relu));
+        h = convert_to_storage<T>(o * squash(c, relu));
         y = h;
         if (p.gates) {
             R *gates = static_cast<R *>(p.gates) + b * 4 * H + j;
@@ -49,7 +49,7 @@ template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
     static_cast<T *>(p.y)[b * p.y_stride + j] = y;
     if (p.hn) {
         static_cast<T *>(p.hn)[index] = h;
-        static_cast<T *>(p.cn)[index] = narrow<T>::from(c);
+        static_cast<T *>(p.cn)[index] = convert_to_storage<T>(c);
     }
 }
 
@@ -65,7 +65,7 @@ template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward 
     T *dgates = static_cast<T *>(p.dgates) + b * 4 * H + j;
     if (p.lengths && p.step >= p.lengths[b]) {
         for (int k = 0; k < 4; k++)
-            dgates[k * H] = narrow<T>::from(R(0));
+            dgates[k * H] = convert_to_storage<T>(R(0));
         return;
     }
     const R *gates = static_cast<const R *>(p.gates) + b * 4 * H + j;
@@ -73,13 +73,14 @@ template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward 
     R i = gates[0], f = gates[H], g = gates[2 * H], o = gates[3 * H];
     R inner = squash(static_cast<const R *>(p.c)[index], relu);
     R dh = static_cast<const R *>(p.dh)[index] +
-           widen(static_cast<const T *>(p.dy)[b * p.dy_stride + j]);
+           convert_to_real(static_cast<const T *>(p.dy)[b * p.dy_stride + j]);
     R dc = static_cast<R *>(p.dc)[index] + dh * o * squash_slope(inner, relu);
 
-    dgates[0] = narrow<T>::from(dc * g * i * (R(1) - i));
-    dgates[H] = narrow<T>::from(dc * static_cast<const R *>(p.c_prev)[index] * f * (R(1) - f));
-    dgates[2 * H] = narrow<T>::from(dc * i * squash_slope(g, relu));
-    dgates[3 * H] = narrow<T>::from(dh * inner * o * (R(1) - o));
+    dgates[0] = convert_to_storage<T>(dc * g * i * (R(1) - i));
+    dgates[H] =
+        convert_to_storage<T>(dc * static_cast<const R *>(p.c_prev)[index] * f * (R(1) - f));
+    dgates[2 * H] = convert_to_storage<T>(dc * i * squash_slope(g, relu));
+    dgates[3 * H] = convert_to_storage<T>(dh * inner * o * (R(1) - o));
     static_cast<R *>(p.dc)[index] = dc * f;
 }
 
@@ -90,7 +91,7 @@ __global__ void convert_to_sums_kernel(inside_t<T> *to, const T *from, int64_t c
 {
     int64_t index = thread_index();
     if (index < count)
-        to[index] = widen(from[index]);
+        to[index] = convert_to_real(from[index]);
 }
 
 template <class T>
@@ -98,7 +99,7 @@ __global__ void convert_to_storage_kernel(T *to, const inside_t<T> *from, int64_
 {
     int64_t index = thread_index();
     if (index < count)
-        to[index] = narrow<T>::from(from[index]);
+        to[index] = convert_to_storage<T>(from[index]);
 }
 
 /* add_kernel: a [count] + b [count] -> to [count]; a thread is one element. */
@@ -107,7 +108,7 @@ __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t coun
 {
     int64_t index = thread_index();
     if (index < count)
-        to[index] = widen(a[index]) + widen(b[index]);
+        to[index] = convert_to_real(a[index]) + convert_to_real(b[index]);
 }
 
 /* part_sums_kernel: from [rows, columns] -> parts [LB_CELL_PARTS, columns]; part p sums the rows
@@ -121,7 +122,7 @@ __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows
     int64_t part = index / columns, column = index - part * columns;
     inside_t<T> sum = 0;
     for (int64_t row = part; row < rows; row += LB_CELL_PARTS)
-        sum += widen(from[row * columns + column]);
+        sum += convert_to_real(from[row * columns + column]);
     parts[index] = sum;
 }
 
@@ -135,9 +136,9 @@ __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t c
     inside_t<T> sum = 0;
     for (int64_t part = 0; part < LB_CELL_PARTS; part++)
         sum += parts[part * columns + column];
-    to[column] = narrow<T>::from(sum);
+    to[column] = convert_to_storage<T>(sum);
     if (also)
-        also[column] = narrow<T>::from(sum);
+        also[column] = convert_to_storage<T>(sum);
 }
 
 /* zero_tails_kernel: data [T, B, width] zeroed where t >= lengths[b]; a thread is one of count =
@@ -151,7 +152,7 @@ __global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch
         return;
     int64_t row = index / width, t = row / batch, b = row - t * batch;
     if (t >= lengths[b])
-        data[index] = narrow<T>::from(inside_t<T>(0));
+        data[index] = convert_to_storage<T>(inside_t<T>(0));
 }
 
 } // namespace lb_cell

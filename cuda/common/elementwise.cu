@@ -9,7 +9,7 @@ template <class R> using elementwise_function = void (*)(R *, const R *, const R
 
 /* In the order of enum lb_elementwise_op. */
 template <class R>
-static const elementwise_function<R> maps[LB_OP_COUNT] = {
+static const elementwise_function<R> functions[LB_OP_COUNT] = {
     elementwise_kernel<LB_OP_ADD, R>,        elementwise_kernel<LB_OP_MULTIPLY, R>,
     elementwise_kernel<LB_OP_SIGMOID, R>,    elementwise_kernel<LB_OP_TANH, R>,
     elementwise_kernel<LB_OP_RELU, R>,       elementwise_kernel<LB_OP_SIGMOID_SLOPE, R>,
@@ -28,8 +28,9 @@ enum lb_status lb_elementwise(enum lb_dtype real, enum lb_elementwise_op op, voi
 {
     return with_real(real, [&](auto type) {
         using R = decltype(type);
-        return launch("elementwise_kernel", maps<R>[op], count, stream, err, static_cast<R *>(to),
-                      static_cast<const R *>(a), static_cast<const R *>(b), count);
+        return launch("elementwise_kernel", functions<R>[op], count, stream, err,
+                      static_cast<R *>(to), static_cast<const R *>(a), static_cast<const R *>(b),
+                      count);
     });
 }
 

@@ -60,7 +60,7 @@ template <class T> __global__ void select_rows_kernel(struct lb_elementwise_sele
     if (index >= p.rows * p.columns)
         return;
     int64_t row = index / p.columns, column = index - row * p.columns;
-    T value = narrow<T>::from(inside_t<T>(0));
+    T value = convert_to_storage<T>(inside_t<T>(0));
     if (!p.lengths || p.step < p.lengths[row])
         value = static_cast<const T *>(p.from)[row * p.from_stride + column];
     else if (p.other)

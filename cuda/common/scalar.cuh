@@ -1,5 +1,5 @@
-/* Numbers inside kernels: storage types to and from the type of arithmetic, and the cell's
- * functions of one number. */
+/* Numbers inside kernels: conversion between a storage type T and its type of arithmetic R, and the
+ * scalar functions of the LSTM cell. */
 #ifndef LB_SCALAR_CUH
 #define LB_SCALAR_CUH
 
@@ -11,7 +11,7 @@
 namespace lb_cell
 {
 
-/* R of T: double for double, else float. */
+/* R of T, the type of arithmetic for storage type T: double for double, else float. */
 template <class T> struct inside {
     using type = float;
 };
@@ -20,44 +20,39 @@ template <> struct inside<double> {
 };
 template <class T> using inside_t = typename inside<T>::type;
 
-__device__ inline double widen(double v)
+/* T to R, exact. */
+__device__ inline double convert_to_real(double v)
 {
     return v;
 }
-__device__ inline float widen(float v)
+__device__ inline float convert_to_real(float v)
 {
     return v;
 }
-__device__ inline float widen(__half v)
+__device__ inline float convert_to_real(__half v)
 {
     return __half2float(v);
 }
-__device__ inline float widen(__nv_bfloat16 v)
+__device__ inline float convert_to_real(__nv_bfloat16 v)
 {
     return __bfloat162float(v);
 }
 
-/* narrow<T>::from(R): one rounding, to nearest even. */
-template <class T> struct narrow {
-    static __device__ inline T from(T v)
-    {
-        return v;
-    }
-};
-template <> struct narrow<__half> {
-    static __device__ inline __half from(float v)
-    {
-        return __float2half_rn(v);
-    }
-};
-template <> struct narrow<__nv_bfloat16> {
-    static __device__ inline __nv_bfloat16 from(float v)
-    {
-        return __float2bfloat16_rn(v);
-    }
-};
+/* R to T with one rounding, to nearest even. */
+template <class T> __device__ inline T convert_to_storage(inside_t<T> v)
+{
+    return v;
+}
+template <> __device__ inline __half convert_to_storage<__half>(float v)
+{
+    return __float2half_rn(v);
+}
+template <> __device__ inline __nv_bfloat16 convert_to_storage<__nv_bfloat16>(float v)
+{
+    return __float2bfloat16_rn(v);
+}
 
-/* Right at both ends: exp goes to 0 or to infinity there. */
+/* Both limits are right: exp goes to 0 or to infinity there. */
 __device__ inline float sigmoid(float v)
 {
     return 1.0f / (1.0f + expf(-v));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct small_float {
-    int significand_bits; /* stored, without the hidden one */
+    int significand_bits; /* stored ones, without the hidden 1 */
     int exponent_bits;
 };
 
@@ -30,9 +30,9 @@ double lb_dtype_roundoff(enum lb_dtype dtype)
     return roundoff[dtype];
 }
 
-/* Encodes value in the 16-bit format. Works on the double's bits: the significand, hidden one
- * included, is shifted right with round to nearest even; a carry out of it raises the exponent,
- * which is what the encoding does by itself when the two fields are added. */
+/* Encodes the value in the 16-bit format. It works on the double's bits: the significand, with its
+ * hidden 1, is shifted right and rounded to nearest even. A carry out of the significand must raise
+ * the exponent, and does so by itself, because the two fields are added. */
 static uint16_t encode(struct small_float format, double value)
 {
     uint64_t bits;
@@ -51,21 +51,22 @@ static uint16_t encode(struct small_float format, double value)
 
     uint64_t significand = fraction | 1ULL << 52;
     int shift = 52 - format.significand_bits;
-    if (target < 1) /* subnormal: the fixed exponent costs bits */
+    if (target < 1) /* subnormal: the exponent is fixed, so fewer bits remain */
         shift += 1 - target;
     uint64_t rounded = significand >> shift;
-    uint64_t rest = significand & ((1ULL << shift) - 1), half = 1ULL << (shift - 1);
-    if (rest > half || (rest == half && (rounded & 1)))
+    uint64_t dropped = significand & ((1ULL << shift) - 1), half = 1ULL << (shift - 1);
+    if (dropped > half || (dropped == half && (rounded & 1)))
         rounded++;
-    /* The hidden one adds 1 to the exponent field when the number is normal. */
+    /* The hidden 1 adds 1 to the exponent field when the number is normal. */
     uint64_t field = target < 1 ? 0 : (uint64_t)(target - 1) << format.significand_bits;
     uint64_t code = field + rounded;
     return (uint16_t)(sign | (code < infinity ? (unsigned)code : infinity));
 }
 
-/* Decodes by way of f32, which holds every value of both formats: sign, exponent and fraction move
- * to their places there, and a power of two makes up for the other bias. Subnormals come out right
- * by themselves; infinity and NaN keep the largest exponent. No branches: loops of it vectorise. */
+/* Decodes through f32, which can hold every value of both formats: sign, exponent and fraction are
+ * moved to their positions in an f32, and a multiplication by a power of two corrects the exponent
+ * bias. It makes subnormals right too; infinity and NaN are given f32's largest exponent. There are
+ * no branches, so that the compiler can vectorise loops that decode. */
 static double decode(struct small_float format, uint16_t bits)
 {
     int shift = 23 - format.significand_bits;

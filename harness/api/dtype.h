@@ -1,4 +1,4 @@
-/* Storage types of tensors, and their conversion to and from double. */
+/* Storage types of tensors, and conversion between them and double. */
 #ifndef LB_DTYPE_H
 #define LB_DTYPE_H
 
@@ -17,11 +17,12 @@ size_t lb_dtype_size(enum lb_dtype dtype);
 /* "f64", "f32", "f16", "bf16". */
 const char *lb_dtype_name(enum lb_dtype dtype);
 
-/* Unit roundoff u = 2^-p of the storage type (p significand bits), so |round(v) - v| <= u |v|. */
+/* Unit roundoff u = 2^-p of a storage type with p significand bits: |round(v) - v| <= u |v|. */
 double lb_dtype_roundoff(enum lb_dtype dtype);
 
-/* IEEE binary16 and bfloat16, round to nearest even, overflow to infinity, NaN stays NaN.
- * Both round once from double: there is no double rounding through f32. */
+/* Conversion between double and the bits of IEEE binary16 or bfloat16. Values are rounded to
+ * nearest even, directly from double (rounding through f32 would round twice); too large ones
+ * become infinity, and NaN stays NaN. */
 uint16_t lb_f16_from_double(double value);
 double lb_f16_to_double(uint16_t bits);
 uint16_t lb_bf16_from_double(double value);
@@ -30,10 +31,11 @@ double lb_bf16_to_double(uint16_t bits);
 /* The value after one rounding to dtype. */
 double lb_round(enum lb_dtype dtype, double value);
 
-/* values [count] double -> storage [count] dtype, rounded once. */
+/* Converts values [count] to storage [count] of the dtype, each rounded once. They must not
+ * overlap. */
 void lb_store(enum lb_dtype dtype, void *storage, const double *values, size_t count);
 
-/* storage [count] dtype -> values [count] double, exact. */
+/* Converts storage [count] of the dtype to values [count], exactly. They must not overlap. */
 void lb_load(enum lb_dtype dtype, const void *storage, double *values, size_t count);
 
 #ifdef __cplusplus

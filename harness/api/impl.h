@@ -1,11 +1,11 @@
 /* The contract between the harness and an implementation: one struct of function pointers.
  *
- * Life of a case: supports -> create -> sizes -> prepare -> (forward | backward)* -> gradients ->
- * destroy, all on one thread. The same struct is the plug-in interface: a shared object exports
- *     const struct lb_impl *lb_plugin(uint32_t abi);
- * and returns NULL when it was built for another abi. The program asks for its own number first,
- * then for each lower one: a plug-in that was built before a slot was appended goes on working, and
- * the slots that its number does not have count as NULL. */
+ * For each case the harness calls supports -> create -> sizes -> prepare -> (forward | backward)*
+ * -> gradients -> destroy, all on one thread. The same struct is the plug-in interface: a shared
+ * object exports const struct lb_impl *lb_plugin(uint32_t abi); which returns NULL when the plug-in
+ * was built for another abi. The program asks for its own number first and then for each lower one,
+ * so a plug-in that was built before a slot was appended still works. The program treats the slots
+ * that are missing from the plug-in's abi as NULL. */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H
 
@@ -15,49 +15,58 @@
 extern "C" {
 #endif
 
-/* Slots are appended, never reordered, and each is optional and raises the number: 2 has note, 3
- * check and lb_exec_config's graph. So does a change of a meaning, or of a struct that is handed
- * over other than at its end, after which lower numbers are refused (registry.c). */
-#define LB_IMPL_ABI 3u
+/* Slots are only ever appended, never reordered. Each new slot is optional and raises the number:
+ *     2  added note (it wrote into a struct lb_error; such a note is no longer called)
+ *     3  added check, and graph in lb_exec_config
+ *     4  gave note a plain text buffer
+ * The number also rises when a slot's meaning changes or when a struct that is passed to the
+ * implementation changes anywhere but at its end; lower numbers may then be refused. Which numbers
+ * load, and which of their slots count, is said by a table in model/registry.c. */
+#define LB_IMPL_ABI 4u
 
 enum lb_memory {
-    LB_HOST,  /* tensors live in host memory, calls return when the work is done */
-    LB_DEVICE /* tensors live in device memory, calls only enqueue work on the stream */
+    LB_HOST,  /* tensors live in host memory; calls return when the work is done */
+    LB_DEVICE /* tensors live in device memory; calls only enqueue work on the stream */
 };
 
 enum lb_trait {
-    LB_DETERMINISTIC = 1 << 0, /* same bits every run; the harness holds it to that */
+    LB_DETERMINISTIC = 1 << 0, /* every run gives the same bits; the harness checks that */
     LB_CAPTURABLE = 1 << 1,    /* forward and backward may be captured into a CUDA graph */
-    LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: planned for accordingly */
-    LB_PLANS_ALONE = 1 << 3    /* create and sizes touch no device: what would run on one that is
-                                  only described can be told */
+    LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: a plan expects long times */
+    LB_PLANS_ALONE = 1 << 3    /* create and sizes touch no device, so that --device-model can say
+                                  what would run on a device that is not there */
+    ,
+    LB_THREADS_ONCE = 1 << 4 /* keeps the number of threads of its first case for the life of the
+                                process: the harness gives each number a process of its own */
 };
 
-/* Where and how a case runs. */
+/* Where and how a case runs: device, stream, threads, variant. */
 struct lb_exec_config {
     int device;          /* ordinal; meaningless on the host */
     void *stream;        /* cudaStream_t; NULL on the host */
     int threads;         /* host threads the implementation may use, at least 1 */
     const char *variant; /* one of variants; NULL when the implementation has none */
-    bool graph;          /* calls are captured once and replayed: launches cost the device alone */
+    bool graph;          /* calls are captured into a CUDA graph once and replayed, so that launches
+                            cost no host time */
 };
 
-/* What the harness allocates for the implementation, in bytes; 0 where nothing is needed. */
+/* How many bytes the harness allocates for the implementation; 0 where nothing is needed. */
 struct lb_sizes {
     size_t weights;   /* packed weights, written by prepare */
     size_t gradients; /* weight gradients in the implementation's own layout */
     size_t reserve;   /* filled by a training forward, read (and possibly changed) by backward */
-    size_t workspace; /* scratch, contents meaningless between calls */
+    size_t workspace; /* scratch memory: its contents do not survive a call */
 };
 
-/* Those buffers, 256-byte aligned, in the implementation's memory; valid until destroy. */
+/* The buffers of those sizes, 256-byte aligned, in the memory that the implementation named
+ * (lb_memory); valid until destroy. */
 struct lb_buffers {
     void *weights, *gradients, *reserve, *workspace;
     const int32_t *lengths; /* [B] host memory, valid until destroy; NULL when not ragged */
 };
 
-/* Canonical weights in host memory, in the problem's dtype. Entry l*D + d is layer l, direction d.
- * Valid during the call only. */
+/* Canonical weights in host memory, in the problem's dtype. Element l*D + d of each table is layer
+ * l, direction d. Valid during the call only. */
 struct lb_weights {
     const void *const *w_ih; /* each [4H, I_l] */
     const void *const *w_hh; /* each [4H, H] */
@@ -65,7 +74,8 @@ struct lb_weights {
     const void *const *b_hh; /* each [4H] */
 };
 
-/* Canonical weight gradients in host memory, in the problem's dtype, same order and shapes. */
+/* Canonical weight gradients in host memory, in the problem's dtype, in the order and the shapes
+ * of struct lb_weights. */
 struct lb_gradients {
     void *const *dw_ih;
     void *const *dw_hh;
@@ -73,8 +83,8 @@ struct lb_gradients {
     void *const *db_hh;
 };
 
-/* Tensors of a forward call, in the implementation's memory, in the problem's dtype; no aliasing.
- * Ragged: y is to be zero past a row's end, hn and cn are those of its last step. */
+/* Tensors of a forward call, in the implementation's memory, in the problem's dtype; none overlap.
+ * In a ragged batch y must be zero past a row's end, and hn and cn are those of its last step. */
 struct lb_forward_io {
     const void *x;       /* [T, B, I] */
     const void *h0, *c0; /* [L*D, B, H] */
@@ -82,8 +92,8 @@ struct lb_forward_io {
     void *hn, *cn;       /* [L*D, B, H] */
 };
 
-/* Tensors of a backward call; x, h0, c0 and y are those of the forward before it. All outputs are
- * overwritten. Ragged: dy is to be ignored, dx is to be zero past a row's end. */
+/* Tensors of a backward call; x, h0, c0 and y are those of the forward call before it. All outputs
+ * are overwritten. In a ragged batch dy must be ignored and dx must be zero past a row's end. */
 struct lb_backward_io {
     const void *x;         /* [T, B, I] */
     const void *h0, *c0;   /* [L*D, B, H] */
@@ -102,48 +112,51 @@ struct lb_impl {
     uint32_t traits;   /* enum lb_trait, or-ed */
     size_t state_size; /* bytes of self; the harness allocates and zeroes it */
 
-    /* (optional) NULL-terminated; the first, the default, is "auto". */
+    /* (optional) Names of ways to run, NULL-terminated; the first, the default, is "auto". */
     const char *const *variants;
 
-    /* Whether the problem can run at the place. Pure: no device needed, no memory kept.
-     * LB_UNSUPPORTED fills why with one sentence that names the limit. */
-    enum lb_status (*supports)(const struct lb_problem *problem, const struct lb_exec_config *place,
-                               struct lb_error *why);
+    /* Whether the problem can run with the config. It asks no device and keeps no memory, so that
+     * a plan can call it anywhere. LB_UNSUPPORTED: why names the limit in one sentence. */
+    enum lb_status (*supports)(const struct lb_problem *problem,
+                               const struct lb_exec_config *config, struct lb_error *why);
 
-    /* Opens what the case needs. create, sizes and prepare may still answer LB_UNSUPPORTED: a
-     * library's own status is the truth. problem and place stay valid until destroy. */
+    /* Opens what the case needs. problem and config stay valid until destroy. create, sizes and
+     * prepare may still return LB_UNSUPPORTED: a library's own answer overrides supports. */
     enum lb_status (*create)(void *self, const struct lb_problem *problem,
-                             const struct lb_exec_config *place, struct lb_error *err);
+                             const struct lb_exec_config *config, struct lb_error *err);
     enum lb_status (*sizes)(void *self, struct lb_sizes *sizes, struct lb_error *err);
 
-    /* Converts the weights and keeps the buffers. Timed apart. */
+    /* Converts the weights and keeps the buffers. Its time is recorded as prepare_ns, with that of
+     * create and sizes. */
     enum lb_status (*prepare)(void *self, const struct lb_buffers *buffers,
                               const struct lb_weights *weights, struct lb_error *err);
 
-    /* Timed. Neither allocates, synchronises, logs, nor converts weights. */
+    /* Timed. It must not allocate, synchronise, log or convert weights. */
     enum lb_status (*forward)(void *self, const struct lb_forward_io *io, struct lb_error *err);
 
-    /* (optional) Timed likewise; NULL: no backward or train. */
+    /* (optional) Timed under the same rules; NULL: backward and train are unsupported. */
     enum lb_status (*backward)(void *self, const struct lb_backward_io *io, struct lb_error *err);
 
-    /* (with backward) Brings the last backward's weight gradients to the canonical layout. */
+    /* (required with backward) Brings the last backward's weight gradients to the canonical
+     * layout. */
     enum lb_status (*gradients)(void *self, const struct lb_gradients *gradients,
                                 struct lb_error *err);
 
-    /* (optional) What actually runs: algorithm, tiles, why. Asked after sizes (what would run) and
-     * after prepare (what does); the text is valid until the next call or destroy. */
+    /* (optional) Describes what actually runs: algorithm, tiles, why. Called after sizes, for what
+     * would run, and after prepare, for what does; the text is valid until the next call. */
     const char *(*describe)(const void *self);
 
-    /* Accepts a zeroed or half-built self. */
+    /* Closes everything. Accepts a zeroed self and one that create left half-built. */
     void (*destroy)(void *self);
 
-    /* (optional) Pure, as supports: one sentence on a problem that it can run at the place, such as
-     * which choice is usual and why; "" when there is nothing to say. */
-    void (*note)(const struct lb_problem *problem, const struct lb_exec_config *place,
-                 struct lb_error *text);
+    /* (optional) Writes one sentence about a problem that supports accepts, such as which variant
+     * is usual for it and why, into text [size]; "" when there is nothing to say. Like supports it
+     * asks no device and keeps no memory. */
+    void (*note)(const struct lb_problem *problem, const struct lb_exec_config *config, char *text,
+                 size_t size);
 
-    /* (optional) Asked when the work of forward or backward is done: LB_FAILED with what a kernel
-     * found wrong while it ran, such as a wait that it gave up. */
+    /* (optional) Called when the work of forward or backward is done. LB_FAILED, with a sentence,
+     * when a kernel found an error while it ran, such as a wait that it gave up. */
     enum lb_status (*check)(const void *self, struct lb_error *err);
 };
 

@@ -39,7 +39,7 @@ size_t lb_layer_dir_count(const struct lb_problem *problem)
     return (size_t)(problem->layers * problem->directions);
 }
 
-/* *product = the n factors multiplied; false when it passes INT64_MAX. */
+/* Multiplies the n factors; false when the product is larger than INT64_MAX. */
 static bool multiply(const int64_t *factors, size_t n, int64_t *product)
 {
     *product = 1;
@@ -49,7 +49,7 @@ static bool multiply(const int64_t *factors, size_t n, int64_t *product)
     return true;
 }
 
-/* Weights of the first layer, or of each later one: D * 4H * (I_l + H + 2). */
+/* Weights and biases of a layer: D * 4H * (I_l + H + 2). */
 static bool layer_weights(const struct lb_problem *p, int64_t layer_input, int64_t *count)
 {
     int64_t columns;
@@ -76,7 +76,7 @@ enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_cou
         !__builtin_add_overflow(weights, first, &weights) &&
         !__builtin_add_overflow(x, y, &total) && !__builtin_add_overflow(total, state, &total) &&
         !__builtin_add_overflow(total, weights, &total) &&
-        /* 16: inputs, outputs, gradients and the oracle's doubles of the same shapes follow. */
+        /* 16: room for the gradients and for the oracle's doubles, which have the same shapes. */
         multiply((const int64_t[]){total, size, 16}, 3, &bytes);
     if (!fits)
         return lb_fail(err, LB_OOM, "needs more bytes than 64 bits can count");
@@ -88,7 +88,7 @@ double lb_problem_flops(const struct lb_problem *problem)
 {
     const struct lb_problem *p = problem;
     double columns = 0;
-    for (int64_t l = 0; l < p->layers && l < 2; l++) /* all later layers are alike */
+    for (int64_t l = 0; l < p->layers && l < 2; l++) /* all later layers have the same input size */
         columns += (l == 0 ? 1.0 : (double)(p->layers - 1)) *
                    ((double)lb_layer_input(p, l) + (double)p->hidden);
     double forward = 2.0 * (double)p->seq_len * (double)p->batch * (double)p->directions * 4.0 *
@@ -104,7 +104,7 @@ double lb_problem_bytes(const struct lb_problem *problem)
         return 0;
     double x = (double)n.x, y = (double)n.y, state = (double)n.state, w = (double)n.weights;
     double forward = x + w + 2 * state + y + 2 * state;
-    /* backward reads x, y, weights, dy, h0, c0, dhn, dcn; writes dx, dh0, dc0, dW */
+    /* Backward reads x, y, the weights, dy, h0, c0, dhn and dcn, and writes dx, dh0, dc0 and dW. */
     double backward = x + y + w + y + 4 * state + x + 2 * state + w;
     double elements = problem->pass == LB_BACKWARD ? backward
                       : problem->pass == LB_TRAIN  ? forward + backward

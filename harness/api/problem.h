@@ -1,7 +1,9 @@
-/* The LSTM to compute: sizes, precision, pass; and what follows from them (counts, flops, bytes).
+/* The LSTM to compute: its sizes, precision and pass, and what follows from them (element counts,
+ * flops, bytes).
  *
- * Words: T seq_len, B batch, I input, H hidden, L layers, D directions; gate order i, f, g, o.
- * Layer l has input size I_l = I for l = 0, else D*H, and per direction
+ * T is the sequence length, B the batch, I the input size, H the hidden size, L the layers, D the
+ * directions. Gates are stored in the order i, f, g, o. Layer l has the input size I_l, which is I
+ * for l = 0 and D*H for the others, and each direction of it computes, with s the sigmoid,
  *     w_ih [4H, I_l]   w_hh [4H, H]   b_ih [4H]   b_hh [4H]
  *     a_t = w_ih x_t + b_ih + w_hh h_{t-1} + b_hh        a = [ai af ag ao]
  *     i = s(ai)  f = s(af)  g = tanh(ag)  o = s(ao)      c_t = f c_{t-1} + i g    h_t = o tanh(c_t)
@@ -21,23 +23,24 @@ extern "C" {
 #endif
 
 enum lb_pass {
-    LB_INFER,    /* forward, nothing kept */
+    LB_INFER,    /* forward; nothing is kept for a backward pass */
     LB_FORWARD,  /* forward in training mode: fills the reserve that backward reads */
-    LB_BACKWARD, /* dy, dhn, dcn -> dx, dh0, dc0, dW, db; after a fresh, untimed forward */
+    LB_BACKWARD, /* dy, dhn, dcn -> dx, dh0, dc0, dW, db; each call follows an untimed forward */
     LB_TRAIN,    /* forward, then backward, timed together */
     LB_PASS_COUNT
 };
 
 enum lb_math {
-    LB_IEEE, /* f32, f64: products in their own precision; f16, bf16: f32 sums */
-    LB_TF32, /* f32 storage, products of operands rounded to TF32 */
-    LB_HALF, /* f32 storage, products may go down to f16 */
+    LB_IEEE, /* f32 and f64 multiply in their own precision; f16 and bf16 sum in f32 */
+    LB_TF32, /* f32 storage; operands of matrix products are rounded to TF32 */
+    LB_HALF, /* f32 storage; operands of matrix products may be rounded to f16 */
     LB_MATH_COUNT
 };
 
 enum lb_act {
     LB_ACT_TANH, /* the standard cell */
-    LB_ACT_RELU, /* g = relu(ag), h = o relu(c); i, f, o stay sigmoids: Keras' activation="relu" */
+    LB_ACT_RELU, /* g = relu(ag), h = o relu(c); i, f and o stay sigmoids, as in Keras'
+                    activation="relu" */
     LB_ACT_COUNT
 };
 
@@ -56,19 +59,19 @@ const char *lb_pass_name(enum lb_pass pass); /* "infer", "forward", "backward", 
 const char *lb_math_name(enum lb_math math); /* "ieee", "tf32", "half" */
 const char *lb_act_name(enum lb_act act);    /* "tanh", "relu" */
 
-/* True for forward, backward and train: the forward pass must keep what backward needs. */
+/* True for forward, backward and train: the forward pass must keep what a backward pass needs. */
 bool lb_trains(const struct lb_problem *problem);
 
-/* True for backward and train: gradients are produced. */
+/* True for backward and train, which compute gradients. */
 bool lb_has_backward(const struct lb_problem *problem);
 
 /* I_l, the input size of layer l: I for l = 0, else D*H. */
 int64_t lb_layer_input(const struct lb_problem *problem, int64_t layer);
 
-/* L*D: entry l*D + d of tables of weights, and of h0, c0, hn, cn, is layer l, direction d. */
+/* L*D. Element l*D + d of tables of weights, and of h0, c0, hn and cn, is layer l, direction d. */
 size_t lb_layer_dir_count(const struct lb_problem *problem);
 
-/* Element counts of every tensor of a problem, computed without overflow. */
+/* Element counts of a problem's tensors. */
 struct lb_counts {
     size_t x;       /* T*B*I: x, dx */
     size_t y;       /* T*B*D*H: y, dy */
@@ -76,17 +79,19 @@ struct lb_counts {
     size_t weights; /* all w_ih, w_hh, b_ih, b_hh of all layers and directions */
 };
 
-/* LB_OOM when a count, in bytes of dtype, passes what a size_t or an int64_t can hold. */
+/* Computes the counts without overflow. LB_OOM when the tensors, their gradients and the oracle's
+ * copies of them take more bytes than 64 bits can count. */
 enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_counts *counts,
                                  struct lb_error *err);
 
-/* Multiply-add work of one timed call, 2 flops each, matrix products only: forward
- * 2 T B 4H (I_l + H) a layer and direction, backward twice that, train three times. Full lengths.
- */
+/* Flops of one timed call in its matrix products alone, two per multiply-add: forward takes
+ * 2 T B 4H (I_l + H) per layer and direction, backward twice as many, train three times as many.
+ * Rows of a ragged batch count with the full length T. */
 double lb_problem_flops(const struct lb_problem *problem);
 
-/* Bytes that one timed call must move at least: every input read once, every output written once,
- * by each pass of it. Full lengths. 0 where lb_problem_counts can't count them. */
+/* The least number of bytes that one timed call must move: each of its passes reads every input
+ * once and writes every output once. Rows of a ragged batch count with the full length T. 0 where
+ * lb_problem_counts fails. */
 double lb_problem_bytes(const struct lb_problem *problem);
 
 #ifdef __cplusplus

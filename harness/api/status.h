@@ -8,16 +8,17 @@ extern "C" {
 
 enum lb_status {
     LB_OK = 0,
-    LB_UNSUPPORTED, /* well-formed, but not by this implementation or this build */
-    LB_ABSENT,      /* not built, or its device or library is not there */
+    LB_UNSUPPORTED, /* the request is well-formed, but this implementation or build can't do it */
+    LB_ABSENT,      /* it was not built, or its device or library is missing */
     LB_INVALID,     /* the caller's input is wrong: a usage error */
-    LB_OOM,         /* does not fit the memory there is */
+    LB_OOM,         /* it does not fit into the available memory */
     LB_IO,          /* a file or a pipe failed */
     LB_FAILED,      /* a library or an implementation failed at run time */
     LB_INTERRUPTED  /* a signal asked to stop */
 };
 
-/* One sentence on what went wrong: names the thing, what is wrong, what is allowed. */
+/* One sentence on what went wrong. It names the thing, what is wrong with it, and what is
+ * allowed. */
 struct lb_error {
     char text[512];
 };
@@ -27,15 +28,15 @@ struct lb_error {
 enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#ifdef __clang_analyzer__ /* shows the analyser that the status given is the one returned */
+#ifdef __clang_analyzer__ /* tells the analyser that lb_fail returns the status it is given */
 #define lb_fail(err, status, ...) (lb_fail((err), (status), __VA_ARGS__), (status))
 #endif
 
 /* "ok", "unsupported", ...: a static string, never NULL. */
 const char *lb_status_name(enum lb_status status);
 
-/* Evaluates a call that returns a status; on failure leaves through the function's `done:` label
- * with the status in its local `st`. */
+/* Evaluates a call that returns a status and stores it in the caller's local `st`. On failure it
+ * jumps to the caller's `done:` label. */
 #define LB_TRY(call)     \
     do {                 \
         st = (call);     \

@@ -1,4 +1,4 @@
-/* Files that are there whole or not at all. */
+/* Files that are replaced as a whole. */
 #include "base/atomic_file.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file that path leads to through links, which stay: NULL where none can be put in its place,
- * because it is no file (a device, a pipe) or not there yet behind a link. For the caller to free.
- */
+/* The regular file that path leads to through links, and its mode (0: it does not exist yet). NULL
+ * when it can't be renamed over: a device, a pipe, or the missing target of a link. The caller
+ * frees the path. */
 static char *replaceable(const char *path, mode_t *mode)
 {
     struct stat there;
@@ -22,7 +22,7 @@ static char *replaceable(const char *path, mode_t *mode)
     return lstat(path, &there) == 0 ? NULL : strdup(path);
 }
 
-/* Gives the open file that mode; what is none keeps its own. */
+/* Gives a regular file the mode, unless that is 0; returns whether that worked. */
 static bool set_mode(FILE *out, mode_t mode)
 {
     struct stat there;
@@ -30,7 +30,7 @@ static bool set_mode(FILE *out, mode_t mode)
                          (!S_ISREG(there.st_mode) || fchmod(fileno(out), mode) == 0));
 }
 
-/* Opens path, of which errors speak as name, and writes it. */
+/* Opens path and writes it. Error messages call it name. */
 static enum lb_status write_to(const char *path, const char *name, mode_t mode,
                                lb_file_writer *write, const void *user, struct lb_error *err)
 {

@@ -1,4 +1,4 @@
-/* Files that are there whole or not at all. */
+/* Files that are replaced as a whole: readers see the old contents or the new, never a part. */
 #ifndef LB_ATOMIC_FILE_H
 #define LB_ATOMIC_FILE_H
 
@@ -13,11 +13,11 @@ extern "C" {
 /* Writes a file's contents to out. */
 typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_error *err);
 
-/* Writes path anew beside its place, as path.PID.new, and puts it there once it is whole: processes
- * that write the same file do not get in each other's way, and what was there stays until then, and
- * after a failure; its mode and the links that lead to it stay always. What is no file (a device, a
- * pipe), and what is not there yet behind a link, is written as it is opened. LB_IO, LB_OOM, or
- * what write answers. */
+/* Writes the file as path.PID.new and renames it to path once it is complete. Processes that write
+ * the same file do not disturb each other, and an earlier file stays until the rename, or for good
+ * after a failure. The file keeps its mode, and links that lead to it stay links. A device, a pipe
+ * or the missing target of a link can't be renamed over, so these are opened and written directly.
+ * LB_IO, LB_OOM, or the status that write returns. */
 enum lb_status lb_write_file_atomically(const char *path, lb_file_writer *write, const void *user,
                                         struct lb_error *err);
 

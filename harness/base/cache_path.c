@@ -1,4 +1,4 @@
-/* Where the program keeps what it found out, from run to run. */
+/* The folder in which the program keeps measured values from run to run. */
 #include "base/cache_path.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Where the program keeps what it found out, from run to run. */
+/* The folder in which the program keeps measured values from run to run. */
 #ifndef LB_CACHE_PATH_H
 #define LB_CACHE_PATH_H
 
@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* The path of a file, of that name without a folder, in $XDG_CACHE_HOME/bench-lstm, or in
- * ~/.cache/bench-lstm where that is not set. make: makes the folders that are not there yet, of the
- * last two; who opens the file finds out whether that went well. */
+/* Writes the path of the file `name` in $XDG_CACHE_HOME/bench-lstm, or in ~/.cache/bench-lstm when
+ * that variable is not set. With make, the last two folders are created when they are missing; a
+ * failure to do so shows when the caller opens the file. */
 void lb_cache_path(const char *name, bool make, char path[4096]);
 
 #ifdef __cplusplus

@@ -6,8 +6,9 @@
 
 double lb_now_ns(void)
 {
-    /* A double holds each nanosecond of 104 days: machines are up for longer, processes are not. */
-    static _Atomic time_t first_second; /* and 1; 0: this is the first call */
+    /* A double can count each nanosecond of 104 days. Machines are up for longer than that, so time
+     * is counted from the first call of the process. */
+    static _Atomic time_t first_second; /* plus 1; 0 before the first call */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     time_t second = now.tv_sec + 1, first = atomic_load(&first_second);

@@ -6,7 +6,8 @@
 extern "C" {
 #endif
 
-/* Monotonic time in ns, to the nanosecond, counted from the second of this process's first call. */
+/* Monotonic time in ns, with a resolution of 1 ns. It counts from the full second in which this
+ * process called it first. */
 double lb_now_ns(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Whole JSON documents for other tools and people. */
+/* Writing JSON documents for people and other tools. */
 #include "base/json_out.h"
 
 enum lb_status lb_json_write(json_t *document, bool whole, const char *what, FILE *out,

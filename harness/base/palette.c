@@ -1,4 +1,4 @@
-/* Which colour an implementation has. */
+/* The colour of each implementation. */
 #include "base/palette.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Counter-based random numbers. */
 #include "base/random.h"
 
-/* 2^64 divided by the golden ratio, odd: the step of SplitMix64's counter. */
+/* 2^64 divided by the golden ratio, an odd number: the step of SplitMix64's counter. */
 static const uint64_t golden = 0x9e3779b97f4a7c15u;
 
 /* SplitMix64's output function: a bijection that spreads every input bit over all output bits. The
@@ -15,7 +15,8 @@ static uint64_t mix(uint64_t z)
 
 uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    /* Mixed between the two, so that neighbouring seeds and streams start far apart. */
+    /* The seed is mixed before the stream is added, so that neighbouring seeds and streams start
+     * far apart. */
     uint64_t start = mix(mix(seed + golden) + (stream + 1) * golden);
     return mix(start + (index + 1) * golden);
 }

@@ -8,18 +8,21 @@
 extern "C" {
 #endif
 
-/* 64 random bits, a pure function of its arguments: data drawn with it depends neither on the order
- * of drawing nor on how much is drawn. Output function of SplitMix64 (Steele, Lea, Flood, "Fast
- * splittable pseudorandom number generators", OOPSLA 2014), whose state is a counter anyway. */
+/* 64 random bits that depend on the arguments alone, so that data does not depend on the order in
+ * which it is drawn or on how much is drawn. Source: the output function of SplitMix64, whose state
+ * is a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+ * 2014. */
 uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* The next 64 bits of SplitMix64 itself, for what is drawn in one order; any state is a seed. */
+/* The next 64 bits of SplitMix64 itself, for values that are drawn in a fixed order. Any state will
+ * do as a seed. */
 uint64_t lb_random_next(uint64_t *state);
 
-/* Uniform in [-1, 1), a multiple of 2^-23: exact in f32. */
+/* A uniform value in [-1, 1), a multiple of 2^-23, so that it is exact in f32. */
 float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* Uniform in 0 .. bound - 1; bound at least 1 and at most 2^32, where the bias is below 2^-32. */
+/* A uniform integer in 0 .. bound - 1, for 1 <= bound <= 2^32. No value's probability is off by
+ * more than 2^-32. */
 uint64_t lb_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t bound);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* The name a person probably meant: edit distance over short names. */
+/* The name that a misspelt word probably stands for: edit distance over short names. */
 #include "base/suggest.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_LENGTH = 63 }; /* longer words are nobody's misspelling */
+enum { MAX_LENGTH = 63 }; /* no name is longer, so a longer word is not a misspelt name */
 
 static size_t least(size_t a, size_t b)
 {
@@ -19,7 +19,7 @@ static bool same_letter(char a, char b)
 }
 
 /* Optimal string alignment distance of a [m] and b [n], both at most MAX_LENGTH long.
- * rows[i % 3][j] is the distance of a's first i letters from b's first j. */
+ * rows[i % 3][j] is the distance between a's first i letters and b's first j letters. */
 static size_t edit_distance(const char *a, size_t m, const char *b, size_t n)
 {
     size_t rows[3][MAX_LENGTH + 1];
@@ -58,9 +58,9 @@ bool lb_is_nearer(const char *word, const char *name, size_t *distance)
 const char *lb_suggest(const char *word, const char *const *names)
 {
     size_t distance = SIZE_MAX;
-    const char *best = NULL;
+    const char *suggestion = NULL;
     for (; *names; names++)
         if (lb_is_nearer(word, *names, &distance))
-            best = *names;
-    return best;
+            suggestion = *names;
+    return suggestion;
 }

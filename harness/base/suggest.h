@@ -1,4 +1,4 @@
-/* The name a person probably meant: edit distance over short names. */
+/* "Did you mean ...?": the name that a misspelt word probably stands for, by edit distance. */
 #ifndef LB_SUGGEST_H
 #define LB_SUGGEST_H
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* True when name is near word and nearer than *distance, which is lowered to its own distance;
- * start from SIZE_MAX. For names that do not lie in one array:
+/* Returns true, and lowers *distance, when name is similar to word and closer to it than *distance.
+ * Start with SIZE_MAX. It serves names that are not in one array:
  *
  *     size_t distance = SIZE_MAX;
  *     for (size_t i = 0; i < count; i++)
  *         if (lb_is_nearer(word, entries[i].name, &distance))
- *             best = entries[i].name;
+ *             suggestion = entries[i].name;
  *
- * Distance counts insertions, deletions, substitutions and swaps of neighbours, ignoring case; an
- * abbreviation ("cpu" for "cpu_ref") counts 1. Near is up to a third of the word's length, and 1.
- */
+ * The distance counts insertions, deletions, substitutions and swaps of neighbouring letters, and
+ * ignores case; an abbreviation ("cpu" for "cpu_ref") has the distance 1. A name is similar when
+ * its distance is at most a third of the word's length, plus 1, and below the word's length. */
 bool lb_is_nearer(const char *word, const char *name, size_t *distance);
 
-/* The nearest of names (NULL-terminated), the first of equals; NULL when none is near. */
+/* The most similar of names (NULL-terminated), the first of several; NULL when none is similar. */
 const char *lb_suggest(const char *word, const char *const *names);
 
 #ifdef __cplusplus

@@ -1,10 +1,11 @@
-/* Text from outside the project. */
+/* Text that comes from outside the program. */
 #include "base/text.h"
 
 #include <stddef.h>
 
-/* Bytes of the UTF-8 character at the start; 0 where there is none: a stray or cut sequence, an
- * overlong form, a surrogate, beyond U+10FFFF. Source: RFC 3629, section 4. */
+/* The length in bytes of the UTF-8 character at the start. 0 when there is no valid one: a stray or
+ * incomplete sequence, an overlong form, a surrogate, or a code above U+10FFFF. Source: RFC 3629,
+ * section 4. */
 static size_t character(const unsigned char *at)
 {
     static const struct {
@@ -22,7 +23,7 @@ static size_t character(const unsigned char *at)
         if (forms[i].length > 1 && (at[1] < forms[i].least || at[1] > forms[i].most))
             return 0;
         for (size_t k = 2; k < forms[i].length; k++)
-            if (at[k] < 0x80 || at[k] > 0xbf) /* the text's end is such a byte too */
+            if (at[k] < 0x80 || at[k] > 0xbf) /* the terminator ends it too */
                 return 0;
         return forms[i].length;
     }

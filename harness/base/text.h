@@ -1,4 +1,4 @@
-/* Text from outside the project: implementations, libraries, files. */
+/* Text that comes from outside the program: from implementations, libraries and files. */
 #ifndef LB_TEXT_H
 #define LB_TEXT_H
 
@@ -6,8 +6,9 @@
 extern "C" {
 #endif
 
-/* Makes the text valid UTF-8 that a terminal can be given, in place: a byte that is part of no
- * character becomes '?', a control character (C0, DEL, C1) a space. It never grows. */
+/* Changes the text in place into valid UTF-8 that is safe to print on a terminal: a byte that is
+ * not part of a character becomes '?', and a control character (C0, DEL, C1) becomes a space. The
+ * text never grows. */
 void lb_clean_text(char *text);
 
 #ifdef __cplusplus

@@ -1,17 +1,52 @@
-/* Threads that share work which falls into independent parts. */
+/* The process's threads, for two uses: work that falls into independent parts (the oracle's large
+ * matrix products), and step loops in which pinned threads meet at barriers (cpu_simd). Both use
+ * the same threads, one call at a time: they are started when first needed, sleep in between, and
+ * end with the process. */
 #ifndef LB_THREAD_POOL_H
 #define LB_THREAD_POOL_H
 
 #include <stddef.h>
 
-/* How many threads are worth having: the CPUs that the calling thread may run on, at most 16. A
- * case on the host is pinned to its CPUs, so its harness works with no more than these. */
+#include "api/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How many threads are worth having for independent parts: the CPUs that the calling thread may
+ * run on, at most 16. A case on the host is pinned to its CPUs, so the harness uses no more. */
 size_t lb_thread_pool_size(void);
 
-/* Calls work(user, i, parts) for every i below parts, on as many threads, the caller's among them,
- * and returns when all have returned. Fewer threads where the system gives no more. One call at a
- * time. */
+/* Calls work(user, i, parts) once for every i below parts, on up to `parts` threads, the caller's
+ * among them, and returns when all have returned. Which thread gets which part is left to chance.
+ * Where the system gives fewer threads, those do all parts. */
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts);
 
+/* Threads that are pinned to one CPU each. Only one such set is open at a time. */
+struct lb_pinned_threads;
+
+/* Opens `threads` threads, the caller's among them. Pins the caller to the first of the CPUs that
+ * it may use, and the others to those that follow. LB_UNSUPPORTED when there are fewer CPUs than
+ * threads, or more than 255 threads; LB_FAILED when a thread does not start. */
+enum lb_status lb_pinned_threads_open(int threads, struct lb_pinned_threads **out,
+                                      struct lb_error *err);
+
+/* Lets the caller and the others use all CPUs again that the caller could use before. Accepts
+ * NULL. */
+void lb_pinned_threads_close(struct lb_pinned_threads *pinned);
+
+/* Calls work(arg, thread) on all threads at once, thread 0 .. threads - 1, 0 being the caller, and
+ * returns when all have returned. With NULL only the caller works. */
+void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *arg, size_t thread),
+                           void *arg);
+
+/* For use inside work: returns when all threads have called it, a fraction of a microsecond after
+ * the last. What any of them wrote before is visible to all afterwards. With NULL it does
+ * nothing. */
+void lb_pinned_threads_barrier(struct lb_pinned_threads *pinned);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -17,7 +17,7 @@ bool lb_tuning(void)
     return value && value[0];
 }
 
-/* Makes the folders of the cache when they are to be written to. */
+/* Writes the path of the file; with make, creates the cache's folders. */
 static void file_path(bool make, char path[4096])
 {
     const char *given = getenv(LB_TUNED_VARIABLE);
@@ -27,10 +27,10 @@ static void file_path(bool make, char path[4096])
         lb_cache_path("tuned.txt", make, path);
 }
 
-/* What is done with each line that was read: the key and its value. */
+/* Is called with the key and the value of each line. */
 typedef void line_taker(void *user, const char *key, const char *value);
 
-/* All lines of the file; a file that does not exist has none. */
+/* Calls take for every line of the file; a file that does not exist has none. */
 static enum lb_status read_lines(const char *path, line_taker *take, void *user,
                                  struct lb_error *err)
 {
@@ -44,7 +44,8 @@ static enum lb_status read_lines(const char *path, line_taker *take, void *user,
     for (int number = 2; st == LB_OK && fgets(line, sizeof(line), file); number++) {
         char *tab = strchr(line, '\t'), *end = strchr(line, '\n');
         if (!tab || tab == line || !end) {
-            st = lb_fail(err, LB_INVALID, "%.400s:%d: not a key, a tab and a value", path, number);
+            st = lb_fail(err, LB_INVALID, "%.400s:%d: the line is not a key, a tab and a value",
+                         path, number);
             break;
         }
         *tab = *end = '\0';
@@ -77,7 +78,7 @@ enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct l
     file_path(false, path);
     enum lb_status st = read_lines(path, take_found, &s, why);
     if (st == LB_OK && !s.found)
-        st = lb_fail(why, LB_ABSENT, "%.400s: nothing is known of %.80s", path, key);
+        st = lb_fail(why, LB_ABSENT, "%.400s: it has no choice for %.80s", path, key);
     return st;
 }
 
@@ -87,7 +88,7 @@ struct change {
 
 struct copy {
     FILE *to;
-    const char *key; /* left out */
+    const char *key; /* its old line is left out */
 };
 
 static void take_copy(void *user, const char *key, const char *value)

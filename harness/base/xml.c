@@ -1,4 +1,4 @@
-/* Text inside XML, and what JUnit's suites have in common. */
+/* Writing text into XML, and the counts of a JUnit test suite. */
 #include "base/xml.h"
 
 #include <string.h>

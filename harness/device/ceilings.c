@@ -1,4 +1,5 @@
-/* What a device can do at best: kept from run to run, and what follows for a problem. */
+/* What a device can do at best: the file that keeps it, and the lower bound that follows from it.
+ */
 #include "device/ceilings.h"
 
 #include <math.h>
@@ -9,21 +10,11 @@
 #include "base/cache_path.h"
 #include "base/json_out.h"
 
-#ifndef LB_HAVE_CUDA
-
-enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error *err)
-{
-    (void)ceilings;
-    return lb_fail(err, LB_ABSENT, "this program was built without CUDA");
-}
-
-#endif
-
-/* Every figure that stands by itself. */
+/* All figures but the GEMM rates, by their keys in the file. */
 static const struct {
     const char *key;
     size_t offset;
-} plain[] = {
+} figures[] = {
     {"copy_bytes_s", offsetof(struct lb_ceilings, copy_bytes_s)},
     {"launch_ns", offsetof(struct lb_ceilings, launch_ns)},
     {"graph_node_ns", offsetof(struct lb_ceilings, graph_node_ns)},
@@ -33,7 +24,7 @@ static const struct {
     {"peer_ns", offsetof(struct lb_ceilings, peer_ns)},
     {"l2_ns", offsetof(struct lb_ceilings, l2_ns)},
 };
-enum { PLAIN_COUNT = sizeof(plain) / sizeof(plain[0]) };
+enum { FIGURE_COUNT = sizeof(figures) / sizeof(figures[0]) };
 
 static json_t *number_or_null(double value)
 {
@@ -46,7 +37,7 @@ static double number_of(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-/* "gemm_f32_tf32_flops_s"; false where dtype and math don't go together. */
+/* Writes a rate's key, such as "gemm_f32_tf32_flops_s"; false where the dtype has no such math. */
 static bool rate_key(int dtype, int math, char key[48])
 {
     snprintf(key, 48, "gemm_%s%s%s_flops_s", lb_dtype_name((enum lb_dtype)dtype),
@@ -59,9 +50,9 @@ json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings)
     char key[48];
     json_t *object = json_object();
     json_object_set_new(object, "uuid", json_string(ceilings->uuid));
-    for (size_t i = 0; i < PLAIN_COUNT; i++) {
-        const void *figure = (const char *)ceilings + plain[i].offset;
-        json_object_set_new(object, plain[i].key, number_or_null(*(const double *)figure));
+    for (size_t i = 0; i < FIGURE_COUNT; i++) {
+        const void *figure = (const char *)ceilings + figures[i].offset;
+        json_object_set_new(object, figures[i].key, number_or_null(*(const double *)figure));
     }
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         for (int m = 0; m < LB_MATH_COUNT; m++)
@@ -75,9 +66,9 @@ void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
     char key[48];
     const char *uuid = json_string_value(json_object_get(object, "uuid"));
     snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", uuid ? uuid : "");
-    for (size_t i = 0; i < PLAIN_COUNT; i++) {
-        void *figure = (char *)ceilings + plain[i].offset;
-        *(double *)figure = number_of(object, plain[i].key);
+    for (size_t i = 0; i < FIGURE_COUNT; i++) {
+        void *figure = (char *)ceilings + figures[i].offset;
+        *(double *)figure = number_of(object, figures[i].key);
     }
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         for (int m = 0; m < LB_MATH_COUNT; m++)

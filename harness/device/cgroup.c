@@ -1,4 +1,4 @@
-/* The limit that control groups set on this process's memory. */
+/* The limit that control groups set on this process's memory, and who was killed for it. */
 #include "device/cgroup.h"
 
 #include <math.h>
@@ -7,22 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where each version mounts the groups, and what their files are called. */
+/* Where each version of control groups is mounted, and what its files are called. */
 struct version {
     const char *controller; /* in /proc/self/cgroup */
     const char *mount, *limit, *used;
-    const char *unused_cache; /* in memory.stat, of the group and those below it */
+    const char *unused_cache; /* its name in memory.stat, for the group and all below it */
+    const char *events;       /* the file with the number of processes killed for memory */
 };
 
 static const struct version versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file"},
+     "total_inactive_file", "memory.oom_control"},
 };
 
-/* The number that the file begins with, or that stands behind the word in it; NaN when there is
- * none
- * ("max"). */
+/* The number that the file begins with; with a word, the number of the line that begins with it.
+ * NaN when there is none, as for "max". */
 static double read_number(const char *folder, const char *name, const char *word)
 {
     char path[4400], line[256];
@@ -54,7 +54,7 @@ static double room_of(const struct version *version, const char *folder)
     return fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0);
 }
 
-/* Whether the word is in the list, which commas separate; an empty list holds the empty word. */
+/* Whether the word is in a list separated by commas. An empty list holds the empty word. */
 static bool is_listed(const char *word, const char *list)
 {
     size_t length = strlen(word);
@@ -68,7 +68,7 @@ static bool is_listed(const char *word, const char *list)
     }
 }
 
-/* The process's group in that version, as a path below the mount; "" where it is in none. */
+/* Writes the process's group as a path below the mount of that version; "" where it is in none. */
 static void find_group(const char *root, const struct version *version, char *group, size_t size)
 {
     char path[4096], line[4096];
@@ -76,20 +76,21 @@ static void find_group(const char *root, const struct version *version, char *gr
     snprintf(path, sizeof(path), "%.4000s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof(line), file)) { /* number:controllers:path */
-        char *list = strchr(line, ':'), *place = list ? strchr(list + 1, ':') : NULL;
-        if (!place)
+        char *list = strchr(line, ':'), *path_start = list ? strchr(list + 1, ':') : NULL;
+        if (!path_start)
             continue;
-        *place++ = '\0';
-        place[strcspn(place, "\n")] = '\0';
+        *path_start++ = '\0';
+        path_start[strcspn(path_start, "\n")] = '\0';
         if (is_listed(version->controller, list + 1))
-            snprintf(group, size, "%s", place);
+            snprintf(group, size, "%s", path_start);
     }
     if (file)
         fclose(file);
 }
 
-/* In a container the group may be named as the host sees it: what is not there is passed over, and
- * the mount itself, with which each walk ends, is then the container's own group. */
+/* Walks from the process's group up to the mount. In a container the group may have the path that
+ * it has on the host: folders that do not exist are skipped, and the mount, where each walk ends,
+ * is then the container's own group. */
 double lb_cgroup_room(const char *root)
 {
     double room = (double)INFINITY;
@@ -105,4 +106,25 @@ double lb_cgroup_room(const char *root)
         }
     }
     return room;
+}
+
+double lb_oom_kills(const char *root)
+{
+    char folder[4200];
+    snprintf(folder, sizeof(folder), "%.4000s/proc", root);
+    double kills = read_number(folder, "vmstat", "oom_kill");
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        char group[2048];
+        find_group(root, &versions[i], group, sizeof(group));
+        for (char *last = group; last;) {
+            snprintf(folder, sizeof(folder), "%.2000s%s%s", root, versions[i].mount, group);
+            double here = read_number(folder, versions[i].events, "oom_kill");
+            if (!isnan(here))
+                kills = (isnan(kills) ? 0 : kills) + here;
+            last = strrchr(group, '/');
+            if (last)
+                *last = '\0';
+        }
+    }
+    return kills;
 }

@@ -1,4 +1,4 @@
-/* The limit that control groups set on this process's memory. */
+/* The limit that control groups set on this process's memory, and who was killed for it. */
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 
@@ -6,11 +6,17 @@
 extern "C" {
 #endif
 
-/* Bytes that this process's control group and those above it still allow: the least of limit minus
- * use, where page cache that was not used of late counts as free. INFINITY where none has a limit.
- * Both versions of control groups are looked at, at their usual places below root: "" is this
- * system's. */
+/* Bytes that this process may still allocate: the smallest of limit minus use over its control
+ * group and all groups above it, where page cache that was not used recently counts as free.
+ * INFINITY where no group has a limit. Reads both versions of control groups at their usual places
+ * below root; root
+ * "" is this system. */
 double lb_cgroup_room(const char *root);
+
+/* A number that rises when the kernel kills a process because memory ran out: the sum of the
+ * machine's own count and those of this process's control group and all groups above it. NaN where
+ * the kernel has no such count. root: as above. */
+double lb_oom_kills(const char *root);
 
 #ifdef __cplusplus
 }

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static cpu_set_t all; /* at the first call; the process's own from then on */
+static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
-static cpu_set_t given; /* to the case at hand; none while nothing is pinned */
+static cpu_set_t given; /* the CPUs of the current case; none while nothing is pinned */
 
 static bool look(void)
 {
@@ -17,7 +17,7 @@ static bool look(void)
     return known;
 }
 
-/* "CPU 3", "CPUs 0-1,4". */
+/* Writes the CPUs of a set: "CPU 3", "CPUs 0-1,4". */
 static void describe(const cpu_set_t *set, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, CPU_COUNT(set) == 1 ? "CPU" : "CPUs");
@@ -62,11 +62,11 @@ void lb_unpin(void)
         sched_setaffinity(0, sizeof(all), &all);
 }
 
-/* The first of the CPUs that share a CPU's third-level cache; the CPU itself where the system does
- * not say. */
+/* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where the
+ * system does not say. */
 static size_t cache_of(size_t cpu)
 {
-    static size_t known_as[CPU_SETSIZE]; /* one more than it; 0: not looked up yet */
+    static size_t known_as[CPU_SETSIZE]; /* the result + 1; 0: not looked up yet */
     char path[96];
     size_t first = cpu;
     if (known_as[cpu] > 0)
@@ -82,7 +82,7 @@ static size_t cache_of(size_t cpu)
     return first;
 }
 
-/* The CPU, of those given, that is the last to be visited of its cache: here, or else the first. */
+/* Of the given CPUs that share a CPU's cache, the one to visit last: `here`, or else the first. */
 static size_t last_of_cache(size_t cpu, size_t here)
 {
     size_t cache = cache_of(cpu), last = 0;

@@ -5,20 +5,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Confines the calling thread, and threads that it starts from now on, to `count` CPUs: the last of
- * those that it could use when this was first called, since the first take most interrupts. With
- * fewer there, or where the system refuses, it may use them all. Describes them in text: "CPU 3",
- * "CPUs 2-3", "any CPU". Call it on one thread only. */
+/* Pins the calling thread, and threads that it starts later, to `count` CPUs: the last ones of
+ * those that it could use at the first call, because the first CPUs take most interrupts. When
+ * there are fewer, or the system refuses, the thread may use all of them. Describes the choice in
+ * text: "CPU 3", "CPUs 2-3", "any CPU". To be called on one thread only. */
 void lb_pin(int count, char *text, size_t size);
 
-/* Lets the calling thread use all of them again. */
+/* Lets the calling thread use all CPUs again. */
 void lb_unpin(void);
 
-/* On a CPU; last: no other that shares its third-level cache comes after it. */
+/* Runs on a CPU. last: no CPU that shares its third-level cache is visited after it. */
 typedef void lb_cpu_visit(void *user, bool last);
 
-/* Calls visit on each CPU that lb_pin gave to the case, whatever threads were bound to since, and
- * then leaves the calling thread where it was; on that CPU alone where there are no more. */
+/* Calls visit on each CPU that lb_pin gave to the case, even if the thread was bound to fewer of
+ * them since, and on the current CPU last. Restores the thread's binding. Where nothing is pinned,
+ * or to one CPU only, it calls visit once, on the current CPU. */
 void lb_visit_cpus(lb_cpu_visit *visit, void *user);
 
 #endif

@@ -27,7 +27,7 @@ static const struct lb_device_api *const built = &absent_device;
 
 static struct {
     const struct lb_device_api *api; /* NULL: the built one */
-    bool asked;                      /* status, info and why hold an answer */
+    bool asked;                      /* status, info and why are set */
     enum lb_status status;
     struct lb_device_info info;
     struct lb_error why;
@@ -73,9 +73,22 @@ const struct lb_device_info *lb_device_known(struct lb_error *why)
     return NULL;
 }
 
+enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
+                               const char *what, struct lb_error *why)
+{
+    if (!device || 10 * device->major + device->minor >= 10 * major + minor)
+        return LB_OK;
+    const char *name = device->name[0] ? device->name : "device";
+    return lb_fail(why, LB_UNSUPPORTED, "%s%sneeds compute capability %d.%d, this is %s %s (%d.%d)",
+                   what, what[0] ? " " : "", major, minor,
+                   strchr("AEIO", name[0]) || strncmp(name, "NV", 2) == 0 ? "an" : "a", name,
+                   device->major, device->minor);
+}
+
 /* ---- Devices by name. --------------------------------------------------------------------- */
 
-/* Public data sheets and the CUDA programming guide's table of capabilities. */
+/* Source: public data sheets, and the table of compute capabilities in the CUDA programming guide.
+ */
 static const struct model {
     const char *name;
     struct lb_device_info info;

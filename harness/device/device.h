@@ -1,5 +1,5 @@
-/* The device layer: all that the harness asks of a GPU, through one table of functions, so that a
- * test can stand in for the device. No CUDA header is included outside this layer, cuda/ and the
+/* The device layer: everything that the harness asks of a GPU, through one table of functions that
+ * tests replace by a fake device. CUDA headers are included only in this layer, in cuda/ and in
  * implementations that wrap a vendor's library. */
 #ifndef LB_DEVICE_H
 #define LB_DEVICE_H
@@ -12,32 +12,33 @@
 extern "C" {
 #endif
 
-/* What there is to know of a device. */
+/* What is known of a device. */
 struct lb_device_info {
     char name[64];
-    char uuid[48];       /* "GPU-..."; "" where unknown */
+    char uuid[48];       /* "GPU-...", "MIG-..." for a part of one; "" where unknown */
     int ordinal;         /* in the order of the CUDA runtime */
     int major, minor;    /* compute capability */
     int sm_count;        /* multiprocessors */
-    double memory_bytes; /* all of it */
+    double memory_bytes; /* total, used or not */
     double l2_bytes;
-    double shared_bytes; /* most shared memory of one block */
+    double shared_bytes; /* largest shared memory of one block */
     int driver, runtime; /* CUDA versions, 1000 major + 10 minor; 0 where unknown */
     bool modelled;       /* described by name only: nothing can run */
 };
 
-/* A device, as functions. One device and one stream a process; every call is made on one thread.
- * Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's own words. */
+/* A device, as functions. There is one device and one stream per process, and all calls come from
+ * one thread. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's own
+ * message. */
 struct lb_device_api {
-    /* Takes the device into use. LB_ABSENT says which form of "no device" it was. */
+    /* Opens the device. LB_ABSENT with the reason: no driver, no device, or it cannot be used. */
     enum lb_status (*open)(int ordinal, struct lb_device_info *info, struct lb_error *err);
-    void *(*stream)(void); /* cudaStream_t that all work goes to */
+    void *(*stream)(void); /* the cudaStream_t of all work */
 
     enum lb_status (*allocate)(size_t bytes, void **out, struct lb_error *err); /* bytes > 0 */
     void (*release)(void *memory);                                              /* accepts NULL */
     enum lb_status (*memory)(double *free_bytes, double *total_bytes, struct lb_error *err);
 
-    /* The first two wait until the copy is done; fill only enqueues. */
+    /* upload and download wait until the copy is done; fill only enqueues. */
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
@@ -49,47 +50,53 @@ struct lb_device_api {
     enum lb_status (*start)(struct lb_error *err);
     enum lb_status (*stop)(double *ns, struct lb_error *err);
 
-    /* What is enqueued between begin and end becomes a graph, uploaded and ready for replay. end
-     * must follow begin, also after a failure in between; *graph is then NULL. */
+    /* The work enqueued between begin and end becomes a graph, uploaded and ready for replay. end
+     * must be called after begin, also after a failure in between; *graph is then NULL. */
     enum lb_status (*capture_begin)(struct lb_error *err);
     enum lb_status (*capture_end)(void **graph, struct lb_error *err);
     enum lb_status (*replay)(void *graph, struct lb_error *err);
     void (*graph_release)(void *graph); /* accepts NULL */
 
-    /* True after a fault that leaves the process without a device until it ends, such as an
-     * illegal address. */
+    /* True after a fault, such as an illegal address, after which this process cannot use the
+     * device any more. */
     bool (*lost)(void);
 };
 
 /* The table in use: CUDA's, or, in a build without CUDA, one that is always absent. */
 const struct lb_device_api *lb_device(void);
 
-/* Puts another table in its place (NULL: the built one) and forgets what is known of a device. */
+/* Uses another table (NULL: the built one), and forgets what was known of a device. */
 void lb_device_use(const struct lb_device_api *api);
 
-/* Opens the device for this process, once; later calls return the first one's answer. */
+/* Opens the device for this process. Later calls return the outcome of the first one. */
 enum lb_status lb_device_open(int ordinal, struct lb_error *err);
 
-/* Notes what another process found out: a device (info), or why there is none (info NULL). */
+/* Notes what another process found: a device (info), or the reason for none (info NULL). */
 void lb_device_assume(const struct lb_device_info *info, const char *absent);
 
-/* What is known of this process's device: opened, assumed or modelled. NULL with the reason (as
- * LB_ABSENT) when there is none. Touches no device. */
+/* The device of this process: opened, assumed from another process, or modelled. NULL when there is
+ * none, with the reason in why. Touches no device. */
 const struct lb_device_info *lb_device_known(struct lb_error *why);
 
-/* A device's figures by name, such as "h100", for questions about a device that is not there.
- * LB_INVALID names those there are. */
+/* LB_OK when the device (NULL: unknown) has at least that compute capability; else LB_UNSUPPORTED
+ * with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject of that
+ * sentence, such as "dtype bf16"; "" for the implementation itself. */
+enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
+                               const char *what, struct lb_error *why);
+
+/* The properties of a device by its short name, such as "h100", for planning without that device.
+ * LB_INVALID lists the known names. */
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err);
 
 /* Device memory of the table in use, as a memory space. */
 extern const struct lb_space lb_device_space;
 
-/* The built table of CUDA; only where LB_HAVE_CUDA is defined, as the next. */
+/* The table of CUDA. This and lb_cuda_check exist only where LB_HAVE_CUDA is defined. */
 extern const struct lb_device_api lb_device_cuda;
 
-/* A runtime call's answer, a cudaError_t, as a status: LB_OOM or LB_FAILED, "what: its words". All
- * of the layer asks here, so that lost() knows of each fault. */
-enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err);
+/* Turns a runtime call's cudaError_t into a status: LB_OK, LB_OOM or LB_FAILED with "what:
+ * message". Everything in the layer checks its calls here, so that lost() knows of every fault. */
+enum lb_status lb_cuda_check(int error, const char *what, struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,19 @@
 /* The device layer on the CUDA runtime. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/device.h"
+#include "device/nvml.h"
 
 static struct {
     cudaStream_t stream;
-    cudaEvent_t from, to; /* around what is timed */
-    cudaError_t fault;    /* the first that the process can't get over */
+    cudaEvent_t from, to; /* before and after the timed work */
+    cudaError_t fault;    /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
-/* Errors after which every later call fails alike until the process ends. */
+/* Errors after which every later call fails with the same error until the process ends. */
 static bool is_sticky(cudaError_t error)
 {
     switch (error) {
@@ -26,7 +28,7 @@ static bool is_sticky(cudaError_t error)
     case cudaErrorAssert:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
-#if CUDART_VERSION >= 12080 /* which first has them */
+#if CUDART_VERSION >= 12080 /* the first version that has these two */
     case cudaErrorContained:
     case cudaErrorTensorMemoryLeak:
 #endif
@@ -36,10 +38,10 @@ static bool is_sticky(cudaError_t error)
     }
 }
 
-/* The runtime's memory of the error is cleared, so that it is not taken for a later call's. */
-enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
+/* Clears the runtime's last error, which a later call would otherwise report as its own. */
+enum lb_status lb_cuda_check(int code, const char *what, struct lb_error *err)
 {
-    cudaError_t error = (cudaError_t)answer;
+    cudaError_t error = (cudaError_t)code;
     if (error == cudaSuccess)
         return LB_OK;
     (void)cudaGetLastError();
@@ -49,24 +51,65 @@ enum lb_status lb_cuda_check(int answer, const char *what, struct lb_error *err)
                    what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
 }
 
-/* "No device" has several forms, and the runtime's words for them mislead. */
-static enum lb_status absent(cudaError_t error, struct lb_error *err)
+/* Says that the driver is missing, or which versions do not go together. */
+static void describe_driver(char *words, size_t size)
 {
-    const char *words = cudaGetErrorString(error);
+    int driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver); /* 0 without a driver */
+    (void)cudaRuntimeGetVersion(&runtime);
+    const char *release = lb_nvml_driver();
+    if (driver == 0)
+        snprintf(words, size, "there is no NVIDIA driver");
+    else
+        snprintf(words, size,
+                 "the NVIDIA driver%s%s runs CUDA up to %d.%d, this program was built with %d.%d: "
+                 "install a newer driver, or build with an older CUDA",
+                 release[0] ? " " : "", release, driver / 1000, driver % 1000 / 10, runtime / 1000,
+                 runtime % 1000 / 10);
+}
+
+/* Says why the driver does not let this process use the device. */
+static void describe_unavailable(int ordinal, char *words, size_t size)
+{
+    int mode = cudaComputeModeDefault;
+    if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, ordinal) != cudaSuccess)
+        mode = cudaComputeModeDefault;
+    if (mode == cudaComputeModeExclusiveProcess)
+        snprintf(words, size,
+                 "its compute mode is exclusive-process, and another process uses it (each plug-in "
+                 "and each trace has one of its own): end that, or set nvidia-smi -c DEFAULT");
+    else if (mode == cudaComputeModeProhibited)
+        snprintf(words, size, "its compute mode is prohibited: set nvidia-smi -c DEFAULT");
+    else
+        snprintf(words, size, "it is busy or not usable");
+}
+
+/* There are several ways to have no device, and the runtime's messages for some of them mislead. */
+static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *err)
+{
+    char words[320];
     (void)cudaGetLastError();
     if (error == cudaErrorInsufficientDriver)
-        words = "no NVIDIA driver, or one too old for this runtime";
+        describe_driver(words, sizeof(words));
+    else if (error == cudaErrorDevicesUnavailable)
+        describe_unavailable(ordinal, words, sizeof(words));
     else if (error == cudaErrorStubLibrary)
-        words = "no NVIDIA driver, only the library's stub";
+        snprintf(words, sizeof(words), "no NVIDIA driver, only the library's stub");
     else if (error == cudaErrorNoDevice)
-        words = "the NVIDIA driver sees none";
+        snprintf(words, sizeof(words), "the NVIDIA driver sees none%s",
+                 getenv("CUDA_VISIBLE_DEVICES") ? " that CUDA_VISIBLE_DEVICES names" : "");
+    else
+        snprintf(words, sizeof(words), "%s", cudaGetErrorString(error));
+    (void)cudaGetLastError();
     return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", words, cudaGetErrorName(error),
                    (int)error);
 }
 
-static void format_uuid(const cudaUUID_t *uuid, char text[48])
+/* The name that NVML and nvidia-smi know it by. A part of a GPU has one of its own kind, and is
+ * told from a whole one by its name, such as "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
+static void format_uuid(const char *name, const cudaUUID_t *uuid, char text[48])
 {
-    size_t used = (size_t)snprintf(text, 48, "GPU-");
+    size_t used = (size_t)snprintf(text, 48, strstr(name, " MIG ") ? "MIG-" : "GPU-");
     for (int i = 0; i < 16; i++)
         used += (size_t)snprintf(text + used, 48 - used, "%s%02x",
                                  i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
@@ -80,7 +123,7 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     memset(&properties, 0, sizeof(properties));
     LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
     snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
-    format_uuid(&properties.uuid, info->uuid);
+    format_uuid(properties.name, &properties.uuid, info->uuid);
     info->ordinal = ordinal;
     info->major = properties.major;
     info->minor = properties.minor;
@@ -101,18 +144,18 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     int count = 0; /* left untouched when there is no driver */
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
-        return absent(error, err);
+        return absent(error, ordinal, err);
     if (count == 0)
-        return absent(cudaErrorNoDevice, err);
+        return absent(cudaErrorNoDevice, ordinal, err);
     if (ordinal < 0 || ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);
-    /* Here the context is made, which costs most of a second. */
+    /* This creates the context, which takes most of a second. */
     error = cudaSetDevice(ordinal);
     if (error == cudaSuccess)
         error = cudaFree(NULL);
     if (error != cudaSuccess)
-        return absent(error, err);
+        return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));
@@ -202,8 +245,9 @@ done:
 
 static enum lb_status cuda_capture_begin(struct lb_error *err)
 {
-    /* Relaxed: libraries may query and load while they enqueue. What they enqueue elsewhere than on
-     * the stream would be missing from the replay, and found by the check of its results. */
+    /* Relaxed, because libraries may query the device and load modules while they enqueue. Work
+     * that they enqueue on another stream would be missing from the replay; the check of the
+     * results of the last timed call finds that. */
     return lb_cuda_check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
                          "beginning a graph capture", err);
 }

@@ -1,4 +1,4 @@
-/* Versions of the GPU libraries: built against, and loaded. */
+/* Versions of the GPU libraries that the program was built against, and of those that it loaded. */
 #ifndef LB_GPU_VERSIONS_H
 #define LB_GPU_VERSIONS_H
 
@@ -7,12 +7,12 @@ extern "C" {
 #endif
 
 struct lb_device_version {
-    const char *library; /* "cuDNN"; NULL behind the last */
+    const char *library; /* "cuDNN"; NULL ends the list */
     char built[24];      /* "9.19.0" */
-    char loaded[24];     /* "" where the library does not say without a device */
+    char loaded[24];     /* "" where the library cannot tell without a device */
 };
 
-/* All that this program was built with; ends with a NULL library. */
+/* All GPU libraries of this build. A static array, which ends with a NULL library. */
 const struct lb_device_version *lb_device_versions(void);
 
 #ifdef __cplusplus

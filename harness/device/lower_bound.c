@@ -1,20 +1,31 @@
-/* The floor model, and the figures of the devices that it knows. */
+/* The model of the lower bound, and the figures of the devices that it knows. */
 #include "device/lower_bound.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-/* A node after a node of a graph. RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
+/* From one node of a graph to the next. RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
 #define NODE_NS 1260
 
 /* Sources.
  *   memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense.
- *   clock_max_hz: the highest that NVML names of them; clock_hz: what long runs are seen to keep.
+ *   clock_max_hz: the highest clock that NVML reports; clock_hz: the clock seen in long runs.
  *   l2_bytes_s, l2_clocks: RRZE-HPC/gpu-benches (second-level bandwidth; a store and a load, 264 to
  *     470 clocks each on Hopper by HPMLL's benchmark, 200 to 400 on Ampere).
- *   l2_bytes_clock: an SM's port; RRZE-HPC/gpu-benches comes close to it.
+ *   l2_bytes_clock: the width of an SM's port; RRZE-HPC/gpu-benches comes close to it.
  *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
  *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between SMs, all together. */
+
+/* What H100 SXM and H200 SXM have in common: everything but the bandwidth of their memory. */
+#define HOPPER_SXM                                                                      \
+    .clock_hz = 1.755e9, .clock_max_hz = 1.98e9, .l2_bytes_s = 5.5e12,                  \
+    .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096}, \
+    .tf32_flops_clock = 2048, .shared_bytes_clock = 128, .peer_bytes_clock = 14,        \
+    .peer_clocks = 233, .l2_bytes_clock = 64, .l2_clocks = 730, .node_ns = NODE_NS,     \
+    .register_bytes = 192 << 10, .cluster = 16
+
 static const struct lb_machine machines[] = {
     {.name = "a100",
      .clock_hz = 1.41e9,
@@ -28,67 +39,57 @@ static const struct lb_machine machines[] = {
      .l2_clocks = 600,
      .node_ns = NODE_NS,
      .register_bytes = 192 << 10},
-    {.name = "h100",
-     .clock_hz = 1.755e9,
-     .clock_max_hz = 1.98e9,
-     .memory_bytes_s = 3.35e12,
-     .l2_bytes_s = 5.5e12,
-     .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096},
-     .tf32_flops_clock = 2048,
-     .shared_bytes_clock = 128,
-     .peer_bytes_clock = 14,
-     .peer_clocks = 233,
-     .l2_bytes_clock = 64,
-     .l2_clocks = 730,
-     .node_ns = NODE_NS,
-     .register_bytes = 192 << 10,
-     .cluster = 16},
-    {.name = "h200",
-     .clock_hz = 1.755e9,
-     .clock_max_hz = 1.98e9,
-     .memory_bytes_s = 4.8e12,
-     .l2_bytes_s = 5.5e12,
-     .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096},
-     .tf32_flops_clock = 2048,
-     .shared_bytes_clock = 128,
-     .peer_bytes_clock = 14,
-     .peer_clocks = 233,
-     .l2_bytes_clock = 64,
-     .l2_clocks = 730,
-     .node_ns = NODE_NS,
-     .register_bytes = 192 << 10,
-     .cluster = 16},
+    {.name = "h100", .memory_bytes_s = 3.35e12, HOPPER_SXM},
+    {.name = "h200", .memory_bytes_s = 4.8e12, HOPPER_SXM},
 };
 
 enum {
     MACHINES = sizeof(machines) / sizeof(machines[0]),
-    TILE = 8 /* rows that a tensor core multiplies at once, be they there or not */
+    NAME_SIZE = 8,
+    TILE = 8 /* rows that a tensor core multiplies at once, whether they are used or not */
 };
 
-/* Pointwise work of a cell: five functions of two special instructions each, one after the other.
- */
+/* Pointwise work of a cell: five functions of two special instructions each, which depend on each
+ * other. */
 static const double cell_clocks = 120;
+
+/* Writes a machine's name in capitals, as devices have it in theirs. */
+static void capitalise(const char *name, char capitals[NAME_SIZE])
+{
+    size_t k = 0;
+    for (; name[k] && k < NAME_SIZE - 1; k++)
+        capitals[k] = (char)toupper((unsigned char)name[k]);
+    capitals[k] = '\0';
+}
+
+bool lb_machine_matches(const char *name, const struct lb_device_info *device)
+{
+    char capitals[NAME_SIZE];
+    capitalise(name, capitals);
+    return strstr(device->name, capitals) != NULL;
+}
 
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
                              struct lb_error *err)
 {
+    char known[64] = "";
     for (int i = 0; i < MACHINES; i++) {
-        char upper[8] = "";
-        for (size_t k = 0; k < strlen(machines[i].name); k++)
-            upper[k] = machines[i].name[k] == 'a' || machines[i].name[k] == 'h'
-                           ? (char)(machines[i].name[k] - 'a' + 'A')
-                           : machines[i].name[k];
-        if (strstr(device->name, upper)) {
+        char capitals[NAME_SIZE];
+        size_t used = strlen(known);
+        if (lb_machine_matches(machines[i].name, device)) {
             *machine = machines[i];
             return LB_OK;
         }
+        capitalise(machines[i].name, capitals);
+        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", capitals);
     }
-    return lb_fail(err, LB_UNSUPPORTED,
-                   "%s: the floor model has figures of A100, H100 and H200 only", device->name);
+    return lb_fail(err, LB_UNSUPPORTED, "%s: the model of the lower bound has figures for %s only",
+                   device->name, known);
 }
 
-/* The smaller of a figure and a measurement in ns, in the figure's unit; NaN leaves it. */
-static double less(double figure, double measured_ns, double per_ns)
+/* The smaller of a figure and a measurement in ns, times per_ns to have the figure's unit. A NaN
+ * measurement leaves the figure. */
+static double smaller(double figure, double measured_ns, double per_ns)
 {
     return fmin(figure, measured_ns * per_ns);
 }
@@ -103,17 +104,17 @@ void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info
     machine->tf32_flops_clock =
         fmax(machine->tf32_flops_clock, ceilings->gemm_flops_s[LB_F32][LB_TF32] / clocks_s);
     machine->memory_bytes_s = fmax(machine->memory_bytes_s, ceilings->copy_bytes_s);
-    machine->node_ns = less(machine->node_ns, ceilings->graph_node_ns, 1);
-    machine->l2_clocks = less(machine->l2_clocks, ceilings->l2_ns, machine->clock_max_hz / 1e9);
+    machine->node_ns = smaller(machine->node_ns, ceilings->graph_node_ns, 1);
+    machine->l2_clocks = smaller(machine->l2_clocks, ceilings->l2_ns, machine->clock_max_hz / 1e9);
     machine->peer_clocks =
-        less(machine->peer_clocks, ceilings->peer_ns, machine->clock_max_hz / 1e9);
+        smaller(machine->peer_clocks, ceilings->peer_ns, machine->clock_max_hz / 1e9);
 }
 
-const char *lb_residency_name(enum lb_residency rest)
+const char *lb_residency_name(enum lb_residency residency)
 {
     static const char *const names[] = {"one cluster's SMs", "all SMs", "the cache",
                                         "device memory"};
-    return names[rest];
+    return names[residency];
 }
 
 /* One problem on one device. */
@@ -121,7 +122,7 @@ struct view {
     const struct lb_machine *m;
     const struct lb_device_info *d;
     const struct lb_problem *p;
-    double rows; /* that a step has; of ragged ones the mean */
+    double rows; /* per step; the mean over the steps when ragged */
 };
 
 static double element_bytes(const struct view *v)
@@ -134,7 +135,7 @@ static bool on_tensor_cores(const struct lb_problem *p)
     return p->dtype == LB_F16 || p->dtype == LB_BF16 || p->math != LB_IEEE;
 }
 
-/* Flops a clock of an SM for the problem's products. */
+/* Flops per clock and SM for the problem's matrix products. */
 static double rate(const struct view *v)
 {
     if (v->p->dtype == LB_F32 && v->p->math == LB_TF32)
@@ -159,15 +160,16 @@ static double greatest(double a, double b, double c)
     return fmax(fmax(a, b), c);
 }
 
-/* One way to share a step out. */
+/* One way to distribute a step over SMs. */
 struct sharing {
-    int copies; /* of a direction's weights, each for its own rows */
-    int sms;    /* that hold a copy, cut by units */
-    int cuts;   /* that a unit's depth is cut in as well: SMs that add up what each has of it */
+    int copies; /* copies of a direction's weights, each serving its own rows */
+    int sms;    /* SMs that hold one copy, divided by hidden units */
+    int cuts;   /* parts that the sum over h is divided into as well, each on an SM of its own */
 };
 
-/* What an SM reads of its weights in a step, ns: from shared memory what its registers don't take;
- * from the cache, and from behind it, what neither takes. */
+/* Time in ns that an SM reads its weights in a step: from shared memory what does not fit its
+ * registers, from the second-level cache what fits neither, and from device memory what does not
+ * fit that cache. Sets the residency where that is cache or memory. */
 static double reading_ns(const struct view *v, const struct sharing *s, struct lb_lower_bound *f)
 {
     double copy = weight_bytes(v), each = copy / s->sms, directions = (double)v->p->directions;
@@ -175,14 +177,14 @@ static double reading_ns(const struct view *v, const struct sharing *s, struct l
     double afar = fmax(0, copy - s->sms * (v->m->register_bytes + v->d->shared_bytes));
     double uncached = fmax(0, afar * directions - v->d->l2_bytes);
     if (afar > 0)
-        f->rest = uncached > 0 ? LB_RESIDENCY_MEMORY : LB_RESIDENCY_CACHE;
+        f->residency = uncached > 0 ? LB_RESIDENCY_MEMORY : LB_RESIDENCY_CACHE;
     return greatest(clocks_to_ns(v, spilled / v->m->shared_bytes_clock),
                     afar * directions * s->copies / v->m->l2_bytes_s * 1e9,
                     uncached / v->m->memory_bytes_s * 1e9);
 }
 
-/* Clocks in which one row's h comes to an SM: the units that it multiplies with, but for its own,
- * and of its own units what the other cuts have. */
+/* Clocks that one row's h takes through an SM's port: the units that the SM multiplies with,
+ * without its own, and the partial sums of its own units from the SMs that share them. */
 static double row_clocks(const struct view *v, const struct sharing *s, double bytes_clock)
 {
     double hidden = (double)v->p->hidden;
@@ -191,21 +193,22 @@ static double row_clocks(const struct view *v, const struct sharing *s, double b
     return (units + sums) * element_bytes(v) / bytes_clock;
 }
 
-/* Rows of which a product's time is that of so many. */
+/* Rounds a number of rows up to what tensor cores multiply, which is whole tiles. */
 static double multiplied(const struct view *v, double rows)
 {
     return on_tensor_cores(v->p) && !v->p->ragged ? ceil(rows / TILE) * TILE : rows;
 }
 
-/* A step shared out in one way: what the next one waits for, were there only one tile of rows, or,
- * should the SM work on other rows while one tile's h is on its way, what its busiest part does for
- * all of them. */
+/* The time of a step that is distributed in one way: the larger of two bounds. One is the chain
+ * that the next step waits for, with a single tile of rows. The other is the time that
+ * the busiest part of an SM (port, memory or arithmetic) works for all rows, should the SM work on
+ * other rows while one tile's h is on its way. */
 static struct lb_lower_bound step_of(const struct view *v, const struct sharing *s,
-                                     enum lb_residency rest)
+                                     enum lb_residency residency)
 {
     const struct lb_machine *m = v->m;
-    struct lb_lower_bound f = {.rest = rest, .sms = s->sms};
-    bool cluster = rest == LB_RESIDENCY_CLUSTER;
+    struct lb_lower_bound f = {.residency = residency, .sms = s->sms};
+    bool cluster = residency == LB_RESIDENCY_CLUSTER;
     double rows = v->rows / s->copies, hidden = (double)v->p->hidden;
     if (!v->p->ragged)
         rows = ceil(rows);
@@ -226,14 +229,14 @@ static struct lb_lower_bound step_of(const struct view *v, const struct sharing 
 }
 
 static void keep_better(struct lb_lower_bound *best, const struct view *v, const struct sharing *s,
-                        enum lb_residency rest)
+                        enum lb_residency residency)
 {
-    struct lb_lower_bound f = step_of(v, s, rest);
+    struct lb_lower_bound f = step_of(v, s, residency);
     if (best->step_ns == 0 || f.step_ns < best->step_ns)
         *best = f;
 }
 
-/* The best step over all ways to share it out. */
+/* The shortest step over all ways to distribute it. */
 static struct lb_lower_bound best_step(const struct view *v)
 {
     struct lb_lower_bound best = {0};
@@ -253,7 +256,7 @@ static struct lb_lower_bound best_step(const struct view *v)
     return best;
 }
 
-/* Flops of all products but the recurrent ones that wait for their step, of full lengths. */
+/* Flops of all matrix products except the recurrent ones that wait for their step; full lengths. */
 static double free_flops(const struct lb_problem *p)
 {
     double recurrent = 8.0 * (double)p->seq_len * (double)p->batch * (double)p->hidden *
@@ -262,8 +265,8 @@ static double free_flops(const struct lb_problem *p)
     return lb_problem_flops(p) - waits * recurrent;
 }
 
-/* Bytes of all that a call reads and of all that it writes, each counted once; share: of the steps
- * of all rows that there are. */
+/* Bytes that a call reads and bytes that it writes, each tensor counted once. share: the part of
+ * all T*B steps that rows have. */
 static void call_bytes(const struct lb_problem *p, double share, double *read, double *written)
 {
     struct lb_counts n;
@@ -283,8 +286,8 @@ static void call_bytes(const struct lb_problem *p, double share, double *read, d
     }
 }
 
-/* All bytes pass the cache. Those that it can't keep from call to call pass memory; where it is
- * emptied before each call, all that is read does. */
+/* Time in ns of the traffic: all bytes go through the second-level cache. Those that it cannot keep
+ * from call to call go through memory too, and with a cold cache everything that is read does. */
 static double traffic_ns(const struct view *v, double share, bool cold)
 {
     double read, written;
@@ -295,20 +298,20 @@ static double traffic_ns(const struct view *v, double share, bool cold)
 
 void lb_lower_bound_of(const struct lb_machine *machine, const struct lb_device_info *device,
                        const struct lb_problem *problem, const struct lb_lower_bound_run *run,
-                       struct lb_lower_bound *floor)
+                       struct lb_lower_bound *bound)
 {
     double steps = (double)problem->seq_len, batch = (double)problem->batch;
     double row_steps = run->row_steps > 0 ? run->row_steps : steps + batch - 1;
     double share = problem->ragged ? row_steps / (steps * batch) : 1;
     const struct view v = {machine, device, problem, batch * share};
     double sms_ns = clocks_to_ns(&v, share / device->sm_count / rate(&v));
-    *floor = best_step(&v);
-    /* Two directions must both end before the next layer; one direction is a wavefront. */
+    *bound = best_step(&v);
+    /* Both directions must end before the next layer starts; layers of one direction overlap. */
     double chain = problem->directions == 2 ? steps * (double)problem->layers
                                             : steps + (double)problem->layers - 1;
-    floor->steps = problem->pass == LB_TRAIN ? 2 * chain : chain;
-    floor->input_ns = free_flops(problem) * sms_ns;
-    floor->products_ns = lb_problem_flops(problem) * sms_ns;
-    floor->memory_ns = traffic_ns(&v, share, run->cold);
-    floor->total_ns = greatest(floor->steps * floor->step_ns, floor->products_ns, floor->memory_ns);
+    bound->steps = problem->pass == LB_TRAIN ? 2 * chain : chain;
+    bound->input_ns = free_flops(problem) * sms_ns;
+    bound->products_ns = lb_problem_flops(problem) * sms_ns;
+    bound->memory_ns = traffic_ns(&v, share, run->cold);
+    bound->total_ns = greatest(bound->steps * bound->step_ns, bound->products_ns, bound->memory_ns);
 }

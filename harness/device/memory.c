@@ -1,4 +1,4 @@
-/* Where tensors live: the host's memory space, and how much of it there is. */
+/* The host's memory space, and how much memory the host has. */
 #include "device/memory.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 void lb_poison(void *memory, size_t bytes)
 {
     if (memory)
-        memset(memory, 0xff, bytes); /* all ones: a NaN in every dtype */
+        memset(memory, 0xff, bytes); /* all bits set: NaN in every dtype */
 }
 
 enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
@@ -36,7 +36,7 @@ static void write_guards(char *memory, size_t bytes)
 enum { BEFORE = ALIGNMENT, BEHIND = 4096 };
 #define HOST_OVERRUN host_overrun
 
-/* What a guard band holds: no plausible number, and not the same byte throughout. */
+/* The pattern of a guard band: no plausible numbers, and no constant byte. */
 static const unsigned char *guard(void)
 {
     static unsigned char band[BEHIND];
@@ -45,7 +45,7 @@ static const unsigned char *guard(void)
     return band;
 }
 
-/* The band before a piece begins with how long the piece is, and the same once more, inverted. */
+/* The band before a block begins with the size of the block and, as a check, the inverted size. */
 static void write_guards(char *memory, size_t bytes)
 {
     const size_t twice[2] = {bytes, ~bytes};
@@ -69,15 +69,15 @@ static const char *host_overrun(const void *memory)
 
 #endif
 
-/* Where the pages of the weights happen to lie is not to decide how fast a case is, nor are walks
- * of the page tables to be part of its time: an LSTM of one row that reads 16 MiB of weights a step
- * was 3 to 9 % faster on huge pages. whole is at a multiple of HUGE_PAGE. Where the system has no
- * such pages, or none left, nothing changes. */
+/* Asks for huge pages, so that neither the physical place of small pages nor walks of page tables
+ * decide how fast a case is: an LSTM of one row that reads 16 MiB of weights per step was 3 to 9 %
+ * faster on huge pages. `whole` is aligned to HUGE_PAGE. Where the system has no such pages, or
+ * none left, nothing changes. */
 static void ask_for_huge_pages(void *whole, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
     size_t pages = bytes - bytes % (size_t)sysconf(_SC_PAGESIZE);
-    /* What the heap had in use before is in small pages still: they are given back first. */
+    /* Memory that the heap used before may still be in small pages, which are given back first. */
     (void)madvise(whole, pages, MADV_DONTNEED);
     (void)madvise(whole, pages, MADV_HUGEPAGE);
 #else
@@ -178,7 +178,7 @@ double lb_resident_bytes(long pid)
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static double limit_bytes; /* of this process, 0: none */
+static double limit_bytes; /* of this process; 0: none */
 
 void lb_host_limit(double bytes)
 {

@@ -1,4 +1,4 @@
-/* Where tensors live: a memory space with its copies, and how much of the host's there is. */
+/* Memory spaces, in which tensors live, and how much memory the host has. */
 #ifndef LB_MEMORY_H
 #define LB_MEMORY_H
 
@@ -6,7 +6,7 @@
 
 #include "api/status.h"
 
-/* A kind of memory. Addresses of one space mean nothing in another. */
+/* A kind of memory: the host's or the device's. Addresses of one space are not valid in another. */
 struct lb_space {
     const char *name;
     /* 256-byte aligned; bytes may be 0, then *out is NULL. LB_OOM. */
@@ -18,34 +18,35 @@ struct lb_space {
     /* Waits until all work on the space's stream is done. */
     enum lb_status (*synchronize)(struct lb_error *err);
     double (*available)(void); /* bytes that can still be allocated */
-    /* (optional) Whether anything was written beside a piece that allocate gave: NULL when nothing
-     * was, else which side, "before its start" or "past its end". Accepts NULL. */
+    /* (optional) Whether anything was written outside a block that allocate returned: NULL when
+     * nothing was, else "before its start" or "past its end". Accepts NULL. */
     const char *(*overrun)(const void *memory);
 };
 
-/* Each piece stands between guard bands of a known pattern, 256 bytes before it and 4096 behind,
- * which overrun looks at; under the address sanitizer, whose own red zones see more, there are none
- * and overrun is NULL. Pieces of 4 MiB and more are in huge pages where the system has any. */
+/* The host's memory. Each block lies between guard bands of a known pattern, 256 bytes before it
+ * and 4096 bytes after it, which overrun checks. Under the address sanitizer, whose red zones find
+ * more, there are no bands and overrun is NULL. Blocks of 4 MiB and more are in huge pages where
+ * the system has them. */
 extern const struct lb_space lb_host_space;
 
 /* Fills bytes of host memory with a poison that is NaN in every dtype. */
 void lb_poison(void *memory, size_t bytes);
 
-/* Bytes the host can still give to this process: free and reclaimable memory, under the limits of
- * its control groups where there are any. 0 when the system does not say. */
+/* Bytes that this process can still allocate on the host: free and reclaimable memory, within the
+ * limits of its control groups. 0 when the system does not say. */
 double lb_host_available(void);
 
-/* From now on lb_host_available() counts as if this process had at most bytes in all; 0: no limit.
- */
+/* Limits what lb_host_available() reports, as if this process could have at most so many bytes in
+ * all. 0: no limit. */
 void lb_host_limit(double bytes);
 
-/* Bytes of memory that a process holds now; 0 when there is no such process. */
+/* Resident bytes of a process; 0 when there is no such process. */
 double lb_resident_bytes(long pid);
 
 /* Physical memory of the host in bytes. */
 double lb_host_total(void);
 
-/* Size of the largest CPU cache in bytes, from the system; 32 MiB where it does not say. */
+/* Size of the largest CPU cache in bytes; 32 MiB where the system does not say. */
 size_t lb_host_cache_bytes(void);
 
 /* "12.3 GiB", "512 KiB", "64 B" into text. */

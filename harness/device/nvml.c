@@ -13,7 +13,7 @@ enum {
     CLOCK_MEMORY = 2,
     SENSOR_GPU = 0,
     SUCCESS = 0,
-    INSUFFICIENT_SIZE = 7 /* the answer to a question with no room for it: there is one */
+    INSUFFICIENT_SIZE = 7 /* the list of processes is not empty, when asked without a buffer */
 };
 
 static struct {
@@ -30,16 +30,17 @@ static struct {
     int (*temperature)(nvml_device device, int sensor, unsigned *celsius);
     int (*power)(nvml_device device, unsigned *milliwatts);
     int (*throttle)(nvml_device device, unsigned long long *reasons);
+    int (*parent)(nvml_device mig, nvml_device *device);
 } nvml;
 
-/* Loads it once and keeps it until the process ends. */
+/* Loads the library at the first call and keeps it until the process ends. False without it. What
+ * a driver lacks of the other functions is unknown, and costs nothing else. */
 static bool load(void)
 {
     static const struct {
         const char *name;
         void **function;
     } symbols[] = {
-        {"nvmlInit_v2", (void **)&nvml.init},
         {"nvmlSystemGetDriverVersion", (void **)&nvml.driver},
         {"nvmlDeviceGetHandleByUUID", (void **)&nvml.by_uuid},
         {"nvmlDeviceGetCount_v2", (void **)&nvml.count},
@@ -48,6 +49,10 @@ static bool load(void)
         {"nvmlDeviceGetMaxClockInfo", (void **)&nvml.max_clock},
         {"nvmlDeviceGetTemperature", (void **)&nvml.temperature},
         {"nvmlDeviceGetPowerUsage", (void **)&nvml.power},
+        {"nvmlDeviceGetComputeRunningProcesses_v3", (void **)&nvml.processes},
+        {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle", (void **)&nvml.parent},
+        /* The same function under its name since CUDA 12.2, and under the one before. */
+        {"nvmlDeviceGetCurrentClocksEventReasons", (void **)&nvml.throttle},
         {"nvmlDeviceGetCurrentClocksThrottleReasons", (void **)&nvml.throttle},
     };
     if (nvml.tried)
@@ -56,15 +61,12 @@ static bool load(void)
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        *symbols[i].function = dlsym(library, symbols[i].name);
-        if (!*symbols[i].function)
-            return false;
-    }
-    /* Old drivers have not got this one. */
-    *(void **)&nvml.processes = dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
-    if (nvml.init() != SUCCESS)
+    *(void **)&nvml.init = dlsym(library, "nvmlInit_v2");
+    if (!nvml.init || nvml.init() != SUCCESS)
         return false;
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
+        if (!*symbols[i].function)
+            *symbols[i].function = dlsym(library, symbols[i].name);
     nvml.library = library;
     return true;
 }
@@ -72,7 +74,20 @@ static bool load(void)
 static unsigned long long throttle_of(nvml_device device)
 {
     unsigned long long reasons = 0;
-    return nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
+    return nvml.throttle && nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
+}
+
+/* The device of that uuid. Clocks and power belong to the whole GPU, so for a part of one ("MIG-")
+ * it is the GPU that the part is on. */
+static bool find_device(const char *uuid, nvml_device *device)
+{
+    nvml_device part;
+    if (!nvml.by_uuid || nvml.by_uuid(uuid, device) != SUCCESS)
+        return false;
+    if (strncmp(uuid, "MIG-", 4) != 0)
+        return true;
+    part = *device;
+    return nvml.parent && nvml.parent(part, device) == SUCCESS;
 }
 
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
@@ -80,17 +95,17 @@ bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
     nvml_device device = NULL;
     unsigned value = 0;
     *state = (struct lb_gpu_state){NAN, NAN, NAN, NAN, NAN, 0};
-    if (!load() || nvml.by_uuid(uuid, &device) != SUCCESS)
+    if (!load() || !find_device(uuid, &device))
         return false;
-    if (nvml.clock(device, CLOCK_SM, &value) == SUCCESS)
+    if (nvml.clock && nvml.clock(device, CLOCK_SM, &value) == SUCCESS)
         state->sm_mhz = value;
-    if (nvml.clock(device, CLOCK_MEMORY, &value) == SUCCESS)
+    if (nvml.clock && nvml.clock(device, CLOCK_MEMORY, &value) == SUCCESS)
         state->memory_mhz = value;
-    if (nvml.max_clock(device, CLOCK_SM, &value) == SUCCESS)
+    if (nvml.max_clock && nvml.max_clock(device, CLOCK_SM, &value) == SUCCESS)
         state->sm_max_mhz = value;
-    if (nvml.temperature(device, SENSOR_GPU, &value) == SUCCESS)
+    if (nvml.temperature && nvml.temperature(device, SENSOR_GPU, &value) == SUCCESS)
         state->temperature_c = value;
-    if (nvml.power(device, &value) == SUCCESS)
+    if (nvml.power && nvml.power(device, &value) == SUCCESS)
         state->power_w = value / 1000.0;
     state->throttle = throttle_of(device);
     return true;
@@ -99,7 +114,7 @@ bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
 int lb_nvml_count(void)
 {
     unsigned count = 0;
-    return load() && nvml.count(&count) == SUCCESS ? (int)count : -1;
+    return load() && nvml.count && nvml.count(&count) == SUCCESS ? (int)count : -1;
 }
 
 bool lb_nvml_use(int index, struct lb_gpu_use *use)
@@ -107,7 +122,7 @@ bool lb_nvml_use(int index, struct lb_gpu_use *use)
     nvml_device device = NULL;
     unsigned count = 0;
     *use = (struct lb_gpu_use){0, 0};
-    if (!load() || nvml.by_index((unsigned)index, &device) != SUCCESS)
+    if (!load() || !nvml.by_index || nvml.by_index((unsigned)index, &device) != SUCCESS)
         return false;
     if (nvml.processes && nvml.processes(device, &count, NULL) == INSUFFICIENT_SIZE)
         use->tenants = (int)count;
@@ -118,7 +133,7 @@ bool lb_nvml_use(int index, struct lb_gpu_use *use)
 const char *lb_nvml_driver(void)
 {
     static char version[96];
-    if (!version[0] && load() && nvml.driver(version, sizeof(version)) != SUCCESS)
+    if (!version[0] && load() && nvml.driver && nvml.driver(version, sizeof(version)) != SUCCESS)
         version[0] = '\0';
     return version;
 }

@@ -1,4 +1,4 @@
-/* Streams on CUDA handles and cuBLAS. */
+/* The CUDA streams of one case, with cuBLAS. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 struct lb_streams {
     int count;
     cudaStream_t handles[LB_STREAMS_MAX]; /* [0] is the caller's */
-    cudaEvent_t marks[LB_STREAMS_MAX];    /* the last point that somebody waited for */
+    cudaEvent_t marks[LB_STREAMS_MAX];    /* the last point that another stream waited for */
 };
 
-/* Kept for the process: making one takes long, and allocates. */
+/* Kept for the whole process, because creating one takes long and allocates. */
 static cublasHandle_t handles[LB_STREAMS_MAX];
 
 static enum lb_status check_blas(cublasStatus_t status, const char *what, struct lb_error *err)
@@ -26,7 +26,8 @@ static enum lb_status check_blas(cublasStatus_t status, const char *what, struct
                    (int)status);
 }
 
-/* The handle of a stream, bound to its stream. Binding takes back the workspace. */
+/* Creates a stream's handle if needed and binds it to the stream, which also drops its workspace.
+ */
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
                                   struct lb_error *err)
 {
@@ -185,16 +186,16 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
                                                          [LB_BF16] = CUDA_R_16BF};
     const double one64 = 1, beta64 = g->accumulate ? 1 : 0;
     const float one32 = 1, beta32 = g->accumulate ? 1 : 0;
-    bool wide = g->in == LB_F64;
+    bool is_f64 = g->in == LB_F64;
     (void)streams;
     if (g->m == 0 || g->n == 0 || g->k == 0)
         return LB_OK;
-    /* Row-major c = a b is, to a library that thinks in columns, c' = b' a'. */
+    /* cuBLAS is column-major: it computes c' = b' a', which is the row-major c = a b. */
     return check_blas(
         cublasGemmEx_64(handles[stream_index], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                         g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
-                        wide ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
-                        types[g->in], g->lda, wide ? (const void *)&beta64 : &beta32, g->c,
+                        is_f64 ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
+                        types[g->in], g->lda, is_f64 ? (const void *)&beta64 : &beta32, g->c,
                         types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
         "a matrix product", err);
 }

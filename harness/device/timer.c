@@ -1,4 +1,4 @@
-/* Taking one sample. */
+/* The timer, which takes one sample. */
 #include "device/timer.h"
 
 #include <unistd.h>
@@ -46,15 +46,15 @@ enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *use
         st = device->capture_begin(err);
     if (st != LB_OK)
         return st;
-    /* A capture that was begun must be ended; the first failure is the one that tells why. */
+    /* The capture must be ended even when the call fails; the first failure tells the reason. */
     struct lb_error end_err = {""};
     st = call(user, err);
     enum lb_status end = device->capture_end(&timer->graph, st == LB_OK ? err : &end_err);
     return st == LB_OK ? end : st;
 }
 
-/* lb_cpu_visit: writes more than the caches hold; where another CPU will empty the cache that they
- * share, more than this one's own. */
+/* lb_cpu_visit: writes more than the caches hold. Where a CPU that shares this one's third-level
+ * cache is visited later, it writes only more than this CPU's own caches hold. */
 static void flush_here(void *user, bool last)
 {
     const struct lb_timer *timer = user;
@@ -65,7 +65,7 @@ static void flush_here(void *user, bool last)
         flush[i] = (char)(flush[i] + 1);
 }
 
-/* Nothing of the case stays in the caches of any CPU that it runs on. */
+/* Evicts the case's data from the caches of all CPUs that it runs on, or of the device. */
 static enum lb_status flush_caches(const struct lb_timer *timer, struct lb_error *err)
 {
     enum lb_status st = LB_OK;

@@ -1,5 +1,5 @@
-/* Taking one sample: the time of a call on the host's clock or between two events of the device,
- * with warm or flushed caches, enqueued anew or replayed as a graph. */
+/* The timer takes one sample: the time of a call by the host's clock or between two events of the
+ * device, with hot or flushed caches, called directly or replayed as a graph. */
 #ifndef LB_TIMER_H
 #define LB_TIMER_H
 
@@ -7,29 +7,32 @@
 
 #include "api/impl.h"
 
-/* Makes (host) or enqueues (device) one call. */
+/* Makes one call (host), or enqueues it (device). */
 typedef enum lb_status lb_call(void *user, struct lb_error *err);
 
 struct lb_timer {
     enum lb_memory memory;
-    void *flush; /* larger than every cache, written before each sample; NULL: caches stay hot */
+    void *flush; /* a buffer larger than all caches, written before each sample; NULL: hot */
     size_t flush_bytes;
-    void *graph; /* replayed in the call's place; NULL: none */
+    void *graph; /* replayed instead of the call; NULL: the call is made */
 };
 
-/* Bytes that a timer takes of its memory. */
+/* Bytes of its memory that a timer allocates: twice the largest cache when cold, else 0. */
 size_t lb_timer_bytes(enum lb_memory memory, bool cold);
 
+/* cold: flush the caches before each sample. LB_OOM. */
 enum lb_status lb_timer_create(enum lb_memory memory, bool cold, struct lb_timer *timer,
                                struct lb_error *err);
 void lb_timer_destroy(struct lb_timer *timer); /* accepts a zeroed one */
 
-/* From now on the call is replayed as a graph. Device only. */
+/* Captures one call as a graph, which is replayed from now on. Device only. Returns what call or
+ * the capture returned. */
 enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *user,
                                 struct lb_error *err);
 
-/* *ns is the time of one of so many calls in a row. Waits for the device before and after, so that
- * a call's own launches are part of its time. */
+/* *ns: the time per call of `calls` calls in a row. Waits for the device before and after, so that
+ * the launches of a call are part of its time. Returns what call returned, or the device's failure.
+ */
 enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err);
 

@@ -1,31 +1,24 @@
-/* Canonical weights in one buffer, and buffers cut into parts. */
+/* Canonical weights packed into one buffer. */
 #include "device/weight_packing.h"
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 256 };
-
-static size_t round_up(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-size_t lb_weight_elements(const struct lb_problem *problem, size_t entry, enum lb_weight which)
+size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, enum lb_weight which)
 {
     size_t hidden = (size_t)problem->hidden;
-    int64_t layer = (int64_t)entry / problem->directions;
+    int64_t layer = (int64_t)layer_dir / problem->directions;
     if (which == LB_W_IH)
         return 4 * hidden * (size_t)lb_layer_input(problem, layer);
     return which == LB_W_HH ? 4 * hidden * hidden : 4 * hidden;
 }
 
-size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t entry,
+size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t layer_dir,
                         enum lb_weight which)
 {
     size_t offset = 0, size = lb_dtype_size(dtype);
-    for (size_t e = 0; e <= entry; e++)
-        for (int w = 0; w < LB_WEIGHT_COUNT && (e < entry || w < (int)which); w++)
-            offset += round_up(lb_weight_elements(problem, e, (enum lb_weight)w) * size);
+    for (size_t e = 0; e <= layer_dir; e++)
+        for (int w = 0; w < LB_WEIGHT_COUNT && (e < layer_dir || w < (int)which); w++)
+            offset += lb_arena_round_up(lb_weight_elements(problem, e, (enum lb_weight)w) * size);
     return offset;
 }
 
@@ -40,9 +33,9 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
 {
     const void *const *const from[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh, weights->b_ih,
                                                       weights->b_hh};
-    size_t entries = lb_layer_dir_count(problem);
+    size_t layer_dirs = lb_layer_dir_count(problem);
     enum lb_status st = LB_OK;
-    for (size_t e = 0; e < entries; e++) {
+    for (size_t e = 0; e < layer_dirs; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
             enum lb_weight which = (enum lb_weight)w;
             size_t bytes = lb_weight_elements(problem, e, which) * lb_dtype_size(problem->dtype);
@@ -54,7 +47,7 @@ done:
     return st;
 }
 
-/* One tensor, through double where the two types differ. */
+/* Downloads one tensor, converted through double where the two types differ. */
 static enum lb_status fetch(const struct lb_space *space, enum lb_dtype stored, const void *from,
                             enum lb_dtype dtype, void *to, size_t count, struct lb_error *err)
 {
@@ -81,9 +74,9 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
 {
     void *const *const to[LB_WEIGHT_COUNT] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
                                               gradients->db_hh};
-    size_t entries = lb_layer_dir_count(problem);
+    size_t layer_dirs = lb_layer_dir_count(problem);
     enum lb_status st = LB_OK;
-    for (size_t e = 0; e < entries; e++) {
+    for (size_t e = 0; e < layer_dirs; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
             enum lb_weight which = (enum lb_weight)w;
             const char *from = (const char *)buffer + lb_packed_offset(problem, stored, e, which);
@@ -93,11 +86,4 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
     }
 done:
     return st;
-}
-
-void *lb_carve(struct lb_carver *carver, size_t bytes)
-{
-    char *part = carver->base ? carver->base + carver->used : NULL;
-    carver->used += round_up(bytes);
-    return part;
 }

@@ -1,16 +1,16 @@
-/* Canonical weights in one buffer, and buffers cut into parts: what implementations that keep the
- * canonical layout share. */
+/* Canonical weights in one buffer: what implementations that keep the canonical layout share. */
 #ifndef LB_WEIGHT_PACKING_H
 #define LB_WEIGHT_PACKING_H
 
 #include "api/impl.h"
+#include "base/arena.h"
 #include "device/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The four tensors of an entry (l*D + d), in the order in which they lie. */
+/* The four tensors of layer_dir l*D + d, in the order of the buffer. */
 enum lb_weight {
     LB_W_IH, /* [4H, I_l] */
     LB_W_HH, /* [4H, H] */
@@ -19,34 +19,27 @@ enum lb_weight {
     LB_WEIGHT_COUNT
 };
 
-/* Elements of one tensor. */
-size_t lb_weight_elements(const struct lb_problem *problem, size_t entry, enum lb_weight which);
+/* Number of elements of one tensor. */
+size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, enum lb_weight which);
 
-/* Where it starts in a buffer of all entries, in bytes, with elements of dtype; a multiple of 256.
- * The end of the last is lb_packed_bytes. */
-size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t entry,
+/* Where that tensor starts in a buffer of all layers and directions, in bytes, with elements of
+ * dtype: a multiple of 256. lb_packed_bytes is the size of the buffer. */
+size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t layer_dir,
                         enum lb_weight which);
 size_t lb_packed_bytes(const struct lb_problem *problem, enum lb_dtype dtype);
 
-/* Canonical weights on the host into such a buffer in a memory space, in the problem's dtype. */
+/* Copies canonical weights from the host into such a buffer, in the problem's dtype. Returns what
+ * the space's upload returned. */
 enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,
                                 void *buffer, const struct lb_weights *weights,
                                 struct lb_error *err);
 
-/* Such a buffer of stored elements into canonical gradients, rounded once where the problem's dtype
- * is narrower. */
+/* Copies such a buffer, whose elements are of dtype `stored`, to canonical gradients on the host in
+ * the problem's dtype; each is rounded once where that is narrower. LB_OOM, or what download
+ * returned. */
 enum lb_status lb_packed_download(const struct lb_problem *problem, const struct lb_space *space,
                                   enum lb_dtype stored, const void *buffer,
                                   const struct lb_gradients *gradients, struct lb_error *err);
-
-/* Cuts a buffer into 256-byte aligned parts, one after the other. With a NULL base it only counts,
- * so that one function can say how large a buffer must be and later cut it. */
-struct lb_carver {
-    char *base;
-    size_t used;
-};
-
-void *lb_carve(struct lb_carver *carver, size_t bytes); /* NULL while counting */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* The floor of a case on the device at hand. */
+/* The lower bound of a case on this process's device. */
 #include "measure/case_lower_bound.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_ma
     return LB_OK;
 }
 
-/* By measured rates alone. */
+/* The lower bound by measured rates alone, in ns; NaN for ragged rows, which it does not know. */
 static double measured_lower_bound(const struct lb_ceilings *ceilings,
                                    const struct lb_device_info *device, const struct lb_case *c)
 {
@@ -38,7 +38,7 @@ void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths)
 {
     struct lb_machine machine;
     struct lb_ceilings ceilings;
-    struct lb_lower_bound floor;
+    struct lb_lower_bound bound;
     const struct lb_problem *problem = &row->c.problem;
     struct lb_lower_bound_run run = {.cold = row->c.cache == LB_COLD};
     const struct lb_device_info *device = lb_device_known(NULL);
@@ -47,10 +47,10 @@ void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths)
     for (int64_t b = 0; lengths && b < problem->batch; b++)
         run.row_steps += lengths[b];
     if (lb_case_machine(device, &machine, NULL) == LB_OK) {
-        lb_lower_bound_of(&machine, device, problem, &run, &floor);
-        row->floor_ns = floor.total_ns;
-        row->chain_steps = floor.steps;
-        row->chain_ns = floor.steps * floor.step_ns;
+        lb_lower_bound_of(&machine, device, problem, &run, &bound);
+        row->floor_ns = bound.total_ns;
+        row->chain_steps = bound.steps;
+        row->chain_ns = bound.steps * bound.step_ns;
     } else if (lb_ceilings_load(device->uuid, &ceilings)) {
         row->floor_ns = measured_lower_bound(&ceilings, device, &row->c);
     }

@@ -6,34 +6,37 @@
 #include <stdlib.h>
 
 #include "device/device.h"
-#include "device/memory.h"
 #include "device/timer.h"
 #include "model/registry.h"
 #include "reference/reference.h"
 
-double lb_case_tensor_bytes(const struct lb_problem *problem)
-{
-    struct lb_counts n;
-    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
-        return (double)INFINITY;
-    double tensors = (double)n.x + (double)n.y + 4 * (double)n.state;
-    return (lb_has_backward(problem) ? 2 * tensors : tensors) *
-           (double)lb_dtype_size(problem->dtype);
-}
+/* What the harness allocates for a problem. */
+struct needed {
+    double tensors; /* inputs and outputs in the implementation's memory */
+    double host;    /* results and oracle on the host */
+};
 
-double lb_case_host_bytes(const struct lb_problem *problem)
+static enum lb_status count_needed(const struct lb_problem *problem, struct needed *needed,
+                                   struct lb_error *err)
 {
     struct lb_counts n;
-    if (lb_problem_counts(problem, &n, NULL) != LB_OK)
-        return (double)INFINITY;
-    double gradients =
-        lb_has_backward(problem) ? (double)n.weights * (double)lb_dtype_size(problem->dtype) : 0;
-    return lb_case_tensor_bytes(problem) + gradients + lb_reference_bytes(problem);
+    double size = (double)lb_dtype_size(problem->dtype);
+    enum lb_status st = lb_problem_counts(problem, &n, err);
+    if (st != LB_OK)
+        return st;
+    double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
+    needed->tensors = passes * ((double)n.x + (double)n.y + 4 * (double)n.state) * size;
+    needed->host = needed->tensors + (passes - 1) * (double)n.weights * size;
+    needed->host += lb_reference_bytes(problem);
+    return LB_OK;
 }
 
 double lb_case_bytes(const struct lb_problem *problem)
 {
-    return lb_case_tensor_bytes(problem) + lb_case_host_bytes(problem);
+    struct needed needed;
+    if (count_needed(problem, &needed, NULL) != LB_OK)
+        return (double)INFINITY;
+    return needed.tensors + needed.host;
 }
 
 enum lb_status lb_check_memory(double needed, double available, const char *space,
@@ -47,7 +50,7 @@ enum lb_status lb_check_memory(double needed, double available, const char *spac
     return lb_fail(err, LB_OOM, "needs %s, has %s of %s memory", needs, has, space);
 }
 
-/* What a case asks of the way of running it, on top of what the implementation supports. */
+/* Whether impl can be called in the way that the case asks for. */
 static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_case *c,
                                    struct lb_error *why)
 {
@@ -61,20 +64,54 @@ static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_c
     return LB_OK;
 }
 
-/* Whether there is a device for it, and whether the host and the device can hold the tensors. */
-static enum lb_status check_room(const struct lb_impl *impl, const struct lb_case *c,
+/* Whether there is a device if impl needs one, and room for what the harness allocates. */
+static enum lb_status check_room(const struct lb_impl *impl, const struct lb_case_plan *plan,
                                  double available_bytes, struct lb_error *why)
 {
     enum lb_status st = LB_OK;
-    double flush = (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD);
     if (impl->memory == LB_HOST)
-        return lb_check_memory(lb_case_bytes(&c->problem) + flush, available_bytes, "host", why);
+        return lb_check_memory(plan->space_bytes, available_bytes, "host", why);
     const struct lb_device_info *device = lb_device_known(why);
     if (!device)
         return LB_ABSENT;
-    LB_TRY(lb_check_memory(lb_case_host_bytes(&c->problem), available_bytes, "host", why));
-    LB_TRY(lb_check_memory(lb_case_tensor_bytes(&c->problem) + flush, device->memory_bytes,
-                           "device", why));
+    LB_TRY(lb_check_memory(plan->host_bytes, available_bytes, "host", why));
+    LB_TRY(lb_check_memory(plan->space_bytes, device->memory_bytes, "device", why));
+done:
+    return st;
+}
+
+/* The device and stream of this process for an implementation that needs them. */
+static struct lb_exec_config exec_config(const struct lb_impl *impl, const struct lb_case *c)
+{
+    struct lb_exec_config config = {.threads = c->threads, .graph = c->launch == LB_GRAPH};
+    const struct lb_device_info *device = lb_device_known(NULL);
+    if (impl->memory == LB_DEVICE && device && !device->modelled) {
+        config.device = device->ordinal;
+        config.stream = lb_device()->stream();
+    }
+    return config;
+}
+
+enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
+                            double available_bytes, struct lb_case_plan *plan, struct lb_error *why)
+{
+    struct needed needed;
+    bool on_host = impl->memory == LB_HOST;
+    enum lb_status st = lb_case_check(c, why);
+    *plan = (struct lb_case_plan){.config = exec_config(impl, c),
+                                  .space = on_host ? &lb_host_space : &lb_device_space,
+                                  .has_backward = lb_has_backward(&c->problem)};
+    if (st == LB_OK)
+        st = lb_resolve_variant(impl->variants, c->variant, &plan->config.variant, why);
+    if (st != LB_OK)
+        return LB_UNSUPPORTED;
+    LB_TRY(check_launch(impl, c, why));
+    LB_TRY(count_needed(&c->problem, &needed, why));
+    plan->host_bytes = needed.host;
+    plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
+                        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD);
+    LB_TRY(impl->supports(&c->problem, &plan->config, why));
+    LB_TRY(check_room(impl, plan, available_bytes, why));
 done:
     return st;
 }
@@ -82,48 +119,41 @@ done:
 enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
                                  double available_bytes, struct lb_error *why)
 {
-    struct lb_counts counts;
-    struct lb_exec_config place = {.threads = c->threads};
-    enum lb_status st = lb_case_check(c, why);
-    if (st == LB_OK)
-        st = lb_resolve_variant(impl->variants, c->variant, &place.variant, why);
-    if (st != LB_OK)
-        return LB_UNSUPPORTED;
-    LB_TRY(check_launch(impl, c, why));
-    LB_TRY(lb_problem_counts(&c->problem, &counts, why));
-    LB_TRY(impl->supports(&c->problem, &place, why));
-    LB_TRY(check_room(impl, c, available_bytes, why));
-done:
-    return st;
+    struct lb_case_plan plan;
+    return lb_case_plan(impl, c, available_bytes, &plan, why);
 }
 
-struct lb_exec_config lb_case_exec_config(const struct lb_impl *impl, const struct lb_case *c)
+/* Whether there is room for what impl asks for, beside what the harness allocates. */
+static enum lb_status check_sizes(const struct lb_impl *impl, const struct lb_case_plan *plan,
+                                  const struct lb_sizes *sizes, double available_bytes,
+                                  struct lb_error *why)
 {
-    struct lb_exec_config place = {.threads = c->threads, .graph = c->launch == LB_GRAPH};
     const struct lb_device_info *device = lb_device_known(NULL);
-    if (impl->memory == LB_DEVICE && device && !device->modelled) {
-        place.device = device->ordinal;
-        place.stream = lb_device()->stream();
-    }
-    return place;
+    double needed = plan->space_bytes + (double)sizes->weights + (double)sizes->gradients +
+                    (double)sizes->reserve + (double)sizes->workspace;
+    if (impl->memory == LB_HOST)
+        return lb_check_memory(needed, available_bytes, "host", why);
+    return lb_check_memory(needed, device ? device->memory_bytes : INFINITY, "device", why);
 }
 
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
                              double available_bytes, struct lb_probe *probe, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_exec_config place = lb_case_exec_config(impl, c);
+    struct lb_case_plan plan;
     void *self = NULL;
     *probe = (struct lb_probe){0};
-    LB_TRY(lb_case_supported(impl, c, available_bytes, err));
-    LB_TRY(lb_resolve_variant(impl->variants, c->variant, &place.variant, err));
+    LB_TRY(lb_case_plan(impl, c, available_bytes, &plan, err));
     self = calloc(1, impl->state_size);
     if (!self) {
         st = lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
         goto done;
     }
-    LB_TRY(impl->create(self, &c->problem, &place, err));
+    LB_TRY(impl->create(self, &c->problem, &plan.config, err));
     LB_TRY(impl->sizes(self, &probe->sizes, err));
+    LB_TRY(check_sizes(impl, &plan, &probe->sizes, available_bytes, err));
+    if (impl->note)
+        impl->note(&c->problem, &plan.config, probe->note, sizeof(probe->note));
     if (impl->describe) {
         const char *description = impl->describe(self);
         snprintf(probe->description, sizeof(probe->description), "%s",

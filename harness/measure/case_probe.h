@@ -1,39 +1,53 @@
-/* What can be said of a case before it runs: whether it can, what it needs, what would run. */
+/* What can be said of a case before it runs: whether it can, what it needs, and what would run. */
 #ifndef LB_CASE_PROBE_H
 #define LB_CASE_PROBE_H
 
 #include "api/impl.h"
+#include "device/memory.h"
 #include "model/case.h"
 
-/* Whether the harness and impl together can run c on a host with so many bytes left, and, where
- * impl needs one, on the device that is known (device.h), without calling more of impl than
- * supports. LB_UNSUPPORTED or LB_ABSENT with the reason, LB_OOM with "needs X, has Y". */
+/* What follows from a case and an implementation before anything is created: computed once by
+ * lb_case_plan, and handed to all that runs the case. */
+struct lb_case_plan {
+    struct lb_exec_config config; /* where and how the case runs, with its variant resolved */
+    const struct lb_space *space; /* the memory that the implementation works in */
+    bool has_backward;            /* the pass produces gradients */
+    double space_bytes; /* that the harness allocates in that space: tensors, the buffer that
+                           flushes cold caches, and on the host results and oracle as well */
+    double host_bytes;  /* results and oracle on the host, wherever the tensors are */
+};
+
+/* Checks whether the harness and impl can run c, and fills *plan. available_bytes: what the host
+ * has left. For an implementation on a device the known device is asked (lb_device_known), for its
+ * total memory only. Calls only impl->supports. LB_UNSUPPORTED or LB_ABSENT with the reason; LB_OOM
+ * with "needs X, has Y". */
+enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
+                            double available_bytes, struct lb_case_plan *plan,
+                            struct lb_error *why);
+
+/* The same check for those who need no plan. */
 enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
                                  double available_bytes, struct lb_error *why);
 
-/* Bytes of a problem's tensors in the implementation's memory, and of the results and the oracle on
- * the host; infinite when uncountable. What the implementation asks for by itself comes on top. */
-double lb_case_tensor_bytes(const struct lb_problem *problem);
-double lb_case_host_bytes(const struct lb_problem *problem);
-
-/* Both together. */
+/* Bytes that the harness allocates for a problem: its tensors in the implementation's memory, and
+ * results and oracle on the host. Infinite when they cannot be counted. What the implementation
+ * asks for (lb_sizes) comes on top. */
 double lb_case_bytes(const struct lb_problem *problem);
 
 /* LB_OOM "needs X, has Y of SPACE memory" when needed is more than available. */
 enum lb_status lb_check_memory(double needed, double available, const char *space,
                                struct lb_error *err);
 
-/* Where a case runs: this process's device and stream for an implementation that needs one. The
- * variant is still to be picked. */
-struct lb_exec_config lb_case_exec_config(const struct lb_impl *impl, const struct lb_case *c);
-
 /* What an opened implementation says of a case. */
 struct lb_probe {
     struct lb_sizes sizes;
     char description[512]; /* what would run; "" when it does not say */
+    char note[512];        /* the implementation's note on the problem, or "" */
 };
 
-/* supports, create, sizes, chosen, destroy: all that comes before memory is taken. */
+/* Plans the case and calls create, sizes, describe, note and destroy: everything up to the
+ * allocation of memory. Errors as lb_case_plan, or what create and sizes return; LB_OOM with "needs
+ * X, has Y" when what the implementation asks for does not fit. */
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
                              double available_bytes, struct lb_probe *probe, struct lb_error *err);
 

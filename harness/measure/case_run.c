@@ -1,4 +1,4 @@
-/* The life of one case in this process: from supports to destroy, with one row as its outcome. */
+/* Runs one case in this process, from supports to destroy, and fills one row with the outcome. */
 #include "measure/case_run.h"
 
 #include <math.h>
@@ -17,52 +17,61 @@
 #include "measure/case_probe.h"
 #include "measure/kernel_trace.h"
 #include "measure/nvtx.h"
-#include "model/registry.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
 
-/* Everything that one case holds while it lives. Released in reverse by close_case. */
-struct context {
+/* Everything that one case holds while it runs. The implementation keeps pointers to the plan's
+ * config and to the buffers, so the context stays where it is until close_case, which releases all
+ * of it in reverse order. */
+struct case_context {
     const struct lb_impl *impl;
     const struct lb_case *c;
     const struct lb_run_options *options;
     const struct lb_run_observer *observer;
-    const struct lb_space *space;
     struct lb_row *row;
+    struct lb_nvtx nvtx;
 
-    void *self; /* the implementation's state, zeroed before create */
+    struct lb_case_plan plan;
+    void *self; /* the implementation's state, zeroed before create; NULL until then */
     struct lb_sizes sizes;
-    struct lb_buffers buffers;
-    struct lb_exec_config place;
-    struct lb_reference *reference;
-    struct lb_results results;
-    struct lb_tensors tensors;
-    struct lb_forward_io forward;
+    struct lb_buffers buffers; /* of those sizes, in plan.space */
+    char cpus[64];             /* the CPUs that the case is pinned to; "" on a device */
+    double available_before;   /* bytes that plan.space had left before create */
+
+    struct lb_reference *reference; /* inputs and expected results */
+    struct lb_results results;      /* of the last checked call, on the host */
+    struct lb_tensors tensors;      /* inputs and outputs in plan.space */
+    struct lb_forward_io forward;   /* these tensors as arguments */
     struct lb_backward_io backward;
     struct lb_timer timer;
-    int calls;           /* timed together: 1 isolated, more batched */
-    double before_bytes; /* of the space that were free before create */
-    struct lb_nvtx nvtx;
-    char cpus[64]; /* what the case is pinned to; "" where it is not */
+    int calls; /* per sample: 1 when timed in isolation, more when batched */
 };
 
-static void phase(const struct context *context, const char *name)
+static void phase(const struct case_context *context, const char *name)
 {
     if (context->observer->phase)
         context->observer->phase(context->observer->user, name);
 }
 
-/* Notes the most memory that was gone from the device, whoever took it: libraries may allocate more
- * than they said. On the host the harness's own buffers are all that is known. */
-static void note_peak(struct context *context)
+/* Raises the row's peak to the device memory that is now in use beyond what was before create,
+ * whoever allocated it, because libraries may allocate more than they said. On the host only the
+ * harness's own buffers are known. */
+static void note_peak(struct case_context *context)
 {
     if (context->impl->memory == LB_DEVICE)
-        context->row->peak_bytes =
-            fmax(context->row->peak_bytes, context->before_bytes - context->space->available());
+        context->row->peak_bytes = fmax(
+            context->row->peak_bytes, context->available_before - context->plan.space->available());
 }
 
-/* create, sizes, memory check. */
-static enum lb_status open_implementation(struct context *context, struct lb_error *err)
+/* Bytes of what the implementation asked for. */
+static double buffer_bytes(const struct case_context *context)
+{
+    const struct lb_sizes *s = &context->sizes;
+    return (double)s->weights + (double)s->gradients + (double)s->reserve + (double)s->workspace;
+}
+
+/* Calls create and sizes, and checks that the memory suffices. */
+static enum lb_status open_implementation(struct case_context *context, struct lb_error *err)
 {
     const struct lb_impl *impl = context->impl;
     enum lb_status st = LB_OK;
@@ -70,14 +79,12 @@ static enum lb_status open_implementation(struct context *context, struct lb_err
     context->self = calloc(1, impl->state_size);
     if (!context->self)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
-    context->place = lb_case_exec_config(impl, context->c);
-    LB_TRY(lb_resolve_variant(impl->variants, context->c->variant, &context->place.variant, err));
-    context->before_bytes = context->space->available();
+    context->available_before = context->plan.space->available();
     if (impl->memory == LB_HOST)
-        lb_pin(context->place.threads, context->cpus, sizeof(context->cpus));
+        lb_pin(context->plan.config.threads, context->cpus, sizeof(context->cpus));
 
     double start = lb_now_ns();
-    LB_TRY(impl->create(context->self, &context->c->problem, &context->place, err));
+    LB_TRY(impl->create(context->self, &context->c->problem, &context->plan.config, err));
     LB_TRY(impl->sizes(context->self, &context->sizes, err));
     context->row->prepare_ns = lb_now_ns() - start;
 
@@ -86,20 +93,15 @@ static enum lb_status open_implementation(struct context *context, struct lb_err
     context->row->gradients_bytes = (double)s->gradients;
     context->row->reserve_bytes = (double)s->reserve;
     context->row->workspace_bytes = (double)s->workspace;
-    double buffers = context->row->weights_bytes + context->row->gradients_bytes +
-                     context->row->reserve_bytes + context->row->workspace_bytes;
-    double needed =
-        buffers + (impl->memory == LB_DEVICE ? lb_case_tensor_bytes(&context->c->problem)
-                                             : lb_case_bytes(&context->c->problem));
-    needed += (double)lb_timer_bytes(impl->memory, context->c->cache == LB_COLD);
-    LB_TRY(lb_check_memory(needed, context->space->available(), context->space->name, err));
+    LB_TRY(lb_check_memory(context->plan.space_bytes + buffer_bytes(context),
+                           context->plan.space->available(), context->plan.space->name, err));
 done:
     return st;
 }
 
-static enum lb_status allocate_buffers(struct context *context, struct lb_error *err)
+static enum lb_status allocate_buffers(struct case_context *context, struct lb_error *err)
 {
-    const struct lb_space *space = context->space;
+    const struct lb_space *space = context->plan.space;
     enum lb_status st = LB_OK;
     LB_TRY(space->allocate(context->sizes.weights, &context->buffers.weights, err));
     LB_TRY(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
@@ -109,9 +111,7 @@ static enum lb_status allocate_buffers(struct context *context, struct lb_error 
     LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
     context->forward = lb_tensors_forward(&context->tensors);
     context->backward = lb_tensors_backward(&context->tensors);
-    context->row->peak_bytes = (double)lb_tensors_bytes(&context->tensors) +
-                               (double)context->sizes.weights + (double)context->sizes.gradients +
-                               (double)context->sizes.reserve + (double)context->sizes.workspace;
+    context->row->peak_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
     LB_TRY(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
     note_peak(context);
@@ -119,18 +119,23 @@ done:
     return st;
 }
 
-/* The oracle's answer, buffers, weights and inputs in place. */
-static enum lb_status prepare(struct context *context, struct lb_error *err)
+/* Brings everything in place for calls: expected results, buffers, inputs and converted weights. */
+static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     void *scaled = NULL;
     double start = lb_now_ns();
     phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
-    LB_TRY(lb_reference_open(context->options->cache, &context->c->problem, context->options->seed,
-                             &context->reference, err));
+    if (context->options->kernels) /* a trace needs inputs alone */
+        LB_TRY(lb_reference_open_inputs(&context->c->problem, context->options->seed,
+                                        &context->reference, err));
+    else
+        LB_TRY(lb_reference_open(context->options->cache, &context->c->problem,
+                                 context->options->seed, &context->reference, err));
     context->row->verify_ns = lb_now_ns() - start;
 
+    phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
     struct lb_inputs inputs = *lb_reference_inputs(context->reference);
@@ -144,7 +149,7 @@ static enum lb_status prepare(struct context *context, struct lb_error *err)
     phase(context, "prepare");
     start = lb_now_ns();
     LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs.weights, err));
-    LB_TRY(context->space->synchronize(err));
+    LB_TRY(context->plan.space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
     if (context->impl->describe) {
         const char *description = context->impl->describe(context->self);
@@ -156,65 +161,68 @@ done:
     return st;
 }
 
-/* One call of the pass, as it is timed. */
+/* lb_call: one call of the pass. This is what is timed. */
 static enum lb_status call_once(void *user, struct lb_error *err)
 {
-    struct context *context = user;
+    struct case_context *context = user;
     enum lb_status st = LB_OK;
     if (context->c->problem.pass != LB_BACKWARD)
         LB_TRY(context->impl->forward(context->self, &context->forward, err));
-    if (lb_has_backward(&context->c->problem))
+    if (context->plan.has_backward)
         LB_TRY(context->impl->backward(context->self, &context->backward, err));
 done:
     return st;
 }
 
-/* What a call needs before it and is not timed: backward alone needs a fresh reserve. */
-static enum lb_status call_before(struct context *context, struct lb_error *err)
+/* The untimed work that a call needs before it: backward alone needs a reserve that a forward has
+ * just filled. */
+static enum lb_status call_before(struct case_context *context, struct lb_error *err)
 {
     if (context->c->problem.pass != LB_BACKWARD)
         return LB_OK;
     return context->impl->forward(context->self, &context->forward, err);
 }
 
-/* lb_measure: one sample. */
+/* lb_measure: takes one sample. */
 static enum lb_status measure(void *user, double *ns, struct lb_error *err)
 {
-    struct context *context = user;
+    struct case_context *context = user;
     enum lb_status st = call_before(context, err);
     return st == LB_OK
                ? lb_timer_measure(&context->timer, call_once, context, context->calls, ns, err)
                : st;
 }
 
-/* Fills all that the pass is to write with NaN: what a checked call leaves as it was is found. */
-static enum lb_status poison(const struct context *context, struct lb_error *err)
+/* Fills everything that the pass must write with NaN, so that the next check finds what a call
+ * leaves unwritten. */
+static enum lb_status poison(const struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = lb_tensors_poison(&context->tensors, err);
-    return st == LB_OK
-               ? context->space->poison(context->buffers.gradients, context->sizes.gradients, err)
-               : st;
+    return st == LB_OK ? context->plan.space->poison(context->buffers.gradients,
+                                                     context->sizes.gradients, err)
+                       : st;
 }
 
-static enum lb_status fetch_results(struct context *context, struct lb_error *err)
+/* Waits for the last call and brings its results to the host, unscaled. */
+static enum lb_status fetch_results(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(context->space->synchronize(err));
+    LB_TRY(context->plan.space->synchronize(err));
     if (context->impl->check)
         LB_TRY(context->impl->check(context->self, err));
-    lb_results_poison(&context->c->problem, &context->results);
+    lb_results_poison(&context->results);
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
-    if (lb_has_backward(&context->c->problem))
+    if (context->plan.has_backward)
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
-    LB_TRY(lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results,
-                           err));
+    lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results);
     note_peak(context);
 done:
     return st;
 }
 
-/* Compares the fetched results with the oracle into the row; false when they are wrong. */
-static bool results_right(struct context *context)
+/* Compares the fetched results with the expected ones and notes the errors in the row. False when
+ * they are wrong; the row then has the verdict and the reason. */
+static bool results_right(struct case_context *context)
 {
     struct lb_check check;
     struct lb_row *row = context->row;
@@ -232,9 +240,9 @@ static bool results_right(struct context *context)
     return check.right;
 }
 
-/* False when the implementation wrote beside something that it was given; the row says beside what.
- */
-static bool bands_whole(struct context *context)
+/* False when the implementation wrote before the start or past the end of a buffer; the row then
+ * has the verdict and names the buffer. */
+static bool guards_intact(struct case_context *context)
 {
     const struct {
         const char *name;
@@ -247,15 +255,15 @@ static bool bands_whole(struct context *context)
     };
     const struct lb_gradients *gradients = &context->results.gradients;
     const char *side, *name = NULL;
-    if (!context->space->overrun)
+    if (!context->plan.space->overrun)
         return true;
     enum lb_tensor tensor = lb_tensors_overrun(&context->tensors, &side);
     if (side)
         name = lb_tensor_name(tensor);
     for (size_t i = 0; !side && i < sizeof(others) / sizeof(others[0]); i++)
-        if ((side = context->space->overrun(others[i].memory)))
+        if ((side = context->plan.space->overrun(others[i].memory)))
             name = others[i].name;
-    if (!side && gradients->dw_ih && (side = context->space->overrun(gradients->dw_ih[0])))
+    if (!side && gradients->dw_ih && (side = context->plan.space->overrun(gradients->dw_ih[0])))
         name = "the weight gradients";
     if (side) {
         context->row->verdict = LB_VERDICT_WRONG;
@@ -265,8 +273,8 @@ static bool bands_whole(struct context *context)
     return !side;
 }
 
-/* A checked call on poisoned outputs. */
-static enum lb_status verify(struct context *context, struct lb_error *err)
+/* Makes one call on poisoned outputs and checks its results. */
+static enum lb_status verify(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
@@ -277,26 +285,29 @@ static enum lb_status verify(struct context *context, struct lb_error *err)
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, err));
     phase(context, "oracle");
-    if (results_right(context) && bands_whole(context))
+    bool right = results_right(context);
+    context->row->hash = lb_results_hash(&context->results);
+    phase(context, "verify");
+    if (right && guards_intact(context))
         context->row->verdict = LB_VERDICT_OK;
-    context->row->hash = lb_results_hash(&context->c->problem, &context->results);
 done:
     context->row->verify_ns += lb_now_ns() - start;
     return st;
 }
 
-/* Holds the results of the last timed call to the same standard: what was timed must have computed
- * the same answer, to the bit where the implementation says that it is deterministic. */
-static enum lb_status verify_again(struct context *context, struct lb_error *err)
+/* Checks the results of the last timed call as well: it must have computed right results too, and
+ * the same bits as the first call where the implementation says that it is deterministic. */
+static enum lb_status verify_again(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
+    phase(context, "recheck");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_RECHECK);
     LB_TRY(fetch_results(context, err));
-    phase(context, "oracle");
-    uint64_t hash = lb_results_hash(&context->c->problem, &context->results);
-    if (!bands_whole(context))
+    if (!guards_intact(context))
         goto done;
+    phase(context, "oracle");
+    uint64_t hash = lb_results_hash(&context->results);
     if (hash != context->row->hash && results_right(context) &&
         (context->impl->traits & LB_DETERMINISTIC)) {
         context->row->verdict = LB_VERDICT_WRONG;
@@ -310,9 +321,9 @@ done:
     return st;
 }
 
-/* Calls to time together in batched mode: as many as take 100 us, for what the clock can't
- * resolve. */
-static enum lb_status choose_calls(struct context *context, struct lb_error *err)
+/* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
+ * because the clock cannot resolve shorter ones. */
+static enum lb_status choose_calls(struct case_context *context, struct lb_error *err)
 {
     double ns;
     context->calls = 1;
@@ -324,8 +335,9 @@ static enum lb_status choose_calls(struct context *context, struct lb_error *err
     return st;
 }
 
-/* Clocks and temperature right after the samples, and a warning when something held them down. */
-static void note_device_state(struct context *context)
+/* Notes clocks and temperature right after the samples, and a warning when something lowered the
+ * clocks. */
+static void note_device_state(struct case_context *context)
 {
     struct lb_gpu_state state;
     char why[160];
@@ -345,18 +357,19 @@ static void note_device_state(struct context *context)
 /* lb_sampler_options.warm */
 static void samples_begin(void *user)
 {
-    struct context *context = user;
+    struct case_context *context = user;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
 /* lb_sampler_options.done */
 static void samples_end(void *user)
 {
-    struct context *context = user;
+    struct case_context *context = user;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
 }
 
-static enum lb_status sample(struct context *context, struct lb_error *err)
+/* Times the case: captures a graph if asked for, warms up, takes samples, checks the last call. */
+static enum lb_status sample(struct case_context *context, struct lb_error *err)
 {
     struct lb_samples samples = {0};
     struct lb_sampler_options sampler = context->options->sampler;
@@ -390,38 +403,39 @@ done:
 static enum lb_status call_for_trace(void *user, struct lb_error *err)
 {
     double ns;
-    struct context *context = user;
+    struct case_context *context = user;
     return lb_timer_measure(&context->timer, call_once, context, 1, &ns, err);
 }
 
-/* Traces the kernels of one more call, and warns when they are not what the case is called. */
-static void trace_kernels(struct context *context)
+/* Traces the GPU kernels of one call into the row, and warns when they contradict the case's name.
+ * A call before it loads what is loaded lazily. */
+static enum lb_status trace_kernels(struct case_context *context, struct lb_error *err)
 {
-    struct lb_row *row = context->row;
-    struct lb_error why = {""};
     enum lb_status st = LB_OK;
+    struct lb_row *row = context->row;
+    bool graph = context->c->launch == LB_GRAPH;
+    phase(context, "trace");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
-    if (context->impl->memory != LB_DEVICE)
-        LB_TRY(lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels"));
-    LB_TRY(call_before(context, &why));
-    LB_TRY(context->space->synchronize(&why));
-    LB_TRY(lb_kernel_trace(call_for_trace, context, &row->kernels, &why));
-    char *warning = row->warning + strlen(row->warning);
-    if (warning > row->warning && warning < row->warning + sizeof(row->warning) - 2)
-        warning = stpcpy(warning, "; ");
-    lb_kernels_contradict(context->c, &row->kernels, warning,
-                          (size_t)(row->warning + sizeof(row->warning) - warning));
+    LB_TRY(poison(context, err));
+    LB_TRY(call_before(context, err));
+    LB_TRY(call_once(context, err));
+    LB_TRY(context->plan.space->synchronize(err));
+    if (graph)
+        LB_TRY(lb_timer_capture(&context->timer, call_once, context, err));
+    LB_TRY(call_before(context, err));
+    LB_TRY(context->plan.space->synchronize(err));
+    LB_TRY(lb_kernel_trace(call_for_trace, context, graph, &row->kernels, err));
+    lb_kernels_contradict(context->c, &row->kernels, row->warning, sizeof(row->warning));
+    row->verdict = LB_VERDICT_OK;
 done:
-    if (st != LB_OK)
-        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
-                 (int)sizeof(row->kernels_reason) - 1, why.text);
+    return st;
 }
 
-static void close_case(struct context *context)
+static void close_case(struct case_context *context)
 {
+    phase(context, "destroy");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TEARDOWN);
     if (context->self) {
-        phase(context, "destroy");
         context->impl->destroy(context->self);
         free(context->self);
     }
@@ -429,10 +443,10 @@ static void close_case(struct context *context)
     lb_unpin();
     lb_tensors_destroy(&context->tensors);
     lb_results_destroy(&context->results);
-    context->space->release(context->buffers.workspace);
-    context->space->release(context->buffers.reserve);
-    context->space->release(context->buffers.gradients);
-    context->space->release(context->buffers.weights);
+    context->plan.space->release(context->buffers.workspace);
+    context->plan.space->release(context->buffers.reserve);
+    context->plan.space->release(context->buffers.gradients);
+    context->plan.space->release(context->buffers.weights);
     lb_reference_close(context->reference);
     lb_nvtx_end(&context->nvtx);
 }
@@ -454,14 +468,14 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     enum lb_status st = LB_OK;
     struct lb_error err = {""};
     double start = lb_now_ns();
-    struct context context = {
+    struct case_context context = {
         .impl = impl,
         .c = c,
         .options = options,
         .observer = observer,
-        .space = impl->memory == LB_DEVICE ? &lb_device_space : &lb_host_space,
-        .timer = {.memory = impl->memory},
         .row = row,
+        .plan = {.space = impl->memory == LB_DEVICE ? &lb_device_space : &lb_host_space},
+        .timer = {.memory = impl->memory},
         .calls = 1,
     };
 
@@ -470,19 +484,21 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
-    /* Without a device that is the reason, whatever else the implementation could not do. */
+    /* A missing device is reported first, whatever else the implementation does not support. */
     if (impl->memory == LB_DEVICE && !lb_device_known(&err))
         LB_TRY(LB_ABSENT);
-    LB_TRY(lb_case_supported(impl, c, lb_host_available(), &err));
+    LB_TRY(lb_case_plan(impl, c, lb_host_available(), &context.plan, &err));
     if (impl->memory == LB_DEVICE)
         lb_case_lower_bound(row, NULL);
     LB_TRY(open_implementation(&context, &err));
     LB_TRY(prepare(&context, &err));
+    if (options->kernels) {
+        LB_TRY(trace_kernels(&context, &err));
+        goto done;
+    }
     LB_TRY(verify(&context, &err));
     if (row->verdict == LB_VERDICT_OK)
         LB_TRY(sample(&context, &err));
-    if (row->verdict == LB_VERDICT_OK && options->kernels)
-        trace_kernels(&context);
 done:
     if (st != LB_OK) {
         row->verdict = verdict_of(st);

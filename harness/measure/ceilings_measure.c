@@ -1,21 +1,22 @@
-/* What a device can do at best, measured with the means that implementations have. */
+/* Measures what a device can do at best, by the same means that implementations use. */
+#include "measure/ceilings_measure.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/ceilings.h"
 #include "device/device.h"
 #include "device/streams.h"
 #include "device/timer.h"
 #include "measure/gpu_latency.h"
 
 enum { WARM_CALLS = 3, TIMED_CALLS = 10, SMALL_CALLS = 1000 };
-enum { LARGEST = 8192, SMALLEST = 256 /* products */ };
+enum { LARGEST = 8192, SMALLEST = 256 /* rows and columns of the matrices of a GEMM */ };
 
-/* Room for the smallest product's three matrices in the widest dtype. */
+/* Room for the three matrices of the smallest GEMM in the widest dtype. */
 static const size_t least_bytes = 3 * sizeof(double) * SMALLEST * SMALLEST;
 
-/* The best of three times of one of `calls` calls, after some to warm up. */
+/* *ns: time per call, the best of three measurements of `calls` calls each, after a warm-up. */
 static enum lb_status best_of(const struct lb_timer *timer, lb_call *call, void *user, int calls,
                               double *ns, struct lb_error *err)
 {
@@ -31,9 +32,9 @@ done:
     return st;
 }
 
-/* What the calls below work on. */
+/* The streams, memory and GEMM that the calls below work on. */
 struct bench {
-    struct lb_streams *lanes;
+    struct lb_streams *streams;
     void *memory, *workspace;
     size_t bytes;
     struct lb_gemm gemm;
@@ -42,20 +43,20 @@ struct bench {
 static enum lb_status copy_half(void *user, struct lb_error *err)
 {
     const struct bench *b = user;
-    return lb_stream_copy(b->lanes, 0, (char *)b->memory + b->bytes / 2, b->memory, b->bytes / 2,
+    return lb_stream_copy(b->streams, 0, (char *)b->memory + b->bytes / 2, b->memory, b->bytes / 2,
                           err);
 }
 
 static enum lb_status multiply(void *user, struct lb_error *err)
 {
     const struct bench *b = user;
-    return lb_stream_gemm(b->lanes, 0, &b->gemm, err);
+    return lb_stream_gemm(b->streams, 0, &b->gemm, err);
 }
 
 static enum lb_status enqueue_little(void *user, struct lb_error *err)
 {
     const struct bench *b = user;
-    return lb_stream_zero(b->lanes, 0, b->memory, 4, err);
+    return lb_stream_zero(b->streams, 0, b->memory, 4, err);
 }
 
 static enum lb_status enqueue_many(void *user, struct lb_error *err)
@@ -72,10 +73,10 @@ static enum lb_status enqueue_nothing(void *user, struct lb_error *err)
     return LB_OK;
 }
 
-/* Square products of LARGEST, or as large as three of them fit. The operands are pseudo-random: a
- * product of zeros draws less power and so runs faster than any real one. */
-static enum lb_status measure_products(struct bench *b, const struct lb_timer *timer,
-                                       struct lb_ceilings *ceilings, struct lb_error *err)
+/* Times square GEMMs of LARGEST rows, or of as many as fit the buffer. The operands are
+ * pseudo-random, because a GEMM of zeros draws less power and so runs faster than any real one. */
+static enum lb_status measure_gemms(struct bench *b, const struct lb_timer *timer,
+                                    struct lb_ceilings *ceilings, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
@@ -109,6 +110,7 @@ done:
     return st;
 }
 
+/* Times what an empty enqueue costs: by itself, and as a node of a graph. */
 static enum lb_status measure_small(struct bench *b, struct lb_timer *timer,
                                     struct lb_ceilings *ceilings, struct lb_error *err)
 {
@@ -122,10 +124,10 @@ done:
     return st;
 }
 
-/* A device that others use may have no room for a block on each SM: the other figures hold all the
- * same. */
-static enum lb_status measure_waiting(const struct lb_device_info *device,
-                                      struct lb_ceilings *ceilings, struct lb_error *err)
+/* Measures barriers and stores between SMs. A device that others use may have no room for a block
+ * on each SM; unless the device is lost, the other figures stay valid and this is no failure. */
+static enum lb_status measure_latencies(const struct lb_device_info *device,
+                                        struct lb_ceilings *ceilings, struct lb_error *err)
 {
     struct lb_latencies latencies;
     enum lb_status st =
@@ -137,7 +139,7 @@ static enum lb_status measure_waiting(const struct lb_device_info *device,
     return lb_device()->lost() ? st : LB_OK;
 }
 
-/* Random bits that are finite numbers below 2 in every dtype: no exponent is all ones. */
+/* Fills the buffer with random bits that are finite numbers below 2 in every dtype. */
 static enum lb_status fill_random(struct bench *b, struct lb_error *err)
 {
     enum { WORDS = 1 << 20 };
@@ -147,11 +149,11 @@ static enum lb_status fill_random(struct bench *b, struct lb_error *err)
         return lb_fail(err, LB_OOM, "out of memory");
     for (int i = 0; i < WORDS; i++) {
         state = state * 1664525u + 1013904223u;
-        words[i] = state & 0xbfffbfffu; /* clears the top exponent bit of both halves */
+        words[i] = state & 0xbfffbfffu; /* clear the top exponent bit of both halves */
     }
     for (size_t at = 0; at < b->bytes; at += WORDS * sizeof(*words)) {
-        size_t left = b->bytes - at, piece = WORDS * sizeof(*words);
-        LB_TRY(lb_device_space.upload((char *)b->memory + at, words, left < piece ? left : piece,
+        size_t left = b->bytes - at, block = WORDS * sizeof(*words);
+        LB_TRY(lb_device_space.upload((char *)b->memory + at, words, left < block ? left : block,
                                       err));
     }
 done:
@@ -175,16 +177,16 @@ enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings, struct lb_error
     LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
     LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));
     LB_TRY(lb_device_space.allocate(lb_stream_scratch_bytes(), &b.workspace, err));
-    LB_TRY(lb_streams_create(1, lb_device()->stream(), &b.lanes, err));
-    LB_TRY(lb_streams_set_workspace(b.lanes, b.workspace, err));
+    LB_TRY(lb_streams_create(1, lb_device()->stream(), &b.streams, err));
+    LB_TRY(lb_streams_set_workspace(b.streams, b.workspace, err));
     LB_TRY(fill_random(&b, err));
     LB_TRY(best_of(&timer, copy_half, &b, TIMED_CALLS, &ns, err));
     ceilings->copy_bytes_s = (double)b.bytes / ns * 1e9; /* half read, half written */
-    LB_TRY(measure_products(&b, &timer, ceilings, err));
+    LB_TRY(measure_gemms(&b, &timer, ceilings, err));
     LB_TRY(measure_small(&b, &timer, ceilings, err));
-    LB_TRY(measure_waiting(device, ceilings, err));
+    LB_TRY(measure_latencies(device, ceilings, err));
 done:
-    lb_streams_destroy(b.lanes);
+    lb_streams_destroy(b.streams);
     lb_device_space.release(b.workspace);
     lb_device_space.release(b.memory);
     lb_timer_destroy(&timer);

@@ -1,6 +1,7 @@
-/* Waiting kernels, for the ceilings: one thread a block does the waiting, nothing else is on the
- * device. A kernel runs so many rounds and leaves in *done how many it ended; the cost of a round
- * is the difference between a long and a short run. */
+/* Kernels that wait for each other, whose latencies are part of the ceilings. One thread per block
+ * waits, and nothing else runs on the device. A kernel makes a number of rounds and leaves in *done
+ * how many it finished; the cost of a round follows from the difference between a long and a short
+ * run. */
 #include "measure/gpu_latency.h"
 
 #include <cooperative_groups.h>
@@ -18,7 +19,7 @@ constexpr int few_rounds = 200, many_rounds = 2200, repeats = 5;
 constexpr int largest_cluster = 16, portable_cluster = 8, threads = 32;
 constexpr unsigned spin_limit = 1u << 22; /* polls: from a tenth of a second to two */
 
-/* grid_barrier_kernel: all blocks meet so many times. grid (SMs), cooperative. */
+/* grid_barrier_kernel: `rounds` barriers of all blocks. grid (SMs), block (32), cooperative. */
 __global__ void grid_barrier_kernel(int rounds, int *done, unsigned *)
 {
     cg::grid_group grid = cg::this_grid();
@@ -28,7 +29,8 @@ __global__ void grid_barrier_kernel(int rounds, int *done, unsigned *)
         *done = rounds;
 }
 
-/* cluster_barrier_kernel: likewise the blocks of one cluster. */
+/* cluster_barrier_kernel: `rounds` barriers of one cluster. grid (16 or 8), block (32), one
+ * cluster. */
 __global__ void cluster_barrier_kernel(int rounds, int *done, unsigned *)
 {
 #if __CUDA_ARCH__ >= 900
@@ -40,8 +42,8 @@ __global__ void cluster_barrier_kernel(int rounds, int *done, unsigned *)
 #endif
 }
 
-/* Block 0 writes 1, 2, ... to theirs and waits for the same in mine; block 1 answers. False when
- * the other did not answer in time. */
+/* The first block writes 1, 2, ... to `theirs`, and after each waits for the same number in `mine`;
+ * the other block waits first and writes back. False when the other did not write in time. */
 __device__ bool exchange(volatile unsigned *mine, volatile unsigned *theirs, bool first, int rounds)
 {
     for (unsigned i = 1; i <= static_cast<unsigned>(rounds); i++) {
@@ -57,7 +59,8 @@ __device__ bool exchange(volatile unsigned *mine, volatile unsigned *theirs, boo
     return true;
 }
 
-/* peer_kernel: words in the shared memory of two blocks of a cluster. grid (2), cluster 2. */
+/* peer_kernel: exchanges words in the shared memory of two blocks. grid (2), block (32), cluster 2.
+ */
 __global__ void peer_kernel(int rounds, int *done, unsigned *)
 {
 #if __CUDA_ARCH__ >= 900
@@ -70,13 +73,14 @@ __global__ void peer_kernel(int rounds, int *done, unsigned *)
     cluster.sync();
     if (threadIdx.x == 0)
         answered = exchange(&word, cluster.map_shared_rank(&word, 1 - rank), rank == 0, rounds);
-    cluster.sync(); /* nobody leaves while the other may still write here */
+    cluster.sync(); /* a block's shared memory must exist as long as the other may write to it */
     if (threadIdx.x == 0 && rank == 0)
         *done = answered ? rounds : -1;
 #endif
 }
 
-/* l2_kernel: words in global memory, a cache line each, zeroed before. grid (2), cooperative. */
+/* l2_kernel: exchanges words in global memory, one per cache line, zeroed before the launch.
+ * grid (2), block (32), cooperative. */
 __global__ void l2_kernel(int rounds, int *done, unsigned *words)
 {
     unsigned rank = blockIdx.x;
@@ -96,7 +100,7 @@ struct bench {
     unsigned *words;
 };
 
-/* One run of so many rounds on blocks of 32 threads: cluster 0 is a cooperative launch. */
+/* Times one launch of that many rounds. cluster: blocks per cluster; 0: a cooperative launch. */
 static enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster,
                           int rounds, float *ms, struct lb_error *err)
 {
@@ -127,12 +131,12 @@ static enum lb_status run(const bench &b, kernel_function kernel, int blocks, in
     LB_TRY(lb_cuda_check(cudaStreamSynchronize(b.stream), "waiting for the device", err));
     LB_TRY(lb_cuda_check(cudaEventElapsedTime(ms, b.from, b.to), "reading the time", err));
     if (done != rounds)
-        st = lb_fail(err, LB_FAILED, "an SM waited in vain for another");
+        st = lb_fail(err, LB_FAILED, "an SM waited too long for another SM");
 done:
     return st;
 }
 
-/* *ns of one round: the best of some long runs less the best of some short ones. */
+/* *ns per round: from the shortest of the long runs minus the shortest of the short runs. */
 static enum lb_status time_round(const bench &b, kernel_function kernel, int blocks, int cluster,
                                  double *ns, struct lb_error *err)
 {
@@ -149,7 +153,7 @@ done:
     return st;
 }
 
-/* The barrier of 16 blocks where the device starts so large a cluster, else of 8. */
+/* Times the barrier of a cluster of 16 blocks where the device starts one that large, else of 8. */
 static enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *err)
 {
     struct lb_error why;
@@ -190,7 +194,7 @@ enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencie
     LB_TRY(lb_cuda_check(cudaEventCreate(&b.to), "creating an event", err));
     LB_TRY(time_round(b, grid_barrier_kernel, sm_count, 0, &latencies->grid_barrier_ns, err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
-    latencies->l2_ns = trip / 2; /* a round is there and back */
+    latencies->l2_ns = trip / 2; /* a round is two stores, one in each direction */
     LB_TRY(has_clusters(&clusters, err));
     if (clusters) {
         LB_TRY(time_cluster(b, &latencies->cluster_barrier_ns, err));

@@ -1,4 +1,4 @@
-/* What it takes SMs to wait for one another: barriers and stores, measured by small kernels. */
+/* How long SMs wait for each other: latencies of barriers and stores, measured by small kernels. */
 #ifndef LB_GPU_LATENCY_H
 #define LB_GPU_LATENCY_H
 
@@ -8,18 +8,18 @@
 extern "C" {
 #endif
 
-/* Of one barrier, or of one store until its waiter goes on; NaN where the device has no such thing.
- */
+/* ns per barrier, or from a store until the block that polls for it sees it. NaN where the device
+ * lacks the feature. */
 struct lb_latencies {
-    double grid_barrier_ns;    /* all SMs, a block each, cooperative launch */
-    double cluster_barrier_ns; /* the largest cluster that starts: 16, else 8 blocks */
-    double peer_ns;            /* to the shared memory of a peer in the cluster */
-    double l2_ns;              /* to global memory, which another SM polls */
+    double grid_barrier_ns;    /* one block per SM, cooperative launch */
+    double cluster_barrier_ns; /* of the largest cluster that starts: 16 blocks, else 8 */
+    double peer_ns;            /* store to the shared memory of a peer in the cluster */
+    double l2_ns;              /* store to global memory, polled by another SM */
 };
 
-/* Measures on the current device, which has so many SMs. Takes about 100 ms; every wait in it is
- * bounded, and one that is not over in time is LB_FAILED. LB_OOM and LB_FAILED as lb_cuda_check has
- * it; latencies then holds what was measured before, and NaN. */
+/* Measures on the current device, which has sm_count SMs; stream is a cudaStream_t. Takes about 100
+ * ms. Every wait in it is bounded: LB_FAILED when one takes too long. Otherwise LB_OOM and
+ * LB_FAILED as lb_cuda_check; *latencies then holds what was measured before, and NaN. */
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err);
 

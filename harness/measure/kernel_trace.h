@@ -1,17 +1,19 @@
-/* Recording which GPU kernels a call runs, by CUPTI's activity records. */
+/* Records which GPU kernels a call runs, by CUPTI's activity records. */
 #ifndef LB_KERNEL_TRACE_H
 #define LB_KERNEL_TRACE_H
 
 #include "record/gpu_kernels.h"
 
-/* Does the work to look at, and waits until it is done. */
+/* Makes the call whose kernels are recorded, and waits until it is done. */
 typedef enum lb_status lb_traced_call(void *user, struct lb_error *err);
 
-/* Makes the call once and records its kernels. The library is loaded when this is first used, and
- * taken off the process before it returns, so that nothing of it is left in later timings.
- * LB_ABSENT when there is no CUPTI, when another tool holds it (such as nsys), or when the call ran
- * no kernel; LB_FAILED with CUPTI's words; the call's own failure. */
-enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, struct lb_kernels *out,
+/* Makes the call once and records its kernels in *out, which lb_kernels_free releases. Loads CUPTI
+ * at the first use, and detaches it from the process before it returns. CUPTI may crash or hang the
+ * process, so call this in one that holds no result. graph: the call replays a CUDA graph.
+ * LB_ABSENT when CUPTI is missing, when it is older than 12.6 and the call replays a graph, when
+ * another tool such as nsys uses it, or when the call ran no kernel; LB_FAILED with CUPTI's
+ * message; LB_OOM; or the call's own failure. */
+enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
                                struct lb_error *err);
 
 #endif

@@ -1,9 +1,9 @@
-/* Built in the place of kernel_trace_cupti.c where CUPTI's headers are missing. */
+/* Built instead of kernel_trace_cupti.c where CUPTI's headers are missing. */
 #include "measure/kernel_trace.h"
 
-enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, struct lb_kernels *out,
+enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
                                struct lb_error *err)
 {
-    (void)call, (void)user, (void)out;
+    (void)call, (void)user, (void)graph, (void)out;
     return lb_fail(err, LB_ABSENT, LB_WHY_CUPTI);
 }

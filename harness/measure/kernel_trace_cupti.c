@@ -1,5 +1,5 @@
-/* Recording which GPU kernels a call runs, by CUPTI, loaded at run time: a program that is linked
- * to it would not start where it is missing. */
+/* Records which GPU kernels a call runs, by CUPTI. The library is loaded at run time, because a
+ * program linked to it would not start where it is missing. */
 #include "measure/kernel_trace.h"
 
 #include <cupti.h>
@@ -10,12 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 1 << 20 };
+enum {
+    BUFFER_BYTES = 1 << 20,
+    /* CUPTI_API_VERSION of CUDA 12.6. In older ones, detaching CUPTI from a process that replayed
+     * CUDA graphs may crash it; PyTorch's profiler therefore never detaches it there. */
+    GRAPHS_SINCE = 24
+};
 
 /* The newest layout that CUDA 12 and 13 share; later ones only add to its end. */
 typedef CUpti_ActivityKernel9 kernel_record;
 
-/* CUPTI's functions, under their names without "cupti". */
+/* CUPTI's functions, by their names without "cupti". */
 static struct {
     void *library;
     CUptiResult (*GetVersion)(uint32_t *version);
@@ -43,16 +48,17 @@ static const struct {
     {"cuptiFinalize", &cupti.Finalize},
 };
 
-/* What the callbacks, which come on threads of CUPTI's own, have gathered. */
+/* What the callbacks have gathered; CUPTI calls them on its own threads. */
 static struct {
     pthread_mutex_t lock;
     struct lb_launch_record *launches;
     size_t count, capacity;
-    uint64_t origin_ns; /* the first record's start: the clock itself is too long for a double */
+    uint64_t origin_ns; /* start of the first record; times are relative to it, because a double
+                           cannot hold CUPTI's clock to the nanosecond */
     bool out_of_memory;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static enum lb_status load_library(struct lb_error *err)
+static enum lb_status load_library(bool graph, struct lb_error *err)
 {
     char soname[32];
     uint32_t version = 0;
@@ -68,9 +74,16 @@ static enum lb_status load_library(struct lb_error *err)
             return lb_fail(err, LB_ABSENT, "this CUPTI has no %s", functions[i].name);
         memcpy(functions[i].slot, &symbol, sizeof(symbol));
     }
-    if (cupti.GetVersion(&version) != CUPTI_SUCCESS || version < CUPTI_API_VERSION)
-        return lb_fail(err, LB_ABSENT, "CUPTI %u is older than %u, which this was built for",
-                       version, (unsigned)CUPTI_API_VERSION);
+    CUptiResult known = cupti.GetVersion(&version);
+    if (known == CUPTI_SUCCESS && graph && version < GRAPHS_SINCE)
+        return lb_fail(err, LB_ABSENT,
+                       "graphs are traced from CUPTI of CUDA 12.6 on (version %d), because older "
+                       "ones may crash on them; this is version %u",
+                       GRAPHS_SINCE, version);
+    if (known != CUPTI_SUCCESS || version < CUPTI_API_VERSION)
+        return lb_fail(err, LB_ABSENT,
+                       "CUPTI %u is older than %u, for which this program was built", version,
+                       (unsigned)CUPTI_API_VERSION);
     return LB_OK;
 }
 
@@ -88,9 +101,9 @@ static enum lb_status check(CUptiResult result, const char *what, struct lb_erro
 
 static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *bytes, size_t *max_records)
 {
-    *buffer = malloc(BUFFER_BYTES); /* aligned for every type, CUPTI asks for 8 */
+    *buffer = malloc(BUFFER_BYTES); /* malloc aligns for every type; CUPTI asks for 8 bytes */
     *bytes = *buffer ? BUFFER_BYTES : 0;
-    *max_records = 0; /* as many as fit */
+    *max_records = 0; /* 0: as many as fit */
 }
 
 static bool add_launch(const kernel_record *kernel)
@@ -154,12 +167,12 @@ static enum lb_status sum_up(struct lb_kernels *out, struct lb_error *err)
     return lb_kernels_collect(seen.launches, seen.count, out, err);
 }
 
-enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, struct lb_kernels *out,
+enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     bool attached = false;
-    LB_TRY(load_library(err));
+    LB_TRY(load_library(graph, err));
     LB_TRY(check(cupti.ActivityRegisterCallbacks(request_buffer, complete_buffer),
                  "registering callbacks", err));
     attached = true;

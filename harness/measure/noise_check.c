@@ -1,4 +1,4 @@
-/* Whether this machine is fit to measure on. */
+/* Looks for what would make measurements on this machine noisy. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "measure/noise_check.h"
 
@@ -9,13 +9,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/nvml.h"
 #include "stats/order_stats.h"
 
-#define GAP_NS 20e3 /* a step of the clock in a busy loop beyond this is time spent elsewhere */
+#define GAP_NS                                                                         \
+    20e3 /* a longer step of the clock in a busy loop is time that something else took \
+          */
 
 enum { READS = 2001 };
 
-static void look_at_clock(struct lb_noise_check *noise)
+static void check_clock(struct lb_noise_check *noise)
 {
     static double costs[READS];
     double step = INFINITY;
@@ -34,7 +37,7 @@ static void look_at_clock(struct lb_noise_check *noise)
     noise->resolution_ns = step;
 }
 
-static void look_at_gaps(double busy_s, struct lb_noise_check *noise)
+static void check_gaps(double busy_s, struct lb_noise_check *noise)
 {
     double start = lb_now_ns(), last = start, lost = 0, longest = 0;
     while (last - start < busy_s * 1e9) {
@@ -48,7 +51,7 @@ static void look_at_gaps(double busy_s, struct lb_noise_check *noise)
     noise->longest_gap_us = longest / 1e3;
 }
 
-/* The first number behind the word in the file; NaN when there is none. */
+/* The number after the word that a line of the file begins with; NaN when there is none. */
 static double number_after(const char *path, const char *word)
 {
     char *line = NULL;
@@ -64,7 +67,7 @@ static double number_after(const char *path, const char *word)
     return value;
 }
 
-static void look_at_cgroup(struct lb_noise_check *noise)
+static void check_cgroup(struct lb_noise_check *noise)
 {
     static const char *const files[] = {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"};
     noise->cgroup_throttled = NAN;
@@ -77,7 +80,7 @@ static void look_at_cgroup(struct lb_noise_check *noise)
 }
 
 /* /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal. */
-static void look_at_steal(struct lb_noise_check *noise)
+static void check_steal(struct lb_noise_check *noise)
 {
     enum { STEAL = 7 };
     char line[512] = "";
@@ -95,7 +98,7 @@ static void look_at_steal(struct lb_noise_check *noise)
     noise->steal = all > 0 ? steal / all : NAN;
 }
 
-static void look_at_governor(struct lb_noise_check *noise)
+static void check_governor(struct lb_noise_check *noise)
 {
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "r");
     noise->governor[0] = '\0';
@@ -110,107 +113,126 @@ static void look_at_governor(struct lb_noise_check *noise)
         number_after("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "");
 }
 
+/* Those of NVML's throttle reasons that lower clocks against the user's will: software power cap,
+ * hardware slowdown, software and hardware thermal slowdown, hardware power brake. */
+#define THROTTLED (0x4ULL | 0x8ULL | 0x20ULL | 0x40ULL | 0x80ULL)
+
+void lb_noise_check_gpu(struct lb_noise_check *noise)
+{
+    noise->gpus = lb_nvml_count();
+    for (int i = 0; i < noise->gpus; i++) {
+        struct lb_gpu_use use;
+        if (!lb_nvml_use(i, &use))
+            continue;
+        noise->gpu_tenants += use.tenants;
+        noise->gpus_throttled += (use.throttle & THROTTLED) != 0;
+    }
+}
+
 void lb_noise_check_run(double busy_s, struct lb_noise_check *noise)
 {
     cpu_set_t set;
     *noise = (struct lb_noise_check){.cpus = 1};
-    look_at_clock(noise);
-    look_at_gaps(busy_s, noise);
+    check_clock(noise);
+    check_gaps(busy_s, noise);
     noise->load = number_after("/proc/loadavg", "");
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         noise->cpus = CPU_COUNT(&set);
-    look_at_cgroup(noise);
-    look_at_steal(noise);
-    look_at_governor(noise);
+    check_cgroup(noise);
+    check_steal(noise);
+    check_governor(noise);
     lb_noise_check_gpu(noise);
 }
 
-/* One kind of trouble each: false when there is none of it. */
-static bool advise_load(const struct lb_noise_check *f, char *text, size_t size)
+/* Each writes advice on one kind of noise, and returns false when that kind is not there. */
+static bool advise_load(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
              "Other work is running: a load of %.1f on %d CPUs. Stop it, or pin the benchmark to a "
              "CPU of its own (taskset -c N).",
-             f->load, f->cpus);
-    return f->load > 0.5 * f->cpus;
+             n->load, n->cpus);
+    return n->load > 0.5 * n->cpus;
 }
 
-static bool advise_stolen(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_stolen(const struct lb_noise_check *n, char *text, size_t size)
+{
+    snprintf(
+        text, size,
+        "A busy loop lost %.1f %% of its time to other work, up to %.0f us at once. Short cases "
+        "will have outliers; use --processes 10 or more, and --ab for small differences.",
+        100 * n->stolen, n->longest_gap_us);
+    return n->stolen > 0.01;
+}
+
+static bool advise_governor(const struct lb_noise_check *n, char *text, size_t size)
+{
+    snprintf(
+        text, size,
+        "The CPU's governor is '%s', so clocks follow the load. As root: cpupower frequency-set "
+        "-g performance.",
+        n->governor);
+    return n->governor[0] && strcmp(n->governor, "performance") != 0;
+}
+
+static bool advise_turbo(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "A busy loop lost %.1f %% of its time to others, %.0f us at a stretch. Short cases "
-             "will have outliers; use --processes 10 or more, and --ab for small differences.",
-             100 * f->stolen, f->longest_gap_us);
-    return f->stolen > 0.01;
+             "Turbo clocks are on, so times depend on heat and on the load of other cores. For "
+             "baselines switch them off (cpufreq/boost or intel_pstate/no_turbo).");
+    return n->turbo;
 }
 
-static bool advise_governor(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_quota(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "The CPU's governor is '%s': clocks follow the load. As root: cpupower frequency-set "
-             "-g performance.",
-             f->governor);
-    return f->governor[0] && strcmp(f->governor, "performance") != 0;
+             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, "
+             "otherwise times measure the quota.",
+             100 * n->cgroup_throttled);
+    return n->cgroup_throttled > 0.001;
 }
 
-static bool advise_turbo(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_steal(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
-             "Turbo clocks are on: times depend on heat and on the neighbours' load. For baselines "
-             "switch them off (cpufreq/boost or intel_pstate/no_turbo).");
-    return f->turbo;
+             "The hypervisor kept %.1f %% of the time for other machines. Compare only cases "
+             "that were measured alternately (--ab), or move to a dedicated machine.",
+             100 * n->steal);
+    return n->steal > 0.005;
 }
 
-static bool advise_quota(const struct lb_noise_check *f, char *text, size_t size)
-{
-    snprintf(text, size,
-             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, or "
-             "times measure the quota.",
-             100 * f->cgroup_throttled);
-    return f->cgroup_throttled > 0.001;
-}
-
-static bool advise_steal(const struct lb_noise_check *f, char *text, size_t size)
-{
-    snprintf(text, size,
-             "The hypervisor kept %.1f %% of the time for others: a shared machine. Compare only "
-             "what was measured in turn (--ab), or move to a dedicated one.",
-             100 * f->steal);
-    return f->steal > 0.005;
-}
-
-static bool advise_heat(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_heat(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
              "The CPU was throttled for heat %.0f times since boot: cool it, or let it rest "
              "between runs.",
-             f->thermal_throttles);
-    return f->thermal_throttles > 0;
+             n->thermal_throttles);
+    return n->thermal_throttles > 0;
 }
 
-static bool advise_clock(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_clock(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
              "Reading the clock costs %.0f ns in steps of %.0f ns: cases below %.0f us need "
              "--timing batched.",
-             f->overhead_ns, f->resolution_ns, 0.1 * fmax(f->overhead_ns, f->resolution_ns));
-    return fmax(f->overhead_ns, f->resolution_ns) > 200;
+             n->overhead_ns, n->resolution_ns, 0.1 * fmax(n->overhead_ns, n->resolution_ns));
+    return fmax(n->overhead_ns, n->resolution_ns) > 200;
 }
 
-static bool advise_tenants(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_tenants(const struct lb_noise_check *n, char *text, size_t size)
 {
-    snprintf(text, size, "%d other processes compute on this machine's GPUs: have them stopped.",
-             f->gpu_tenants);
-    return f->gpu_tenants > 0;
+    snprintf(text, size,
+             "%d other processes compute on this machine's GPUs: stop them before you measure.",
+             n->gpu_tenants);
+    return n->gpu_tenants > 0;
 }
 
-static bool advise_gpu_heat(const struct lb_noise_check *f, char *text, size_t size)
+static bool advise_gpu_heat(const struct lb_noise_check *n, char *text, size_t size)
 {
     snprintf(text, size,
              "%d GPUs are held back by heat or power: let them cool, or lock their clocks "
              "(nvidia-smi -lgc).",
-             f->gpus_throttled);
-    return f->gpus_throttled > 0;
+             n->gpus_throttled);
+    return n->gpus_throttled > 0;
 }
 
 bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,

@@ -1,4 +1,4 @@
-/* Ranges on a profiler's timeline, by NVTX 3: header-only, nothing is linked. */
+/* Ranges on a profiler's timeline, by NVTX 3, which consists of headers only. */
 #include "measure/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
@@ -51,7 +51,7 @@ static const nvtxPayloadSchemaEntry_t fields[] = {
 
 enum { LABELS = 64 /* implementations whose registered strings are kept */ };
 
-/* What is registered with the tool, once a process. */
+/* What is registered with the tool, once per process. */
 static struct {
     bool tried;
     nvtxDomainHandle_t domain; /* NULL: no tool listens */
@@ -97,8 +97,8 @@ static void attach(void)
     tool.schema = nvtxPayloadSchemaRegister(tool.domain, &schema);
 }
 
-/* The registered string of "impl:variant". Names come from a table and from plug-ins, so there are
- * few; those beyond LABELS are registered anew each time, which tools accept. */
+/* The registered string of "impl:variant". There are few, since names come from a table and from
+ * plug-ins; those beyond LABELS are registered again each time, which tools accept. */
 static nvtxStringHandle_t label_handle(const struct lb_case *c)
 {
     char label[2 * LB_NAME_SIZE];

@@ -1,24 +1,25 @@
-/* Ranges on a profiler's timeline (NVTX 3): which case ran, and what was being done with it.
+/* Ranges on a profiler's timeline (NVTX 3), which show which case runs and in which phase it is.
  *
- * Domain bench-lstm. A case is one push/pop range named after its implementation, "cudnn:auto", and
- * within it lie ranges for its phases, one after the other and once each:
+ * All are in domain bench-lstm. A case is one push/pop range named after its implementation, such
+ * as "cudnn:auto". Inside it are ranges for its phases, each once and one after the other:
  *
  *     name       category   what happens
  *     plan       plan       supports, create, sizes, memory check
- *     oracle     verify     the double-precision answer, or its look-up; inputs
+ *     oracle     verify     expected results computed or found in the cache; inputs
  *     prepare    prepare    buffers, upload, conversion of weights
- *     verify     verify     one checked call, fetched and compared
+ *     verify     verify     one checked call: results downloaded and compared
  *     warm-up    warm-up    calls until they no longer get faster
- *     timed      timed      all samples of one block: one range for the batch of them
- *     recheck    verify     the last timed call's results, fetched and compared
+ *     timed      timed      one range around all samples of one block
+ *     recheck    verify     results of the last timed call downloaded and compared
  *     teardown   teardown   destroy, buffers released
  *
- * Names are registered strings, so timed@bench-lstm can start a tool's capture. Colours are the
- * implementation's in the pictures (palette.h). Case and phases carry the problem as a payload of
- * schema "problem": T B I H L D as int64, dtype and pass as registered strings.
+ * Names are registered strings, so a tool can start its capture at timed@bench-lstm. Ranges have
+ * the colour that the implementation has in plots (base/palette.h). Case and phases carry the
+ * problem as a payload of schema "problem": T B I H L D as int64, dtype and pass as registered
+ * strings.
  *
- * Nothing is emitted between the two readings of the clock, or the two events, of a sample.
- * Without a tool a call returns after one comparison; without the headers it does nothing. */
+ * Nothing is emitted between the two readings of the clock, or the two events, of a sample. Without
+ * a tool a call returns after one comparison; without the NVTX headers it does nothing. */
 #ifndef LB_NVTX_H
 #define LB_NVTX_H
 
@@ -40,19 +41,19 @@ enum lb_nvtx_phase {
     LB_NVTX_NONE /* between phases */
 };
 
-/* The ranges of one case. Zeroed, or made by lb_nvtx_begin; used on the thread that made it. */
+/* The open ranges of one case. Zeroed, or set by lb_nvtx_begin; to be used on one thread only. */
 struct lb_nvtx {
-    const struct lb_case *c; /* NULL: nothing is emitted, no tool listens */
+    const struct lb_case *c; /* NULL: no tool listens, so nothing is emitted */
     bool in_phase;
 };
 
 /* Opens the case's range; c must stay valid until lb_nvtx_end. */
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c);
 
-/* Closes the phase that is open, and opens the next. */
+/* Closes the open phase, if any, and opens the next; LB_NVTX_NONE opens none. */
 void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase);
 
-/* Closes the phase that is open, and the case. */
+/* Closes the open phase, if any, and the case. */
 void lb_nvtx_end(struct lb_nvtx *nvtx);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Built in the place of nvtx.c where the NVTX headers are missing: no ranges. */
+/* Built instead of nvtx.c where the NVTX headers are missing: emits no ranges. */
 #include "measure/nvtx.h"
 
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c)

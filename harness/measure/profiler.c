@@ -1,4 +1,4 @@
-/* A short, clean run for profilers. */
+/* A short run for profilers. */
 #include "measure/profiler.h"
 
 #include <dlfcn.h>
@@ -18,9 +18,9 @@
 #include <valgrind/callgrind.h>
 #endif
 
-enum { WARM_UP_CALLS = 3, PERF_ANSWER_MS = 5000 };
+enum { WARM_UP_CALLS = 3, PERF_REPLY_MS = 5000 };
 
-/* Pipes to perf; -1: none. */
+/* Pipes to and from perf; -1: none. */
 struct perf {
     int control, acknowledge;
 };
@@ -32,7 +32,7 @@ static enum lb_status open_perf(const char *pipes, struct perf *perf, struct lb_
         return LB_OK;
     const char *comma = strchr(pipes, ',');
     snprintf(path, sizeof(path), "%.*s", comma ? (int)(comma - pipes) : 1023, pipes);
-    /* Without waiting: a pipe that nobody reads is an error, not a hang. */
+    /* Non-blocking, so that a pipe that nobody reads is an error instead of a hang. */
     perf->control = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (perf->control < 0)
         return lb_fail(err, LB_IO, "%s: %s", path,
@@ -52,14 +52,15 @@ static void close_perf(struct perf *perf)
         close(perf->acknowledge);
 }
 
+/* Appends a name to profile->told. */
 static void note_told(struct lb_profile *profile, const char *name)
 {
     size_t used = strlen(profile->told);
     snprintf(profile->told + used, sizeof(profile->told) - used, "%s%s", used ? ", " : "", name);
 }
 
-/* Calls a function of the CUDA driver, where this process has loaded that; *there tells. The
- * runtime's cudaProfilerStart does no more than this. */
+/* Calls a function of the CUDA driver. *there: whether this process has loaded the driver, without
+ * which nothing is called. The runtime's cudaProfilerStart does the same. */
 static enum lb_status call_driver(const char *name, bool *there, struct lb_error *err)
 {
     int (*function)(void) = NULL;
@@ -69,12 +70,12 @@ static enum lb_status call_driver(const char *name, bool *there, struct lb_error
     memcpy(&function, &symbol, sizeof(symbol));
     int result = function ? function() : 0;
     if (driver)
-        dlclose(driver); /* it stays loaded: others hold it */
+        dlclose(driver); /* the driver stays loaded, because others hold it */
     return result == 0 ? LB_OK : lb_fail(err, LB_FAILED, "%s failed (%d)", name, result);
 }
 
-/* write() to a pipe whose reader may be gone: that is an error here, not the process's death. What
- * the process does about SIGPIPE elsewhere stays its own. */
+/* write() to a pipe whose reader may have ended, which is an error here instead of a fatal SIGPIPE.
+ * The process's handling of SIGPIPE stays as it was. */
 static ssize_t write_pipe(int pipe, const char *text, size_t length)
 {
     const struct timespec now = {0};
@@ -95,15 +96,15 @@ static ssize_t write_pipe(int pipe, const char *text, size_t length)
 /* Sends a command to perf and waits until it says that it has been carried out. */
 static enum lb_status tell_perf(const struct perf *perf, const char *command, struct lb_error *err)
 {
-    char answer[16];
+    char reply[16];
     size_t length = strlen(command);
     if (write_pipe(perf->control, command, length) != (ssize_t)length)
         return lb_fail(err, LB_IO, "perf's control pipe: %s", strerror(errno));
     if (perf->acknowledge < 0)
         return LB_OK;
     struct pollfd wait = {.fd = perf->acknowledge, .events = POLLIN};
-    if (poll(&wait, 1, PERF_ANSWER_MS) != 1 || read(wait.fd, answer, sizeof(answer)) < 3 ||
-        memcmp(answer, "ack", 3) != 0)
+    if (poll(&wait, 1, PERF_REPLY_MS) != 1 || read(wait.fd, reply, sizeof(reply)) < 3 ||
+        memcmp(reply, "ack", 3) != 0)
         return lb_fail(err, LB_IO, "perf did not answer '%.*s'", (int)length - 1, command);
     return LB_OK;
 }

@@ -1,25 +1,25 @@
-/* A short, clean run for profilers: warm-up, then the calls to look at, collected and nothing else.
- */
+/* A short run for profilers: warm-up calls, then the calls to profile and nothing else. */
 #ifndef LB_PROFILER_H
 #define LB_PROFILER_H
 
 #include "measure/sampler.h"
 
-/* Profilers that are attached to the process collect during the calls only:
+/* Profilers that are attached to the process are told to collect during these calls only:
  *   CUDA       cuProfilerStart and cuProfilerStop, where the process has loaded the driver, for
  *              nsys --capture-range=cudaProfilerApi and ncu --profile-from-start off
- *   callgrind  client requests, where it runs under valgrind with --instr-atstart=no
+ *   callgrind  client requests, where the process runs under valgrind with --instr-atstart=no
  *   perf       messages through the pipes of perf record --delay=-1 --control=fifo:CTL[,ACK] */
 struct lb_profile {
     size_t calls;             /* at least 1 */
     const char *perf_control; /* "CTL" or "CTL,ACK", two named pipes; NULL: no perf */
-    char told[64];            /* written: who was told to collect, "CUDA, callgrind"; "" nobody */
+    char told[64];            /* output: who was told to collect, "CUDA, callgrind"; "": none */
 };
 
-/* In lb_sample's place: three calls to warm up, then profile->calls samples without a look at any
- * of them. hooks->warm and hooks->done lie within the collection, so that its range is whole.
- * LB_IO when perf does not answer or is gone (no SIGPIPE comes of it), LB_FAILED when CUDA refuses,
- * LB_OOM. On failure samples is empty. */
+/* Runs instead of lb_sample: three warm-up calls, then profile->calls samples, whatever their times
+ * are. Of hooks only warm and done are used; both are called while profilers collect, so that the
+ * range that they open and close is recorded in full. LB_IO when perf does not answer or has ended
+ * (without a SIGPIPE), LB_FAILED when CUDA refuses, LB_OOM, or what measure returned. On failure
+ * samples is empty. */
 enum lb_status lb_profile(lb_measure *measure, void *user, const struct lb_sampler_options *hooks,
                           struct lb_profile *profile, struct lb_samples *samples,
                           struct lb_error *err);

@@ -1,4 +1,4 @@
-/* Repeated measurement of one thing until its median is known well enough. */
+/* The sampler repeats a measurement until its median is known precisely enough. */
 #include "measure/sampler.h"
 
 #include <math.h>
@@ -16,8 +16,9 @@ struct lb_sampler_options lb_sampler_defaults(void)
         .min_samples = 20, .max_samples = 5000, .precision = 0.01, .max_ns = 10e9};
 }
 
-/* Calls until two in a row were not 1 % faster than the fastest before them, for at most a tenth of
- * the case's time; at least two calls, so that first-touch and first-use costs are gone. */
+/* Makes calls until two in a row were less than 1 % faster than the fastest before them, but for at
+ * most a tenth of max_ns. Makes at least two calls, unless the first alone takes that long, so that
+ * the costs of first touch and first use are gone. */
 static enum lb_status warm_up(lb_measure *measure, void *user,
                               const struct lb_sampler_options *options, size_t *calls,
                               struct lb_error *err)
@@ -32,7 +33,7 @@ static enum lb_status warm_up(lb_measure *measure, void *user,
         ++*calls;
         since_best = ns < best * 0.99 ? 0 : since_best + 1;
         best = fmin(best, ns);
-        /* One call alone that takes this long is warm after the first. */
+        /* A call that alone takes this long is warm after the first. */
         if (lb_now_ns() - start > options->max_ns / 10)
             break;
     }
@@ -51,10 +52,10 @@ static double relative_half_width(const double *ns, size_t count, double *scratc
     return (hi - lo) / 2 / median;
 }
 
-/* State of the stop rule between looks. */
+/* The state of the stop rule between its computations of the interval. */
 struct stop_rule {
-    size_t next_look;
-    size_t anchor_count; /* where anchor_width was seen */
+    size_t next_look;    /* the count at which the interval is computed next */
+    size_t anchor_count; /* the count at which the interval had anchor_width */
     double anchor_width;
 };
 

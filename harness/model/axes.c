@@ -1,4 +1,4 @@
-/* Axes: the lists of values that a command line asks for, of numbers or of words. */
+/* Axes: lists of numbers or words that a command line gives. */
 #include "model/axes.h"
 
 #include <inttypes.h>
@@ -17,14 +17,14 @@ void lb_axis_free(struct lb_axis *axis)
     *axis = (struct lb_axis){0};
 }
 
-/* The text being read and where reading stands. */
+/* The text that is being read, and the position in it. */
 struct reader {
     const char *flag, *text, *at;
     struct lb_axis *axis;
     struct lb_error *err;
 };
 
-/* "FLAG TEXT: what is wrong", with the column unless it is the first. */
+/* Fails with "FLAG TEXT: message", and with the column unless that is the first. */
 __attribute__((format(printf, 2, 3))) static enum lb_status refuse(const struct reader *r,
                                                                    const char *format, ...)
 {
@@ -66,7 +66,7 @@ static const char *describe_limits(char text[64], int64_t min, int64_t max)
     return text;
 }
 
-/* Reads a number that ends at a comma, a colon or the end. */
+/* Reads a number that ends at a comma, a colon or the end of the text. */
 static enum lb_status read_number(struct reader *r, const char *what, int64_t min, int64_t max,
                                   int64_t *value)
 {
@@ -112,7 +112,7 @@ static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t 
 static enum lb_status add_item(struct reader *r, const struct lb_axis_numbers *allowed)
 {
     enum lb_status st = LB_OK;
-    struct reader start = *r; /* errors of a range as a whole point to its beginning */
+    struct reader start = *r; /* messages about a whole range give the column of its beginning */
     int64_t first = 0, last = 0, step = 1;
     LB_TRY(read_number(r, allowed->what, 1, allowed->max, &first));
     if (*r->at != ':')
@@ -175,9 +175,9 @@ static enum lb_status refuse_word(const struct reader *r, const char *const *wor
     char word[64], list[160];
     snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
     list_words(list, words);
-    const char *nearest = lb_suggest(word, words);
-    if (nearest)
-        return refuse(r, "'%s' must be %s; did you mean %s?", word, list, nearest);
+    const char *suggestion = lb_suggest(word, words);
+    if (suggestion)
+        return refuse(r, "'%s' must be %s; did you mean %s?", word, list, suggestion);
     return refuse(r, "'%s' must be %s", word, list);
 }
 

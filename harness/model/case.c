@@ -61,7 +61,7 @@ bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
            strcmp(a->variant, b->variant) == 0;
 }
 
-/* Spreads a value over all bits: neighbouring sizes must not end in neighbouring slots. */
+/* Spreads a value over all bits, so that neighbouring sizes do not get neighbouring hashes. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */

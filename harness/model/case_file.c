@@ -1,4 +1,4 @@
-/* Case files: one problem or whole case a line. */
+/* Case files: one problem or whole case per line. */
 #include "model/case_file.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static enum lb_status add_source(struct lb_case_list *list, const char *name, st
     return LB_OK;
 }
 
-/* Of the last source. */
+/* Appends a line of the last source. */
 static enum lb_status add_line(struct lb_case_list *list, struct lb_case_line line,
                                struct lb_error *err)
 {
@@ -55,7 +55,7 @@ static enum lb_status add_line(struct lb_case_list *list, struct lb_case_line li
     return LB_OK;
 }
 
-/* A failed read leaves the list as it was: no lines and no source of the file. */
+/* Removes the lines and sources that a failed read has appended. */
 static void roll_back(struct lb_case_list *list, size_t count, size_t source_count)
 {
     list->count = count;
@@ -90,21 +90,23 @@ static bool is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
-/* Refuses what no editor shows: a message that quotes it would spoil the terminal. */
+/* Refuses control characters: they are invisible in an editor, and quoting them in a message could
+ * disturb the terminal. */
 static enum lb_status check_text(const char *path, size_t number, const char *text, size_t length,
                                  struct lb_error *err)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char ch = (unsigned char)text[i];
         if ((ch < ' ' && !is_blank(text[i])) || ch == 0x7f)
-            return lb_fail(err, LB_INVALID,
-                           "%s:%zu:%zu: byte 0x%02x: a case file is text, one case a line", path,
-                           number, i + 1, ch);
+            return lb_fail(
+                err, LB_INVALID,
+                "%s:%zu:%zu: byte 0x%02x: a case file must be text, with one case per line", path,
+                number, i + 1, ch);
     }
     return LB_OK;
 }
 
-/* One line of the last source, its newline included; changes text. */
+/* Reads one line of the last source, with its newline; changes text. */
 static enum lb_status read_line(struct lb_case_list *list, size_t number, char *text, size_t length,
                                 struct lb_error *err)
 {
@@ -154,7 +156,7 @@ enum lb_status lb_case_list_read(struct lb_case_list *list, const char *path, st
     if (!feof(file)) /* a directory, a failing disk, or no memory for the line */
         st = lb_fail(err, errno == ENOMEM ? LB_OOM : LB_INVALID, "%s: %s", path, strerror(errno));
     else if (list->count == count)
-        st = lb_fail(err, LB_INVALID, "%s: holds no case: one a line is expected", path);
+        st = lb_fail(err, LB_INVALID, "%s: the file has no case; one per line is expected", path);
 done:
     if (st != LB_OK)
         roll_back(list, count, source_count);

@@ -1,4 +1,4 @@
-/* The text form of a case, both ways. */
+/* Reading and printing the text form of a case. */
 #include "model/case.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_
     return LB_OK;
 }
 
-/* One word of a case text and what it sets: the tail of the grammar is this table. */
+/* The words that may follow the sizes in a case text, and what each of them sets. */
 enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, LAUNCH, CACHE, TIMING };
 
 static const struct word {
@@ -74,7 +74,7 @@ static void apply_word(struct lb_case *c, enum word_field field, int value)
     }
 }
 
-/* A part of the text being read: [at, at + length). */
+/* A part of the text that is being read: length characters from at on. */
 struct part {
     const char *at;
     size_t length;
@@ -105,13 +105,14 @@ static void copy_name(char name[LB_NAME_SIZE], struct part part)
     name[part.length] = '\0';
 }
 
-/* impl[:variant] */
+/* Reads impl[:variant]. *mistake follows the text, so that after a failure it is where the mistake
+ * is; so in the other readers. */
 static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *given,
-                                 const char **where, struct lb_error *err)
+                                 const char **mistake, struct lb_error *err)
 {
     const char *colon = memchr(part.at, ':', part.length);
     struct part name = {part.at, colon ? (size_t)(colon - part.at) : part.length};
-    *where = part.at;
+    *mistake = part.at;
     if (!is_name(name))
         return lb_fail(err, LB_INVALID,
                        "'%.*s' is neither an implementation's name (a-z, 0-9, _) nor sizes such as "
@@ -122,7 +123,7 @@ static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *
     if (!colon)
         return LB_OK;
     struct part variant = {colon + 1, part.length - name.length - 1};
-    *where = colon + 1;
+    *mistake = colon + 1;
     if (!is_name(variant))
         return lb_fail(err, LB_INVALID, "'%.*s' is not a variant's name (a-z, 0-9, _)",
                        (int)variant.length, variant.at);
@@ -132,20 +133,20 @@ static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *
     return LB_OK;
 }
 
-/* The number after a size's letter. */
+/* Reads the number after a size's letter. */
 static enum lb_status parse_size(char letter, const char *text, size_t length, int64_t *size,
-                                 const char **where, struct lb_error *err)
+                                 const char **mistake, struct lb_error *err)
 {
-    *where = text;
+    *mistake = text;
     enum lb_status st = lb_parse_int(text, length, 1, size, err);
     if (st == LB_OK && letter == 'D' && *size > 2)
         st = lb_fail(err, LB_INVALID, "%" PRId64 ": directions must be 1 or 2", *size);
     return st;
 }
 
-/* T_B_I_H[_L][_D], in any order. */
+/* Reads T_B_I_H[_L][_D], in any order. */
 static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsigned *given,
-                                  const char **where, struct lb_error *err)
+                                  const char **mistake, struct lb_error *err)
 {
     static const char letters[] = "TBIHLD";
     static const unsigned bits[] = {0, 0, LB_GIVEN_INPUT, 0, LB_GIVEN_LAYERS, LB_GIVEN_DIRECTIONS};
@@ -159,7 +160,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         if (stop)
             length = (size_t)(stop - at);
         const char *letter = length ? memchr(letters, *at, sizeof(letters) - 1) : NULL;
-        *where = at;
+        *mistake = at;
         if (!letter)
             return lb_fail(err, LB_INVALID,
                            "'%.*s': a size is T, B, I, H, L or D and a number, as in T25_B16_H512",
@@ -168,7 +169,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         bool seen = bits[k] ? (*given & bits[k]) != 0 : *fields[k] != 0;
         if (seen)
             return lb_fail(err, LB_INVALID, "%c is given twice", *letter);
-        enum lb_status st = parse_size(*letter, at + 1, length - 1, fields[k], where, err);
+        enum lb_status st = parse_size(*letter, at + 1, length - 1, fields[k], mistake, err);
         if (st != LB_OK)
             return st;
         *given |= bits[k];
@@ -176,7 +177,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         if (at == end)
             break;
     }
-    *where = part.at;
+    *mistake = part.at;
     if (!p->seq_len || !p->batch || !p->hidden)
         return lb_fail(err, LB_INVALID, "T, B and H must be given, as in T25_B16_H512");
     if (!(*given & LB_GIVEN_INPUT))
@@ -184,7 +185,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
     return LB_OK;
 }
 
-/* thN, the digits known to be there. */
+/* Reads thN, which the caller found to begin with "th" and a digit. */
 static enum lb_status parse_threads(struct part part, struct lb_case *c, struct lb_error *err)
 {
     int64_t threads = 0;
@@ -227,7 +228,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
     return LB_OK;
 }
 
-/* True when the part is sizes rather than a name: names have no capitals. */
+/* True when the part holds sizes rather than a name: names have no capital letters. */
 static bool looks_like_sizes(struct part part)
 {
     return part.length > 0 && isupper((unsigned char)part.at[0]);
@@ -239,39 +240,39 @@ enum lb_status lb_case_parse(const char *text, struct lb_case *out, unsigned *gi
     enum lb_status st = LB_OK;
     struct lb_case c = lb_case_defaults();
     unsigned seen = 0;
-    const char *cursor = text, *where = text;
+    const char *cursor = text, *mistake = text;
 
     struct part part = next_part(&cursor, '/');
     if (!looks_like_sizes(part)) {
-        LB_TRY(parse_impl(part, &c, &seen, &where, err));
+        LB_TRY(parse_impl(part, &c, &seen, &mistake, err));
         if (*cursor == '/')
             cursor++;
         part = next_part(&cursor, '/');
         if (!looks_like_sizes(part)) {
-            where = part.at;
+            mistake = part.at;
             LB_TRY(lb_fail(err, LB_INVALID,
                            "sizes such as T25_B16_I512_H512 must follow the implementation"));
         }
     }
-    LB_TRY(parse_sizes(part, &c.problem, &seen, &where, err));
+    LB_TRY(parse_sizes(part, &c.problem, &seen, &mistake, err));
     while (*cursor == '/') {
         cursor++;
         part = next_part(&cursor, '/');
-        where = part.at;
+        mistake = part.at;
         LB_TRY(parse_word(part, &c, &seen, err));
     }
-    where = text;
+    mistake = text;
     LB_TRY(lb_case_check(&c, err));
     *out = c;
     if (given)
         *given = seen;
 done:
     if (st != LB_OK && column)
-        *column = (int)(where - text) + 1;
+        *column = (int)(mistake - text) + 1;
     return st;
 }
 
-/* A text under construction: [at, end), always terminated. */
+/* A text that is being written, always terminated: at is its end, and end that of the buffer. */
 struct writer {
     char *at, *end;
 };
@@ -286,12 +287,12 @@ static void add_text(struct writer *w, const char *text)
 static void add_number(struct writer *w, const char *before, int64_t value)
 {
     char digits[24], *at = digits + sizeof(digits) - 1;
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
     *at = '\0';
     do
-        *--at = (char)('0' + rest % 10);
-    while (rest /= 10);
-    if (value < 0) /* in no valid case, but a message may show an invalid one */
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0) /* no valid case has one, but a message may show an invalid case */
         *--at = '-';
     add_text(w, before);
     add_text(w, at);

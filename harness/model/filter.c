@@ -1,5 +1,4 @@
-/* --where: an integer expression over a problem's sizes, compiled once and evaluated per problem.
- */
+/* Filters: compiling and evaluating an integer expression over a problem's sizes. */
 #include "model/filter.h"
 
 #include <ctype.h>
@@ -24,12 +23,13 @@ enum code {
     GREATER_EQUAL,
     EQUAL,
     NOT_EQUAL,
-    AND,    /* zero on top: keep it and jump; else drop it */
-    OR,     /* non-zero on top: keep it and jump; else drop it */
-    TO_BOOL /* where AND and OR jump to */
+    AND,    /* when the top of the stack is 0: keep it and jump; else drop it */
+    OR,     /* when the top of the stack is not 0: keep it and jump; else drop it */
+    TO_BOOL /* the target of AND and OR */
 };
 
-/* Binary operators; level: the higher, the tighter. Longer texts before their own beginnings. */
+/* Binary operators. A higher level binds more tightly. A text that begins with another one, such as
+ * <= and <, stands before it. */
 static const struct operation {
     const char *text;
     int level;
@@ -43,7 +43,7 @@ static const struct operation {
 
 static const char letters[] = "TBIHLD";
 
-enum { MAX_DEPTH = 64 }; /* of parentheses and unary operators */
+enum { MAX_DEPTH = 64 }; /* of nested parentheses and unary operators */
 
 struct compiler {
     struct lb_filter *out;
@@ -86,7 +86,7 @@ static enum lb_status compile_constant(struct compiler *c)
     return emit(c, CONSTANT, start, value);
 }
 
-/* A number, a size, or an expression in parentheses. */
+/* Compiles a number, a size, or an expression in parentheses. */
 static enum lb_status compile_operand(struct compiler *c)
 {
     enum lb_status st = LB_OK;
@@ -136,8 +136,9 @@ static const struct operation *find_operation(const char *at)
     return NULL;
 }
 
-/* Operands joined by operators of at least the level: each operator takes a right side of tighter
- * ones, so that equals group from the left. */
+/* Compiles operands that are joined by operators of at least the level. The right side of each
+ * operator takes in only operators of a higher level, so that operators of one level are evaluated
+ * from left to right. */
 static enum lb_status compile_binary(struct compiler *c, int level)
 {
     enum lb_status st = LB_OK;
@@ -171,14 +172,15 @@ enum lb_status lb_filter_compile(const char *text, struct lb_filter *out, struct
     struct compiler c = {.out = out, .at = out->text, .err = err};
     LB_TRY(compile_binary(&c, 1));
     if (*c.at == '=' || *c.at == '&' || *c.at == '|')
-        return refuse(&c, "comparison is ==, and is &&, or is ||");
+        return refuse(&c, "write == to compare, && for and, || for or");
     if (*c.at)
         return refuse(&c, "expected an operator (+ - * / % < <= > >= == != && ||) or the end");
 done:
     return st;
 }
 
-/* *a = a op b. False when the result passes 64 bits; b is not zero for DIVIDE and REMAINDER. */
+/* Sets *a to *a op b. False when the result does not fit 64 bits. For DIVIDE and REMAINDER the
+ * caller has checked that b is not 0. */
 static bool apply(enum code code, int64_t *a, int64_t b)
 {
     switch (code) {
@@ -200,26 +202,26 @@ static bool apply(enum code code, int64_t *a, int64_t b)
     }
 }
 
-static enum lb_status fail_at(const struct lb_filter *where, const struct lb_filter_step *step,
+static enum lb_status fail_at(const struct lb_filter *filter, const struct lb_filter_step *step,
                               const char *what, const struct lb_problem *p, struct lb_error *err)
 {
     return lb_fail(err, LB_INVALID,
                    "--where '%.200s': column %d: %s at T%" PRId64 "_B%" PRId64 "_I%" PRId64
                    "_H%" PRId64 "_L%" PRId64 "_D%" PRId64,
-                   where->text, step->column, what, p->seq_len, p->batch, p->input, p->hidden,
+                   filter->text, step->column, what, p->seq_len, p->batch, p->input, p->hidden,
                    p->layers, p->directions);
 }
 
-enum lb_status lb_filter_matches(const struct lb_filter *where, const struct lb_problem *problem,
-                                 bool *holds, struct lb_error *err)
+enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb_problem *problem,
+                                 bool *matches, struct lb_error *err)
 {
     const struct lb_problem *p = problem;
     const int64_t sizes[] = {p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions};
     int64_t stack[LB_FILTER_MAX_CODE] = {0}; /* a step pushes at most one value */
     size_t top = 0;                          /* values on the stack */
 
-    for (size_t i = 0; i < where->count; i++) {
-        const struct lb_filter_step *step = &where->steps[i];
+    for (size_t i = 0; i < filter->count; i++) {
+        const struct lb_filter_step *step = &filter->steps[i];
         int64_t *last = stack + top - (top > 0);
         switch ((enum code)step->code) {
         case CONSTANT: stack[top++] = step->value; break;
@@ -228,23 +230,23 @@ enum lb_status lb_filter_matches(const struct lb_filter *where, const struct lb_
         case TO_BOOL: *last = *last != 0; break;
         case NEGATE:
             if (__builtin_sub_overflow(0, *last, last))
-                return fail_at(where, step, "overflow", p, err);
+                return fail_at(filter, step, "overflow", p, err);
             break;
         case AND:
         case OR:
             if ((*last != 0) == (step->code == OR))
-                i = (size_t)step->value - 1; /* the loop's own step goes on to the target */
+                i = (size_t)step->value - 1; /* the loop adds 1 */
             else
                 top--;
             break;
         default:
             top--;
             if (*last == 0 && (step->code == DIVIDE || step->code == REMAINDER))
-                return fail_at(where, step, "division by zero", p, err);
+                return fail_at(filter, step, "division by zero", p, err);
             if (!apply((enum code)step->code, &stack[top - 1], *last))
-                return fail_at(where, step, "overflow", p, err);
+                return fail_at(filter, step, "overflow", p, err);
         }
     }
-    *holds = stack[0] != 0;
+    *matches = stack[0] != 0;
     return LB_OK;
 }

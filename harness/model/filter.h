@@ -1,10 +1,13 @@
-/* --where: an integer expression over a problem's sizes, compiled once and evaluated per problem.
+/* Filters, which --where gives: an integer expression over a problem's sizes, compiled once and
+ * evaluated for each problem.
  *
  *     T*B <= 65536 && (H % 128 == 0 || I != H)
  *
- * Operands are decimal numbers and T B I H L D; operators, as in C from tight to loose:
+ * Operands are decimal numbers and T B I H L D. The operators are those of C, here in order of
+ * precedence:
  *     ! - (unary)     * / %     + -     < <= > >=     == !=     &&     ||
- * && and || leave their right side alone when the left one decides. A non-zero result holds. */
+ * && and || evaluate their right side only when the left one does not decide. A problem matches
+ * when the result is not 0. */
 #ifndef LB_FILTER_H
 #define LB_FILTER_H
 
@@ -14,29 +17,30 @@
 extern "C" {
 #endif
 
-#define LB_FILTER_MAX_TEXT 512 /* of an expression, with its terminator */
-#define LB_FILTER_MAX_CODE 256 /* operands and operators, && and || counting twice */
+#define LB_FILTER_MAX_TEXT 512 /* bytes of an expression and its terminator */
+#define LB_FILTER_MAX_CODE 256 /* operands and operators; && and || count twice */
 
 struct lb_filter_step {
-    int code;      /* which operation; where.c's own */
-    int column;    /* of its operator or operand in text, from 1 */
-    int64_t value; /* a constant, the index of a size, or where a jump goes */
+    int code;      /* the operation; its values are private to filter.c */
+    int column;    /* position of its operator or operand in text, from 1 */
+    int64_t value; /* a constant, the index of a size, or the target of a jump */
 };
 
-/* A postfix program; it owns nothing and may be copied. */
+/* A compiled expression in postfix order. It owns nothing and may be copied. */
 struct lb_filter {
     char text[LB_FILTER_MAX_TEXT];
     struct lb_filter_step steps[LB_FILTER_MAX_CODE];
     size_t count;
 };
 
-/* LB_INVALID names the expression, the column, and what is allowed there. */
+/* Compiles an expression. LB_INVALID: err quotes the expression and says at which column what is
+ * allowed. */
 enum lb_status lb_filter_compile(const char *text, struct lb_filter *out, struct lb_error *err);
 
-/* *holds: whether the expression holds for the problem's sizes. LB_INVALID on division by zero and
- * on a result beyond 64 bits; err names the operator's column and the sizes. */
-enum lb_status lb_filter_matches(const struct lb_filter *where, const struct lb_problem *problem,
-                                 bool *holds, struct lb_error *err);
+/* Sets *matches to whether the filter's result for the problem's sizes is not 0. LB_INVALID: a
+ * division by zero, or a value beyond 64 bits; err names the operator's column and the sizes. */
+enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb_problem *problem,
+                                 bool *matches, struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,12 @@
-/* Which implementations there are: those of the built-in table, and plug-ins. */
+/* The registry: built-in implementations and plug-ins. */
 #include "model/registry.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,15 +26,36 @@ static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error
     if (variants && variants[0] && strcmp(variants[0], "auto") != 0)
         return lb_fail(err, LB_INVALID, "%s: the first variant must be auto", impl->name);
     for (size_t i = 0; variants && variants[i]; i++) {
+        if (i == LB_VARIANTS_MAX)
+            return lb_fail(err, LB_INVALID, "%s: it has more than %d variants", impl->name,
+                           LB_VARIANTS_MAX);
         if (!is_name(variants[i]))
             return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
                            impl->name, variants[i]);
         for (size_t k = 0; k < i; k++)
             if (strcmp(variants[i], variants[k]) == 0)
-                return lb_fail(err, LB_INVALID, "%s: variant '%s' is there twice", impl->name,
+                return lb_fail(err, LB_INVALID, "%s: variant '%s' is listed twice", impl->name,
                                variants[i]);
     }
     return LB_OK;
+}
+
+/* The name of the first required slot that is not set; NULL when all are. */
+static const char *missing_slot(const struct lb_impl *impl)
+{
+    const struct {
+        const char *name;
+        bool set;
+    } slots[] = {
+        {"summary", impl->summary != NULL},   {"state_size", impl->state_size > 0},
+        {"supports", impl->supports != NULL}, {"create", impl->create != NULL},
+        {"sizes", impl->sizes != NULL},       {"prepare", impl->prepare != NULL},
+        {"forward", impl->forward != NULL},   {"destroy", impl->destroy != NULL},
+    };
+    for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+        if (!slots[i].set)
+            return slots[i].name;
+    return NULL;
 }
 
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
@@ -42,26 +66,45 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
     if (!is_name(impl->name))
         return lb_fail(err, LB_INVALID, "name '%s': allowed are 1 to %d of a-z, 0-9 and _",
                        impl->name ? impl->name : "(null)", LB_NAME_SIZE - 1);
-    if (!impl->summary || !impl->supports || !impl->create || !impl->sizes || !impl->prepare ||
-        !impl->forward || !impl->destroy || impl->state_size == 0)
-        return lb_fail(err, LB_INVALID,
-                       "%s: summary, state_size, supports, create, sizes, prepare, forward and "
-                       "destroy must be set",
-                       impl->name);
+    const char *missing = missing_slot(impl);
+    if (missing)
+        return lb_fail(err, LB_INVALID, "%s: it does not set %s, which is required", impl->name,
+                       missing);
     if (impl->backward && !impl->gradients)
         return lb_fail(err, LB_INVALID, "%s: backward needs gradients", impl->name);
     return check_variants(impl, err);
 }
 
-static void free_entry(struct lb_impl_entry *entry)
+static const struct lb_renamed_impl renamed_impls[] = {
+    {"cpu_blas", "cpu_simd", "2026-11-22"}, /* it never used a BLAS */
+};
+
+const struct lb_renamed_impl *lb_impl_renamed(const char *name)
 {
-    for (size_t i = 0; entry->variants && entry->variants[i]; i++)
-        free(entry->variants[i]);
-    free(entry->variants);
-    free(entry->name);
-    free(entry->summary);
-    free(entry->absent);
-    free(entry->plugin);
+    for (size_t i = 0; i < sizeof(renamed_impls) / sizeof(renamed_impls[0]); i++)
+        if (strcmp(renamed_impls[i].was, name) == 0)
+            return &renamed_impls[i];
+    return NULL;
+}
+
+void lb_impl_rename_text(const char *text, char *out, size_t size)
+{
+    char name[LB_NAME_SIZE];
+    size_t length = strcspn(text, ":/");
+    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : 0), text);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
+    snprintf(out, size, "%s%s", renamed ? renamed->is : "", renamed ? text + length : text);
+}
+
+static void free_impl_entry(struct lb_impl_entry *impl_entry)
+{
+    for (size_t i = 0; impl_entry->variants && impl_entry->variants[i]; i++)
+        free(impl_entry->variants[i]);
+    free(impl_entry->variants);
+    free(impl_entry->name);
+    free(impl_entry->summary);
+    free(impl_entry->absent);
+    free(impl_entry->plugin);
 }
 
 static bool copy_text(const char *text, char **copy)
@@ -85,12 +128,17 @@ static bool copy_variants(char *const *variants, char ***copy)
     return *copy != NULL;
 }
 
-enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *entry,
+enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *impl_entry,
                                struct lb_error *err)
 {
-    if (lb_registry_find(registry, entry->name))
-        return lb_fail(err, LB_INVALID, "%s: an implementation of that name is there already",
-                       entry->name);
+    if (lb_registry_find(registry, impl_entry->name))
+        return lb_fail(err, LB_INVALID, "%s: there already is an implementation of that name",
+                       impl_entry->name);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(impl_entry->name);
+    if (renamed)
+        return lb_fail(err, LB_INVALID,
+                       "%s: records of %s hold that name too; give the plug-in another one",
+                       impl_entry->name, renamed->is);
     struct lb_impl_entry *grown =
         realloc(registry->entries, (registry->count + 1) * sizeof(*registry->entries));
     if (!grown)
@@ -99,11 +147,13 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
 
     struct lb_impl_entry *copy = &grown[registry->count];
     *copy = (struct lb_impl_entry){
-        .memory = entry->memory, .traits = entry->traits, .impl = entry->impl};
-    if (!copy_text(entry->name, &copy->name) || !copy_text(entry->summary, &copy->summary) ||
-        !copy_text(entry->absent, &copy->absent) || !copy_text(entry->plugin, &copy->plugin) ||
-        !copy_variants(entry->variants, &copy->variants)) {
-        free_entry(copy);
+        .memory = impl_entry->memory, .traits = impl_entry->traits, .impl = impl_entry->impl};
+    if (!copy_text(impl_entry->name, &copy->name) ||
+        !copy_text(impl_entry->summary, &copy->summary) ||
+        !copy_text(impl_entry->absent, &copy->absent) ||
+        !copy_text(impl_entry->plugin, &copy->plugin) ||
+        !copy_variants(impl_entry->variants, &copy->variants)) {
+        free_impl_entry(copy);
         return lb_fail(err, LB_OOM, "out of memory");
     }
     registry->count++;
@@ -117,7 +167,7 @@ enum lb_status lb_registry_create(const struct lb_registration *table, struct lb
     *out = (struct lb_registry){0};
     for (const struct lb_registration *row = table; row->name; row++) {
         const struct lb_impl *impl = row->impl;
-        struct lb_impl_entry entry = {
+        struct lb_impl_entry impl_entry = {
             .name = (char *)row->name,
             .summary = (char *)(impl ? impl->summary : row->absent),
             .variants = (char **)row->variants,
@@ -128,7 +178,7 @@ enum lb_status lb_registry_create(const struct lb_registration *table, struct lb
         };
         if (impl)
             LB_TRY(lb_impl_check(impl, err));
-        LB_TRY(lb_registry_add(out, &entry, err));
+        LB_TRY(lb_registry_add(out, &impl_entry, err));
     }
 done:
     if (st != LB_OK)
@@ -139,7 +189,7 @@ done:
 void lb_registry_destroy(struct lb_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++)
-        free_entry(&registry->entries[i]);
+        free_impl_entry(&registry->entries[i]);
     free(registry->entries);
     *registry = (struct lb_registry){0};
 }
@@ -153,36 +203,45 @@ const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry,
 }
 
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
-                                   const struct lb_impl_entry **entry, struct lb_error *err)
+                                   const struct lb_impl_entry **impl_entry, struct lb_error *err)
 {
     size_t distance = SIZE_MAX;
-    const char *best = NULL;
-    *entry = lb_registry_find(registry, name);
-    if (*entry)
+    const char *suggestion = NULL;
+    *impl_entry = lb_registry_find(registry, name);
+    if (*impl_entry)
         return LB_OK;
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
+    if (renamed)
+        return lb_fail(err, LB_INVALID, "there is no implementation '%s': it is called %s since %s",
+                       name, renamed->is, renamed->since);
     for (size_t i = 0; i < registry->count; i++)
         if (lb_is_nearer(name, registry->entries[i].name, &distance))
-            best = registry->entries[i].name;
+            suggestion = registry->entries[i].name;
     return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
-                   best ? "; did you mean " : "; see --list", best ? best : "", best ? "?" : "");
+                   suggestion ? "; did you mean " : "; see --list", suggestion ? suggestion : "",
+                   suggestion ? "?" : "");
 }
 
 #define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
 
-/* Bytes of the struct by its number; 0: no longer taken. */
-static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check)};
+/* Where the struct of each interface number ends, in bytes; 0: plug-ins of that number are
+ * refused. */
+static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check)};
+
+/* note wrote into a struct lb_error before this number. */
+enum { FIRST_ABI_WITH_NOTE_TEXT = 4 };
 
 _Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
                    END_OF(check) == sizeof(struct lb_impl),
-               "a slot was appended: raise LB_IMPL_ABI, and say here where its struct ends");
+               "a slot was appended: raise LB_IMPL_ABI and add where the new struct ends");
 
-/* A plug-in's struct with all slots of this program. */
+/* A copy of a plug-in's struct with all slots of this program, kept reachable for leak checkers. */
 struct adopted {
     struct lb_impl impl;
     struct adopted *next;
 };
 
-/* Copies what a plug-in's struct has, and checks it. */
+/* Copies the slots that a plug-in's struct has, and checks the copy. */
 static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl **ours,
                             struct lb_error *err)
 {
@@ -196,20 +255,73 @@ static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl *
         return lb_fail(err, LB_OOM, "out of memory");
     memcpy(&adopted->impl, theirs, bytes);
     adopted->impl.abi = LB_IMPL_ABI;
+    if (theirs->abi < FIRST_ABI_WITH_NOTE_TEXT)
+        adopted->impl.note = NULL;
     adopted->next = all;
     all = adopted;
     *ours = &adopted->impl;
     return lb_impl_check(*ours, err);
 }
 
+/* Names an architecture; "another" for one that is rare. */
+static const char *machine_name(unsigned machine)
+{
+    switch (machine) {
+    case EM_X86_64: return "x86-64";
+    case EM_386: return "32-bit x86";
+    case EM_AARCH64: return "AArch64";
+    case EM_ARM: return "32-bit Arm";
+    case EM_PPC64: return "POWER";
+    case EM_RISCV: return "RISC-V";
+    case EM_S390: return "IBM Z";
+    default: return "another";
+    }
+}
+
+/* Reads what an ELF file was built for; false when the file is none, or not of this byte order. */
+static bool read_machine(const char *path, unsigned *machine, unsigned *class_of)
+{
+    const uint16_t one = 1;
+    unsigned char little = *(const unsigned char *)&one, head[EI_NIDENT + 4];
+    FILE *file = fopen(path, "rb");
+    bool read = file && fread(head, sizeof(head), 1, file) == 1;
+    uint16_t value;
+    if (file)
+        fclose(file);
+    if (!read || memcmp(head, ELFMAG, SELFMAG) != 0 ||
+        (head[EI_DATA] == ELFDATA2LSB) != (little == 1))
+        return false;
+    memcpy(&value, head + EI_NIDENT + 2, sizeof(value)); /* behind e_type */
+    *machine = value;
+    *class_of = head[EI_CLASS];
+    return true;
+}
+
+/* The dynamic loader says of a shared object of another architecture that there is no such file.
+ * LB_INVALID with both architectures when that is the matter. */
+static enum lb_status check_machine(const char *path, struct lb_error *err)
+{
+    unsigned theirs, ours, their_class, our_class;
+    if (!read_machine(path, &theirs, &their_class) ||
+        !read_machine("/proc/self/exe", &ours, &our_class) ||
+        (theirs == ours && their_class == our_class))
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--plugin %s: it is built for %s processors (ELF machine %u), this program for "
+                   "%s (%u)",
+                   path, machine_name(theirs), theirs, machine_name(ours), ours);
+}
+
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
 {
     typedef const struct lb_impl *plugin_function(uint32_t abi);
+    if (check_machine(path, err) != LB_OK)
+        return LB_INVALID;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, dlerror());
     plugin_function *plugin = NULL;
-    *(void **)&plugin = dlsym(library, "lb_plugin"); /* the form POSIX gives for functions */
+    *(void **)&plugin = dlsym(library, "lb_plugin"); /* POSIX's way to get a function */
     if (!plugin)
         return lb_fail(err, LB_INVALID, "--plugin %s: it has no function lb_plugin", path);
     const struct lb_impl *theirs = NULL;
@@ -228,7 +340,8 @@ enum lb_status lb_resolve_variant(const char *const *variants, const char *name,
 {
     *variant = NULL;
     if (!variants || !variants[0])
-        return name[0] ? lb_fail(err, LB_INVALID, "there are no variants, not '%s'", name) : LB_OK;
+        return name[0] ? lb_fail(err, LB_INVALID, "it has no variants, so there is no '%s'", name)
+                       : LB_OK;
     for (size_t i = 0; variants[i]; i++)
         if (strcmp(variants[i], name) == 0)
             *variant = variants[i];

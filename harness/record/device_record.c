@@ -1,4 +1,4 @@
-/* The device in records. */
+/* The GPU in records. */
 #include "record/device_record.h"
 
 #include <math.h>
@@ -7,12 +7,13 @@
 
 #include "device/nvml.h"
 
-/* "13.0" of 13000; null of 0. */
+/* "13.0" from CUDA's 13000; null from 0. */
 static json_t *version_json(int version)
 {
     return version > 0 ? json_sprintf("%d.%d", version / 1000, version % 1000 / 10) : json_null();
 }
 
+/* CUDA's 13000 from "13.0"; 0 when the key is missing. */
 static int version_of(const json_t *object, const char *key)
 {
     int major = 0, minor = 0;

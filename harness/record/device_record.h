@@ -1,4 +1,4 @@
-/* The device in records: what a run's header says of the GPU. */
+/* The GPU in records: what a run's header says about it. */
 #ifndef LB_DEVICE_RECORD_H
 #define LB_DEVICE_RECORD_H
 
@@ -6,12 +6,12 @@
 
 #include "device/device.h"
 
-/* A new object with the keys name, uuid, ordinal, compute ("9.0"), sm_count, memory_bytes,
- * l2_bytes, shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and clock_max_mhz (null
- * without NVML). NULL: out of memory. */
+/* Describes the device in a new object with the keys name, uuid, ordinal, compute ("9.0"),
+ * sm_count, memory_bytes, l2_bytes, shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and
+ * clock_max_mhz (null without NVML). NULL when memory runs out. */
 json_t *lb_device_to_json(const struct lb_device_info *info);
 
-/* The other way; what is missing stays zero. */
+/* Reads such an object; numbers whose key is missing become 0. */
 void lb_device_from_json(const json_t *object, struct lb_device_info *info);
 
 /* One line for people: "NVIDIA H100 80GB HBM3, 132 SMs, 80 GiB". */

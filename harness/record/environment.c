@@ -1,4 +1,4 @@
-/* What the numbers were measured on: machine, system, build. */
+/* The environment of a run: machine, system, build. */
 #include "record/environment.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ const char *lb_commit(void)
     return LB_COMMIT_DIRTY ? LB_COMMIT "+changes" : LB_COMMIT;
 }
 
-/* The value of the first "key : value" line of /proc/cpuinfo whose key is given; "" when none is.
+/* The value of the first "key : value" line of /proc/cpuinfo with that key; "" when there is none.
  */
 static void cpuinfo(const char *key, char *value, size_t size)
 {
@@ -42,7 +42,7 @@ static void cpuinfo(const char *key, char *value, size_t size)
         fclose(file);
 }
 
-/* The vector units that matter here, from the CPU's flags, in the system's order. */
+/* The SIMD instruction sets that matter for LSTMs, from the CPU's flags, in the system's order. */
 static void simd_names(char *names, size_t size)
 {
     static const struct {
@@ -142,7 +142,7 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t used = strlen(what);
         const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
-        if (x != y && !json_equal(x, y)) /* a key that neither has makes no difference */
+        if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
             snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
     }
     return what[0] != '\0';

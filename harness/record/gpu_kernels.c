@@ -44,7 +44,8 @@ static void add_launch(struct lb_kernel *kernel, const struct lb_launch_record *
     kernel->shared_bytes = launch->shared_bytes;
 }
 
-/* launches in order of their starts; kernels of several streams may overlap. */
+/* Computes span and gaps from launches in the order of their starts; kernels of several streams may
+ * overlap. */
 static void measure_gaps(const struct lb_launch_record *launches, size_t count,
                          struct lb_kernels *out)
 {
@@ -102,14 +103,14 @@ void lb_kernels_free(struct lb_kernels *kernels)
 
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels)
 {
-    enum lb_tensor_cores answer = kernels->count > 0 ? LB_TENSOR_NO : LB_TENSOR_UNKNOWN;
+    enum lb_tensor_cores used = kernels->count > 0 ? LB_TENSOR_NO : LB_TENSOR_UNKNOWN;
     for (size_t i = 0; i < kernels->count; i++) {
         if (kernels->items[i].tensor_cores == LB_TENSOR_YES)
             return LB_TENSOR_YES;
         if (kernels->items[i].tensor_cores == LB_TENSOR_UNKNOWN)
-            answer = LB_TENSOR_UNKNOWN;
+            used = LB_TENSOR_UNKNOWN;
     }
-    return answer;
+    return used;
 }
 
 static int64_t persistent_launches(const struct lb_kernels *kernels)
@@ -136,7 +137,7 @@ void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t si
                  launches, launches == 1 ? "" : "s", persistent, cores);
 }
 
-/* The first kernel on tensor cores. */
+/* The name of the first kernel that uses tensor cores. */
 static const char *tensor_kernel(const struct lb_kernels *kernels)
 {
     for (size_t i = 0; i < kernels->count; i++)
@@ -175,7 +176,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
 
 /* JSON */
 
-/* The whole numbers of a kernel by key; [3] for the sizes of grid, block and cluster. */
+/* The integers of a kernel and their keys; the sizes of grid, block and cluster are three each. */
 static const struct field {
     const char *key;
     size_t offset;
@@ -275,7 +276,7 @@ enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kern
     for (size_t i = 0; i < count; i++) {
         enum lb_status st = read_kernel(json_array_get(array, i), &kernels->items[i], err);
         if (st != LB_OK)
-            return st; /* the row that holds them frees them */
+            return st; /* the caller frees what was read */
     }
     return LB_OK;
 }

@@ -1,4 +1,4 @@
-/* The GPU kernels that one call of a case ran: what they were, how long, with what gaps. */
+/* The GPU kernels that one call of a case ran: their names, times, and the gaps between them. */
 #ifndef LB_GPU_KERNELS_H
 #define LB_GPU_KERNELS_H
 
@@ -11,18 +11,19 @@
 extern "C" {
 #endif
 
-/* One launch, as a tracer saw it; times in ns of any one clock. */
+/* One launch, as a tracer recorded it; times are in ns, all of the same clock. */
 struct lb_launch_record {
-    char *name; /* mangled or not; owned by whoever made the record */
+    char *name; /* mangled or not; owned by the creator of the record */
     double start_ns, end_ns;
-    int64_t grid[3], block[3], cluster[3]; /* cluster 1, 1, 1 (or zeroes) without clusters */
-    int64_t registers;                     /* a thread's */
-    int64_t shared_bytes;                  /* a block's, static and dynamic */
+    int64_t grid[3], block[3], cluster[3]; /* cluster is 1, 1, 1 or 0, 0, 0 without one */
+    int64_t registers;                     /* per thread */
+    int64_t shared_bytes;                  /* per block, static and dynamic */
 };
 
-/* All launches of one kernel. Grid to shared memory are those of its longest launch. */
+/* All launches of one kernel. grid, block, cluster, registers and shared_bytes are those of its
+ * longest launch. */
 struct lb_kernel {
-    char name[LB_KERNEL_NAME_SIZE]; /* short */
+    char name[LB_KERNEL_NAME_SIZE]; /* the short form, see kernel_names.h */
     enum lb_tensor_cores tensor_cores;
     bool persistent;
     int64_t count;
@@ -31,37 +32,43 @@ struct lb_kernel {
     int64_t registers, shared_bytes;
 };
 
-/* Numbers are NaN while nothing was traced. */
+/* The numbers are NaN when nothing was traced. */
 struct lb_kernels {
-    struct lb_kernel *items; /* [count] the most time first; owned */
+    struct lb_kernel *items; /* [count] in descending order of total time; owned */
     size_t count;
     double launches;       /* of all kernels together */
     double span_ns;        /* from the first start to the last end */
-    double gap_ns;         /* of the span, the time in which no kernel ran */
-    double longest_gap_ns; /* the longest such time in one piece */
+    double gap_ns;         /* the part of the span in which no kernel ran */
+    double longest_gap_ns; /* the longest gap */
 };
 
-/* Sums up launches, which may come in any order. LB_OOM. */
+/* Groups launches [count], in any order, by kernel. The caller frees *out. LB_OOM. */
 enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
                                   struct lb_kernels *out, struct lb_error *err);
-void lb_kernels_free(struct lb_kernels *kernels); /* accepts a zeroed one */
+void lb_kernels_free(struct lb_kernels *kernels); /* accepts zeroed kernels */
 
-/* Yes when one kernel says yes, no when all say no, else unknown. */
+/* Whether tensor cores were used: yes when one kernel uses them, no when none does, else unknown.
+ */
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels);
 
-/* "ran 1 persistent kernel, tensor cores: yes"; "" when nothing was traced. */
+/* Writes a summary such as "ran 1 persistent kernel, tensor cores: yes"; "" when nothing was
+ * traced. */
 void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t size);
 
-/* Whether what ran contradicts what the case is called; text says how:
- * a variant "persist..." that launched a kernel a step or more, none of them persistent; a variant
- * "standard" with a persistent one; f32 under ieee math on tensor cores; half precision, tf32 or
- * half math without them. */
+/* Whether the kernels contradict the case's text; text [size] then says how:
+ *   - a variant "persist..." launched at least one kernel per step, and none of them is persistent;
+ *   - a variant "standard" launched a persistent kernel;
+ *   - f32 with ieee math used tensor cores;
+ *   - f16, bf16, tf32 or half did not use them. */
 bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *kernels, char *text,
                            size_t size);
 
-/* The list as JSON: an array of objects with the fields above; null when nothing was traced. From:
- * LB_INVALID names the field. */
-json_t *lb_kernels_to_json(const struct lb_kernels *kernels); /* NULL when memory runs out */
+/* The kernels as a new JSON array of objects with the fields above; JSON's null when nothing was
+ * traced; NULL when memory runs out. */
+json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
+
+/* Reads such an array. LB_INVALID: err names the field that is wrong. LB_OOM. The caller frees
+ * kernels, after a failure too. */
 enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kernels,
                                     struct lb_error *err);
 

@@ -1,4 +1,4 @@
-/* What a GPU kernel's name says. */
+/* What can be told from a GPU kernel's name. */
 #include "record/kernel_names.h"
 
 #include <ctype.h>
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The C++ runtime's demangler (Itanium C++ ABI): callable from C, there is no C header. */
+/* The C++ runtime's demangler (Itanium C++ ABI). It is callable from C but has no C header. */
 extern char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status);
 
-enum { LONG_NAME = 64 /* beyond it, template arguments are left out */ };
+enum { LONG_NAME = 64 /* of longer names the template arguments are left out */ };
 
-/* Those that say "no" stand before the parts that they contain or go with. */
+/* A rule that says "no" stands before a rule for "yes" that would match the same names. */
 const struct lb_kernel_rule lb_kernel_rules[] = {
     {"_simt", LB_TENSOR_NO, "CUTLASS and XMMA: products on the ordinary cores"},
     {"_ffma", LB_TENSOR_NO, "XMMA: fused multiply-adds of f32"},
@@ -73,15 +73,15 @@ bool lb_kernel_is_persistent(const char *name)
     return false;
 }
 
-/* Takes every occurrence of part out of text. */
-static void take_out(char *text, const char *part)
+/* Removes every occurrence of part from text. */
+static void remove_all(char *text, const char *part)
 {
     size_t length = strlen(part);
     for (char *at = strstr(text, part); at; at = strstr(at, part))
         memmove(at, at + length, strlen(at + length) + 1);
 }
 
-/* Where text has the character outside of angle brackets; NULL when nowhere. */
+/* The first occurrence of the character outside angle brackets; NULL when there is none. */
 static char *find_outside(char *text, char character)
 {
     int depth = 0;
@@ -101,7 +101,7 @@ static bool ends_in(const char *text, size_t length, const char *name)
            (length == n || text[length - n - 1] == ':');
 }
 
-/* Of "cutlass::Kernel2<inner>" and its like the inner name, in place. */
+/* Replaces "cutlass::Kernel2<inner>" and similar wrappers by the inner name, in place. */
 static void unwrap(char *text)
 {
     static const char *const wrappers[] = {"Kernel", "Kernel2", "device_kernel"};
@@ -128,8 +128,8 @@ void lb_kernel_short_name(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
         snprintf(shorter, LB_KERNEL_NAME_SIZE, "%s", name);
         return;
     }
-    take_out(plain, "(anonymous namespace)::");
-    take_out(plain, "<unnamed>::");
+    remove_all(plain, "(anonymous namespace)::");
+    remove_all(plain, "<unnamed>::");
     char *text = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
     char *parameters = find_outside(text, '(');
     if (parameters)

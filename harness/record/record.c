@@ -1,4 +1,4 @@
-/* Rows of a run, to and from JSON. */
+/* Rows of a run: making them, writing them as JSON, reading them back. */
 #include "record/record.h"
 
 #include <inttypes.h>
@@ -8,17 +8,18 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "record/record_keys.h"
+#include "model/registry.h"
 #include "stats/anomalies.h"
 
-const char *const lb_verdict_names[LB_VERDICT_COUNT] = {
+static const char *const verdict_names[LB_VERDICT_COUNT] = {
     "ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"};
 
-const char *const lb_stop_names[LB_STOP_COUNT] = {"none", "precision", "plateau", "time", "count"};
+static const char *const stop_names[LB_STOP_COUNT] = {"none", "precision", "plateau", "time",
+                                                      "count"};
 
 const char *lb_verdict_name(enum lb_verdict verdict)
 {
-    return lb_verdict_names[verdict];
+    return verdict_names[verdict];
 }
 
 bool lb_verdict_is_failure(enum lb_verdict verdict)
@@ -29,10 +30,15 @@ bool lb_verdict_is_failure(enum lb_verdict verdict)
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason)
 {
-    return lb_stop_names[reason];
+    return stop_names[reason];
 }
 
-const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
+/* Every number of a row. Derived ones are written, and computed anew by readers. */
+static const struct number_key {
+    const char *key;
+    size_t offset;
+    bool derived;
+} number_keys[] = {
 #define NUMBER(name)                                \
     {                                               \
 #name, offsetof(struct lb_row, name), false \
@@ -81,7 +87,12 @@ const struct lb_number_key lb_number_keys[LB_NUMBER_KEYS] = {
     {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), false},
 };
 
-const struct lb_text_key lb_text_keys[LB_TEXT_KEYS] = {
+enum { NUMBER_KEYS = sizeof(number_keys) / sizeof(number_keys[0]) };
+
+static const struct text_key {
+    const char *key;
+    size_t offset, size;
+} text_keys[] = {
     {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
     {"chosen", offsetof(struct lb_row, description), sizeof(((struct lb_row *)0)->description)},
     {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
@@ -89,16 +100,19 @@ const struct lb_text_key lb_text_keys[LB_TEXT_KEYS] = {
      sizeof(((struct lb_row *)0)->kernels_reason)},
 };
 
-double *lb_row_number(struct lb_row *row, size_t key)
+enum { TEXT_KEYS = sizeof(text_keys) / sizeof(text_keys[0]) };
+
+/* Where the row holds the number of a key. */
+static double *number_of(struct lb_row *row, size_t key)
 {
-    return (double *)(void *)((char *)row + lb_number_keys[key].offset);
+    return (double *)(void *)((char *)row + number_keys[key].offset);
 }
 
 struct lb_row lb_row_make(const struct lb_case *c)
 {
     struct lb_row row = {.c = *c, .verdict = LB_VERDICT_ERROR};
-    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
-        *lb_row_number(&row, i) = NAN;
+    for (size_t i = 0; i < NUMBER_KEYS; i++)
+        *number_of(&row, i) = NAN;
     return row;
 }
 
@@ -116,9 +130,9 @@ void lb_row_free(struct lb_row *row)
 void lb_row_drop_samples(struct lb_row *row)
 {
     lb_row_free(row);
-    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
-        if (lb_number_keys[i].derived)
-            *lb_row_number(row, i) = NAN;
+    for (size_t i = 0; i < NUMBER_KEYS; i++)
+        if (number_keys[i].derived)
+            *number_of(row, i) = NAN;
     row->calls_per_sample = NAN;
     row->stop_reason = LB_STOP_NONE;
     row->flags = 0;
@@ -160,8 +174,8 @@ bool lb_row_is_timed(const struct lb_row *row)
     return row->verdict == LB_VERDICT_OK && row->median_ns > 0;
 }
 
-/* Unknown is null; whole numbers are written without a fraction, others so that they read back
- * bit by bit. */
+/* Unknown numbers become null. Whole numbers are written without a fraction, others with enough
+ * digits to read back the same bits. */
 static json_t *number_json(double value)
 {
     if (!isfinite(value))
@@ -171,8 +185,8 @@ static json_t *number_json(double value)
     return json_real(value);
 }
 
-/* Text from implementations and libraries may be cut or in another encoding: a row is not lost for
- * that. */
+/* Text as valid UTF-8: what implementations and libraries write may be cut or in another encoding,
+ * and the row must not be lost because of that. */
 static json_t *text_json(const char *text)
 {
     char clean[sizeof(((struct lb_row *)0)->reason)];
@@ -188,7 +202,8 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-bool lb_put_case(json_t *object, const struct lb_case *c)
+/* Adds the keys that identify the case; false when memory runs out. */
+static bool put_case(json_t *object, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
     char id[LB_CASE_ID_SIZE];
@@ -222,7 +237,7 @@ bool lb_put_case(json_t *object, const struct lb_case *c)
     return done;
 }
 
-/* Puts the counts as an array; false when memory runs out. */
+/* Adds the counts as an array; false when memory runs out. */
 static bool put_counts(json_t *object, const char *key, const size_t *counts, size_t n)
 {
     json_t *array = json_array();
@@ -232,7 +247,7 @@ static bool put_counts(json_t *object, const char *key, const size_t *counts, si
     return done;
 }
 
-/* Puts the samples and the sizes of their blocks and processes; false when memory runs out. */
+/* Adds the samples and the sizes of their blocks and processes; false when memory runs out. */
 static bool put_samples(json_t *object, const struct lb_row *row)
 {
     json_t *samples = json_array();
@@ -243,7 +258,7 @@ static bool put_samples(json_t *object, const struct lb_row *row)
     return done && put_counts(object, "processes", row->processes, row->process_count);
 }
 
-/* The names of the flags with a space between. */
+/* The names of the flags, separated by spaces. */
 static json_t *flags_json(unsigned flags)
 {
     char text[128] = "";
@@ -260,17 +275,17 @@ json_t *lb_row_to_json(const struct lb_row *row)
     json_t *object = json_object();
     bool done = json_object_set_new(object, "kind", json_string("row")) == 0;
 #define PUT(key, value) done = done && json_object_set_new(object, key, value) == 0
-    done = done && lb_put_case(object, &row->c);
+    done = done && put_case(object, &row->c);
     PUT("verdict", json_string(lb_verdict_name(row->verdict)));
-    for (size_t i = 0; i < LB_TEXT_KEYS; i++)
-        PUT(lb_text_keys[i].key, text_json((const char *)row + lb_text_keys[i].offset));
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        PUT(text_keys[i].key, text_json((const char *)row + text_keys[i].offset));
     PUT("stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
     PUT("flags", flags_json(row->flags));
     PUT("hash", hash_json(row->hash));
-    for (size_t i = 0; i < LB_NUMBER_KEYS; i++)
-        PUT(lb_number_keys[i].key,
+    for (size_t i = 0; i < NUMBER_KEYS; i++)
+        PUT(number_keys[i].key,
             number_json(
-                *(const double *)(const void *)((const char *)row + lb_number_keys[i].offset)));
+                *(const double *)(const void *)((const char *)row + number_keys[i].offset)));
     PUT("tensor_cores",
         row->kernels.items
             ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
@@ -283,4 +298,195 @@ json_t *lb_row_to_json(const struct lb_row *row)
         return NULL;
     }
     return object;
+}
+
+/* Reads the case from its text; the keys beside it must say the same where they are there. An
+ * implementation that was renamed since is read under its new name. */
+static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
+{
+    struct lb_error why;
+    const char *text = json_string_value(json_object_get(object, "case"));
+    if (!text)
+        return lb_fail(err, LB_INVALID, "case: it is missing or not text");
+    if (lb_case_parse(text, c, NULL, NULL, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "case '%s': %.300s", text, why.text);
+    if (!c->impl[0])
+        return lb_fail(err, LB_INVALID, "case '%s': it names no implementation", text);
+
+    enum lb_status st = LB_OK;
+    json_t *expected = json_object();
+    if (!put_case(expected, c))
+        st = lb_fail(err, LB_OOM, "out of memory");
+    const char *key;
+    json_t *value;
+    json_object_foreach(expected, key, value)
+    {
+        const json_t *given = json_object_get(object, key);
+        bool same = !given || strcmp(key, "case") == 0 || json_equal(given, value);
+        if (st == LB_OK && !same)
+            st = lb_fail(err, LB_INVALID, "%s: it contradicts case '%s'", key, text);
+    }
+    json_decref(expected);
+    const struct lb_renamed_impl *renamed = lb_impl_renamed(c->impl);
+    if (renamed)
+        snprintf(c->impl, sizeof(c->impl), "%s", renamed->is);
+    return st;
+}
+
+/* Reads a name and looks up its index in a table of names. */
+static enum lb_status get_name(const json_t *object, const char *key, const char *const *names,
+                               size_t count, size_t *index, struct lb_error *err)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    for (*index = 0; text && *index < count; ++*index)
+        if (strcmp(text, names[*index]) == 0)
+            return LB_OK;
+    return lb_fail(err, LB_INVALID, "%s: '%s' is not one of the %zu allowed words, '%s' to '%s'",
+                   key, text ? text : "(none)", count, names[0], names[count - 1]);
+}
+
+static enum lb_status get_numbers(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    for (size_t i = 0; i < NUMBER_KEYS; i++) {
+        const struct number_key *key = &number_keys[i];
+        const json_t *value = json_object_get(object, key->key);
+        if (!value || json_is_null(value) || key->derived)
+            continue;
+        if (!json_is_number(value) || !(json_number_value(value) >= 0))
+            return lb_fail(err, LB_INVALID, "%s: it must be null or a number of 0 or more",
+                           key->key);
+        *number_of(row, i) = json_number_value(value);
+    }
+    return LB_OK;
+}
+
+static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    for (size_t i = 0; i < TEXT_KEYS; i++) {
+        const struct text_key *key = &text_keys[i];
+        const json_t *value = json_object_get(object, key->key);
+        if (value && !json_is_string(value))
+            return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
+        char *text = (char *)row + key->offset;
+        snprintf(text, key->size, "%s", value ? json_string_value(value) : "");
+        lb_clean_text(text); /* because it will be printed on terminals */
+    }
+    const json_t *hash = json_object_get(object, "hash");
+    const char *digits = json_string_value(hash);
+    if (hash && !json_is_null(hash) &&
+        (!digits || strlen(digits) != 16 || strspn(digits, "0123456789abcdef") != 16))
+        return lb_fail(err, LB_INVALID, "hash: it must be null or 16 hexadecimal digits");
+    row->hash = digits ? strtoull(digits, NULL, 16) : 0;
+    return LB_OK;
+}
+
+/* Reads one block: the next count samples of the array. */
+static enum lb_status get_block(const json_t *samples, size_t count, struct lb_row *row,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double *values = malloc((count + 1) * sizeof(*values));
+    if (!values)
+        return lb_fail(err, LB_OOM, "out of memory for %zu samples", count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(samples, row->samples + i);
+        values[i] = json_number_value(value);
+        if (!json_is_number(value) || !(values[i] > 0)) {
+            st = lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0",
+                         row->samples + i);
+            goto done;
+        }
+    }
+    st = lb_row_add_block(row, values, count, err);
+done:
+    free(values);
+    return st;
+}
+
+/* Reads the count at array[i], which may be at most `left`. */
+static enum lb_status get_count(const json_t *array, const char *key, size_t i, size_t left,
+                                size_t *count, struct lb_error *err)
+{
+    const json_t *value = json_array_get(array, i);
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) > (json_int_t)left)
+        return lb_fail(err, LB_INVALID, "%s[%zu]: it must be a count of 0 to %zu", key, i, left);
+    *count = (size_t)json_integer_value(value);
+    return LB_OK;
+}
+
+/* Reads how many of the blocks, which have been read before, each process has. */
+static enum lb_status get_processes(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const json_t *processes = json_object_get(object, "processes");
+    size_t total = 0;
+    if (!processes)
+        return LB_OK; /* adding the blocks made one process */
+    if (!json_is_array(processes))
+        return lb_fail(err, LB_INVALID, "processes: it must be an array");
+    row->process_count = 0;
+    for (size_t i = 0; i < json_array_size(processes); i++) {
+        size_t count = 0;
+        LB_TRY(get_count(processes, "processes", i, row->block_count - total, &count, err));
+        LB_TRY(lb_row_add_process(row, err));
+        row->processes[i] = count;
+        total += count;
+    }
+    if (total != row->block_count)
+        st = lb_fail(err, LB_INVALID, "processes: they have %zu blocks in all, but there are %zu",
+                     total, row->block_count);
+done:
+    return st;
+}
+
+static enum lb_status get_samples(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const json_t *samples = json_object_get(object, "samples_ns");
+    const json_t *blocks = json_object_get(object, "blocks");
+    size_t total = json_array_size(samples), count = 0;
+    if (samples && !json_is_array(samples))
+        return lb_fail(err, LB_INVALID, "samples_ns: it must be an array");
+    if (blocks && !json_is_array(blocks))
+        return lb_fail(err, LB_INVALID, "blocks: it must be an array");
+
+    for (size_t i = 0; i < json_array_size(blocks); i++) {
+        LB_TRY(get_count(blocks, "blocks", i, total - row->samples, &count, err));
+        LB_TRY(get_block(samples, count, row, err));
+    }
+    if (!blocks && total > 0)
+        LB_TRY(get_block(samples, total, row, err));
+    if (row->samples != total)
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "blocks: they have %zu samples in all, but samples_ns has %zu", row->samples,
+                       total));
+    st = get_processes(object, row, err);
+done:
+    return st;
+}
+
+enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c;
+    size_t index;
+    *row = (struct lb_row){0};
+    LB_TRY(get_case(object, &c, err));
+    *row = lb_row_make(&c);
+    LB_TRY(get_name(object, "verdict", verdict_names, LB_VERDICT_COUNT, &index, err));
+    row->verdict = (enum lb_verdict)index;
+    if (json_object_get(object, "stop_reason")) {
+        LB_TRY(get_name(object, "stop_reason", stop_names, LB_STOP_COUNT, &index, err));
+        row->stop_reason = (enum lb_stop_reason)index;
+    }
+    LB_TRY(get_texts(object, row, err));
+    LB_TRY(get_numbers(object, row, err));
+    LB_TRY(get_samples(object, row, err));
+    LB_TRY(lb_kernels_from_json(json_object_get(object, "kernels"), &row->kernels, err));
+    LB_TRY(lb_row_summarize(row, err));
+done:
+    if (st != LB_OK)
+        lb_row_free(row);
+    return st;
 }

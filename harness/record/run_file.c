@@ -1,4 +1,4 @@
-/* Writing the file of a run: whole lines only, whatever happens. */
+/* The file of a run: writing it in whole lines only, whatever happens, and reading it back. */
 #include "record/run_file.h"
 
 #include <errno.h>
@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "model/registry.h"
 
 static json_t *now_json(void)
 {
@@ -29,21 +31,21 @@ char *lb_run_path(const char *folder)
     return path;
 }
 
-/* Writes all of text, or nothing: the file is cut back to its last whole line on failure. */
+/* Writes all of text or nothing: after a failure the file is cut back to its last whole line. */
 static enum lb_status append_text(struct lb_run_file *file, const char *text, size_t length,
                                   struct lb_error *err)
 {
     size_t written = 0;
     while (written < length) {
-        /* A short write is followed by another, which succeeds or tells the reason. */
+        /* A short write is followed by another one, which succeeds or gives the reason. */
         ssize_t n = write(file->fd, text + written, length - written);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             int reason = errno;
             if (written > 0 && ftruncate(file->fd, file->size) != 0)
-                return lb_fail(err, LB_IO, "%s: %s; and it can't be cut back: %s", file->path,
-                               strerror(reason), strerror(errno));
+                return lb_fail(err, LB_IO, "%s: %s; and cutting off the torn line failed: %s",
+                               file->path, strerror(reason), strerror(errno));
             return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(reason));
         }
         written += (size_t)n;
@@ -52,7 +54,8 @@ static enum lb_status append_text(struct lb_run_file *file, const char *text, si
     return LB_OK;
 }
 
-/* Appends the object as one line, and gives the object up; NULL means that memory ran out. */
+/* Appends the object as one line and drops the caller's reference. An object of NULL means that
+ * memory ran out. */
 static enum lb_status append_line(struct lb_run_file *file, json_t *object, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -74,7 +77,7 @@ done:
     return st;
 }
 
-/* A new object: kind, the members of first (given up), those of details (borrowed). */
+/* A new object with kind, the members of first, whose reference it drops, and those of details. */
 static json_t *make_line(const char *kind, json_t *first, const json_t *details)
 {
     json_t *line = json_pack("{s:s}", "kind", kind);
@@ -113,13 +116,13 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
     file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (file->fd < 0)
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-    /* File systems without locks are written without one. */
+    /* On a file system without locks the run is written without one. */
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return lb_fail(err, LB_INVALID, "%s: another process is writing this run", file->path);
     return LB_OK;
 }
 
-/* LB_OK when the file holds nothing, or only the torn header of a run killed as it began. */
+/* LB_OK when the file is empty or has only the torn header of a run that was killed as it began. */
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
@@ -147,16 +150,17 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    bool made = false, mine = false; /* the folder; the file in it, under our lock */
+    bool made = false;   /* the folder was created here */
+    bool unused = false; /* the file is locked and has no run */
     *file = (struct lb_run_file){0};
     made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST) {
-        st = lb_fail(err, LB_IO, "%s: the folder can't be made: %s", folder, strerror(errno));
+        st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno));
         goto done;
     }
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
-    mine = true;
+    unused = true;
     if (ftruncate(file->fd, 0) != 0) {
         st = lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
         goto done;
@@ -165,7 +169,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     LB_TRY(append_line(file, make_line("header", first, details), err));
 done:
     if (st != LB_OK) {
-        if (made && mine)
+        if (made && unused)
             unlink(file->path);
         if (made)
             rmdir(folder);
@@ -207,4 +211,186 @@ void lb_run_close(struct lb_run_file *file)
         close(file->fd);
     free(file->path);
     *file = (struct lb_run_file){0};
+}
+
+/* The file that is being read, and the position in it. */
+struct reader {
+    FILE *stream;
+    const char *path;
+    size_t line;
+    json_t *index;   /* object that maps a case text to the number of its row */
+    size_t capacity; /* of run->rows */
+};
+
+/* Text that begins with the name of an implementation, under the name that it has now; other
+ * values as they are. A new reference. */
+static json_t *renamed_json(json_t *value)
+{
+    char text[LB_CASE_ID_SIZE];
+    if (!json_is_string(value) || json_string_length(value) >= sizeof(text) - LB_NAME_SIZE)
+        return json_incref(value);
+    lb_impl_rename_text(json_string_value(value), text, sizeof(text));
+    return json_string(text);
+}
+
+/* Brings the planned cases and the baseline of a header up to the names of today. */
+static bool rename_impls(json_t *header)
+{
+    json_t *cases = json_object_get(header, "cases"),
+           *baseline = json_object_get(header, "baseline");
+    bool done = !baseline || json_object_set_new(header, "baseline", renamed_json(baseline)) == 0;
+    for (size_t i = 0; done && i < json_array_size(cases); i++)
+        done = json_array_set_new(cases, i, renamed_json(json_array_get(cases, i))) == 0;
+    return done;
+}
+
+static enum lb_status read_header(struct reader *reader, json_t *object, struct lb_run *run,
+                                  struct lb_error *err)
+{
+    const json_t *schema = json_object_get(object, "schema");
+    if (!json_is_integer(schema))
+        return lb_fail(err, LB_INVALID, "%s:%zu: the header has no schema version", reader->path,
+                       reader->line);
+    if (json_integer_value(schema) != LB_SCHEMA_VERSION)
+        return lb_fail(
+            err, LB_INVALID, "%s:%zu: schema version %lld, but this program reads version %d",
+            reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
+    if (!rename_impls(object))
+        return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    if (!run->header)
+        run->header = json_incref(object);
+    return LB_OK;
+}
+
+/* Adds the row, or replaces an earlier row of the same case. */
+static enum lb_status read_row(struct reader *reader, const json_t *object, struct lb_run *run,
+                               struct lb_error *err)
+{
+    struct lb_row row;
+    struct lb_error why;
+    enum lb_status st = lb_row_from_json(object, &row, &why);
+    if (st != LB_OK)
+        return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
+
+    char id[LB_CASE_ID_SIZE];
+    lb_case_print(&row.c, id);
+    const json_t *earlier = json_object_get(reader->index, id);
+    if (earlier) {
+        struct lb_row *replaced = &run->rows[json_integer_value(earlier)];
+        lb_row_free(replaced);
+        *replaced = row;
+        run->duplicates++;
+        return LB_OK;
+    }
+    if (run->count == reader->capacity) {
+        size_t capacity = reader->capacity ? 2 * reader->capacity : 64;
+        struct lb_row *rows = realloc(run->rows, capacity * sizeof(*rows));
+        if (!rows)
+            goto no_memory;
+        run->rows = rows;
+        reader->capacity = capacity;
+    }
+    if (json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
+        goto no_memory;
+    run->rows[run->count++] = row;
+    return LB_OK;
+no_memory:
+    lb_row_free(&row);
+    return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+}
+
+/* Reads one whole line; text [length] is without its newline. */
+static enum lb_status read_line(struct reader *reader, const char *text, size_t length,
+                                struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    json_error_t why;
+    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    run->finished = run->interrupted = false;
+    if (!object)
+        st = lb_fail(err, LB_INVALID, "%s:%zu: not JSON: %.200s", reader->path, reader->line,
+                     why.text);
+    else if (!kind || (!run->header && strcmp(kind, "header") != 0))
+        st = lb_fail(err, LB_INVALID, "%s:%zu: not a line of a run: %s", reader->path, reader->line,
+                     run->header ? "it has no kind" : "the first must be the header");
+    else if (strcmp(kind, "header") == 0)
+        st = read_header(reader, object, run, err);
+    else if (strcmp(kind, "row") == 0)
+        st = read_row(reader, object, run, err);
+    else if (strcmp(kind, "resume") == 0)
+        st = json_array_append(run->resumes, object) == 0
+                 ? LB_OK
+                 : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    else if (strcmp(kind, "footer") == 0) {
+        run->finished = true;
+        run->interrupted = json_is_true(json_object_get(object, "interrupted"));
+    } else
+        st = lb_fail(err, LB_INVALID,
+                     "%s:%zu: kind '%.40s' is not one of header, row, resume, footer", reader->path,
+                     reader->line, kind);
+    json_decref(object);
+    return st;
+}
+
+static enum lb_status read_lines(struct reader *reader, struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t length;
+    reader->index = json_object();
+    run->resumes = json_array();
+    while ((length = getline(&text, &size, reader->stream)) > 0) {
+        reader->line++;
+        run->torn = text[length - 1] != '\n';
+        if (run->torn)
+            break;
+        LB_TRY(read_line(reader, text, (size_t)length - 1, run, err));
+        run->whole_bytes += length;
+    }
+    if (ferror(reader->stream))
+        st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
+    else if (!run->header)
+        st = lb_fail(err, LB_INVALID, "%s: it has no whole line of a run", reader->path);
+done:
+    free(text);
+    json_decref(reader->index);
+    return st;
+}
+
+enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct stat status;
+    char *inside = NULL;
+    struct reader reader = {.path = path};
+    *run = (struct lb_run){0};
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        reader.path = inside = lb_run_path(path);
+    if (!reader.path)
+        return lb_fail(err, LB_OOM, "%s: out of memory", path);
+    reader.stream = fopen(reader.path, "r");
+    if (!reader.stream) {
+        st = lb_fail(err, LB_IO, "%s: %s", reader.path, strerror(errno));
+        goto done;
+    }
+    LB_TRY(read_lines(&reader, run, err));
+done:
+    if (reader.stream)
+        fclose(reader.stream);
+    free(inside);
+    if (st != LB_OK)
+        lb_run_free(run);
+    return st;
+}
+
+void lb_run_free(struct lb_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        lb_row_free(&run->rows[i]);
+    free(run->rows);
+    json_decref(run->header);
+    json_decref(run->resumes);
+    *run = (struct lb_run){0};
 }

@@ -1,13 +1,14 @@
-/* The file of a run, run.jsonl: one JSON object a line, appended as cases finish.
+/* The file of a run, run.jsonl: one JSON object per line, appended as cases finish.
  *
  *     {"kind":"header","schema":1,"started":"2026-01-31T12:00:00Z","environment":{...},...}
- *     {"kind":"row",...}                            one a case, see record.h
- *     {"kind":"resume","started":...,...}           where an interrupted run went on
+ *     {"kind":"row",...}                            one per case, see record.h
+ *     {"kind":"resume","started":...,...}           an interrupted run was resumed here
  *     {"kind":"footer","finished":...,"rows":12,"interrupted":false}
  *
- * A line is written by one write(2), so that a run killed at any time leaves whole lines and at
- * most one torn line at the end, which readers ignore and a resume cuts off. Lines survive the
- * death of the process, not of the machine: there is no fsync, which would disturb the timing. */
+ * Each line is written by one write(2), so a run that is killed at any time leaves whole lines and
+ * at most one torn line at the end. Readers ignore a torn line, and a resume cuts it off. Lines
+ * survive when the process dies, but perhaps not when the machine does: there is no fsync, because
+ * it would disturb the timing. */
 #ifndef LB_RUN_FILE_H
 #define LB_RUN_FILE_H
 
@@ -17,65 +18,66 @@
 
 #define LB_RUN_FILE_NAME "run.jsonl"
 
-/* folder/run.jsonl, for the caller to free; NULL when memory runs out. */
+/* The path folder/run.jsonl, which the caller frees; NULL when memory runs out. */
 char *lb_run_path(const char *folder);
 
-/* A run as read back. */
+/* A run that was read from its file. */
 struct lb_run {
-    json_t *header;  /* object: schema, started, environment, command, seed, ... */
-    json_t *resumes; /* array of the objects that later sittings appended; empty when there are
-                        none */
+    json_t *header;  /* object: schema, started, environment, command, seed, ...; cases and
+                        baseline have the present names of implementations (registry.h) */
+    json_t *resumes; /* array of the resume lines, one for each later session of the run */
     struct lb_row *rows;
     size_t count;
     size_t duplicates; /* rows that a later row of the same case replaced */
     bool finished;     /* the last line is a footer */
     bool interrupted;  /* that footer says that the run was stopped early */
-    bool torn;         /* there was a torn line after the last whole one */
-    off_t whole_bytes; /* up to the end of the last whole line */
+    bool torn;         /* there is a torn line after the last whole one */
+    off_t whole_bytes; /* bytes up to the end of the last whole line */
 };
 
-void lb_run_free(struct lb_run *run); /* accepts a zeroed one */
+void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 
-/* Reads a run; path is run.jsonl, under whatever name, or the folder that holds it.
- * LB_IO when it can't be read, LB_INVALID when it is no run or one of another schema version:
- * one line that names the file, the line and what is wrong with it. */
+/* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
+ * LB_IO: it can't be read. LB_INVALID: it is not a run, or has another schema version; err names
+ * the file, the line and what is wrong. LB_OOM. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
-/* A run being written. Zero it before use. */
+/* A run that is being written. Zero it before use. */
 struct lb_run_file {
     char *path; /* of run.jsonl */
-    int fd;     /* open while path is set; holds the lock; not inherited by other programs */
-    off_t size; /* up to the end of the last whole line */
-    bool torn;  /* half a line lies behind that, which lb_run_resume cuts off */
+    int fd;     /* open while path is set; holds the lock; closed on exec */
+    off_t size; /* bytes up to the end of the last whole line */
+    bool torn;  /* a torn line follows, which lb_run_resume cuts off */
     size_t rows;
 };
 
-/* Makes the folder if need be (its parent must be there), locks and starts run.jsonl in it.
- * details is an object that is borrowed: its keys (environment, command, seed, ...) follow kind,
+/* Creates the folder if it is missing (its parent must exist), and creates and locks run.jsonl in
+ * it. details is an object, borrowed, whose keys (environment, command, seed, ...) follow kind,
  * schema and started in the header.
- * LB_INVALID when a run is there already (it says to use --resume) or is being written by another
- * process; LB_IO when the folder can't be made or written. A folder made is removed on failure. */
+ * LB_INVALID: the folder has a run already (err says to use --resume), or another process is
+ * writing one. LB_IO: the folder can't be created or written. LB_OOM. A folder that was created is
+ * removed again on failure. */
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err);
 
-/* Locks the run in the folder and reads it. The file stays as it is, so that a caller may still
- * find that it can't go on. The caller owns both results. Errors as those of lb_run_read and
- * lb_run_create. */
+/* Locks the run in the folder and reads it. The file is left unchanged, so that the caller may
+ * still decide not to resume. The caller closes file and frees run. Errors are those of lb_run_read
+ * and lb_run_create. */
 enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct lb_run *run,
                            struct lb_error *err);
 
-/* Goes on with a run that was opened: cuts off a torn tail and appends a resume line with the
- * details, an object that is borrowed (environment, command). LB_IO. */
+/* Resumes a run that was opened: cuts off a torn line and appends a resume line with details, a
+ * borrowed object (environment, command). LB_IO, LB_OOM. */
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
-/* Appends one row. On LB_IO (disk full, file too large) the file again ends with its last whole
- * line, and a later append may succeed. The process should ignore SIGXFSZ. */
+/* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
+ * whole line, and a later append may succeed. LB_OOM. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 
-/* Appends the footer. */
+/* Appends the footer. Errors are those of lb_run_append. */
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err);
 
-void lb_run_close(struct lb_run_file *file); /* accepts a zeroed or closed one */
+void lb_run_close(struct lb_run_file *file); /* accepts a zeroed or closed file */
 
 #endif

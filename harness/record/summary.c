@@ -1,4 +1,4 @@
-/* What is derived from a row's samples. */
+/* The numbers that are derived from a row's samples, and the merging of blocks into a row. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "stats/anomalies.h"
 #include "stats/order_stats.h"
 
-#define MAD_TO_SIGMA 1.4826 /* of a normal distribution */
+#define MAD_TO_SIGMA 1.4826 /* standard deviation over MAD of a normal distribution */
 
 /* Sorts a copy of values [n] into scratch [n]. */
 static void sort_into(const double *values, size_t n, double *scratch)
@@ -18,12 +18,13 @@ static void sort_into(const double *values, size_t n, double *scratch)
     lb_sort(scratch, n);
 }
 
+/* The spread of sorted [n] relative to its median; NaN for fewer than 2 values. */
 static double relative_spread(const double *sorted, size_t n)
 {
     return n > 1 ? MAD_TO_SIGMA * lb_mad(sorted, n) / lb_median(sorted, n) : (double)NAN;
 }
 
-/* Samples that belong to the i-th unit. */
+/* How many samples the unit has; *first_block is its first block and moves on to the next unit. */
 static size_t unit_samples(const struct lb_row *row, size_t unit, size_t *first_block)
 {
     if (row->process_count < 2)
@@ -61,7 +62,8 @@ enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, st
     return LB_OK;
 }
 
-/* How samples scatter within a block, as the median over the blocks; scratch [samples + blocks]. */
+/* The relative spread of samples within a block, as the median over all blocks; scratch
+ * [samples + blocks]. */
 static double spread_within(const struct lb_row *row, double *scratch)
 {
     double *spreads = scratch + row->samples;
@@ -75,8 +77,8 @@ static double spread_within(const struct lb_row *row, double *scratch)
     return lb_median(spreads, count);
 }
 
-/* How units scatter, and the median with its interval where those are processes; medians is scratch
- * [blocks]. */
+/* Computes the spread of the units' medians and, when the units are processes, the median with its
+ * interval. medians [blocks] is scratch. */
 static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
 {
     size_t units = lb_row_units(row);
@@ -96,7 +98,7 @@ static enum lb_status summarize_units(struct lb_row *row, double *medians, struc
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_anomalies odd;
+    struct lb_anomalies anomalies;
     size_t n = row->samples;
     row->min_ns = row->median_ns = row->median_lo_ns = row->median_hi_ns = NAN;
     row->floor_multiple = NAN;
@@ -115,21 +117,21 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->p5_ns = lb_quantile(sorted, n, 0.05);
     row->p95_ns = lb_quantile(sorted, n, 0.95);
     row->mad_ns = lb_mad(sorted, n);
-    /* Too few samples leave the bounds unknown, which is what they are. */
+    /* With too few samples it fails and the bounds stay unknown, as they should. */
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
     row->spread_within = spread_within(row, sorted);
     LB_TRY(summarize_units(row, sorted, err));
     row->floor_multiple = row->median_ns / row->floor_ns;
-    LB_TRY(lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &odd, err));
-    row->flags = odd.flags;
-    row->outliers_mild = (double)odd.mild;
-    row->outliers_severe = (double)odd.severe;
+    LB_TRY(lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &anomalies, err));
+    row->flags = anomalies.flags;
+    row->outliers_mild = (double)anomalies.mild;
+    row->outliers_severe = (double)anomalies.severe;
 done:
     free(sorted);
     return st;
 }
 
-/* The block's warning beside those that are there, once. */
+/* Appends a block's warning to those of the row, unless the row has it already. */
 static void add_warning(struct lb_row *row, const char *warning)
 {
     size_t used = strlen(row->warning);
@@ -143,8 +145,8 @@ static double latest(double before, double now)
     return isnan(now) ? before : now;
 }
 
-/* What a later block has to say but for its samples, which the row has not got yet. */
-static void take_findings(struct lb_row *row, const struct lb_row *block)
+/* Merges everything of a later block but its samples, which are appended afterwards. */
+static void merge_numbers(struct lb_row *row, const struct lb_row *block)
 {
     double before = (double)row->samples, more = (double)block->samples;
     if (before + more > 0)
@@ -175,7 +177,7 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
         *block = (struct lb_row){0};
         return LB_OK;
     }
-    take_findings(row, block);
+    merge_numbers(row, block);
     if (new_process)
         LB_TRY(lb_row_add_process(row, err));
     LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));

@@ -1,9 +1,51 @@
-/* The input and output tensors of one problem in an implementation's memory. */
+/* The tensors of one case: inputs and results in host memory, with canonical shapes and in the
+ * problem's dtype; and the input and output tensors in the memory of an implementation. */
 #ifndef LB_CASE_TENSORS_H
 #define LB_CASE_TENSORS_H
 
+#include "api/impl.h"
 #include "device/memory.h"
-#include "reference/reference.h"
+
+/* ---- In host memory. ------------------------------------------------------------------------ */
+
+/* What a call reads. Gradients (dy, dhn, dcn) are NULL unless the pass has a backward. */
+struct lb_inputs {
+    void *x;                /* [T, B, I]; values past the end of a ragged row are not zero, and an
+                               implementation must not read them */
+    void *h0, *c0;          /* [L*D, B, H] */
+    void *dy;               /* [T, B, D*H] */
+    void *dhn, *dcn;        /* [L*D, B, H] */
+    const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
+    struct lb_weights weights;
+};
+
+/* What an implementation produced. Gradients (dx, dh0, dc0, gradients) are NULL unless the pass has
+ * a backward. */
+struct lb_results {
+    void *y;                       /* [T, B, D*H] */
+    void *hn, *cn;                 /* [L*D, B, H] */
+    void *dx;                      /* [T, B, I] */
+    void *dh0, *dc0;               /* [L*D, B, H] */
+    struct lb_gradients gradients; /* one block of memory, which starts at dw_ih[0] */
+
+    struct lb_counts counts; /* elements of the tensors; weights: of all gradients together */
+    size_t element_bytes;    /* of the problem's dtype */
+};
+
+/* Allocates the results of the problem, filled with a poison pattern that is NaN in every dtype, so
+ * that the comparison finds what an implementation leaves unwritten. LB_OOM; then *results is
+ * zeroed. */
+enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_results *results,
+                                 struct lb_error *err);
+void lb_results_destroy(struct lb_results *results); /* accepts a zeroed one */
+
+/* Fills all results with that poison again. */
+void lb_results_poison(const struct lb_results *results);
+
+/* A hash of all result bits, which tells whether two calls produced the same bits. */
+uint64_t lb_results_hash(const struct lb_results *results);
+
+/* ---- In the memory of an implementation, host or device. ----------------------------------- */
 
 enum lb_tensor {
     LB_X, /* inputs of forward */
@@ -27,30 +69,34 @@ struct lb_tensors {
     size_t bytes[LB_TENSOR_COUNT];
 };
 
-/* Allocates what the problem's pass needs. On failure everything is released. */
+/* Allocates the tensors that the problem's pass needs.
+ * LB_OOM; on failure everything is released. */
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
                                  struct lb_tensors *tensors, struct lb_error *err);
 void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
 
 const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
 
-/* The first tensor beside which something was written, with the side as lb_space.overrun gives it;
- * LB_TENSOR_COUNT when there is none, or the space can't tell. */
+/* The first tensor with a write before its start or past its end, and which of the two in *side, as
+ * lb_space.overrun words it. LB_TENSOR_COUNT and NULL when there is none, or the space cannot tell.
+ */
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side);
 
+/* Bytes of all tensors together. */
 size_t lb_tensors_bytes(const struct lb_tensors *tensors);
 
-/* Inputs from the host into the tensors. */
+/* Copies the inputs from the host into the tensors. */
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, const struct lb_inputs *inputs,
                                  struct lb_error *err);
 
-/* Fills all outputs with NaN, so that what is not written is found. */
+/* Fills all outputs with NaN, so that a check finds what a call leaves unwritten. */
 enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err);
 
-/* Outputs from the tensors to the host. */
+/* Copies the outputs to the host: y, hn, cn, dx, dh0 and dc0, not the weight gradients. */
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                    const struct lb_results *results, struct lb_error *err);
 
+/* The tensors as arguments of forward and of backward. */
 struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors);
 struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors);
 

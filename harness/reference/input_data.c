@@ -1,29 +1,32 @@
-/* The data of a problem: distinct rows (classes) drawn by seed, and their dealing to a batch. */
+/* The input data of a problem: distinct rows (classes) drawn by seed, and how a batch is dealt from
+ * them. */
 #include "reference/input_data.h"
 
 #include <math.h>
 
 #include "base/random.h"
 
-/* Rows stay distinct while the oracle's forward pass takes less than this many flops (some 5 ms);
- * beyond, 4 are dealt, or 8 of a ragged batch, where a row costs about half. */
+/* All rows of a batch are distinct while the oracle's forward pass takes at most this many flops,
+ * about 5 ms. A larger batch is dealt from 4 rows, or from 8 when it is ragged, because a ragged
+ * row costs about half. */
 static const double distinct_flops = 5e7;
 enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 
-/* Spread of what is drawn: tensors are uniform in +-amplitude, weights in +-amplitude over the root
- * of their fan-in. Chosen by experiment (README.md has the numbers): pre-activations have a
- * standard deviation near 1, 0.4 of it from h, so gates bend, and a wrong h, a swapped gate or a
- * row from elsewhere moves results by tenths of their size, which shows in bf16 too. The recurrence
- * still forgets: rounding errors at T = 1024 are those at T = 16. With w_hh at 4 single errors
- * begin to grow in deep networks, at 6 the recurrence is chaotic. */
+/* Tensors are uniform in +-amplitude, weights in +-amplitude over the root of their fan-in. Chosen
+ * by experiment (the README of harness/ has the numbers). Pre-activations have a standard deviation
+ * near 1, of which h contributes 0.4, so gates leave their linear range, and a wrong h, a swapped
+ * gate or a row of another place changes results by tenths of their size, which is visible in bf16
+ * too. The recurrence still forgets: rounding errors at T = 1024 are as large as at T = 16. With 4
+ * for w_hh errors begin to grow in deep networks, with 6 the recurrence is chaotic. */
 static const double amplitudes[] = {
     [LB_DRAWN_X] = 1.0,    [LB_DRAWN_H0] = 0.5,   [LB_DRAWN_C0] = 1.0,   [LB_DRAWN_DY] = 0.25,
     [LB_DRAWN_DHN] = 0.25, [LB_DRAWN_DCN] = 0.25, [LB_DRAWN_W_IH] = 2.5, [LB_DRAWN_W_HH] = 2.5,
     [LB_DRAWN_B_IH] = 0.5, [LB_DRAWN_B_HH] = 0.5,
 };
 
-/* relu does not saturate: with the weights above h grows without end, with these it stays below 10.
- * The bias of g keeps most pre-activations off the kink, where a rounding flips a gradient. */
+/* relu does not saturate: with the weights above h would grow without bound, with these it stays
+ * below 10. The bias of gate g keeps most pre-activations away from the kink, where one rounding
+ * can switch a gradient on or off. */
 static const double relu_w_ih = 1.0, relu_w_hh = 0.5, relu_gate_bias = 0.5;
 
 size_t lb_class_count(const struct lb_problem *problem)
@@ -44,7 +47,7 @@ void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t row
 {
     uint64_t stream = stream_of(LB_DRAWN_LENGTHS, 0);
     lengths[0] = (int32_t)problem->seq_len;
-    /* Row k from the k-th of rows - 1 equal parts of 1 .. T, longest first. */
+    /* Row k gets a length from part k of rows - 1 equal parts of 1 .. T, longest first. */
     for (size_t k = 1; k < rows; k++) {
         double u = 0.5 + 0.5 * (double)lb_random_float(seed, stream, k); /* [0, 1) */
         double part = ((double)(rows - 1 - k) + u) / (double)(rows - 1);
@@ -52,7 +55,8 @@ void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t row
     }
 }
 
-/* values [count] of a stream, each uniform in +-amplitude: scaled in f32, rounded once to dtype. */
+/* Draws values [count] of a stream, uniform in +-amplitude: scaled in f32, rounded once to dtype.
+ */
 static void draw(const struct lb_problem *problem, uint64_t seed, uint64_t stream, size_t first,
                  double amplitude, double *values, size_t count)
 {
@@ -78,17 +82,18 @@ void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn
 }
 
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
-                     size_t entry, double *values)
+                     size_t layer_dir, double *values)
 {
     size_t D = (size_t)problem->directions, H = (size_t)problem->hidden, columns = 1;
     bool relu = problem->act == LB_ACT_RELU;
     double amplitude = amplitudes[what];
     if (what == LB_DRAWN_W_IH || what == LB_DRAWN_W_HH) {
-        columns = what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(entry / D));
+        columns =
+            what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(layer_dir / D));
         if (relu)
             amplitude = what == LB_DRAWN_W_HH ? relu_w_hh : relu_w_ih;
     }
-    draw(problem, seed, stream_of(what, entry), 0, amplitude / sqrt((double)columns), values,
+    draw(problem, seed, stream_of(what, layer_dir), 0, amplitude / sqrt((double)columns), values,
          4 * H * columns);
     for (size_t j = 2 * H; relu && what == LB_DRAWN_B_IH && j < 3 * H; j++)
         values[j] = lb_round(problem->dtype, values[j] + relu_gate_bias);
@@ -98,7 +103,7 @@ void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32
              int32_t *counts)
 {
     size_t B = (size_t)problem->batch;
-    uint64_t stream = stream_of(LB_DRAWN_PLACES, B);
+    uint64_t stream = stream_of(LB_DRAWN_BATCH, B);
     for (size_t k = 0; k < rows; k++)
         counts[k] = rows == B ? 1 : 0;
     for (size_t b = 0; b < B; b++)
@@ -110,7 +115,7 @@ void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32
         class_of[b] = (int32_t)(b < rows ? b : lb_random_below(seed, stream, b, rows));
         counts[class_of[b]]++;
     }
-    if (problem->ragged) { /* in order of the rows, which is that of their lengths */
+    if (problem->ragged) { /* rows ascend, so lengths descend */
         for (size_t k = 0, b = 0; k < rows; k++)
             for (int32_t n = 0; n < counts[k]; n++)
                 class_of[b++] = (int32_t)k;

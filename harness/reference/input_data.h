@@ -1,4 +1,5 @@
-/* The data of a problem: distinct rows (classes) drawn by seed, and their dealing to a batch. */
+/* The input data of a problem: distinct rows (classes) drawn by seed, and how a batch is dealt from
+ * them. */
 #ifndef LB_INPUT_DATA_H
 #define LB_INPUT_DATA_H
 
@@ -8,7 +9,7 @@
 extern "C" {
 #endif
 
-/* What is drawn. Each is a family of random streams of its own. */
+/* What is drawn. Each kind has random streams of its own. */
 enum lb_drawn {
     LB_DRAWN_X,  /* [T, R, I] */
     LB_DRAWN_H0, /* [L*D, R, H], as the next */
@@ -21,28 +22,29 @@ enum lb_drawn {
     LB_DRAWN_B_IH, /* [4H], as the next */
     LB_DRAWN_B_HH,
     LB_DRAWN_LENGTHS,
-    LB_DRAWN_PLACES
+    LB_DRAWN_BATCH /* which row each batch row repeats */
 };
 
-/* Number R of distinct rows: the batch itself while the oracle can afford it, else a few. */
+/* Number R of distinct rows: the whole batch while the oracle takes milliseconds, else 4, or 8 of a
+ * ragged batch. */
 size_t lb_class_count(const struct lb_problem *problem);
 
-/* lengths [rows], descending, lengths[0] = T, all from 1 to T; spread evenly over that range. */
+/* Draws lengths [rows], descending, lengths[0] = T, spread evenly over 1 .. T. */
 void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t rows,
                      int32_t *lengths);
 
-/* Rows of x, h0, c0, dy, dhn or dcn, in the shape given above with R = rows, rounded to the dtype.
- * Row k's numbers depend neither on rows nor on the batch. */
+/* Draws x, h0, c0, dy, dhn or dcn in the shape given above with R = rows, rounded to the dtype.
+ * The numbers of a row depend neither on rows nor on the batch. */
 void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
                   double *values);
 
-/* w_ih, w_hh, b_ih or b_hh of entry l*D + d, rounded to the dtype. */
+/* Draws w_ih, w_hh, b_ih or b_hh of layer_dir l*D + d, rounded to the dtype. */
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
-                     size_t entry, double *values);
+                     size_t layer_dir, double *values);
 
-/* Deals rows to the B places of the batch: class_of [B] in 0 .. rows - 1, every row used, at random
- * by seed; ascending when the problem is ragged, so that lengths descend. The identity where rows
- * is the batch. counts [rows]: how many places each row has. */
+/* Deals rows to the B batch rows at random by seed: batch row b repeats row class_of[b], and
+ * counts[r] batch rows repeat row r, at least 1. class_of [B] ascends when the problem is ragged,
+ * so that lengths descend, and is the identity where rows = B. counts [rows]. */
 void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
              int32_t *counts);
 

@@ -1,13 +1,11 @@
-/* Loss scaling: gradients in and out, and what overflowed. */
+/* Loss scaling: how gradients are scaled, unscaled, and checked for overflow. */
 #include "reference/loss_scale.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/weight_packing.h"
-
-enum { PIECE = 4096 /* elements converted at a time */ };
+enum { BLOCK = 4096 /* elements converted at a time */ };
 
 static bool scales(const struct lb_problem *problem, double scale)
 {
@@ -18,10 +16,10 @@ static bool scales(const struct lb_problem *problem, double scale)
 static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count,
                         double factor)
 {
-    double values[PIECE];
+    double values[BLOCK];
     size_t size = lb_dtype_size(dtype);
-    for (size_t i = 0; i < count; i += PIECE) {
-        size_t n = count - i < PIECE ? count - i : PIECE;
+    for (size_t i = 0; i < count; i += BLOCK) {
+        size_t n = count - i < BLOCK ? count - i : BLOCK;
         lb_load(dtype, (const char *)from + i * size, values, n);
         for (size_t k = 0; k < n; k++)
             values[k] *= factor;
@@ -31,10 +29,10 @@ static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t 
 
 static size_t count_non_finite(enum lb_dtype dtype, const void *from, size_t count)
 {
-    double values[PIECE];
+    double values[BLOCK];
     size_t found = 0;
-    for (size_t i = 0; i < count; i += PIECE) {
-        size_t n = count - i < PIECE ? count - i : PIECE;
+    for (size_t i = 0; i < count; i += BLOCK) {
+        size_t n = count - i < BLOCK ? count - i : BLOCK;
         lb_load(dtype, (const char *)from + i * lb_dtype_size(dtype), values, n);
         for (size_t k = 0; k < n; k++)
             found += isfinite(values[k]) ? 0 : 1;
@@ -69,58 +67,45 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     return LB_OK;
 }
 
-/* A gradient of results: the i-th of dx, dh0, dc0 and then all weight gradients. */
+/* The gradients of results, as arrays: dx, dh0, dc0, and all weight gradients as one block. */
+enum { GRADIENTS = 4 };
+
 struct gradient {
-    void *data; /* NULL behind the last */
+    void *data;
     size_t count;
 };
 
-static struct gradient gradient_at(const struct lb_problem *p, const struct lb_counts *n,
-                                   const struct lb_results *results, size_t i)
+static void list_gradients(const struct lb_results *r, struct gradient gradients[GRADIENTS])
 {
-    const struct gradient states[] = {
-        {results->dx, n->x}, {results->dh0, n->state}, {results->dc0, n->state}};
-    void *const *const weights[LB_WEIGHT_COUNT] = {
-        results->gradients.dw_ih, results->gradients.dw_hh, results->gradients.db_ih,
-        results->gradients.db_hh};
-    if (i < 3)
-        return states[i];
-    size_t entry = (i - 3) / LB_WEIGHT_COUNT;
-    enum lb_weight which = (enum lb_weight)((i - 3) % LB_WEIGHT_COUNT);
-    if (entry >= lb_layer_dir_count(p))
-        return (struct gradient){NULL, 0};
-    return (struct gradient){weights[which][entry], lb_weight_elements(p, entry, which)};
+    gradients[0] = (struct gradient){r->dx, r->counts.x};
+    gradients[1] = (struct gradient){r->dh0, r->counts.state};
+    gradients[2] = (struct gradient){r->dc0, r->counts.state};
+    gradients[3] = (struct gradient){r->gradients.dw_ih[0], r->counts.weights};
 }
 
-enum lb_status lb_loss_unscale(const struct lb_problem *problem, double scale,
-                               const struct lb_results *results, struct lb_error *err)
+void lb_loss_unscale(const struct lb_problem *problem, double scale,
+                     const struct lb_results *results)
 {
-    struct lb_counts n;
+    struct gradient gradients[GRADIENTS];
     if (!scales(problem, scale))
-        return LB_OK;
-    enum lb_status st = lb_problem_counts(problem, &n, err);
-    for (size_t i = 0; st == LB_OK; i++) {
-        struct gradient g = gradient_at(problem, &n, results, i);
-        if (!g.data)
-            break;
-        scale_array(problem->dtype, g.data, g.data, g.count, 1 / scale);
-    }
-    return st;
+        return;
+    list_gradients(results, gradients);
+    for (size_t i = 0; i < GRADIENTS; i++)
+        scale_array(problem->dtype, gradients[i].data, gradients[i].data, gradients[i].count,
+                    1 / scale);
 }
 
 bool lb_loss_overflow(const struct lb_problem *problem, double scale,
                       const struct lb_results *results, char *text, size_t size)
 {
-    struct lb_counts n;
+    struct gradient gradients[GRADIENTS];
     size_t found = 0, all = 0;
-    if (!scales(problem, scale) || lb_problem_counts(problem, &n, NULL) != LB_OK)
+    if (!scales(problem, scale))
         return false;
-    for (size_t i = 0;; i++) {
-        struct gradient g = gradient_at(problem, &n, results, i);
-        if (!g.data)
-            break;
-        found += count_non_finite(problem->dtype, g.data, g.count);
-        all += g.count;
+    list_gradients(results, gradients);
+    for (size_t i = 0; i < GRADIENTS; i++) {
+        found += count_non_finite(problem->dtype, gradients[i].data, gradients[i].count);
+        all += gradients[i].count;
     }
     if (found > 0)
         snprintf(text, size, "gradients overflow at loss scale %g: %zu of %zu are infinite or NaN",

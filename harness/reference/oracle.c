@@ -21,7 +21,7 @@ static double sigmoid(double v)
 #define DESCENDING                      0
 #include "reference/lstm_body.inc"
 
-/* What no memory has, and yet small enough that byte counts and sums of it stay in a size_t. */
+/* More elements than any memory holds, and few enough that byte counts and sums do not overflow. */
 static const size_t beyond_memory = (size_t)1 << 56;
 
 /* a * b * c, or beyond_memory. */
@@ -36,23 +36,24 @@ static size_t times(size_t a, size_t b, size_t c)
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
 {
     size_t I = (size_t)problem->input, H = (size_t)problem->hidden, D = (size_t)problem->directions;
-    size_t entries = times((size_t)problem->layers, D, 1), wide = times(D, H, 1);
+    size_t layer_dirs = times((size_t)problem->layers, D, 1), y_width = times(D, H, 1);
     size_t rows = times((size_t)problem->seq_len, (size_t)problem->batch, 1);
-    size_t first = 2 * (I + H) + 1, later = 2 * (wide + H) + 1;
+    size_t first = 2 * (I + H) + 1, later = 2 * (y_width + H) + 1;
     bool trains = lb_trains(problem), backward = lb_has_backward(problem);
     return (struct lb_lstm_counts){
-        .weights = times(4 * D, H, first) + times(4 * (entries - D), H, later),
+        .weights = times(4 * D, H, first) + times(4 * (layer_dirs - D), H, later),
         .x = times(rows, I, 1),
-        .state = times(entries, (size_t)problem->batch, H),
-        .y = times((size_t)problem->layers, rows, wide),
-        .gates = times(trains ? entries : 1, rows, 4 * H),
-        .cells = trains ? times(entries, rows, H) : 0,
-        .between = backward ? times(rows, wide, 1) : 0,
-        .operand = backward ? times(rows, I > wide ? I : wide, 1) : 0,
+        .state = times(layer_dirs, (size_t)problem->batch, H),
+        .y = times((size_t)problem->layers, rows, y_width),
+        .gates = times(trains ? layer_dirs : 1, rows, 4 * H),
+        .cells = trains ? times(layer_dirs, rows, H) : 0,
+        .between = backward ? times(rows, y_width, 1) : 0,
+        .operand = backward ? times(rows, I > y_width ? I : y_width, 1) : 0,
     };
 }
 
-/* from [rows, columns] -> a copy and its transpose, by tiles that fit the cache. */
+/* from [rows, columns] -> matrix [rows, columns] and transpose [columns, rows], by tiles that fit
+ * the cache. */
 static void pack_matrix(const double *from, size_t rows, size_t columns, double *matrix,
                         double *transpose)
 {
@@ -68,12 +69,22 @@ static void pack_matrix(const double *from, size_t rows, size_t columns, double 
         }
 }
 
-void lb_oracle_pack(const struct lb_oracle *oracle, size_t entry, const double *w_ih,
+size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir)
+{
+    size_t H = (size_t)problem->hidden, offset = 0;
+    for (size_t e = 0; e < layer_dir; e++) {
+        size_t input = (size_t)lb_layer_input(problem, (int64_t)e / problem->directions);
+        offset += 4 * H * (input + H + 1);
+    }
+    return offset;
+}
+
+void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
                     const double *w_hh, const double *b_ih, const double *b_hh)
 {
     size_t H = (size_t)oracle->problem.hidden;
-    struct weights w = weights_of(oracle, entry);
-    pack_matrix(w_ih, 4 * H, input_of(oracle, entry), w.w_ih, w.w_ih_t);
+    struct weights w = weights_of(oracle, layer_dir);
+    pack_matrix(w_ih, 4 * H, input_of(oracle, layer_dir), w.w_ih, w.w_ih_t);
     pack_matrix(w_hh, 4 * H, H, w.w_hh, w.w_hh_t);
     for (size_t j = 0; j < 4 * H; j++)
         w.bias[j] = b_ih[j] + b_hh[j];
@@ -81,9 +92,9 @@ void lb_oracle_pack(const struct lb_oracle *oracle, size_t entry, const double *
 
 void lb_oracle_forward(const struct lb_oracle *oracle)
 {
-    size_t entries = (size_t)(oracle->problem.layers * oracle->problem.directions);
-    for (size_t entry = 0; entry < entries; entry++)
-        forward_entry(oracle, entry);
+    size_t layer_dirs = lb_layer_dir_count(&oracle->problem);
+    for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
+        forward_layer_dir(oracle, layer_dir);
 }
 
 void lb_oracle_backward(const struct lb_oracle *oracle)
@@ -91,8 +102,8 @@ void lb_oracle_backward(const struct lb_oracle *oracle)
     backward_layers(oracle);
 }
 
-void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t entry, const int32_t *counts,
-                                double *dw_ih, double *dw_hh, double *db)
+void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
+                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db)
 {
-    weight_gradients(oracle, entry, counts, dw_ih, dw_hh, db);
+    weight_gradients(oracle, layer_dir, counts, dw_ih, dw_hh, db);
 }

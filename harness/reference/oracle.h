@@ -14,29 +14,38 @@ extern "C" {
 #undef LSTM
 #undef real
 
-/* Elements of each array of struct lb_oracle, for its problem's batch, layers and pass. */
+/* Elements of each array of struct lb_oracle, for the batch, layers and pass of its problem. Sizes
+ * that no memory could hold are capped at 2^56, so that sums and byte counts of them do not
+ * overflow. */
 struct lb_lstm_counts {
-    size_t weights, x, state, y, gates, cells, between, operand; /* state: h0, c0 and all alike */
+    size_t weights, x, y, gates, cells, between, operand;
+    size_t state; /* h0, c0, and each other array of shape [L*D, R, H] */
 };
 
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem);
 
-/* Packs one entry's weights into oracle->weights. All in double: w_ih [4H, I_l], w_hh [4H, H],
- * b_ih [4H], b_hh [4H]. */
-void lb_oracle_pack(const struct lb_oracle *oracle, size_t entry, const double *w_ih,
+/* Where the weight gradients of layer_dir (l*D + d) start in an array of all of them, in elements:
+ * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, H] and db [4H], one after the other. The
+ * offset of layer_dir = L*D is the size of the array. */
+size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir);
+
+/* Packs the weights of one layer and direction into oracle->weights. All in double: w_ih [4H, I_l],
+ * w_hh [4H, H], b_ih [4H], b_hh [4H]. */
+void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
                     const double *w_hh, const double *b_ih, const double *b_hh);
 
 /* x, h0, c0 -> y, hn, cn. When the problem trains, gates and cells keep what backward reads. */
 void lb_oracle_forward(const struct lb_oracle *oracle);
 
-/* After a forward, once: dy, dhn, dcn -> dx, dh0, dc0; gates become the gradients of the
- * pre-activations, which the weight gradients are made of. */
+/* To be called once after each forward: dy, dhn, dcn -> dx, dh0, dc0. The gates are overwritten by
+ * the gradients of the pre-activations, from which the weight gradients follow. */
 void lb_oracle_backward(const struct lb_oracle *oracle);
 
-/* After a backward: one entry's weight gradients, overwritten: dw_ih [4H, I_l], dw_hh [4H, H],
- * db [4H] (that of b_ih and of b_hh alike). Row r counts counts[r] times; counts NULL: once. */
-void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t entry, const int32_t *counts,
-                                double *dw_ih, double *dw_hh, double *db);
+/* After a backward: writes the weight gradients of one layer and direction, dw_ih [4H, I_l],
+ * dw_hh [4H, H] and db [4H], which b_ih and b_hh share. Row r counts counts[r] times, or once where
+ * counts is NULL. Needs oracle->operand. */
+void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
+                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Inputs and right answers of one problem at one batch size, and the cache of what batches share.
- */
+/* Inputs and expected results of one problem at one batch size, and the cache of what batch sizes
+ * share. */
 #include "reference/reference.h"
 
 #include <stdlib.h>
@@ -7,9 +7,8 @@
 
 #include "reference/expected.h"
 #include "reference/input_data.h"
-#include "reference/verify.h"
 
-/* Answers in a list, the newest first; those in use are never dropped. */
+/* Expected results in a list, the newest first; those in use are never dropped. */
 struct lb_reference_cache {
     struct lb_expected *newest;
     size_t bytes, max_bytes;
@@ -17,14 +16,14 @@ struct lb_reference_cache {
 };
 
 struct lb_reference {
-    struct lb_reference_cache *cache; /* NULL: the answer is this reference's own */
-    struct lb_expected *answer;
+    struct lb_reference_cache *cache; /* NULL: this reference owns `expected` */
+    struct lb_expected *expected;
     struct lb_inputs inputs;
     size_t batch;
     int32_t *class_of; /* [B] */
     int32_t *counts;   /* [R] */
     int32_t *lengths;  /* [B]; NULL when not ragged */
-    double *dw;        /* weight gradients of this batch; NULL where the answer's own are right */
+    double *dw;        /* weight gradients of this batch; NULL: those in `expected` fit */
 };
 
 enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
@@ -42,9 +41,9 @@ void lb_reference_cache_destroy(struct lb_reference_cache *cache)
     if (!cache)
         return;
     while (cache->newest) {
-        struct lb_expected *answer = cache->newest;
-        cache->newest = answer->older;
-        lb_expected_destroy(answer);
+        struct lb_expected *expected = cache->newest;
+        cache->newest = expected->older;
+        lb_expected_destroy(expected);
     }
     free(cache);
 }
@@ -56,32 +55,32 @@ void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *c
     *reused = cache->reused;
 }
 
-/* An answer with a backward also answers a problem without one. */
-static bool answers(const struct lb_expected *answer, const struct lb_problem *p, uint64_t seed,
-                    size_t rows)
+/* Whether these results serve the problem; those with a backward also serve one without. */
+static bool serves(const struct lb_expected *expected, const struct lb_problem *p, uint64_t seed,
+                   size_t rows)
 {
-    const struct lb_problem *q = &answer->problem;
-    return answer->seed == seed && answer->rows == rows && q->seq_len == p->seq_len &&
+    const struct lb_problem *q = &expected->problem;
+    return expected->seed == seed && expected->rows == rows && q->seq_len == p->seq_len &&
            q->input == p->input && q->hidden == p->hidden && q->layers == p->layers &&
            q->directions == p->directions && q->dtype == p->dtype && q->math == p->math &&
            q->act == p->act && q->ragged == p->ragged && lb_has_backward(q) >= lb_has_backward(p);
 }
 
-/* Takes a matching answer out of the list; NULL when there is none. */
+/* Takes matching results out of the list; NULL when there are none. */
 static struct lb_expected *find(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                 uint64_t seed, size_t rows)
 {
     for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
-        struct lb_expected *answer = *at;
-        if (!answers(answer, problem, seed, rows))
+        struct lb_expected *expected = *at;
+        if (!serves(expected, problem, seed, rows))
             continue;
-        *at = answer->older;
-        return answer;
+        *at = expected->older;
+        return expected;
     }
     return NULL;
 }
 
-/* Drops the oldest answers that nobody uses until the rest fits. */
+/* Drops the oldest results that nobody uses until the others fit. */
 static void trim(struct lb_reference_cache *cache)
 {
     for (;;) {
@@ -94,42 +93,44 @@ static void trim(struct lb_reference_cache *cache)
         }
         if (bytes <= cache->max_bytes || !oldest)
             return;
-        struct lb_expected *answer = *oldest;
-        *oldest = answer->older;
-        lb_expected_destroy(answer);
+        struct lb_expected *expected = *oldest;
+        *oldest = expected->older;
+        lb_expected_destroy(expected);
     }
 }
 
-/* The answer of a problem, found or computed, with one more user. */
-static enum lb_status get_answer(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, struct lb_expected **out, struct lb_error *err)
+/* The expected results of a problem, found or computed, with one more user. */
+static enum lb_status get_expected(struct lb_reference_cache *cache,
+                                   const struct lb_problem *problem, uint64_t seed,
+                                   struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t rows = lb_class_count(problem);
-    struct lb_expected *answer = cache ? find(cache, problem, seed, rows) : NULL;
-    if (answer)
+    struct lb_expected *expected = cache ? find(cache, problem, seed, rows) : NULL;
+    if (expected)
         cache->reused++;
     else {
-        LB_TRY(lb_expected_create(problem, seed, rows, &answer, err));
+        LB_TRY(lb_expected_create(problem, seed, rows, &expected, err));
         if (cache)
             cache->computed++;
     }
     if (cache) {
-        answer->older = cache->newest;
-        cache->newest = answer;
+        expected->older = cache->newest;
+        cache->newest = expected;
     }
-    answer->users++;
-    *out = answer;
+    expected->users++;
+    *out = expected;
 done:
     return st;
 }
 
-/* Rows of an input tensor, dealt to the batch: from [steps, R, width] -> [steps, B, width]. */
+/* Deals the rows of an input tensor to the batch: from [steps, R, width] -> *out [steps, B, width]
+ * in the problem's dtype. */
 static enum lb_status deal_rows(const struct lb_reference *reference, const double *from,
                                 size_t steps, size_t width, void **out, struct lb_error *err)
 {
-    enum lb_dtype dtype = reference->answer->problem.dtype;
-    size_t rows = reference->answer->rows, row_bytes = width * lb_dtype_size(dtype);
+    enum lb_dtype dtype = reference->expected->problem.dtype;
+    size_t rows = reference->expected->rows, row_bytes = width * lb_dtype_size(dtype);
     char *stored = malloc(rows * row_bytes), *to = malloc(steps * reference->batch * row_bytes);
     *out = to;
     if (!stored || !to) {
@@ -149,59 +150,59 @@ static enum lb_status deal_inputs(struct lb_reference *reference, const struct l
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_oracle *net = &reference->answer->net;
+    const struct lb_oracle *net = &reference->expected->net;
     struct lb_inputs *in = &reference->inputs;
     size_t T = (size_t)p->seq_len, H = (size_t)p->hidden;
-    size_t entries = lb_layer_dir_count(p), wide = (size_t)p->directions * H;
-    in->weights = reference->answer->weights;
+    size_t layer_dirs = lb_layer_dir_count(p), y_width = (size_t)p->directions * H;
+    in->weights = reference->expected->weights;
     in->lengths = reference->lengths;
     LB_TRY(deal_rows(reference, net->x, T, (size_t)p->input, &in->x, err));
-    LB_TRY(deal_rows(reference, net->h0, entries, H, &in->h0, err));
-    LB_TRY(deal_rows(reference, net->c0, entries, H, &in->c0, err));
+    LB_TRY(deal_rows(reference, net->h0, layer_dirs, H, &in->h0, err));
+    LB_TRY(deal_rows(reference, net->c0, layer_dirs, H, &in->c0, err));
     if (lb_has_backward(p)) {
-        LB_TRY(deal_rows(reference, net->dy, T, wide, &in->dy, err));
-        LB_TRY(deal_rows(reference, net->dhn, entries, H, &in->dhn, err));
-        LB_TRY(deal_rows(reference, net->dcn, entries, H, &in->dcn, err));
+        LB_TRY(deal_rows(reference, net->dy, T, y_width, &in->dy, err));
+        LB_TRY(deal_rows(reference, net->dhn, layer_dirs, H, &in->dhn, err));
+        LB_TRY(deal_rows(reference, net->dcn, layer_dirs, H, &in->dcn, err));
     }
 done:
     return st;
 }
 
-static enum lb_status deal_places(struct lb_reference *reference, const struct lb_problem *p,
-                                  uint64_t seed, struct lb_error *err)
+static enum lb_status deal_batch(struct lb_reference *reference, const struct lb_problem *p,
+                                 uint64_t seed, struct lb_error *err)
 {
-    const struct lb_expected *answer = reference->answer;
+    const struct lb_expected *expected = reference->expected;
     reference->class_of = malloc(reference->batch * sizeof(int32_t));
-    reference->counts = malloc(answer->rows * sizeof(int32_t));
+    reference->counts = malloc(expected->rows * sizeof(int32_t));
     if (p->ragged)
         reference->lengths = malloc(reference->batch * sizeof(int32_t));
     if (!reference->class_of || !reference->counts || (p->ragged && !reference->lengths))
         return lb_fail(err, LB_OOM, "out of memory for the batch");
-    lb_deal(p, seed, answer->rows, reference->class_of, reference->counts);
+    lb_deal(p, seed, expected->rows, reference->class_of, reference->counts);
     for (size_t b = 0; p->ragged && b < reference->batch; b++)
-        reference->lengths[b] = answer->lengths[reference->class_of[b]];
+        reference->lengths[b] = expected->lengths[reference->class_of[b]];
     return LB_OK;
 }
 
-/* Weight gradients of this batch: the answer's own where every row has one place, or those that it
- * remembers of the batch before, or new ones. */
+/* Weight gradients of this batch: those in `expected` where every row is in the batch once, or
+ * those kept from the batch that was asked for last, or new ones. */
 static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
 {
-    struct lb_expected *answer = reference->answer;
-    const struct lb_problem *p = &answer->problem;
-    if (!answer->dw || answer->rows == reference->batch)
+    struct lb_expected *expected = reference->expected;
+    const struct lb_problem *p = &expected->problem;
+    if (!expected->dw || expected->rows == reference->batch)
         return LB_OK;
     size_t count = lb_gradient_offset(p, lb_layer_dir_count(p));
-    if (answer->batch_dw && answer->batch == (int64_t)reference->batch) {
-        reference->dw = answer->batch_dw;
-        answer->batch_dw = NULL;
-        answer->batch_bytes = 0;
+    if (expected->batch_dw && expected->batch == (int64_t)reference->batch) {
+        reference->dw = expected->batch_dw;
+        expected->batch_dw = NULL;
+        expected->batch_bytes = 0;
         return LB_OK;
     }
     reference->dw = malloc(count * sizeof(double));
     if (!reference->dw)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-    return lb_expected_gradients(answer, reference->counts, reference->dw, err);
+    return lb_expected_gradients(expected, reference->counts, reference->dw, err);
 }
 
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
@@ -214,8 +215,8 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
         return lb_fail(err, LB_OOM, "out of memory");
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
-    LB_TRY(get_answer(cache, problem, seed, &reference->answer, err));
-    LB_TRY(deal_places(reference, problem, seed, err));
+    LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
+    LB_TRY(deal_batch(reference, problem, seed, err));
     LB_TRY(deal_inputs(reference, problem, err));
     if (lb_has_backward(problem))
         LB_TRY(get_gradients(reference, err));
@@ -226,20 +227,39 @@ done:
     return st;
 }
 
-/* Leaves the answer to the cache, with the weight gradients just used. */
-static void leave_answer(struct lb_reference *reference)
+enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
+                                        struct lb_reference **out, struct lb_error *err)
 {
-    struct lb_expected *answer = reference->answer;
+    enum lb_status st = LB_OK;
+    struct lb_reference *reference = calloc(1, sizeof(*reference));
+    *out = NULL;
+    if (!reference)
+        return lb_fail(err, LB_OOM, "out of memory");
+    reference->batch = (size_t)problem->batch;
+    LB_TRY(lb_expected_draw(problem, seed, lb_class_count(problem), &reference->expected, err));
+    LB_TRY(deal_batch(reference, problem, seed, err));
+    LB_TRY(deal_inputs(reference, problem, err));
+    *out = reference;
+    reference = NULL;
+done:
+    lb_reference_close(reference);
+    return st;
+}
+
+/* Returns the expected results to the cache, with the weight gradients just used. */
+static void return_to_cache(struct lb_reference *reference)
+{
+    struct lb_expected *expected = reference->expected;
     if (reference->dw) {
-        free(answer->batch_dw);
-        answer->batch_dw = reference->dw;
-        answer->batch = (int64_t)reference->batch;
-        answer->batch_bytes =
+        free(expected->batch_dw);
+        expected->batch_dw = reference->dw;
+        expected->batch = (int64_t)reference->batch;
+        expected->batch_bytes =
             sizeof(double) *
-            lb_gradient_offset(&answer->problem, lb_layer_dir_count(&answer->problem));
+            lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
         reference->dw = NULL;
     }
-    answer->users--;
+    expected->users--;
     trim(reference->cache);
 }
 
@@ -248,10 +268,10 @@ void lb_reference_close(struct lb_reference *reference)
     if (!reference)
         return;
     struct lb_inputs *in = &reference->inputs;
-    if (reference->answer && reference->cache)
-        leave_answer(reference);
+    if (reference->expected && reference->cache)
+        return_to_cache(reference);
     else
-        lb_expected_destroy(reference->answer);
+        lb_expected_destroy(reference->expected);
     free(reference->dw);
     free(in->dcn);
     free(in->dhn);
@@ -286,14 +306,14 @@ void lb_reference_check(const struct lb_reference *reference, const struct lb_re
                         struct lb_check *check)
 {
     struct lb_comparison comparison = {
-        .answer = reference->answer,
+        .expected = reference->expected,
         .results = results,
         .batch = reference->batch,
         .class_of = reference->class_of,
         .counts = reference->counts,
-        .dw = reference->dw ? reference->dw : reference->answer->dw,
+        .dw = reference->dw ? reference->dw : reference->expected->dw,
     };
-    if (!results->dx) /* no backward in this pass, though the answer may know of one */
+    if (!results->dx) /* this pass has no backward, though the expected results may have one */
         comparison.dw = NULL;
     lb_compare(&comparison, check);
 }

@@ -1,25 +1,29 @@
-/* The dtype-faithful evaluation: the oracle's formulas in the arithmetic that a plain, correct
+/* The rounded evaluation: the oracle's formulas in the arithmetic that a plain, correct
  * implementation of the problem's dtype and math would use. Its distance from the oracle is the
- * error that the problem deserves: tolerances are derived from it. */
+ * rounding error to expect for this problem, and tolerances are derived from it. */
 #ifndef LB_ROUNDED_LSTM_H
 #define LB_ROUNDED_LSTM_H
 
+#include "reference/case_tensors.h"
 #include "reference/oracle.h"
-#include "reference/reference.h"
 
 /* Evaluates the oracle's problem, with its inputs and packed weights, into results (canonical, in
- * the problem's dtype, batch R). Weight gradients count every row once. LB_OOM.
+ * the problem's dtype, batch R). Weight gradients count every row once. Reads nothing that the
+ * oracle's passes overwrite. LB_OOM.
  *
- * Arithmetic: double for f64, else float; products sum from the last term to the first, where the
- * oracle starts with the first. f16, bf16: h, y, gradients of pre-activations and of layers are
- * rounded to the dtype where they are stored; c and sums stay in float. Math tf32 and half: the
- * operands of products are rounded to 10 fraction bits, for half with binary16's range. relu: a
- * right implementation may fall on either side of the kink when it comes within a few roundings of
- * it, so there this one takes a slope of a half. */
+ * Arithmetic:
+ * - f64 is computed in double, all other dtypes in float. Matrix products sum from the last term to
+ *   the first, where the oracle starts with the first.
+ * - f16, bf16: h, y, and the gradients of pre-activations and of layers are rounded to the dtype
+ *   where they are stored; c and sums stay in float.
+ * - Math tf32 and half: the operands of matrix products are rounded to 10 fraction bits, for half
+ *   also to binary16's range.
+ * - relu: at the kink, within a few roundings of 0, this evaluation uses a slope of one half,
+ *   because a correct implementation may fall on either side. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, const struct lb_results *results,
                                    struct lb_error *err);
 
-/* The same for one type of arithmetic; lb_rounded_evaluate chooses. */
+/* The same in one floating type; lb_rounded_evaluate chooses between them by dtype. */
 enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, const struct lb_results *results,
                               struct lb_error *err);
 enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, const struct lb_results *results,

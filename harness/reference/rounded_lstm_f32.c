@@ -1,12 +1,13 @@
-/* The dtype-faithful evaluation in float, for f32, f16 and bf16. */
+/* The rounded evaluation in float, for f32, f16 and bf16. */
 #include "reference/rounded_lstm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* v with the significand cut by `dropped` bits, to nearest even. An overflow carries to infinity by
- * itself: exponent and fraction are neighbours in the encoding. */
+/* v with its significand shortened by `dropped` bits, rounded to nearest even. An overflow carries
+ * into the exponent, and so becomes infinity, because exponent and fraction are neighbours in the
+ * encoding. */
 static float cut(float v, int dropped)
 {
     uint32_t bits;
@@ -44,18 +45,18 @@ static float operand(enum lb_math math, float v)
     }
 }
 
-/* How near the kink of relu a value may come, in parts of the terms it is the sum of, before right
- * implementations disagree on its side: a few roundings of them. There the slope taken is a half,
- * off by as much on either side. Where roundings are as coarse as bf16's the limit is lower: wider,
- * and real errors of gradients would pass. */
+/* How close to the kink of relu a value may come, relative to the terms that it is the sum of,
+ * before correct implementations disagree on which side of it they are: a few roundings. There the
+ * slope is one half, which is off by as much from either side. For dtypes as coarse as bf16 the
+ * limit is smaller, because with a wider one real errors of gradients would pass. */
 static float kink(const struct lb_problem *p)
 {
     float roundoff = (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
     return fminf(16 * roundoff, 0x1p-6f);
 }
 
-/* relu of a pre-activation, which is a sum of terms of size 1. A little above 0 stands for a little
- * below it, so that the slope knows. */
+/* relu of a pre-activation, which is a sum of terms of size 1. A value just below the kink becomes
+ * a tiny positive number, by which gate_slope recognises it. */
 static float gate_relu(const struct lb_problem *p, float a)
 {
     if (a > 0)
@@ -84,7 +85,7 @@ static float sigmoid(float v)
 }
 
 #define real                            float
-#define LSTM                            faithful
+#define LSTM                            rounded
 #define SIGMOID(v)                      sigmoid(v)
 #define TANH(v)                         tanhf(v)
 #define GATE_RELU(net, a)               gate_relu(&(net)->problem, a)

@@ -1,23 +1,23 @@
-/* The dtype-faithful evaluation in double, for f64. */
+/* The rounded evaluation in double, for f64. */
 #include "reference/rounded_lstm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* By tanh, where the oracle uses exp: a right implementation may use either. */
+/* Computed by tanh, where the oracle uses exp, because correct implementations use either. */
 static double sigmoid(double v)
 {
     return 0.5 + 0.5 * tanh(0.5 * v);
 }
 
-/* How near the kink of relu a value may come, in parts of the terms it is the sum of, before right
- * implementations disagree on its side: a few roundings of them. There the slope taken is a half,
- * off by as much on either side. */
+/* How close to the kink of relu a value may come, relative to the terms that it is the sum of,
+ * before correct implementations disagree on which side of it they are: a few roundings. There the
+ * slope is one half, which is off by as much from either side. */
 static const double kink = 16 * 0x1p-53;
 
-/* relu of a pre-activation, which is a sum of terms of size 1. A little above 0 stands for a little
- * below it, so that the slope knows. */
+/* relu of a pre-activation, which is a sum of terms of size 1. A value just below the kink becomes
+ * a tiny positive number, by which gate_slope recognises it. */
 static double gate_relu(double a)
 {
     if (a > 0)
@@ -41,7 +41,7 @@ static double cell_slope(double c, double kept, double added)
 }
 
 #define real                            double
-#define LSTM                            faithful
+#define LSTM                            rounded
 #define SIGMOID(v)                      sigmoid(v)
 #define TANH(v)                         tanh(v)
 #define GATE_RELU(net, a)               gate_relu(a)

@@ -1,44 +1,36 @@
-/* The comparison of a result with the oracle's answer, piece by piece. */
+/* The comparison of a result with the expected one, slice by slice. */
 #ifndef LB_VERIFY_H
 #define LB_VERIFY_H
 
-#include "reference/expected.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* What is compared with what: a tensor, or the part of it that has a size of its own and so a
- * tolerance of its own: one layer and direction of a state, one gate of a weight gradient. */
-struct lb_slice {
-    const char *tensor; /* "y", "dw_ih", ... */
-    size_t entry;       /* l*D + d; 0 where the tensor has no such index */
-    int gate;           /* 0..3 of weight gradients, else -1 */
-    bool gradient;      /* a result of backward */
-    bool summed;        /* over steps and rows: a weight gradient */
+struct lb_expected;
+struct lb_results;
 
-    /* result [steps, places, width] in the problem's dtype; place b of it is to be row class_of[b]
-     * of right [steps, rows, width]; class_of NULL: row b. */
-    size_t steps, places, rows, width;
-    const void *result;
-    const double *right;
-    const int32_t *class_of;
+/* Outcome of a comparison. Errors are the largest over all tensors, where each layer, direction and
+ * gate counts as a tensor of its own; they are NaN when a result is not finite. */
+struct lb_check {
+    bool right;         /* every slice is within its tolerance */
+    bool in_gradient;   /* when wrong: everything that forward produced is right */
+    double err_max_abs; /* |result - expected| */
+    double err_max_rel; /* that, over the tensor's largest |expected| */
+    double err_norm;    /* |result - expected| / |expected|, Euclidean, over a whole tensor */
+    char reason[256];   /* when wrong: tensor, index, value, expected value, what is allowed */
 };
 
-/* A result, and what it is to be compared with. */
+/* A result, and what it is compared with. */
 struct lb_comparison {
-    const struct lb_expected *answer;
+    const struct lb_expected *expected;
     const struct lb_results *results;
-    size_t batch;            /* places of the results */
-    const int32_t *class_of; /* [batch]; NULL: place b is row b */
-    const int32_t *counts;   /* [rows] how many places a row has; NULL: one */
-    const double *dw;        /* weight gradients of that batch; NULL: no backward */
+    size_t batch;            /* batch rows of the results */
+    const int32_t *class_of; /* [batch] the row that a batch row repeats; NULL: row b */
+    const int32_t *counts;   /* [rows] batch rows that repeat a row; NULL: one each */
+    const double *dw;        /* weight gradients of that batch; NULL: no backward is compared */
 };
 
-/* Pieces of a problem that has a backward, or not. */
-size_t lb_slice_count(const struct lb_problem *problem);
-struct lb_slice lb_slice_at(const struct lb_comparison *comparison, size_t index);
-
-/* How far a piece is from what it should be. */
-struct lb_deviation lb_slice_measure(const struct lb_slice *piece, enum lb_dtype dtype);
-
-/* Compares all pieces with the tolerances that follow from the answer's deviations. */
+/* Compares all slices with the tolerances that follow from the rounded evaluation's deviations. */
 void lb_compare(const struct lb_comparison *comparison, struct lb_check *check);
 
 #endif

@@ -1,4 +1,4 @@
-/* Two runs, case by case. */
+/* Comparing two runs case by case. */
 #include "report/compare.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ struct lb_compare_options lb_compare_defaults(void)
     return (struct lb_compare_options){.margin = 0.02, .level = 0.01};
 }
 
-/* Adds a sentence, as far as there is room. */
+/* Appends a sentence to the notes, as far as there is room. */
 static void add_note(struct lb_run_comparison *comparison, const char *note)
 {
     size_t used = strlen(comparison->notes);
@@ -36,7 +36,7 @@ static void add_note(struct lb_run_comparison *comparison, const char *note)
              note);
 }
 
-/* Logarithms of the unit medians; NULL when memory runs out. For the caller to free. */
+/* The logarithms of the unit medians, which the caller frees; NULL when memory runs out. */
 static double *log_units(const struct lb_row *row)
 {
     size_t units = lb_row_units(row);
@@ -50,14 +50,14 @@ static double *log_units(const struct lb_row *row)
     return values;
 }
 
-/* Levels don't mix: beside a side of several processes, one process is one unit, whatever its
- * blocks. */
+/* How many units a row has when it is compared with the other. Blocks are never compared with
+ * processes: against several processes, one process is one unit, however many blocks it has. */
 static size_t units_beside(const struct lb_row *row, const struct lb_row *other)
 {
     return other->process_count >= 2 && row->process_count < 2 ? 1 : lb_row_units(row);
 }
 
-/* Says why so many units can't be compared; false where they can. */
+/* Writes why so few units can't be compared; false when they can. */
 static bool note_units(struct lb_pair *pair, bool interleaved)
 {
     size_t n = pair->base_units, m = pair->now_units;
@@ -65,15 +65,16 @@ static bool note_units(struct lb_pair *pair, bool interleaved)
     pair->note[0] = '\0';
     if (interleaved && n != m)
         snprintf(pair->note, sizeof(pair->note),
-                 "%zu blocks against %zu, which were measured in turn: they are no pairs", n, m);
+                 "%zu blocks against %zu: interleaved blocks must form pairs", n, m);
     else if (interleaved && n < LB_SHIFT_MIN_PAIRS)
         snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu pairs of blocks, %d are the least, "
+                 "too few to tell: %zu pairs of blocks, at least %d are needed, "
                  "--benchmark_repetitions=60 gives enough",
                  n, LB_SHIFT_MIN_PAIRS);
     else if (!interleaved && (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS))
         snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu %s against %zu, %d each are the least, --processes 15 gives "
+                 "too few to tell: %zu %s against %zu, at least %d each are needed, --processes 15 "
+                 "gives "
                  "enough",
                  n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
     return pair->note[0] != '\0';
@@ -106,7 +107,7 @@ bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
     return pair->compared;
 }
 
-/* The verdict of a pair with a shift and an adjusted p-value. */
+/* The change of a pair that has a shift and an adjusted p-value. */
 static enum lb_change judge(const struct lb_pair *pair, const struct lb_compare_options *options)
 {
     double margin = log1p(options->margin);
@@ -120,19 +121,20 @@ static enum lb_change judge(const struct lb_pair *pair, const struct lb_compare_
     return LB_CHANGE_INCONCLUSIVE;
 }
 
-/* Why no verdict was reached though there was enough to compute one. */
+/* Writes why a pair is inconclusive although it has a shift. */
 static void explain_doubt(struct lb_pair *pair, const struct lb_compare_options *options)
 {
     bool passes = fabs(pair->shift.estimate) > log1p(options->margin);
     bool differs = pair->adjusted_p <= options->level;
     snprintf(pair->note, sizeof(pair->note), "%s",
-             passes    ? "beyond the margin, but chance can't be ruled out"
-             : differs ? "differs, but perhaps by less than the margin"
+             passes    ? "the estimate is beyond the margin, but chance can't be ruled out"
+             : differs ? "the times differ, but perhaps by less than the margin"
                        : "the interval reaches beyond the margin");
 }
 
-/* Appends to the note which side's times drifted while they were taken: those are not independent,
- * and the interval may be too narrow. What was measured in turn drifts on both sides alike. */
+/* Appends to the note in which run the times drifted. Drifting samples are not independent, so the
+ * interval may be too narrow. It is not called for interleaved runs, whose drift is the same on
+ * both sides. */
 static void note_drift(struct lb_pair *pair)
 {
     bool base = pair->base->flags & LB_ANOMALY_DRIFT, now = pair->now->flags & LB_ANOMALY_DRIFT;
@@ -144,8 +146,8 @@ static void note_drift(struct lb_pair *pair)
                              : "in the new run");
 }
 
-/* Cuts a letter of several bytes that lost its end when text was cut to size. */
-static void trim_letter(char *text)
+/* Removes an incomplete UTF-8 character from the end of a text that was cut to size. */
+static void trim_character(char *text)
 {
     size_t length = strlen(text), back = 0;
     while (back < length && back < 3 && (text[length - 1 - back] & 0xc0) == 0x80)
@@ -156,7 +158,7 @@ static void trim_letter(char *text)
         text[length - 1 - back] = '\0';
 }
 
-/* What a case has become whose rows are not both timed. */
+/* The change of a case that does not have a time in both runs. */
 static enum lb_change judge_untimed(struct lb_pair *pair)
 {
     const struct lb_row *base = pair->base, *now = pair->now;
@@ -170,7 +172,7 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
                  now->reason);
     if (now && now->verdict == LB_VERDICT_OK)
         snprintf(pair->note, sizeof(pair->note), "ok, but without a time");
-    trim_letter(pair->note);
+    trim_character(pair->note);
     if (fails)
         return failed ? LB_CHANGE_STILL_FAILING : LB_CHANGE_BROKEN;
     if (had || failed) {
@@ -181,7 +183,7 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     return LB_CHANGE_NOT_RUN;
 }
 
-/* The name under which a case is looked for in the other run. */
+/* The text by which a case is looked up in the other run. */
 static void print_key(const struct lb_case *c, bool interleaved, char id[LB_CASE_ID_SIZE])
 {
     struct lb_case key = *c;
@@ -190,7 +192,8 @@ static void print_key(const struct lb_case *c, bool interleaved, char id[LB_CASE
     lb_case_print(&key, id);
 }
 
-/* Fills pairs with the cases of both runs: those of base in their order, then the new ones. */
+/* Fills pairs with the cases of both runs: those of base in their order, then those that only the
+ * new run has. */
 static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
                             struct lb_run_comparison *comparison, struct lb_error *err)
 {
@@ -207,9 +210,9 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
     for (size_t i = 0; done && i < now->count; i++) {
         char id[LB_CASE_ID_SIZE];
         print_key(&now->rows[i].c, comparison->interleaved, id);
-        const json_t *place = json_object_get(index, id);
+        const json_t *found = json_object_get(index, id);
         struct lb_pair *pair =
-            &pairs[place ? (size_t)json_integer_value(place) : comparison->count++];
+            &pairs[found ? (size_t)json_integer_value(found) : comparison->count++];
         memcpy(pair->id, id, sizeof(id));
         pair->now = &now->rows[i];
     }
@@ -248,7 +251,7 @@ static int by_severity(const void *a, const void *b)
     return strcmp(p->id, q->id);
 }
 
-/* Says what the state of a run's file means for the comparison. */
+/* Notes when a run is incomplete. */
 static void note_file(struct lb_run_comparison *comparison, const char *which,
                       const struct lb_run *run)
 {
@@ -260,13 +263,13 @@ static void note_file(struct lb_run_comparison *comparison, const char *which,
     }
 }
 
-/* The smallest p-value that so many units a side can reach, or so many pairs. */
+/* The smallest p-value that so many units per side, or so many pairs, can reach. */
 static double least_p(size_t units, bool interleaved)
 {
     return interleaved ? lb_shift_paired_least_p(units) : lb_shift_least_p(units, units);
 }
 
-/* Says when the correction leaves no room for a single slowdown. */
+/* Notes when a single slowdown can't become significant after the correction for many cases. */
 static void note_power(struct lb_run_comparison *comparison)
 {
     bool paired = comparison->interleaved;
@@ -289,12 +292,12 @@ static void note_power(struct lb_run_comparison *comparison)
     snprintf(note, sizeof(note),
              "With %zu %s, one slowdown alone among %zu cases can't pass the correction for so "
              "many: %s%zu would do.",
-             units, paired ? "pairs" : "units a side", comparison->compared,
+             units, paired ? "pairs" : "units per side", comparison->compared,
              paired ? "--benchmark_repetitions=" : "--processes ", needed);
     add_note(comparison, note);
 }
 
-/* Says when verdicts rest on blocks of a single process a side. */
+/* Notes when verdicts are based on blocks of a single process per side. */
 static void note_blocks(struct lb_run_comparison *comparison)
 {
     size_t by_blocks = 0;
@@ -304,8 +307,9 @@ static void note_blocks(struct lb_run_comparison *comparison)
     if (by_blocks == 0 || comparison->interleaved)
         return;
     snprintf(note, sizeof(note),
-             "%zu cases were compared by blocks of one process a side: what a process draws "
-             "(addresses, clocks) may look like a change. --processes 15 tells.",
+             "%zu cases were compared by blocks of one process per side: what is random about a "
+             "process (addresses, clocks) may look like a change. Use --processes 15 to rule that "
+             "out.",
              by_blocks);
     add_note(comparison, note);
 }
@@ -334,7 +338,7 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
         add_note(comparison, "No case has a time in both runs: there is nothing to compare.");
 }
 
-/* Both headers name the same interleaving. */
+/* Whether both headers have the same "interleaved". */
 static bool are_interleaved(const struct lb_run *base, const struct lb_run *now)
 {
     const json_t *a = json_object_get(base->header, "interleaved");
@@ -353,7 +357,8 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     };
     if (!(options->margin > 0 && options->margin < 10) ||
         !(options->level > 0 && options->level < 0.5))
-        return lb_fail(err, LB_INVALID, "margin %g, level %g: allowed are 0 to 10 and 0 to 0.5",
+        return lb_fail(err, LB_INVALID,
+                       "margin %g, level %g: they must be above 0, and below 10 and 0.5",
                        options->margin, options->level);
     LB_TRY(match(base, now, comparison, err));
     for (size_t i = 0; i < comparison->count; i++) {
@@ -388,7 +393,7 @@ done:
     return st;
 }
 
-/* The pair of that case; NULL when there is none. */
+/* The pair with that text; NULL when there is none. */
 static const struct lb_pair *find_pair(const struct lb_run_comparison *comparison, const char *id)
 {
     for (size_t i = 0; i < comparison->count; i++)

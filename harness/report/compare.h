@@ -1,5 +1,5 @@
-/* Two runs, case by case: what got slower, what got faster, what stayed, and what nobody can say.
- */
+/* Comparing two runs case by case: which cases got slower, which got faster, which stayed the same,
+ * and for which the data does not tell. */
 #ifndef LB_COMPARE_H
 #define LB_COMPARE_H
 
@@ -8,72 +8,79 @@
 
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
-    double level;  /* largest share of false names among those named; when nothing differs, of the
-                      comparisons that name anything: 0.01 */
+    double level;  /* false discovery rate: the expected share of false ones among the cases that
+                      are called slower or faster; 0.01 by default */
 };
 
+/* The defaults. */
 struct lb_compare_options lb_compare_defaults(void);
 
-/* What became of a case, the worst first. */
+/* How a case changed from the base run to the new one, in order of severity. A failure is a verdict
+ * for which lb_verdict_is_failure is true. */
 enum lb_change {
-    LB_CHANGE_BROKEN, /* did not fail, or had no row, and fails: wrong, timeout, crash, error */
-    LB_CHANGE_SLOWER, /* the adjusted p-value is within the level, the estimate beyond the margin */
-    LB_CHANGE_GONE,   /* had a time, and has no row, or one without a time that is no failure */
-    LB_CHANGE_INCONCLUSIVE, /* nothing can be said of both times */
-    LB_CHANGE_FASTER,       /* as slower */
-    LB_CHANGE_MENDED,       /* failed or did not run, and has a time now */
-    LB_CHANGE_NEW,          /* has a time, and had no row */
-    LB_CHANGE_SAME,         /* two one-sided tests: the shift lies within the margin */
-    LB_CHANGE_STILL_FAILING,
-    LB_CHANGE_NOT_RUN, /* had no time, and has neither a time nor a failure */
+    LB_CHANGE_BROKEN,        /* it fails now, and did not fail or had no row before */
+    LB_CHANGE_SLOWER,        /* the adjusted p-value is at most the level, and the estimate is
+                                larger than the margin */
+    LB_CHANGE_GONE,          /* it had a time before; now it has none, without failing */
+    LB_CHANGE_INCONCLUSIVE,  /* it has a time in both runs, but the data does not decide */
+    LB_CHANGE_FASTER,        /* as slower, in the other direction */
+    LB_CHANGE_MENDED,        /* it has a time now, and failed or did not run before */
+    LB_CHANGE_NEW,           /* it has a time now, and had no row before */
+    LB_CHANGE_SAME,          /* two one-sided tests place the shift within the margin */
+    LB_CHANGE_STILL_FAILING, /* it failed before and fails now */
+    LB_CHANGE_NOT_RUN,       /* it had no time before, and now has neither a time nor a failure */
     LB_CHANGE_COUNT
 };
 
 const char *lb_change_name(enum lb_change change); /* "broken", "slower", ... */
 
-/* broken and slower: what a gate stops. */
+/* True for broken and slower, which make --compare end with exit code 3. */
 bool lb_change_is_regression(enum lb_change change);
 
-/* One case in both runs. Rows are borrowed from the runs. */
+/* One case in both runs. The rows belong to the runs. */
 struct lb_pair {
-    char id[LB_CASE_ID_SIZE];        /* of the case; without the implementation where they differ */
-    const struct lb_row *base, *now; /* NULL where there is none */
+    char id[LB_CASE_ID_SIZE]; /* the case's text; without the implementation if interleaved */
+    const struct lb_row *base, *now; /* the rows of the base run and the new run; NULL: no row */
     enum lb_change change;
     size_t base_units, now_units;
-    bool compared;         /* shift and adjusted_p hold */
-    struct lb_shift shift; /* of log times, now minus base: above 0 is slower */
-    double adjusted_p;     /* Benjamini-Hochberg over all compared cases */
-    char note[256];        /* why it is inconclusive, broken or gone; or "" */
+    bool compared;         /* shift and adjusted_p are valid */
+    struct lb_shift shift; /* of the logarithms of times, now minus base: above 0 is slower */
+    double adjusted_p;     /* corrected for the number of compared cases (lb_adjust) */
+    char note[256];        /* why the case is inconclusive, broken or gone; or "" */
 };
 
 struct lb_run_comparison {
-    struct lb_pair *pairs; /* [count] worst first */
+    struct lb_pair *pairs; /* [count] in order of severity, the worst first */
     size_t count;
-    size_t counts[LB_CHANGE_COUNT];
-    size_t compared;        /* pairs with a p-value */
-    size_t common;          /* cases with a time in both runs */
-    bool interleaved;       /* both were measured in turn, and units are compared pair by pair */
-    double margin, level;   /* as asked for */
-    char environments[256]; /* how they differ, such as "cpu, threads"; "" when they don't */
-    char notes[1024];       /* what a reader must know, a sentence a line; or "" */
+    size_t counts[LB_CHANGE_COUNT]; /* of pairs by their change */
+    size_t compared;                /* pairs with a p-value */
+    size_t common;                  /* cases with a time in both runs */
+    bool interleaved;     /* the runs took turns block by block, and blocks are compared in pairs */
+    double margin, level; /* those of the options */
+    char environments[256]; /* in which keys the environments differ, as "cpu, threads"; or "" */
+    char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
 
-/* Compares by case id. Runs that --ab interleaved (equal "interleaved" in both headers) are matched
- * without the implementation, and block by block. Units are processes, or blocks where each side
- * has one process; one process beside several is one unit. Too few of them is inconclusive: less
- * than LB_SHIFT_MIN_UNITS on a side or LB_SHIFT_MIN_PAIRS; so are blocks that are no pairs.
- * The runs must outlive the comparison. LB_INVALID for a margin or level out of range; LB_OOM. */
+/* Compares the rows whose cases have the same text. Rows of runs that --ab interleaved (both
+ * headers have the same "interleaved") are matched without the implementation and compared block by
+ * block. The units of a comparison are processes, or blocks when each side has one process; one
+ * process that is compared with several counts as one unit. A case is inconclusive when it has
+ * fewer than LB_SHIFT_MIN_UNITS units on a side or fewer than LB_SHIFT_MIN_PAIRS pairs, or when
+ * interleaved sides have different numbers of blocks. The runs must outlive the comparison.
+ * LB_INVALID: margin or level is out of range. LB_OOM. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);
-void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a zeroed one */
+void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a zeroed comparison */
 
-/* Takes back each "slower" that a comparison of the same base with another sweep of the same code
- * does not show too: it becomes inconclusive. What broke stays broken. */
+/* Confirms slowdowns: `again` compares the same base with another sweep of the same code. A case
+ * that is slower, but is neither slower nor broken in `again`, becomes inconclusive. Broken cases
+ * stay broken. */
 void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
                                const struct lb_run_comparison *again);
 
-/* One pair of rows by itself: fills shift, units and note, and returns whether it could. */
+/* Compares one pair, whose rows both have a time: fills in shift, units and note. False when there
+ * are too few units; note then says so. */
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved);
 
 #endif

@@ -8,13 +8,13 @@
 #include "base/json_out.h"
 #include "base/xml.h"
 
-/* "+3.1 %" from a shift of logarithms. */
+/* Formats a shift of logarithms as a relative change: "+3.1 %". */
 static void format_change(double shift, char text[32])
 {
     snprintf(text, 32, "%+.1f %%", 100 * expm1(shift));
 }
 
-/* "3 slower, 1 broken" of the changes from first to last that occur. */
+/* Lists how often each change from first to last occurs: "1 broken, 3 slower". */
 static void list_counts(const struct lb_run_comparison *comparison, int first, int last, char *text,
                         size_t size)
 {
@@ -43,13 +43,13 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
              100 * comparison->margin);
 }
 
-/* Markdown is assembled in pieces whose sizes are known before they are written. */
+/* Markdown that is being written: bytes so far, and cases that were left out. */
 struct markdown {
     FILE *out;
-    size_t written, cut;
+    size_t written, left_out;
 };
 
-/* Writes the text unless that would pass the limit less the room that closing needs. */
+/* Writes the text, unless too little room for the closing lines would be left below the limit. */
 static bool put(struct markdown *md, const char *text)
 {
     const size_t room = 600;
@@ -61,7 +61,7 @@ static bool put(struct markdown *md, const char *text)
     return true;
 }
 
-/* The median in us; "-" where there is none. */
+/* Formats the median in us; "-" when there is none. */
 static void format_time(const struct lb_row *row, char text[32])
 {
     snprintf(text, 32, "-");
@@ -69,7 +69,7 @@ static void format_time(const struct lb_row *row, char text[32])
         snprintf(text, 32, "%.4g", row->median_ns / 1e3);
 }
 
-/* One line of the table. Case ids need no escapes; reasons may hold anything. */
+/* Formats one line of the table. Case texts need no escapes, but notes may contain anything. */
 static void format_line(const struct lb_pair *pair, char *line, size_t size)
 {
     char change[32] = "", lo[32] = "", hi[32] = "", note[sizeof(pair->note)], base[32], now[32];
@@ -93,17 +93,17 @@ static const char table_head[] =
     "| verdict | case | change | 95 % interval | base us | new us | |\n"
     "|---|---|---:|---:|---:|---:|---|\n";
 
-/* The lines of pairs [first, last). */
+/* Writes the table of pairs [first, last). */
 static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t first, size_t last)
 {
     char line[1024];
     if (!put(md, table_head))
-        md->cut += last - first;
+        md->left_out += last - first;
     else
         for (size_t i = first; i < last; i++) {
             format_line(&pairs[i], line, sizeof(line));
             if (!put(md, line)) {
-                md->cut += last - i;
+                md->left_out += last - i;
                 return;
             }
         }
@@ -120,7 +120,7 @@ enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
     lb_report_verdict(comparison, verdict, sizeof(verdict));
     snprintf(text, sizeof(text), "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict,
              names->base, names->now,
-             comparison->interleaved ? " Measured in turn, in one process." : "");
+             comparison->interleaved ? " The runs took turns in one process." : "");
     put(&md, text);
     if (comparison->notes[0]) {
         snprintf(text, sizeof(text), "> **Note.** %s\n\n", comparison->notes);
@@ -137,20 +137,22 @@ enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
             put_table(&md, comparison->pairs, worst, comparison->count);
             fputs("\n</details>\n", out);
         } else {
-            md.cut += comparison->count - worst;
+            md.left_out += comparison->count - worst;
         }
     }
-    if (md.cut > 0)
-        fprintf(out, "\n%zu cases of the least severe are left out here; the JSON has all.\n",
-                md.cut);
-    fprintf(out,
-            "\nslower, faster: Benjamini-Hochberg at %.3g %% over %zu compared cases, and beyond "
-            "the margin; same: two one-sided tests within it.\n",
-            100 * comparison->level, comparison->compared);
+    if (md.left_out > 0)
+        fprintf(out,
+                "\n%zu cases, the least severe ones, are left out here; the JSON report has all.\n",
+                md.left_out);
+    fprintf(
+        out,
+        "\nslower, faster: significant by Benjamini-Hochberg at %.3g %% over %zu compared cases, "
+        "and beyond the margin; same: two one-sided tests place the change within the margin.\n",
+        100 * comparison->level, comparison->compared);
     return LB_OK;
 }
 
-/* A sentence on the pair for a failure's message or a passed test's output. */
+/* Describes the pair in one line, for the message of a failure or the output of a passed test. */
 static void describe(const struct lb_pair *pair, char *text, size_t size)
 {
     char change[32], lo[32], hi[32];
@@ -168,7 +170,8 @@ static void describe(const struct lb_pair *pair, char *text, size_t size)
         snprintf(text + used, size - used, "%s%s", pair->compared ? "; " : ": ", pair->note);
 }
 
-/* What a case is in JUnit's words; NULL: passed. Under strict, what makes the exit code 4 fails. */
+/* The JUnit element of a case; NULL: passed. With strict, cases that make --compare --strict exit
+ * with code 4 are failures. */
 static const char *junit_element(enum lb_change change, bool strict)
 {
     bool open = change == LB_CHANGE_INCONCLUSIVE || change == LB_CHANGE_GONE;

@@ -1,4 +1,4 @@
-/* A comparison of two runs as files: Markdown for people, JUnit and JSON for CI. */
+/* Writing a comparison of two runs: Markdown for people, JUnit and JSON for CI. */
 #ifndef LB_COMPARE_REPORT_H
 #define LB_COMPARE_REPORT_H
 
@@ -6,21 +6,23 @@
 
 #include "report/compare.h"
 
-/* What the runs are called in a report, such as their folders. */
+/* The names of the runs in a report, such as their folders. */
 struct lb_report_names {
     const char *base, *now;
 };
 
-/* One sentence that holds the outcome: "REGRESSION: 2 of 48 cases are slower, 1 is broken; ...". */
+/* Writes the outcome into text [size] in one line, such as
+ * "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %).". */
 void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size);
 
 #define LB_MARKDOWN_LIMIT 60000 /* bytes; GitHub takes comments of 65,536 characters */
 
-/* Each writes to out, which the caller checks for errors and closes; LB_OOM.
- * Markdown: the verdict, then regressions, then the rest folded; the least severe are cut so that
- * it stays under LB_MARKDOWN_LIMIT, and it says how many. JUnit: a test a case, regressions are
- * failures; inconclusive and gone ones are failures under strict, else passed with their doubt as
- * output, and skipped. */
+/* Each of these writes to out, which the caller checks for errors and closes; LB_OOM.
+ * Markdown has the outcome, then the regressions, then all other cases in a folded section. The
+ * least severe cases are left out when it would exceed LB_MARKDOWN_LIMIT, and it says how many.
+ * JUnit has one test per case; regressions are failures. With strict, inconclusive and gone cases
+ * are failures too. Without it, an inconclusive case is passed, with the reason as its output, and
+ * a gone one is skipped. JSON has everything. */
 enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
                                   const struct lb_report_names *names, FILE *out,
                                   struct lb_error *err);

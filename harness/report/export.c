@@ -1,4 +1,4 @@
-/* The table of export formats, and writing one beside its run. */
+/* The table of export formats, and writing an export into the folder of its run. */
 #include "report/export.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 #include "base/atomic_file.h"
 
 const struct lb_export_format lb_export_formats[] = {
-    {"gbench", "benchmark.json", "Google Benchmark JSON, one row a case, for trackers",
+    {"gbench", "benchmark.json", "Google Benchmark JSON, one entry per case, for trackers",
      lb_export_gbench},
     {"gbench-repetitions", "benchmark_repetitions.json",
-     "Google Benchmark JSON, one row a block of samples, for its compare.py",
+     "Google Benchmark JSON, one entry per block of samples, for its compare.py",
      lb_export_gbench_repetitions},
-    {"csv", "run.csv", "CSV, one line a case", lb_export_csv},
+    {"csv", "run.csv", "CSV, one line per case", lb_export_csv},
     {"bmf", "bmf.json", "Bencher Metric Format", lb_export_bmf},
     {"github", "github_action_benchmark.json", "github-action-benchmark, customSmallerIsBetter",
      lb_export_github},
     {"hyperfine", "hyperfine.json", "hyperfine's JSON, for its scripts", lb_export_hyperfine},
-    {"junit", "junit.xml", "JUnit XML, a test a case", lb_export_junit},
+    {"junit", "junit.xml", "JUnit XML, one test per case", lb_export_junit},
     {"markdown", "run.md", "Markdown, a table under 60 KB", lb_export_markdown},
     {NULL, NULL, NULL, NULL},
 };
@@ -30,14 +30,14 @@ const struct lb_export_format *lb_export_find(const char *name)
     return NULL;
 }
 
-/* A format and what it shall write. */
+/* A format and the run to write in it. */
 struct export
 {
     const struct lb_export_format *format;
     const struct lb_run *run;
 };
 
-/* lb_file_writer */
+/* An lb_file_writer. */
 static enum lb_status write_export(FILE *out, const void *user, struct lb_error *err)
 {
     const struct export *export = user;

@@ -4,7 +4,7 @@
 
 #include "report/export.h"
 
-/* One field; text is quoted where RFC 4180 asks for it. Unknown is empty. */
+/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. */
 static enum lb_status write_field(const json_t *value, FILE *out)
 {
     const char *text = json_string_value(value);
@@ -30,7 +30,8 @@ static enum lb_status write_field(const json_t *value, FILE *out)
     return LB_OK;
 }
 
-/* The columns, named after the record's keys; the lengths of arrays lose the unit. */
+/* Writes the names of the columns. The column of samples_ns, which has the number of samples, loses
+ * the unit. */
 static void write_names(json_t *columns, FILE *out)
 {
     const char *key, *separator = "";

@@ -1,4 +1,4 @@
-/* A run as Google Benchmark's JSON: its names, its units, its flat counters. */
+/* A run as Google Benchmark's JSON, with its key names, units and flat counters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "report/export.h"
 #include "stats/order_stats.h"
 
-/* A copy of the environment's value, or the fallback, which is given up. */
+/* A new reference to the environment's value. When it has none: the fallback, whose reference the
+ * caller gives away in both cases. */
 static json_t *copy_or(const json_t *environment, const char *key, json_t *fallback)
 {
     json_t *value = json_object_get(environment, key);
@@ -17,7 +18,7 @@ static json_t *copy_or(const json_t *environment, const char *key, json_t *fallb
     return json_incref(value);
 }
 
-/* What the run does not know is 0 or empty: readers want every key. */
+/* Unknown values are 0 or empty, because readers need every key. */
 static json_t *context_json(const struct lb_run *run)
 {
     const json_t *environment = json_object_get(run->header, "environment");
@@ -37,7 +38,7 @@ static json_t *context_json(const struct lb_run *run)
                      copy_or(environment, "cpu", json_string("")));
 }
 
-/* One measurement of a case. cpu_time repeats real_time, which is all that is measured. */
+/* One entry. cpu_time repeats real_time, because only that is measured. */
 struct measurement {
     size_t family, repetitions, repetition;
     double iterations, real_time_ns;
@@ -55,7 +56,7 @@ static json_t *row_json(const struct lb_row *row, const struct measurement *m)
                      "real_time", m->real_time_ns, "cpu_time", m->real_time_ns, "time_unit", "ns");
 }
 
-/* Adds every known number of the record that is no time of its own row as a counter. */
+/* Adds the known numbers of the record as counters, without those that the entry has anyway. */
 static bool add_counters(json_t *object, const struct lb_row *row)
 {
     const struct {
@@ -90,7 +91,7 @@ static bool add_counters(json_t *object, const struct lb_row *row)
     return done;
 }
 
-/* As the library's own reporter writes them: the time is there, and is 0. */
+/* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
 static bool add_error(json_t *object, const struct lb_row *row)
 {
     char message[sizeof(row->reason) + 32];
@@ -101,13 +102,13 @@ static bool add_error(json_t *object, const struct lb_row *row)
                                text ? text : json_string(lb_verdict_name(row->verdict))) == 0;
 }
 
-/* Whole calls behind so many samples. */
+/* How many calls so many samples are made of. */
 static double calls_of(const struct lb_row *row, size_t samples)
 {
     return round((double)samples * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1));
 }
 
-/* Appends the one row of a case, if it has one. */
+/* Appends the entry of a case, if it has one. */
 static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
     struct measurement m = {.family = family, .repetitions = 1};
@@ -123,7 +124,7 @@ static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
     return json_array_append_new(rows, object) == 0 && done;
 }
 
-/* Appends one row a block, its time being the median of the block. */
+/* Appends one entry per block, whose time is the median of the block. */
 static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t family)
 {
     if (!lb_row_is_timed(row))

@@ -60,7 +60,8 @@ enum lb_status lb_export_junit(const struct lb_run *run, FILE *out, struct lb_er
     return LB_OK;
 }
 
-/* Text in a cell of a table: nothing in it is markup. */
+/* Writes text into a cell of a table, with blanks for characters that are markup. Returns its
+ * length. */
 static size_t write_cell(const char *text, FILE *out)
 {
     size_t length = 0;
@@ -81,9 +82,9 @@ static size_t write_line(const struct lb_row *row, FILE *out)
         length += fprintf(out, "%.4g | | ok |", row->median_ns / 1e3);
     else
         length += fprintf(out, "| | %s: ", lb_verdict_name(row->verdict));
-    size_t rest = lb_row_is_timed(row) ? 0 : write_cell(row->reason, out) + 2;
+    size_t reason = lb_row_is_timed(row) ? 0 : write_cell(row->reason, out) + 2;
     fputs(lb_row_is_timed(row) ? "\n" : " |\n", out);
-    return (size_t)(length > 0 ? length : 0) + rest + 1;
+    return (size_t)(length > 0 ? length : 0) + reason + 1;
 }
 
 enum lb_status lb_export_markdown(const struct lb_run *run, FILE *out, struct lb_error *err)

@@ -47,7 +47,7 @@ enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_e
     return lb_json_write(document, whole, "github", out, err);
 }
 
-/* One result as hyperfine has it: seconds, and one exit code a time. */
+/* One result as hyperfine writes it: times in seconds, and one exit code per time. */
 static json_t *hyperfine_json(const struct lb_row *row)
 {
     char id[LB_CASE_ID_SIZE];

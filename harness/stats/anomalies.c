@@ -1,4 +1,4 @@
-/* What is odd about the samples of a row. */
+/* Anomalies of a result's samples. */
 #include "stats/anomalies.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "stats/order_stats.h"
 
-enum { FEWEST = 8 /* samples that anything can be said of */ };
+enum { MIN_SAMPLES = 8 /* with fewer none of the tests has any power */ };
 
 const char *lb_anomaly_name(size_t index)
 {
@@ -17,10 +17,10 @@ const char *lb_anomaly_name(size_t index)
     return index < LB_ANOMALY_COUNT ? names[index] : NULL;
 }
 
-/* A sample and its place in time. */
+/* A sample and its position in time. */
 struct ranked {
     double value;
-    size_t place;
+    size_t position;
 };
 
 static int by_value(const void *a, const void *b)
@@ -29,7 +29,7 @@ static int by_value(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-/* ranks [n] from 1 in the order of time, ties sharing the mean of theirs. */
+/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. */
 static bool rank(const double *values, size_t n, double *ranks)
 {
     struct ranked *sorted = malloc(n * sizeof(*sorted));
@@ -42,7 +42,7 @@ static bool rank(const double *values, size_t n, double *ranks)
         for (end = i + 1; end < n && sorted[end].value == sorted[i].value; end++)
             ;
         for (size_t j = i; j < end; j++)
-            ranks[sorted[j].place] = ((double)i + (double)end + 1) / 2;
+            ranks[sorted[j].position] = ((double)i + (double)end + 1) / 2;
     }
     free(sorted);
     return true;
@@ -56,7 +56,7 @@ static double sum_of_squares(const double *ranks, size_t n)
     return sum;
 }
 
-/* Spearman's correlation of the ranks with the order; NaN where all are equal. */
+/* Spearman's correlation of the ranks with the order; NaN when all are equal. */
 static double correlation(const double *ranks, size_t n)
 {
     double size = (double)n, mean = (size + 1) / 2, product = 0;
@@ -70,7 +70,7 @@ static bool drifts(const double *samples, double trend, size_t n, double *scratc
 {
     if (!(fabs(trend) * sqrt((double)n - 1) >= 3.2905))
         return false;
-    /* Significant is not large: many samples show what matters to nobody. */
+    /* With many samples even a tiny drift is significant, so it must also be large enough. */
     size_t third = n / 3;
     memcpy(scratch, samples, third * sizeof(*samples));
     lb_sort(scratch, third);
@@ -80,7 +80,8 @@ static bool drifts(const double *samples, double trend, size_t n, double *scratc
     return fabs(lb_median(scratch, third) - first) > 0.005 * first;
 }
 
-/* Sum of squared steps over that of squared distances from the mean; NaN where all are equal. */
+/* The sum of squared steps over the sum of squared distances from the mean; NaN when all ranks are
+ * equal. */
 static double von_neumann_ratio(const double *ranks, size_t n)
 {
     double steps = 0, all = sum_of_squares(ranks, n);
@@ -89,7 +90,7 @@ static double von_neumann_ratio(const double *ranks, size_t n)
     return all > 0 ? steps / all : (double)NAN;
 }
 
-static bool follows_itself(double ratio, size_t n)
+static bool is_autocorrelated(double ratio, size_t n)
 {
     double size = (double)n;
     double variance = 4 * (size - 2) * (5 * size * size - 2 * size - 9) /
@@ -97,7 +98,7 @@ static bool follows_itself(double ratio, size_t n)
     return (ratio - 2) / sqrt(variance) < -2.5758;
 }
 
-/* P(at most k of n) where each has probability p. */
+/* The probability of at most k successes in n trials of probability p. */
 static double binomial_at_most(size_t k, size_t n, double p)
 {
     double size = (double)n, sum = 0;
@@ -109,7 +110,8 @@ static double binomial_at_most(size_t k, size_t n, double p)
     return sum;
 }
 
-/* The split of sorted [n] that leaves the least squares within both sides. */
+/* The split of sorted [n] that minimises the sum of squares within both sides. Returns the size of
+ * the lower side. */
 static size_t best_split(const double *sorted, size_t n)
 {
     size_t least = (size_t)ceil(0.15 * (double)n), best = least;
@@ -139,7 +141,7 @@ static bool has_two_modes(const double *sorted, size_t n)
     return 6 * between < n && binomial_at_most(between, n, 1.0 / 6) < 0.001;
 }
 
-/* Counts outliers, and in how many blocks the first sample is a severe one above. */
+/* Counts outliers, and the blocks whose first sample is a severe outlier above the others. */
 static void count_outliers(const double *samples, const double *sorted, size_t n,
                            const size_t *blocks, size_t block_count, struct lb_anomalies *anomalies)
 {
@@ -159,9 +161,10 @@ static void count_outliers(const double *samples, const double *sorted, size_t n
         anomalies->flags |= LB_ANOMALY_SLOW_FIRST;
 }
 
-/* samples over the median of their block: what a block shares is not autocorrelation. */
-static void take_blocks_out(const double *samples, const size_t *blocks, size_t block_count,
-                            double *out, double *scratch)
+/* Divides samples by the median of their block: a level that a block's samples share is not
+ * autocorrelation. */
+static void divide_by_block_medians(const double *samples, const size_t *blocks, size_t block_count,
+                                    double *out, double *scratch)
 {
     for (size_t b = 0; b < block_count; b++) {
         if (blocks[b] == 0)
@@ -181,7 +184,7 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
 {
     enum lb_status st = LB_OK;
     *anomalies = (struct lb_anomalies){.trend = NAN, .von_neumann = NAN};
-    if (n < FEWEST)
+    if (n < MIN_SAMPLES)
         return LB_OK;
     double *sorted = malloc(4 * n * sizeof(*sorted));
     if (!sorted)
@@ -192,7 +195,7 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
     count_outliers(samples, sorted, n, blocks, block_count, anomalies);
     if (has_two_modes(sorted, n))
         anomalies->flags |= LB_ANOMALY_TWO_MODES;
-    take_blocks_out(samples, blocks, block_count, centred, scratch);
+    divide_by_block_medians(samples, blocks, block_count, centred, scratch);
     if (!rank(samples, n, ranks)) {
         st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
         goto done;
@@ -205,7 +208,7 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
         goto done;
     }
     anomalies->von_neumann = von_neumann_ratio(ranks, n);
-    if (follows_itself(anomalies->von_neumann, n))
+    if (is_autocorrelated(anomalies->von_neumann, n))
         anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;
 done:
     free(sorted);

@@ -14,8 +14,8 @@ struct lb_change_options lb_change_defaults(void)
     return (struct lb_change_options){.significance = 0.01, .permutations = 499, .seed = 1};
 }
 
-/* Sums of distances within the first a values, within the rest, and across are kept up as one value
- * after the other changes sides. */
+/* The sums of distances within the first a values, within the rest, and across both are updated as
+ * one value after the other changes sides, which takes O(n^2) instead of O(n^3). */
 double lb_energy_split(const double *values, size_t n, size_t *split)
 {
     double first = 0, second = 0, across = 0, best = -INFINITY;
@@ -56,20 +56,20 @@ static void shuffle(double *values, size_t n, uint64_t *state)
     }
 }
 
-/* Share of random orders, the given one among them, that split at least as well. Gives up when the
- * share can't come down to the significance any more. */
+/* The share of random orders, the given one among them, whose best split has at least the observed
+ * distance. It stops early once the share can no longer fall to the significance level. */
 static double permuted_share(const double *values, size_t n, double observed,
                              const struct lb_change_options *options, double *scratch)
 {
     uint64_t state = options->seed;
-    double allowed = options->significance * (double)(options->permutations + 1), as_good = 1;
+    double allowed = options->significance * (double)(options->permutations + 1), at_least = 1;
     memcpy(scratch, values, n * sizeof(*values));
-    for (size_t i = 0; i < options->permutations && as_good <= allowed; i++) {
+    for (size_t i = 0; i < options->permutations && at_least <= allowed; i++) {
         size_t split;
         shuffle(scratch, n, &state);
-        as_good += lb_energy_split(scratch, n, &split) >= observed;
+        at_least += lb_energy_split(scratch, n, &split) >= observed;
     }
-    return as_good / (double)(options->permutations + 1);
+    return at_least / (double)(options->permutations + 1);
 }
 
 static double median_of(const double *values, size_t n, double *scratch)
@@ -79,7 +79,7 @@ static double median_of(const double *values, size_t n, double *scratch)
     return lb_median(scratch, n);
 }
 
-/* The change point of one segment, if it has one. */
+/* Finds the change point of one segment; false when it has none. */
 static bool find_split(const double *values, size_t n, const struct lb_change_options *options,
                        double *scratch, size_t *split)
 {
@@ -111,8 +111,8 @@ enum lb_status lb_change_points(const double *values, size_t n,
         st = lb_fail(err, LB_OOM, "out of memory for %zu runs", n);
         goto done;
     }
-    /* Segments still to look at are [first, ends[depth - 1]), the ends being a stack: the left one
-     * is looked at first, so that first only ever grows. */
+    /* ends is a stack of the ends of segments still to search; the topmost segment begins at first.
+     * The left part of a split is searched first, so that first only ever grows. */
     size_t depth = 1, first = 0, split;
     ends[0] = n;
     while (depth > 0) {

@@ -1,4 +1,4 @@
-/* Correction of p-values for how many were looked at. */
+/* Correction of p-values for the number of comparisons that were made. */
 #include "stats/multiple_testing.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 struct ranked {
     double p;
-    size_t place;
+    size_t position;
 };
 
 static int by_p(const void *a, const void *b)
@@ -28,7 +28,7 @@ enum lb_status lb_adjust(const double *p, size_t n, double *adjusted, struct lb_
     double least = 1;
     for (size_t i = n; i-- > 0;) {
         least = fmin(least, ranked[i].p * (double)n / (double)(i + 1));
-        adjusted[ranked[i].place] = least;
+        adjusted[ranked[i].position] = least;
     }
     free(ranked);
     return LB_OK;

@@ -1,4 +1,4 @@
-/* Statistics of samples: order, median and its interval, quantiles, spread. */
+/* Order statistics of samples. */
 #include "stats/order_stats.h"
 
 #include <math.h>
@@ -24,13 +24,14 @@ double lb_median(const double *sorted, size_t n)
     return low + (sorted[n / 2] - low) / 2;
 }
 
-/* The binomial weight of k - 1 from that of k, for n fair coins: both over the same constant. */
+/* The binomial weight of k - 1 heads out of n fair coins, from the weight of k heads. Weights are
+ * probabilities times one constant. */
 static double next_weight(double weight, size_t n, size_t k)
 {
     return weight * (double)k / (double)(n - k + 1);
 }
 
-/* Sum of the weights of all counts 0..n, the weight of n/2 (rounded down) being 1. */
+/* The sum of the weights of all counts 0..n, where the weight of n/2 (rounded down) is 1. */
 static double total_weight(size_t n)
 {
     double sum = 0, weight = 1;
@@ -40,7 +41,7 @@ static double total_weight(size_t n)
             break;
         weight = next_weight(weight, n, k);
     }
-    /* The other half mirrors this one; an even n has its middle count in both. */
+    /* The other half mirrors this one; for an even n both contain the middle count. */
     return n % 2 ? 2 * sum : 2 * sum - 1;
 }
 
@@ -50,8 +51,9 @@ enum lb_status lb_median_interval(const double *sorted, size_t n, double level, 
     if (n < 2 || !(level > 0 && level < 1))
         return LB_INVALID;
 
-    /* Between the r-th smallest and the r-th largest lies the median when r to n - r of the n
-     * samples are below it. Widen from the middle until that has the probability asked for. */
+    /* The median lies between the r-th smallest and the r-th largest sample exactly when r to n - r
+     * of the n samples are below it. Widen from the middle until the probability of that reaches
+     * the level. */
     double total = total_weight(n), weight = 1, inside = n % 2 ? 2 : 1;
     size_t r = n / 2;
     while (inside < level * total) {
@@ -79,8 +81,8 @@ double lb_quantile(const double *sorted, size_t n, double p)
 
 double lb_mad(const double *sorted, size_t n)
 {
-    /* Deviations grow outwards from the median on both sides: a merge of the two sides yields them
-     * in order, and half way through stands their median. */
+    /* On both sides the deviations grow outwards from the median, so merging the two sides yields
+     * them in ascending order; their median is in the middle of the merge. */
     double middle = lb_median(sorted, n), before = NAN, deviation = NAN;
     size_t left = n / 2, right = n / 2; /* [0, left) and [right, n) are not merged yet */
     for (size_t taken = 0; taken <= n / 2 && n > 0; taken++) {

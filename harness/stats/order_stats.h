@@ -1,5 +1,5 @@
-/* Statistics of samples: order, median and its interval, quantiles, spread.
- * All take samples in ascending order, so that one lb_sort serves them all. */
+/* Order statistics of samples: median and its confidence interval, quantiles, spread. All take
+ * samples in ascending order, so that they are sorted only once. */
 #ifndef LB_ORDER_STATS_H
 #define LB_ORDER_STATS_H
 
@@ -11,28 +11,29 @@
 extern "C" {
 #endif
 
-/* values [n] into ascending order; none may be NaN. */
+/* Sorts values [n] into ascending order; none may be NaN. */
 void lb_sort(double *values, size_t n);
 
-/* sorted [n], ascending. The middle one, or the mean of the middle two; NaN when n is 0. */
+/* The median of sorted [n], ascending: the middle value, or the mean of the middle two; NaN when n
+ * is 0. */
 double lb_median(const double *sorted, size_t n);
 
 /* Order-statistic confidence interval of the median.
- * sorted [n] in ns, ascending; n >= 6 for 95 %. *lo and *hi are elements of sorted: no
- * interpolation, no distribution assumed. The narrowest interval that leaves out equally many
- * samples at both ends and whose exact binomial coverage is at least level, 0 < level < 1.
- * LB_INVALID when n is too small for the level: *lo and *hi are then untouched.
+ * sorted [n] in ns, ascending; n >= 6 for 95 %. *lo and *hi are elements of sorted, without
+ * interpolation; no distribution is assumed. It is the narrowest interval that leaves out equally
+ * many samples at both ends and whose exact binomial coverage is at least level, 0 < level < 1.
+ * LB_INVALID when n is too small for the level; *lo and *hi are then unchanged.
  * Source: Hahn & Meeker, Statistical Intervals, 5.2. */
 enum lb_status lb_median_interval(const double *sorted, size_t n, double level, double *lo,
                                   double *hi);
 
-/* sorted [n], ascending; 0 <= p <= 1. Linear between the order statistics at the 0-based position
- * p (n - 1); NaN when n is 0. Source: Hyndman & Fan, The American Statistician 50 (1996),
+/* The p-quantile of sorted [n], ascending, 0 <= p <= 1: linear interpolation at the 0-based
+ * position p (n - 1); NaN when n is 0. Source: Hyndman & Fan, The American Statistician 50 (1996),
  * definition 7. */
 double lb_quantile(const double *sorted, size_t n, double p);
 
-/* Median of the absolute deviations from the median, unscaled; sorted [n], ascending; NaN when n
- * is 0. */
+/* The median of the absolute deviations from the median of sorted [n], ascending, not scaled to a
+ * standard deviation; NaN when n is 0. */
 double lb_mad(const double *sorted, size_t n);
 
 #ifdef __cplusplus

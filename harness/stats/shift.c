@@ -12,14 +12,15 @@
 /* Points of the standard normal distribution with 2.5 % and 5 % above them. */
 static const double z_95 = 1.959963984540054, z_90 = 1.6448536269514722;
 
-/* What U is under no shift: a law on 0..steps that is symmetric about steps / 2. */
+/* The distribution of the rank statistic U when there is no shift: on 0..steps, symmetric about
+ * steps / 2. */
 struct law {
     double steps;
-    double *at_most; /* [steps / 2 + 1] P(U <= u); NULL: normal */
-    double sigma;    /* of the normal form */
+    double *at_most; /* [steps / 2 + 1] P(U <= u); NULL: the normal form is used */
+    double sigma;    /* standard deviation of the normal form */
 };
 
-/* Counts [size] of each u become the probabilities of at most u; all arrangements are total. */
+/* Turns counts [size] of arrangements with each u into probabilities of at most u. */
 static void accumulate(double *counts, size_t size, double total)
 {
     double sum = 0;
@@ -29,8 +30,9 @@ static void accumulate(double *counts, size_t size, double total)
     }
 }
 
-/* The counts are the coefficients of prod_i (1 - q^(m+i)) / (1 - q^i), i = 1..n, up to the middle;
- * total is (n + m choose n). */
+/* P(U <= u) of Mann-Whitney's U. The counts of arrangements are the coefficients of
+ * prod_i (1 - q^(m+i)) / (1 - q^i), i = 1..n, up to the middle; their total is (n + m choose n).
+ * The caller frees the array; NULL when memory runs out. */
 static double *mann_whitney(size_t n, size_t m)
 {
     size_t size = n * m / 2 + 1;
@@ -49,7 +51,8 @@ static double *mann_whitney(size_t n, size_t m)
     return counts;
 }
 
-/* The counts are the coefficients of prod_i (1 + q^i), i = 1..n; total is 2^n. */
+/* The same of Wilcoxon's signed ranks: the counts are the coefficients of prod_i (1 + q^i),
+ * i = 1..n; their total is 2^n. */
 static double *signed_ranks(size_t n)
 {
     size_t size = n * (n + 1) / 4 + 1;
@@ -71,12 +74,12 @@ static void swap(double *a, double *b)
     *b = was;
 }
 
-/* The k-th smallest (from 0) of values [n], which are put in another order. */
+/* The k-th smallest (from 0) of values [n], whose order it changes. */
 static double select_rank(double *values, size_t n, size_t k)
 {
     size_t first = 0, last = n - 1;
     while (first < last) {
-        /* The median of three as the pivot: sorted input is the usual one. */
+        /* The pivot is the median of three, because the input is often sorted. */
         size_t middle = first + (last - first) / 2;
         if (values[middle] < values[first])
             swap(&values[middle], &values[first]);
@@ -95,8 +98,8 @@ static double select_rank(double *values, size_t n, size_t k)
                 break;
             swap(&values[i++], &values[j--]);
         }
-        /* [first, split] <= pivot <= (split, last], and neither is empty: i stops at the middle at
-         * the latest, which lies before last, and after a swap j is below last for good. */
+        /* [first, split] <= pivot <= (split, last], and neither is empty: i stops no later than at
+         * the middle, which lies before last, and after a swap j stays below last. */
         size_t split = i == j ? j : i - 1;
         if (k <= split)
             last = split;
@@ -116,8 +119,8 @@ static double p_value(const struct law *law, double statistic)
     return distance > 0 && law->sigma > 0 ? erfc(distance / law->sigma / sqrt(2)) : 1;
 }
 
-/* How many of the ordered differences lie outside each end of the interval whose one-sided error
- * is alpha: the bounds are the k-th smallest and the k-th largest. 0: there is no such interval. */
+/* The k for which the k-th smallest and the k-th largest difference bound an interval whose
+ * one-sided error is alpha; z is the normal distribution's point for alpha. 0: there is none. */
 static size_t interval_rank(const struct law *law, double alpha, double z)
 {
     if (!law->at_most) {
@@ -130,7 +133,8 @@ static size_t interval_rank(const struct law *law, double alpha, double z)
     return k;
 }
 
-/* Estimate, intervals and p-value from differences [count], which are put in another order. */
+/* Computes the estimate, the intervals and the p-value from differences [count], whose order it
+ * changes. */
 static enum lb_status conclude(const struct law *law, double *differences, size_t count,
                                struct lb_shift *shift, struct lb_error *err)
 {
@@ -217,8 +221,8 @@ static double rank_sum(size_t n)
     return (double)n * (double)(n + 1) / 2;
 }
 
-/* The laws of signed ranks for these differences: that of all, where those of 0 have the lowest
- * ranks and no sign, and that of the others alone. absolute [n] is scratch. */
+/* The distributions of signed ranks for these differences: of all of them, where differences of 0
+ * have the lowest ranks and no sign, and of the others alone. absolute [n] is scratch. */
 static enum lb_status signed_rank_laws(const double *differences, size_t n, double *absolute,
                                        struct law *all, struct law *nonzero, struct lb_error *err)
 {
@@ -240,7 +244,7 @@ static enum lb_status signed_rank_laws(const double *differences, size_t n, doub
     return all->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
 }
 
-/* The statistic of the differences that are not 0. */
+/* Wilcoxon's statistic of the differences that are not 0. */
 static double nonzero_above(const double *differences, size_t n)
 {
     double above = 0;

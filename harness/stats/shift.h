@@ -1,9 +1,10 @@
-/* Shift between two sets of times, without a distribution assumed: Hodges-Lehmann estimate, its
- * interval and the p-value of no shift, from ranks.
+/* Shift between two sets of times: the Hodges-Lehmann estimate, its confidence intervals, and the
+ * p-value of "no shift", all from ranks, without assuming a distribution.
  *
- * Times are compared as logarithms: a shift of d is a ratio of exp(d). What is handed in are units
- * of replication (medians of blocks or processes), never samples of one process pooled: those share
- * what the process drew, and an interval from them covers nothing. */
+ * Callers pass logarithms of times, so a shift of d is a ratio of exp(d). The values must be units
+ * of replication: medians of blocks or of processes. They must never be the pooled samples of one
+ * process, because those share whatever was random about that process (addresses, clocks), and an
+ * interval computed from them is far too narrow. */
 #ifndef LB_SHIFT_H
 #define LB_SHIFT_H
 
@@ -16,38 +17,42 @@
 extern "C" {
 #endif
 
-#define LB_SHIFT_MIN_UNITS 4 /* on each side: fewer can't reach 95 % */
-#define LB_SHIFT_MIN_PAIRS 6
+#define LB_SHIFT_MIN_UNITS 4 /* on each side: with fewer no interval reaches 95 % */
+#define LB_SHIFT_MIN_PAIRS 6 /* likewise */
 
 struct lb_shift {
-    double estimate;   /* of the location of changed minus that of base */
-    double lo95, hi95; /* 95 %; where nothing ties or is 0, it leaves out 0 just when p <= 0.05 */
-    double lo90, hi90; /* 90 % interval: inside +-margin where two one-sided 5 % tests say "same" */
-    double p;          /* two-sided, of no shift */
-    bool exact;        /* from the exact distribution; false: the tie-corrected normal form */
+    double estimate;   /* location of changed minus location of base */
+    double lo95, hi95; /* 95 % interval; without ties and zeros it excludes 0 exactly when
+                          p <= 0.05 */
+    double lo90, hi90; /* 90 % interval; it lies within +-margin exactly when two one-sided tests at
+                          5 % call the sets equal within the margin */
+    double p;          /* two-sided p-value of "no shift" */
+    bool exact;        /* from the exact distribution; false: the tie-corrected normal one */
 };
 
-/* Two independent sets: base [n], changed [m], finite, n and m >= LB_SHIFT_MIN_UNITS.
- * Mann-Whitney's U counts the differences above 0; the estimate is the median of all n m
- * differences, the interval two of them in order. Exact where nothing is tied and n m is up to
- * LB_SHIFT_EXACT, else normal with continuity and tie correction.
- * LB_INVALID for too few or values that aren't finite; LB_OOM.
+/* The shift between two independent sets base [n] and changed [m], with n and m at least
+ * LB_SHIFT_MIN_UNITS and all values finite. Mann-Whitney's U counts the differences above 0. The
+ * estimate is the median of all n m differences, and the bounds of the intervals are two of them.
+ * The distribution is exact when there are no ties and n m is at most LB_SHIFT_EXACT, else normal
+ * with corrections for continuity and ties.
+ * LB_INVALID: too few units, or one that is not finite. LB_OOM.
  * Source: Hollander & Wolfe, Nonparametric Statistical Methods, 4.1-4.3. */
 #define LB_SHIFT_EXACT 1000
 enum lb_status lb_shift(const double *base, size_t n, const double *changed, size_t m,
                         struct lb_shift *shift, struct lb_error *err);
 
-/* Pairs: differences [n], changed minus base of each pair, finite, n >= LB_SHIFT_MIN_PAIRS.
- * Wilcoxon's signed ranks; the estimate is the median of the averages of all two differences, each
- * with itself too. Exact where no absolute difference is tied or 0 and n is up to 50; else normal,
- * where the p-value leaves differences of 0 out, as Wilcoxon did, and the intervals rank them, as
- * Pratt did: they are part of what the intervals' bounds are taken from.
- * Source: Hollander & Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
+/* The shift of pairs. differences [n], changed minus base of each pair, are finite, and n is at
+ * least LB_SHIFT_MIN_PAIRS. It uses Wilcoxon's signed ranks; the estimate is the median of the
+ * averages of every two differences, each with itself included. The distribution is exact when no
+ * absolute differences are tied, none is 0, and n is at most 50, else normal. The normal p-value
+ * leaves out differences of 0, as Wilcoxon did; the intervals rank them, as Pratt did, because the
+ * bounds are taken from averages that include them. Errors as those of lb_shift. Source: Hollander
+ * & Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err);
 
-/* The smallest p-value that n and m units can reach, or n pairs, which bounds what a correction
- * over many cases leaves; 1 for too few. */
+/* The smallest p-value that n and m units, or n pairs, can reach; 1 when there are too few. A
+ * correction for many cases multiplies it, and may leave no case significant. */
 double lb_shift_least_p(size_t n, size_t m);
 double lb_shift_paired_least_p(size_t n);
 

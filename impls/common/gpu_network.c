@@ -1,26 +1,22 @@
 /* What the GPU implementations on canonical weights have in common. */
 #include "impls/common/gpu_network.h"
 
+#include "cuda/common/cell.h"
 #include "device/device.h"
 
 enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
-                                       const struct lb_exec_config *place, struct lb_error *why)
+                                       const struct lb_exec_config *config, struct lb_error *why)
 {
-    const struct lb_device_info *device = lb_device_known(NULL);
-    (void)problem, (void)place;
-    if (device && device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: the kernels are built for 8.0 and later",
-                       device->major, device->minor);
-    return LB_OK;
+    (void)problem, (void)config;
+    return lb_device_needs(lb_device_known(NULL), 8, 0, "", why);
 }
 
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,
-                                          const struct lb_exec_config *place, int stream_count)
+                                          const struct lb_exec_config *config, int stream_count)
 {
     return (struct lb_gpu_network){
         .problem = problem,
-        .stream = place->stream,
+        .stream = config->stream,
         .stream_count = stream_count,
         .real = problem->dtype == LB_F64 ? LB_F64 : LB_F32,
         .gradients_dtype = problem->dtype,
@@ -32,7 +28,7 @@ void lb_gpu_network_destroy(struct lb_gpu_network *net)
     lb_streams_destroy(net->streams);
 }
 
-struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers)
+static struct lb_gpu_parts parts_of(const struct lb_buffers *buffers)
 {
     return (struct lb_gpu_parts){.weights = {.base = buffers->weights},
                                  .gradients = {.base = buffers->gradients},
@@ -40,43 +36,47 @@ struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers)
                                  .workspace = {.base = buffers->workspace}};
 }
 
-struct lb_sizes lb_gpu_parts_sizes(const struct lb_gpu_parts *parts)
+struct lb_sizes lb_gpu_network_sizes(void *self, lb_gpu_carve *carve)
 {
+    struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
+    carve(self, &parts);
     return (struct lb_sizes){
-        .weights = parts->weights.used,
-        .gradients = parts->gradients.used,
-        .reserve = parts->reserve.used,
-        .workspace = parts->workspace.used,
+        .weights = parts.weights.used,
+        .gradients = parts.gradients.used,
+        .reserve = parts.reserve.used,
+        .workspace = parts.workspace.used,
     };
 }
 
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts)
 {
     const struct lb_problem *p = net->problem;
-    net->weights = lb_carve(&parts->weights, lb_packed_bytes(p, p->dtype));
+    net->weights = lb_arena_take(&parts->weights, lb_packed_bytes(p, p->dtype));
     if (p->ragged)
-        net->lengths = lb_carve(&parts->weights, (size_t)p->batch * sizeof(*net->lengths));
+        net->lengths = lb_arena_take(&parts->weights, (size_t)p->batch * sizeof(*net->lengths));
     if (lb_has_backward(p))
-        net->gradients = lb_carve(&parts->gradients, lb_packed_bytes(p, net->gradients_dtype));
-    return lb_carve(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
+        net->gradients = lb_arena_take(&parts->gradients, lb_packed_bytes(p, net->gradients_dtype));
+    return lb_arena_take(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
 }
 
-void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count)
+void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
 {
-    return lb_carve(from, lb_gpu_storage(net, count));
+    return lb_arena_take(from, lb_gpu_storage(net, count));
 }
 
-void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_carver *from, int64_t count)
+void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
 {
-    return lb_carve(from, lb_gpu_real(net, count));
+    return lb_arena_take(from, lb_gpu_real(net, count));
 }
 
-enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *scratch,
+enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb_gpu_carve *carve,
                                       const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err)
 {
     const struct lb_problem *p = net->problem;
     enum lb_status st = LB_OK;
+    struct lb_gpu_parts parts = parts_of(buffers);
+    void *scratch = carve(self, &parts);
     LB_TRY(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
     LB_TRY(lb_streams_set_workspace(net->streams, scratch, err));
     LB_TRY(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
@@ -87,17 +87,27 @@ done:
     return st;
 }
 
-const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t entry, enum lb_weight which)
+const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which)
 {
     const struct lb_problem *p = net->problem;
-    return net->weights ? net->weights + lb_packed_offset(p, p->dtype, (size_t)entry, which) : NULL;
+    return net->weights ? net->weights + lb_packed_offset(p, p->dtype, (size_t)layer_dir, which)
+                        : NULL;
 }
 
-void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t entry, enum lb_weight which)
+void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which)
 {
     return net->gradients ? net->gradients + lb_packed_offset(net->problem, net->gradients_dtype,
-                                                              (size_t)entry, which)
+                                                              (size_t)layer_dir, which)
                           : NULL;
+}
+
+struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir)
+{
+    struct lb_gpu_weights w = {.w_ih = lb_gpu_weight(net, layer_dir, LB_W_IH),
+                               .w_hh = lb_gpu_weight(net, layer_dir, LB_W_HH)};
+    for (int which = 0; which < LB_WEIGHT_COUNT; which++)
+        w.dweights[which] = lb_gpu_gradient(net, layer_dir, (enum lb_weight)which);
+    return w;
 }
 
 enum lb_status lb_gpu_network_gradients(const struct lb_gpu_network *net,
@@ -125,4 +135,56 @@ void *lb_gpu_storage_at(const struct lb_gpu_network *net, const void *base, int6
 void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t index)
 {
     return (char *)base + lb_gpu_real(net, index);
+}
+
+/* ---- State ---------------------------------------------------------------------------------- */
+
+/* Element 0 of a layer_dir in a tensor [L*D, B, H] T. */
+static void *state_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
+{
+    return lb_gpu_storage_at(net, base, layer_dir * net->problem->batch * net->problem->hidden);
+}
+
+enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_index,
+                                  int64_t layer_dir, const struct lb_forward_io *io, void *h,
+                                  void *c, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int64_t count = net->problem->batch * net->problem->hidden;
+    LB_TRY(lb_stream_copy(net->streams, stream_index, h, state_at(net, io->h0, layer_dir),
+                          lb_gpu_storage(net, count), err));
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, c, state_at(net, io->c0, layer_dir), count,
+                                   lb_stream_handle(net->streams, stream_index), err));
+done:
+    return st;
+}
+
+enum lb_status lb_gpu_start_gradients(const struct lb_gpu_network *net, int stream_index,
+                                      int64_t layer_dir, const struct lb_backward_io *io, void *dh,
+                                      void *dc, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int64_t count = net->problem->batch * net->problem->hidden;
+    void *stream = lb_stream_handle(net->streams, stream_index);
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dh, state_at(net, io->dhn, layer_dir),
+                                   count, stream, err));
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dc, state_at(net, io->dcn, layer_dir),
+                                   count, stream, err));
+done:
+    return st;
+}
+
+enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int stream_index,
+                                       int64_t layer_dir, const struct lb_backward_io *io,
+                                       const void *dh, const void *dc, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int64_t count = net->problem->batch * net->problem->hidden;
+    void *stream = lb_stream_handle(net->streams, stream_index);
+    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, state_at(net, io->dh0, layer_dir), dh,
+                                      count, stream, err));
+    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, state_at(net, io->dc0, layer_dir), dc,
+                                      count, stream, err));
+done:
+    return st;
 }

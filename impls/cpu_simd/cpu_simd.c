@@ -2,7 +2,8 @@
  * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
+
 #include "impls/cpu_simd/cpu_simd.h"
 
 /* The least number of multiply-adds per thread and step at which another thread pays for its
@@ -99,7 +100,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->s = sizes_of(problem, simd->kernels->simd_width);
     simd->threads = choose_threads(&simd->s, (size_t)config->threads);
     if (simd->threads > 1)
-        LB_TRY(lb_team_open(config->threads, &simd->team, err));
+        LB_TRY(lb_pinned_threads_open(config->threads, &simd->team, err));
     simd->by_rows = simd->threads > 1 && simd->s.B >= MIN_ROWS_PER_THREAD * simd->threads &&
                     simd->s.gates * simd->s.H * simd->elem <= MAX_L2_WEIGHT_BYTES;
     simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
@@ -139,15 +140,15 @@ static size_t sum_count(const struct lb_cpu_simd *simd)
 }
 
 /* Sets the pointers to the arrays of backward. */
-static void lay_out_backward(struct lb_cpu_simd *simd, char *scratch, size_t *used)
+static void lay_out_backward(struct lb_cpu_simd *simd, struct lb_arena *scratch)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    simd->between = lb_take(scratch, used, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
-    simd->first = lb_take(scratch, used, s->B * s->gates * simd->elem);
+    simd->between = lb_arena_take(scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
+    simd->first = lb_arena_take(scratch, s->B * s->gates * simd->elem);
     simd->sum_count = sum_count(simd);
-    simd->sums = lb_take(scratch, used, simd->threads * simd->sum_count * simd->sum_elem);
+    simd->sums = lb_arena_take(scratch, simd->threads * simd->sum_count * simd->sum_elem);
     simd->packed_bytes = lb_cpu_packed_bytes(simd);
-    simd->packed = lb_take(scratch, used, simd->threads * simd->packed_bytes);
+    simd->packed = lb_arena_take(scratch, simd->threads * simd->packed_bytes);
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
@@ -155,29 +156,30 @@ static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace
 {
     const struct lb_cpu_sizes *s = &simd->s;
     bool trains = lb_trains(&simd->problem), backward = lb_has_backward(&simd->problem);
-    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1, kept = 0, used = 0;
+    size_t lower = !trains && s->L > 2 ? 2 : s->L - 1;
     size_t state = s->layer_dirs * s->B * s->H * simd->sum_elem;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = simd->buffers.workspace, *base = trains ? simd->buffers.reserve : scratch;
-    simd->pointers = lb_take(scratch, &used, simd->threads * 2 * s->B * sizeof(void *));
+    struct lb_arena scratch = {.base = simd->buffers.workspace};
+    struct lb_arena kept = {.base = simd->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    simd->pointers = lb_arena_take(&scratch, simd->threads * 2 * s->B * sizeof(void *));
     if (trains) {
-        simd->gates = lb_take(base, at, s->layer_dirs * s->rows * s->gates * simd->elem);
-        simd->cells = lb_take(base, at, s->layer_dirs * s->rows * s->H * simd->sum_elem);
+        simd->gates = lb_arena_take(passes, s->layer_dirs * s->rows * s->gates * simd->elem);
+        simd->cells = lb_arena_take(passes, s->layer_dirs * s->rows * s->H * simd->sum_elem);
     }
     if (simd->half || !trains)
-        simd->pre = lb_take(scratch, &used, simd->pre_rows * s->gates * simd->sum_elem);
-    simd->lower = lb_take(base, at, lower * s->rows * s->wide * simd->elem);
+        simd->pre = lb_arena_take(&scratch, simd->pre_rows * s->gates * simd->sum_elem);
+    simd->lower = lb_arena_take(passes, lower * s->rows * s->wide * simd->elem);
     if (simd->half) {
-        simd->c0 = lb_take(scratch, &used, state);
-        simd->c = trains ? NULL : lb_take(scratch, &used, state);
-        simd->dc = backward ? lb_take(scratch, &used, state) : NULL;
+        simd->c0 = lb_arena_take(&scratch, state);
+        simd->c = trains ? NULL : lb_arena_take(&scratch, state);
+        simd->dc = backward ? lb_arena_take(&scratch, state) : NULL;
         simd->operand_bytes = operand_bytes(simd);
-        simd->operands = lb_take(scratch, &used, simd->threads * simd->operand_bytes);
+        simd->operands = lb_arena_take(&scratch, simd->threads * simd->operand_bytes);
     }
     if (backward)
-        lay_out_backward(simd, scratch, &used);
-    *reserve = kept;
-    *workspace = used;
+        lay_out_backward(simd, &scratch);
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
 static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
@@ -214,8 +216,8 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_team_run(simd->team, lb_cpu_forward_work,
-                &(struct lb_cpu_call){.simd = simd, .forward = io});
+    lb_pinned_threads_run(simd->team, lb_cpu_forward_work,
+                          &(struct lb_cpu_call){.simd = simd, .forward = io});
     return LB_OK;
 }
 
@@ -224,8 +226,8 @@ static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_team_run(simd->team, lb_cpu_backward_work,
-                &(struct lb_cpu_call){.simd = simd, .backward = io});
+    lb_pinned_threads_run(simd->team, lb_cpu_backward_work,
+                          &(struct lb_cpu_call){.simd = simd, .backward = io});
     return LB_OK;
 }
 
@@ -246,7 +248,7 @@ static const char *cpu_simd_describe(const void *self)
 
 static void cpu_simd_destroy(void *self)
 {
-    lb_team_close(((struct lb_cpu_simd *)self)->team);
+    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->team);
 }
 
 const struct lb_impl lb_impl_cpu_simd = {

@@ -3,8 +3,8 @@
 #define LB_CPU_SIMD_H
 
 #include "api/impl.h"
+#include "base/thread_pool.h"
 #include "impls/common/simd_kernels.h"
-#include "impls/cpu_simd/cpu_team.h"
 
 /* The sizes of a problem, with the layout of simd_kernels.h. */
 struct lb_cpu_sizes {
@@ -22,7 +22,7 @@ struct lb_cpu_simd {
     struct lb_buffers buffers;
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
-    struct lb_team *team; /* NULL: only the calling thread */
+    struct lb_pinned_threads *team; /* NULL: only the calling thread */
     size_t threads;
     size_t elem;      /* bytes of a stored element */
     size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */

@@ -1,6 +1,6 @@
-/* cuda_naive: what a framework's generic cell does on a GPU. Each step, for each gate, a product of
- * the input and one of h, then a kernel for every addition, bias, activation and product. Nothing
- * is hoisted out of the loop and nothing is fused. */
+/* cuda_naive: what a framework's generic cell does on a GPU. Per step and gate it runs one GEMM of
+ * the input and one of h, then one kernel per addition, bias, activation and multiplication.
+ * Nothing is hoisted out of the loop and nothing is fused. */
 #include "impls/cuda_naive/cuda_naive.h"
 
 #include <stdlib.h>
@@ -8,29 +8,27 @@
 #include "cuda/common/cell.h"
 
 static enum lb_status naive_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *place, struct lb_error *err)
+                                   const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_cuda_naive *self = state;
-    self->net = lb_gpu_network_make(problem, place, 1);
+    self->net = lb_gpu_network_make(problem, config, 1);
     self->net.gradients_dtype = self->net.real;
-    self->entries = calloc((size_t)(problem->layers * problem->directions), sizeof(*self->entries));
-    return self->entries ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+    self->layer_dirs =
+        calloc((size_t)(problem->layers * problem->directions), sizeof(*self->layer_dirs));
+    return self->layer_dirs ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
 }
 
-static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, int64_t index)
+static void carve_layer_dir(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, int64_t index)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    struct lb_naive_layer_dir *e = &self->entries[index];
+    struct lb_naive_layer_dir *e = &self->layer_dirs[index];
     int64_t state = p->batch * p->hidden;
     bool trains = lb_trains(p);
-    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
+    struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t slots = trains ? p->seq_len : 1, states = trains ? p->seq_len + 1 : 2;
     bool top = index / p->directions + 1 == p->layers, first = index % p->directions == 0;
-    e->w_ih = lb_gpu_weight(net, index, LB_W_IH);
-    e->w_hh = lb_gpu_weight(net, index, LB_W_HH);
-    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
-        e->dweights[w] = lb_gpu_gradient(net, index, (enum lb_weight)w);
+    e->weights = lb_gpu_weights_of(net, index);
     e->b_ih = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
     e->b_hh = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
     e->gates = lb_gpu_carve_real(net, keep, slots * 4 * state);
@@ -40,13 +38,13 @@ static void carve_entry(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, 
     if (top)
         return;
     int64_t wide = p->seq_len * p->directions * state;
-    e->y = first ? lb_gpu_carve_storage(net, keep, wide) : self->entries[index - 1].y;
+    e->y = first ? lb_gpu_carve_storage(net, keep, wide) : self->layer_dirs[index - 1].y;
     if (lb_has_backward(p))
         e->dy = first ? lb_gpu_carve_storage(net, &parts->workspace, wide)
-                      : self->entries[index - 1].dy;
+                      : self->layer_dirs[index - 1].dy;
 }
 
-static void carve_scratch(struct lb_cuda_naive *self, struct lb_carver *from)
+static void carve_scratch(struct lb_cuda_naive *self, struct lb_arena *from)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
@@ -71,23 +69,22 @@ static void carve_scratch(struct lb_cuda_naive *self, struct lb_carver *from)
     s->dx_other = lb_gpu_carve_real(net, from, p->batch * widest);
 }
 
-/* With parts that only count, this counts. The address of cuBLAS' scratch. */
-static void *carve(struct lb_cuda_naive *self, struct lb_gpu_parts *parts)
+/* lb_gpu_carve */
+static void *carve(void *state, struct lb_gpu_parts *parts)
 {
+    struct lb_cuda_naive *self = state;
     const struct lb_problem *p = self->net.problem;
     void *scratch = lb_gpu_network_carve(&self->net, parts);
     for (int64_t i = 0; i < p->layers * p->directions; i++)
-        carve_entry(self, parts, i);
+        carve_layer_dir(self, parts, i);
     carve_scratch(self, &parts->workspace);
     return scratch;
 }
 
 static enum lb_status naive_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
     (void)err;
-    carve(state, &parts);
-    *sizes = lb_gpu_parts_sizes(&parts);
+    *sizes = lb_gpu_network_sizes(state, carve);
     return LB_OK;
 }
 
@@ -98,11 +95,9 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     enum lb_status st = LB_OK;
-    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
-    void *scratch = carve(self, &parts);
-    LB_TRY(lb_gpu_network_prepare(&self->net, scratch, buffers, weights, err));
+    LB_TRY(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        const struct lb_naive_layer_dir *e = &self->entries[i];
+        const struct lb_naive_layer_dir *e = &self->layer_dirs[i];
         LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
                                        4 * p->hidden, net->stream, err));
         LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
@@ -129,7 +124,7 @@ static void naive_destroy(void *state)
 {
     struct lb_cuda_naive *self = state;
     lb_gpu_network_destroy(&self->net);
-    free(self->entries);
+    free(self->layer_dirs);
 }
 
 const struct lb_impl lb_impl_cuda_naive = {

@@ -1,22 +1,22 @@
-/* cuda_naive: what its two files share. */
+/* What the two files of cuda_naive share. */
 #ifndef LB_CUDA_NAIVE_H
 #define LB_CUDA_NAIVE_H
 
 #include "impls/common/gpu_network.h"
 
-/* Buffers of one layer and direction (entry l*D + d). T and R as in gpu_net.h.
- * Slots: in training T+1 of the states and T of what backward reads, in the order of the
- * direction's own steps; in inference two of the states, taken in turns, and one of the rest. */
+/* Buffers of one layer and direction (layer_dir l*D + d). T and R as in gpu_network.h.
+ * In training there are T+1 slots of the states and T of what backward reads, in the order of the
+ * direction's own steps. In inference there are two slots of the states, used in turn, and one of
+ * everything else. */
 struct lb_naive_layer_dir {
-    const void *w_ih, *w_hh; /* [4H, I_l], [4H, H] T */
-    void *b_ih, *b_hh;       /* [4H] R */
-    void *gates;             /* [slots, 4, B, H] R: i f g o */
-    void *inner;             /* [slots, B, H] R: tanh(c) or relu(c) */
-    void *c;                 /* [slots, B, H] R */
-    void *h;                 /* [slots, B, H] T */
-    void *y;                 /* [T, B, D*H] T, of the whole layer; NULL on top: the case's own */
-    void *dy;                /* likewise, its gradient */
-    void *dweights[4];       /* R, in the order of enum lb_weight */
+    struct lb_gpu_weights weights; /* gradients in R */
+    void *b_ih, *b_hh;             /* [4H] R */
+    void *gates;                   /* [slots, 4, B, H] R: i f g o */
+    void *inner;                   /* [slots, B, H] R: tanh(c) or relu(c) */
+    void *c;                       /* [slots, B, H] R */
+    void *h;                       /* [slots, B, H] T */
+    void *y;  /* [T, B, D*H] T, of the whole layer; NULL in the last layer: the case's own */
+    void *dy; /* likewise, its gradient */
 };
 
 /* Scratch of one step. */
@@ -31,8 +31,8 @@ struct lb_naive_scratch {
 };
 
 struct lb_cuda_naive {
-    struct lb_gpu_network net;          /* one stream: the case's stream; gradients in R */
-    struct lb_naive_layer_dir *entries; /* [L*D] */
+    struct lb_gpu_network net;             /* one stream: the case's stream; gradients in R */
+    struct lb_naive_layer_dir *layer_dirs; /* [L*D] */
     struct lb_naive_scratch scratch;
 };
 

@@ -1,4 +1,4 @@
-/* cuda_naive: what is enqueued, forward and backward. */
+/* What a forward and a backward call of cuda_naive enqueue. */
 #include "cuda/common/cell.h"
 #include "cuda/common/elementwise.h"
 #include "impls/cuda_naive/cuda_naive.h"
@@ -9,7 +9,7 @@ struct walk {
     const struct lb_problem *p;
     struct lb_naive_layer_dir *e;
     struct lb_naive_scratch *scratch;
-    int64_t direction, entry, input; /* input: I_l */
+    int64_t direction, index, input; /* input: I_l */
     int64_t state;                   /* B H */
     const void *x;                   /* [T, B, I_l] T */
 };
@@ -18,17 +18,17 @@ static struct walk walk_make(struct lb_cuda_naive *self, int64_t layer, int64_t 
                              const void *x)
 {
     const struct lb_problem *p = self->net.problem;
-    int64_t entry = layer * p->directions + direction;
+    int64_t index = layer * p->directions + direction;
     return (struct walk){
         .self = self,
         .p = p,
-        .e = &self->entries[entry],
+        .e = &self->layer_dirs[index],
         .scratch = &self->scratch,
         .direction = direction,
-        .entry = entry,
+        .index = index,
         .input = lb_layer_input(p, layer),
         .state = p->batch * p->hidden,
-        .x = layer == 0 ? x : self->entries[entry - direction - p->directions].y,
+        .x = layer == 0 ? x : self->layer_dirs[index - direction - p->directions].y,
     };
 }
 
@@ -70,13 +70,13 @@ static const void *rows_of(const struct walk *w, const void *weights, int gate, 
     return lb_gpu_storage_at(&w->self->net, weights, gate * w->p->hidden * columns);
 }
 
-static enum lb_status map(const struct walk *w, enum lb_elementwise_op op, void *to, const void *a,
-                          const void *b, struct lb_error *err)
+static enum lb_status elementwise(const struct walk *w, enum lb_elementwise_op op, void *to,
+                                  const void *a, const void *b, struct lb_error *err)
 {
     return lb_elementwise(w->self->net.real, op, to, a, b, w->state, w->self->net.stream, err);
 }
 
-/* to = from in rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
+/* to = from in batch rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
 static enum lb_status keep_running(const struct walk *w, enum lb_dtype dtype, int64_t t, void *to,
                                    const void *from, const void *other, struct lb_error *err)
 {
@@ -124,23 +124,23 @@ static enum lb_status forward_gate(const struct walk *w, int64_t s, int gate, st
     void *sum = w->scratch->first, *other = w->scratch->second;
     enum lb_status st = LB_OK;
     enum lb_elementwise_op act = p->act == LB_ACT_RELU ? LB_OP_RELU : LB_OP_TANH;
-    LB_TRY(gate_product(w, sum, x_at(w, time_of(w, s)), rows_of(w, w->e->w_ih, gate, w->input),
-                        w->input, err));
-    LB_TRY(gate_product(w, other, h_at(w, s), rows_of(w, w->e->w_hh, gate, p->hidden), p->hidden,
-                        err));
-    LB_TRY(map(w, LB_OP_ADD, sum, sum, other, err));
+    LB_TRY(gate_product(w, sum, x_at(w, time_of(w, s)),
+                        rows_of(w, w->e->weights.w_ih, gate, w->input), w->input, err));
+    LB_TRY(gate_product(w, other, h_at(w, s), rows_of(w, w->e->weights.w_hh, gate, p->hidden),
+                        p->hidden, err));
+    LB_TRY(elementwise(w, LB_OP_ADD, sum, sum, other, err));
     LB_TRY(lb_elementwise_add_bias(self->net.real, sum, sum,
                                    lb_gpu_real_at(&self->net, w->e->b_ih, gate * p->hidden),
                                    p->batch, p->hidden, self->net.stream, err));
     LB_TRY(lb_elementwise_add_bias(self->net.real, sum, sum,
                                    lb_gpu_real_at(&self->net, w->e->b_hh, gate * p->hidden),
                                    p->batch, p->hidden, self->net.stream, err));
-    LB_TRY(map(w, gate == 2 ? act : LB_OP_SIGMOID, gate_at(w, s, gate), sum, NULL, err));
+    LB_TRY(elementwise(w, gate == 2 ? act : LB_OP_SIGMOID, gate_at(w, s, gate), sum, NULL, err));
 done:
     return st;
 }
 
-/* The row b of y [T, B, D*H] at time t is h, or zero past its end. */
+/* Writes h to y [T, B, D*H] at time t, and zero to batch rows past their end. */
 static enum lb_status write_y(const struct walk *w, int64_t s, void *y, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -167,11 +167,11 @@ static enum lb_status forward_step(const struct walk *w, int64_t s, void *y, str
     int64_t t = time_of(w, s);
     for (int gate = 0; gate < 4; gate++)
         LB_TRY(forward_gate(w, s, gate, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, first, gate_at(w, s, 1), c_at(w, s), err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, second, gate_at(w, s, 0), gate_at(w, s, 2), err));
-    LB_TRY(map(w, LB_OP_ADD, c, first, second, err));
-    LB_TRY(map(w, act, inner_at(w, s), c, NULL, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s), err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 1), c_at(w, s), err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, second, gate_at(w, s, 0), gate_at(w, s, 2), err));
+    LB_TRY(elementwise(w, LB_OP_ADD, c, first, second, err));
+    LB_TRY(elementwise(w, act, inner_at(w, s), c, NULL, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s), err));
     LB_TRY(lb_cell_convert_to_storage(p->dtype, h_at(w, s + 1), first, w->state,
                                       w->self->net.stream, err));
     LB_TRY(keep_running(w, w->self->net.real, t, c, c, c_at(w, s), err));
@@ -181,18 +181,15 @@ done:
     return st;
 }
 
-static enum lb_status forward_entry(const struct walk *w, const struct lb_forward_io *io,
-                                    struct lb_error *err)
+static enum lb_status forward_layer_dir(const struct walk *w, const struct lb_forward_io *io,
+                                        struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
-    int64_t at = w->entry * w->state;
+    int64_t at = w->index * w->state;
     size_t bytes = lb_gpu_storage(&self->net, w->state);
-    LB_TRY(lb_stream_copy(self->net.streams, 0, h_at(w, 0),
-                          lb_gpu_storage_at(&self->net, io->h0, at), bytes, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, c_at(w, 0), lb_gpu_storage_at(&self->net, io->c0, at),
-                                   w->state, self->net.stream, err));
+    LB_TRY(lb_gpu_start_state(&self->net, 0, w->index, io, h_at(w, 0), c_at(w, 0), err));
     for (int64_t s = 0; s < p->seq_len; s++)
         LB_TRY(forward_step(w, s, w->e->y ? w->e->y : io->y, err));
     LB_TRY(lb_stream_copy(self->net.streams, 0, lb_gpu_storage_at(&self->net, io->hn, at),
@@ -210,7 +207,7 @@ enum lb_status lb_naive_forward(void *state, const struct lb_forward_io *io, str
     for (int64_t l = 0; l < self->net.problem->layers; l++) {
         for (int64_t d = 0; d < self->net.problem->directions; d++) {
             struct walk w = walk_make(self, l, d, io->x);
-            LB_TRY(forward_entry(&w, io, err));
+            LB_TRY(forward_layer_dir(&w, io, err));
         }
     }
 done:
@@ -229,19 +226,19 @@ static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_e
     int64_t t = time_of(w, s);
     const void *i = gate_at(w, s, 0), *f = gate_at(w, s, 1);
     const void *g = gate_at(w, s, 2), *o = gate_at(w, s, 3);
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->da[3], x->first, inner_at(w, s), err));
-    LB_TRY(map(w, LB_OP_SIGMOID_SLOPE, x->da[3], x->da[3], o, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->second, x->first, o, err));
-    LB_TRY(map(w, slope, x->second, x->second, inner_at(w, s), err));
-    LB_TRY(map(w, LB_OP_ADD, x->second, x->second, x->dc, err)); /* all of c's gradient */
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->da[0], x->second, g, err));
-    LB_TRY(map(w, LB_OP_SIGMOID_SLOPE, x->da[0], x->da[0], i, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->da[1], x->second, c_at(w, s), err));
-    LB_TRY(map(w, LB_OP_SIGMOID_SLOPE, x->da[1], x->da[1], f, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->da[2], x->second, i, err));
-    LB_TRY(map(w, slope, x->da[2], x->da[2], g, err));
-    LB_TRY(map(w, LB_OP_MULTIPLY, x->dc_next, x->second, f, err));
-    if (!w->p->ragged) { /* the new one takes the old one's place */
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[3], x->first, inner_at(w, s), err));
+    LB_TRY(elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[3], x->da[3], o, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->second, x->first, o, err));
+    LB_TRY(elementwise(w, slope, x->second, x->second, inner_at(w, s), err));
+    LB_TRY(elementwise(w, LB_OP_ADD, x->second, x->second, x->dc, err)); /* all of c's gradient */
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[0], x->second, g, err));
+    LB_TRY(elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[0], x->da[0], i, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[1], x->second, c_at(w, s), err));
+    LB_TRY(elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[1], x->da[1], f, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[2], x->second, i, err));
+    LB_TRY(elementwise(w, slope, x->da[2], x->da[2], g, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->dc_next, x->second, f, err));
+    if (!w->p->ragged) { /* all rows run: dc is replaced as a whole */
         LB_TRY(lb_stream_copy(w->self->net.streams, 0, x->dc, x->dc_next,
                               lb_gpu_real(&w->self->net, w->state), err));
         goto done;
@@ -275,7 +272,7 @@ static enum lb_status da_product(const struct walk *w, bool transpose, void *c, 
     return lb_stream_gemm(w->self->net.streams, 0, &g, err);
 }
 
-/* What one gate's gradient gives to dx, dh and the weights. */
+/* Adds what one gate's gradient contributes to dx, dh and the weights. */
 static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -286,22 +283,24 @@ static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, s
     int64_t rows = gate * p->hidden;
     LB_TRY(lb_cell_convert_to_storage(p->dtype, x->da_stored, x->da[gate], w->state,
                                       self->net.stream, err));
-    LB_TRY(
-        da_product(w, false, x->dx, rows_of(w, e->w_ih, gate, w->input), w->input, gate > 0, err));
-    LB_TRY(da_product(w, false, x->dh_next, rows_of(w, e->w_hh, gate, p->hidden), p->hidden,
+    LB_TRY(da_product(w, false, x->dx, rows_of(w, e->weights.w_ih, gate, w->input), w->input,
                       gate > 0, err));
-    LB_TRY(da_product(w, true, lb_gpu_real_at(&self->net, e->dweights[LB_W_IH], rows * w->input),
+    LB_TRY(da_product(w, false, x->dh_next, rows_of(w, e->weights.w_hh, gate, p->hidden), p->hidden,
+                      gate > 0, err));
+    LB_TRY(da_product(w, true,
+                      lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_IH], rows * w->input),
                       x_at(w, time_of(w, s)), w->input, true, err));
-    LB_TRY(da_product(w, true, lb_gpu_real_at(&self->net, e->dweights[LB_W_HH], rows * p->hidden),
+    LB_TRY(da_product(w, true,
+                      lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_HH], rows * p->hidden),
                       h_at(w, s), p->hidden, true, err));
-    LB_TRY(lb_elementwise_add_row_sums(self->net.real,
-                                       lb_gpu_real_at(&self->net, e->dweights[LB_B_IH], rows),
-                                       x->da[gate], p->batch, p->hidden, self->net.stream, err));
+    LB_TRY(lb_elementwise_add_row_sums(
+        self->net.real, lb_gpu_real_at(&self->net, e->weights.dweights[LB_B_IH], rows), x->da[gate],
+        p->batch, p->hidden, self->net.stream, err));
 done:
     return st;
 }
 
-/* dx [B, I_l] R into its place at time t of to [T, B, I_l] T; the second direction adds. */
+/* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. */
 static enum lb_status write_dx(const struct walk *w, int64_t t, void *to, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -340,7 +339,7 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, const void 
     };
     LB_TRY(lb_elementwise_select_rows(p->dtype, &incoming, self->net.stream, err));
     LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->state, self->net.stream, err));
-    LB_TRY(map(w, LB_OP_ADD, x->first, x->first, x->dh, err)); /* all of h's gradient */
+    LB_TRY(elementwise(w, LB_OP_ADD, x->first, x->first, x->dh, err)); /* all of h's gradient */
     LB_TRY(backward_cell(w, s, err));
     for (int gate = 0; gate < 4; gate++)
         LB_TRY(backward_gate(w, s, gate, err));
@@ -354,26 +353,20 @@ done:
     return st;
 }
 
-static enum lb_status backward_entry(const struct walk *w, const struct lb_backward_io *io,
-                                     void *dx, struct lb_error *err)
+static enum lb_status backward_layer_dir(const struct walk *w, const struct lb_backward_io *io,
+                                         void *dx, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
-    int64_t at = w->entry * w->state;
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->dh, lb_gpu_storage_at(&self->net, io->dhn, at),
-                                   w->state, self->net.stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->dc, lb_gpu_storage_at(&self->net, io->dcn, at),
-                                   w->state, self->net.stream, err));
+    LB_TRY(lb_gpu_start_gradients(&self->net, 0, w->index, io, x->dh, x->dc, err));
     for (int64_t s = p->seq_len - 1; s >= 0; s--)
         LB_TRY(backward_step(w, s, w->e->dy ? w->e->dy : io->dy, dx, err));
-    LB_TRY(lb_stream_copy(self->net.streams, 0, w->e->dweights[LB_B_HH], w->e->dweights[LB_B_IH],
-                          lb_gpu_real(&self->net, 4 * p->hidden), err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dh0, at), x->dh,
-                                      w->state, self->net.stream, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dc0, at), x->dc,
-                                      w->state, self->net.stream, err));
+    LB_TRY(lb_stream_copy(self->net.streams, 0, w->e->weights.dweights[LB_B_HH],
+                          w->e->weights.dweights[LB_B_IH], lb_gpu_real(&self->net, 4 * p->hidden),
+                          err));
+    LB_TRY(lb_gpu_finish_gradients(&self->net, 0, w->index, io, x->dh, x->dc, err));
 done:
     return st;
 }
@@ -386,10 +379,10 @@ enum lb_status lb_naive_backward(void *state, const struct lb_backward_io *io, s
     LB_TRY(lb_stream_zero(self->net.streams, 0, self->net.gradients,
                           lb_packed_bytes(p, self->net.real), err));
     for (int64_t l = p->layers - 1; l >= 0; l--) {
-        void *dx = l > 0 ? self->entries[(l - 1) * p->directions].dy : io->dx;
+        void *dx = l > 0 ? self->layer_dirs[(l - 1) * p->directions].dy : io->dx;
         for (int64_t d = 0; d < p->directions; d++) {
             struct walk w = walk_make(self, l, d, io->x);
-            LB_TRY(backward_entry(&w, io, dx, err));
+            LB_TRY(backward_layer_dir(&w, io, dx, err));
         }
     }
 done:

@@ -1,6 +1,6 @@
-/* cuda_step: the well-known optimised loop. One input product for all steps, one recurrent product
- * a step for all gates, one fused pointwise kernel a step; layers overlap in a wavefront,
- * directions side by side; weight gradients are one product at the end. */
+/* cuda_step: the well-known optimised loop. One input GEMM for all steps, then per step one
+ * recurrent GEMM of all gates and one fused pointwise kernel. Layers overlap in a wavefront, and
+ * two directions run at the same time. Each weight gradient is one GEMM at the end. */
 #include "impls/cuda_step/cuda_step.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "cuda/common/cell.h"
 
-enum { CHUNKS = 8 /* pieces of the wavefront: a layer starts when the one below did an eighth */ };
+enum { CHUNKS = 8 /* of a wavefront: a layer starts when the layer below has done an eighth */ };
 
 int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
 {
@@ -17,18 +17,18 @@ int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direc
 }
 
 static enum lb_status step_create(void *state, const struct lb_problem *problem,
-                                  const struct lb_exec_config *place, struct lb_error *err)
+                                  const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_cuda_step *self = state;
     const struct lb_problem *p = problem;
     bool wavefront = p->directions == 1 && p->layers > 1;
     int64_t streams = wavefront ? p->layers : p->directions;
     self->net =
-        lb_gpu_network_make(p, place, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX);
+        lb_gpu_network_make(p, config, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX);
     self->chunk = wavefront ? (p->seq_len + CHUNKS - 1) / CHUNKS : p->seq_len;
-    self->entries = calloc((size_t)(p->layers * p->directions), sizeof(*self->entries));
+    self->layer_dirs = calloc((size_t)(p->layers * p->directions), sizeof(*self->layer_dirs));
     self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
-    if (!self->entries || !self->active)
+    if (!self->layer_dirs || !self->active)
         return lb_fail(err, LB_OOM, "out of memory");
     snprintf(self->description, sizeof(self->description),
              "input product of all steps, then a cuBLAS product and a fused cell a step; "
@@ -42,20 +42,21 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     bool trains = lb_trains(p);
-    struct lb_carver *keep = trains ? &parts->reserve : &parts->workspace;
+    struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t state = p->batch * p->hidden, wide = p->batch * 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
-        struct lb_step_layer_dir *layer = &self->entries[l * p->directions];
+        struct lb_step_layer_dir *layer = &self->layer_dirs[l * p->directions];
         void *y = l + 1 < p->layers
                       ? lb_gpu_carve_storage(net, keep, p->seq_len * p->directions * state)
                       : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
             struct lb_step_layer_dir *e = &layer[d];
-            /* In inference, what comes later on the same stream takes the same place. */
+            /* In inference, layers that follow on the same stream share one buffer. */
             bool shares = !trains && l > 0 && p->directions == 2;
             int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
             e->y = y;
-            e->gates = shares ? self->entries[d].gates : lb_gpu_carve_real(net, keep, steps * wide);
+            e->gates =
+                shares ? self->layer_dirs[d].gates : lb_gpu_carve_real(net, keep, steps * wide);
             e->h = lb_gpu_carve_storage(net, keep, (trains ? p->seq_len + 1 : 2) * state);
             e->c = lb_gpu_carve_real(net, keep, (trains ? p->seq_len + 1 : 1) * state);
         }
@@ -66,14 +67,14 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    struct lb_carver *scratch = &parts->workspace;
+    struct lb_arena *scratch = &parts->workspace;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
         void *dy = l + 1 < p->layers
                        ? lb_gpu_carve_storage(net, scratch, p->seq_len * p->directions * state)
                        : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct lb_step_layer_dir *e = &self->entries[l * p->directions + d];
+            struct lb_step_layer_dir *e = &self->layer_dirs[l * p->directions + d];
             e->dy = dy;
             e->dgates = lb_gpu_carve_storage(net, scratch, p->seq_len * p->batch * gates);
             e->dh = lb_gpu_carve_real(net, scratch, state);
@@ -83,19 +84,17 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
     }
 }
 
-/* With parts that only count, this counts. The address of cuBLAS' scratch. */
-static void *carve(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
+/* lb_gpu_carve */
+static void *carve(void *state, struct lb_gpu_parts *parts)
 {
+    struct lb_cuda_step *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     void *scratch = lb_gpu_network_carve(&self->net, parts);
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        struct lb_step_layer_dir *e = &self->entries[i];
+        struct lb_step_layer_dir *e = &self->layer_dirs[i];
         e->bias = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
-        e->w_ih = lb_gpu_weight(net, i, LB_W_IH);
-        e->w_hh = lb_gpu_weight(net, i, LB_W_HH);
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++)
-            e->dweights[w] = lb_gpu_gradient(net, i, (enum lb_weight)w);
+        e->weights = lb_gpu_weights_of(net, i);
     }
     carve_forward(self, parts);
     if (lb_has_backward(p))
@@ -105,10 +104,8 @@ static void *carve(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
 
 static enum lb_status step_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
     (void)err;
-    carve(state, &parts);
-    *sizes = lb_gpu_parts_sizes(&parts);
+    *sizes = lb_gpu_network_sizes(state, carve);
     return LB_OK;
 }
 
@@ -119,11 +116,9 @@ static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     enum lb_status st = LB_OK;
-    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
-    void *scratch = carve(self, &parts);
-    LB_TRY(lb_gpu_network_prepare(&self->net, scratch, buffers, weights, err));
+    LB_TRY(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++)
-        LB_TRY(lb_cell_add(p->dtype, self->entries[i].bias, lb_gpu_weight(net, i, LB_B_IH),
+        LB_TRY(lb_cell_add(p->dtype, self->layer_dirs[i].bias, lb_gpu_weight(net, i, LB_B_IH),
                            lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden, net->stream, err));
     for (int64_t t = 0, n = p->batch; t < p->seq_len; t++) {
         while (p->ragged && n > 0 && buffers->lengths[n - 1] <= t)
@@ -152,7 +147,7 @@ static void step_destroy(void *state)
     struct lb_cuda_step *self = state;
     lb_gpu_network_destroy(&self->net);
     free(self->active);
-    free(self->entries);
+    free(self->layer_dirs);
 }
 
 const struct lb_impl lb_impl_cuda_step = {

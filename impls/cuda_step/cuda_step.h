@@ -1,36 +1,36 @@
-/* cuda_step: what its two files share. */
+/* What the two files of cuda_step share. */
 #ifndef LB_CUDA_STEP_H
 #define LB_CUDA_STEP_H
 
 #include "impls/common/gpu_network.h"
 
-/* Buffers of one layer and direction (entry l*D + d). T and R as in gpu_net.h.
- * Slots of h and c: in training T+1 in the order of time, so that the state before step t is slot t
- * forward and slot t+1 in reverse; in inference two of h, taken in turns, and one of c. */
+/* Buffers of one layer and direction (layer_dir l*D + d). T and R as in gpu_network.h.
+ * In training h and c have T+1 slots in the order of time: the state before time t is slot t in the
+ * forward direction and slot t+1 in the reverse direction. In inference h has two slots, used in
+ * turn, and c has one. */
 struct lb_step_layer_dir {
-    const void *w_ih, *w_hh; /* [4H, I_l], [4H, H] T */
-    void *bias;              /* [4H] R, b_ih + b_hh */
-    void *gates;             /* [steps, B, 4H] R: pre-activations, in training then the gates */
-    void *h;                 /* [slots, B, H] T */
-    void *c;                 /* [slots, B, H] R */
-    void *y;                 /* [T, B, D*H] T, of the whole layer; NULL on top: the case's own */
+    struct lb_gpu_weights weights; /* gradients in T */
+    void *bias;                    /* [4H] R, b_ih + b_hh */
+    void *gates; /* [steps, B, 4H] R: pre-activations; training replaces them by the gates */
+    void *h;     /* [slots, B, H] T */
+    void *c;     /* [slots, B, H] R */
+    void *y;     /* [T, B, D*H] T, of the whole layer; NULL in the last layer: the case's own */
 
-    void *dgates;      /* [T, B, 4H] T: gradients of the pre-activations */
-    void *dh, *dc;     /* [B, H] R, running */
-    void *dy;          /* [T, B, D*H] T, of the whole layer; NULL on top */
-    void *sums;        /* [LB_CELL_PARTS, 4H] R */
-    void *dweights[4]; /* the gradients, in the order of enum lb_weight */
+    void *dgates;  /* [T, B, 4H] T: gradients of the pre-activations */
+    void *dh, *dc; /* [B, H] R, of the step that comes next */
+    void *dy;      /* [T, B, D*H] T, of the whole layer; NULL in the last layer */
+    void *sums;    /* [LB_CELL_PARTS, 4H] R */
 };
 
 struct lb_cuda_step {
     struct lb_gpu_network net; /* gradients in T */
     int64_t chunk;             /* steps that layers run apart in the wavefront; T: no wavefront */
-    struct lb_step_layer_dir *entries; /* [L*D] */
-    int64_t *active;                   /* [T] rows that still run at time t: lengths descend */
+    struct lb_step_layer_dir *layer_dirs; /* [L*D] */
+    int64_t *active;                      /* [T] rows that still run at time t: lengths descend */
     char description[160];
 };
 
-/* The entry's stream: its layer in a wavefront, else its direction. */
+/* Index of a layer_dir's stream: its layer in a wavefront, else its direction. */
 int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction);
 
 enum lb_status lb_step_forward(void *self, const struct lb_forward_io *io, struct lb_error *err);

@@ -1,20 +1,20 @@
-/* cuda_step: what is enqueued, forward and backward. */
+/* What a forward and a backward call of cuda_step enqueue. */
 #include "cuda/common/cell.h"
 #include "impls/cuda_step/cuda_step.h"
 
-/* A product of two T matrices; sums in R, c of `out`. */
+/* A GEMM of two T matrices with sums in R and a result of type `out`. */
 static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
 {
     return (struct lb_gemm){
         .in = self->net.problem->dtype, .out = out, .math = self->net.problem->math};
 }
 
-/* One entry of one call. */
+/* One layer and direction in one call. */
 struct walk {
     struct lb_cuda_step *self;
     const struct lb_problem *p;
     struct lb_step_layer_dir *e;
-    int64_t layer, direction;
+    int64_t layer, direction, index; /* index of the layer_dir */
     int stream_index;
     void *stream;
     const void *x;  /* [T, B, I_l] T, the layer's input */
@@ -30,12 +30,13 @@ static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t d
     return (struct walk){
         .self = self,
         .p = p,
-        .e = &self->entries[layer * p->directions + direction],
+        .e = &self->layer_dirs[layer * p->directions + direction],
         .layer = layer,
         .direction = direction,
+        .index = layer * p->directions + direction,
         .stream_index = stream_index,
         .stream = lb_stream_handle(self->net.streams, stream_index),
-        .x = layer == 0 ? x : self->entries[(layer - 1) * p->directions].y,
+        .x = layer == 0 ? x : self->layer_dirs[(layer - 1) * p->directions].y,
     };
 }
 
@@ -65,28 +66,10 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* h0 and c0 into the first slots. */
-static enum lb_status start_states(const struct walk *w, const struct lb_forward_io *io,
-                                   struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    int64_t state = w->p->batch * w->p->hidden;
-    int64_t from = (w->layer * w->p->directions + w->direction) * state;
-    LB_TRY(lb_stream_copy(w->self->net.streams, w->stream_index,
-                          lb_gpu_storage_at(&w->self->net, w->e->h, h_slot(w, 0) * state),
-                          lb_gpu_storage_at(&w->self->net, io->h0, from),
-                          lb_gpu_storage(&w->self->net, state), err));
-    LB_TRY(lb_cell_convert_to_sums(
-        w->p->dtype, lb_gpu_real_at(&w->self->net, w->e->c, c_slot(w, 0) * state),
-        lb_gpu_storage_at(&w->self->net, io->c0, from), state, w->stream, err));
-done:
-    return st;
-}
-
 /* pre = x w_ih' of times first to first + steps - 1, to the start of gates or, where all times have
- * room there, to their own place. */
+ * room there, to their own times. */
 static enum lb_status input_product(const struct walk *w, int64_t first, int64_t steps,
-                                    int64_t place, struct lb_error *err)
+                                    int64_t slot, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_gemm g = product(w->self, w->self->net.real);
@@ -97,24 +80,23 @@ static enum lb_status input_product(const struct walk *w, int64_t first, int64_t
     g.k = input;
     g.a = lb_gpu_storage_at(&w->self->net, w->x, first * p->batch * input);
     g.lda = input;
-    g.b = w->e->w_ih;
+    g.b = w->e->weights.w_ih;
     g.ldb = input;
-    g.c = lb_gpu_real_at(&w->self->net, w->e->gates, place * p->batch * 4 * p->hidden);
+    g.c = lb_gpu_real_at(&w->self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
     g.ldc = 4 * p->hidden;
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* The s-th step; its pre-activations are at index place of gates. */
+/* The s-th step; its pre-activations are at index slot of gates. */
 static enum lb_status forward_step(const struct walk *w, const struct lb_forward_io *io, int64_t s,
-                                   int64_t place, struct lb_error *err)
+                                   int64_t slot, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, t = time_of(w, s);
-    int64_t entry = w->layer * p->directions + w->direction;
     bool last = s + 1 == p->seq_len;
-    void *pre = lb_gpu_real_at(&self->net, w->e->gates, place * p->batch * 4 * p->hidden);
+    void *pre = lb_gpu_real_at(&self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s) * state);
     struct lb_gemm g = product(self, self->net.real);
 
@@ -124,7 +106,7 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
     g.k = p->hidden;
     g.a = h_prev;
     g.lda = g.ldb = p->hidden;
-    g.b = w->e->w_hh;
+    g.b = w->e->weights.w_hh;
     g.c = pre;
     g.ldc = 4 * p->hidden;
     LB_TRY(lb_stream_gemm(self->net.streams, w->stream_index, &g, err));
@@ -145,15 +127,15 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
         .y = lb_gpu_storage_at(&self->net, w->y, y_at),
         .y_stride = p->directions * p->hidden,
         .gates = lb_trains(p) ? pre : NULL,
-        .hn = last ? lb_gpu_storage_at(&self->net, io->hn, entry * state) : NULL,
-        .cn = last ? lb_gpu_storage_at(&self->net, io->cn, entry * state) : NULL,
+        .hn = last ? lb_gpu_storage_at(&self->net, io->hn, w->index * state) : NULL,
+        .cn = last ? lb_gpu_storage_at(&self->net, io->cn, w->index * state) : NULL,
     };
     LB_TRY(lb_cell_forward_step(p->dtype, &cell, w->stream, err));
 done:
     return st;
 }
 
-/* Steps first to first + steps - 1 of an entry, with the input product that they need. */
+/* Steps first to first + steps - 1 of a layer_dir, with the input product that they need. */
 static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_forward_io *io,
                                     int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                     struct lb_error *err)
@@ -162,16 +144,19 @@ static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_f
     enum lb_status st = LB_OK;
     struct walk w = walk_make(self, layer, direction, io->x);
     bool whole = layer == 0 || steps == p->seq_len; /* the product covers all times at once */
-    bool own_place = whole || lb_trains(p);
+    bool own_slot = whole || lb_trains(p);
     w.y = w.e->y ? w.e->y : io->y;
     if (first == 0)
-        LB_TRY(start_states(&w, io, err));
+        LB_TRY(lb_gpu_start_state(
+            &self->net, w.stream_index, w.index, io,
+            lb_gpu_storage_at(&self->net, w.e->h, h_slot(&w, 0) * p->batch * p->hidden),
+            lb_gpu_real_at(&self->net, w.e->c, c_slot(&w, 0) * p->batch * p->hidden), err));
     if (!whole)
-        LB_TRY(input_product(&w, first, steps, own_place ? first : 0, err));
+        LB_TRY(input_product(&w, first, steps, own_slot ? first : 0, err));
     else if (first == 0)
         LB_TRY(input_product(&w, 0, p->seq_len, 0, err));
     for (int64_t s = first; s < first + steps; s++)
-        LB_TRY(forward_step(&w, io, s, own_place ? time_of(&w, s) : s - first, err));
+        LB_TRY(forward_step(&w, io, s, own_slot ? time_of(&w, s) : s - first, err));
 done:
     return st;
 }
@@ -202,23 +187,6 @@ done:
 }
 
 /* ---- Backward ----------------------------------------------------------------------------- */
-
-/* dhn and dcn into the running gradients. */
-static enum lb_status start_gradients(const struct walk *w, const struct lb_backward_io *io,
-                                      struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    int64_t state = w->p->batch * w->p->hidden;
-    int64_t from = (w->layer * w->p->directions + w->direction) * state;
-    LB_TRY(lb_cell_convert_to_sums(w->p->dtype, w->e->dh,
-                                   lb_gpu_storage_at(&w->self->net, io->dhn, from), state,
-                                   w->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(w->p->dtype, w->e->dc,
-                                   lb_gpu_storage_at(&w->self->net, io->dcn, from), state,
-                                   w->stream, err));
-done:
-    return st;
-}
 
 static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_error *err)
 {
@@ -252,7 +220,7 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_e
     g.k = gates;
     g.a = dgates;
     g.lda = gates;
-    g.b = w->e->w_hh;
+    g.b = w->e->weights.w_hh;
     g.ldb = p->hidden;
     g.c = w->e->dh;
     g.ldc = p->hidden;
@@ -274,14 +242,14 @@ static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t fir
     g.k = 4 * p->hidden;
     g.a = lb_gpu_storage_at(&w->self->net, w->e->dgates, first * p->batch * 4 * p->hidden);
     g.lda = 4 * p->hidden;
-    g.b = w->e->w_ih;
+    g.b = w->e->weights.w_ih;
     g.ldb = input;
     g.c = lb_gpu_storage_at(&w->self->net, dx, first * p->batch * input);
     g.ldc = input;
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* Steps first + steps - 1 down to first of an entry. */
+/* Steps first + steps - 1 down to first of a layer_dir. */
 static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                      int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                      struct lb_error *err)
@@ -290,26 +258,28 @@ static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_
     struct walk w = walk_make(self, layer, direction, io->x);
     w.dy = w.e->dy ? w.e->dy : io->dy;
     if (first + steps == self->net.problem->seq_len)
-        LB_TRY(start_gradients(&w, io, err));
+        LB_TRY(
+            lb_gpu_start_gradients(&self->net, w.stream_index, w.index, io, w.e->dh, w.e->dc, err));
     for (int64_t s = first + steps - 1; s >= first; s--)
         LB_TRY(backward_step(&w, s, err));
 done:
     return st;
 }
 
-/* What a layer's chunk gives to the layer below, or to dx. Both directions add up on stream 0. */
+/* Gradient of a chunk's input, for the layer below or for dx. Both directions add up on stream 0.
+ */
 static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                          int64_t layer, int64_t first, int64_t steps,
                                          struct lb_error *err)
 {
     const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
-    void *dx = layer > 0 ? self->entries[(layer - 1) * p->directions].dy : io->dx;
+    void *dx = layer > 0 ? self->layer_dirs[(layer - 1) * p->directions].dy : io->dx;
     struct walk w = walk_make(self, layer, 0, io->x);
     LB_TRY(input_gradient(&w, dx, first, steps, false, err));
     if (p->directions == 2) {
         LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
-        w.e = &self->entries[layer * 2 + 1];
+        w.e = &self->layer_dirs[layer * 2 + 1];
         LB_TRY(input_gradient(&w, dx, first, steps, true, err));
         LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
     }
@@ -331,31 +301,28 @@ static enum lb_status weight_product(const struct walk *w, enum lb_weight which,
     g.lda = 4 * p->hidden;
     g.b = from;
     g.ldb = columns;
-    g.c = w->e->dweights[which];
+    g.c = w->e->weights.dweights[which];
     g.ldc = columns;
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* Weight gradients of one entry, and those of its initial state. */
-static enum lb_status finish_entry(const struct walk *w, const struct lb_backward_io *io,
-                                   struct lb_error *err)
+/* Weight gradients of one layer_dir, and gradients of its initial state. */
+static enum lb_status finish_layer_dir(const struct walk *w, const struct lb_backward_io *io,
+                                       struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden;
-    int64_t to = (w->layer * p->directions + w->direction) * state;
     /* The states before each step, in the order of time. */
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
     LB_TRY(weight_product(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
     LB_TRY(weight_product(w, LB_W_HH, h_prev, p->hidden, err));
-    LB_TRY(lb_cell_column_sums(p->dtype, w->e->dweights[LB_B_IH], w->e->dweights[LB_B_HH],
-                               w->e->dgates, p->seq_len * p->batch, 4 * p->hidden, w->e->sums,
-                               w->stream, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dh0, to),
-                                      w->e->dh, state, w->stream, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->dc0, to),
-                                      w->e->dc, state, w->stream, err));
+    LB_TRY(lb_cell_column_sums(p->dtype, w->e->weights.dweights[LB_B_IH],
+                               w->e->weights.dweights[LB_B_HH], w->e->dgates, p->seq_len * p->batch,
+                               4 * p->hidden, w->e->sums, w->stream, err));
+    LB_TRY(lb_gpu_finish_gradients(&self->net, w->stream_index, w->index, io, w->e->dh, w->e->dc,
+                                   err));
 done:
     return st;
 }
@@ -381,7 +348,7 @@ enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, st
     for (int64_t l = 0; l < p->layers; l++) {
         for (int64_t d = 0; d < p->directions; d++) {
             struct walk w = walk_make(self, l, d, io->x);
-            LB_TRY(finish_entry(&w, io, err));
+            LB_TRY(finish_layer_dir(&w, io, err));
         }
     }
     LB_TRY(lb_streams_join(self->net.streams, err));

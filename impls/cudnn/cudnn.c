@@ -1,9 +1,11 @@
-/* cudnn: NVIDIA's RNN, one variant an algorithm; auto times those that take the problem. */
+/* cudnn: NVIDIA's RNN. A variant is one of its algorithms; auto times those that take the problem.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/timer.h"
 #include "device/weight_packing.h"
 #include "impls/cudnn/rnn.h"
 
@@ -21,6 +23,7 @@ struct cudnn {
     const struct lb_problem *problem;
     struct lb_cudnn_shapes shapes;
     bool chooses; /* the variant is auto */
+    bool graph;   /* what is measured is a replayed graph */
     struct candidate candidates[CUDNN_VARIANT_COUNT];
     int count;
     struct candidate *chosen; /* NULL until it is known */
@@ -29,27 +32,31 @@ struct cudnn {
 };
 
 static enum lb_status cudnn_supports(const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *why)
+                                     const struct lb_exec_config *config, struct lb_error *why)
 {
-    return lb_cudnn_rules_check(lb_cudnn_variant_of(place->variant), problem, lb_device_known(NULL),
-                                why);
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_cudnn_rules_check(lb_cudnn_variant_of(config->variant), problem,
+                                lb_device_known(NULL), why));
+    LB_TRY(lb_cudnn_rules_capture(problem, config->graph, why));
+done:
+    return st;
 }
 
-/* What people would get who leave the choice to PyTorch. */
-static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *place,
-                       struct lb_error *text)
+/* Says which algorithm PyTorch would choose. */
+static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *config,
+                       char *text, size_t size)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_error why = {""}, left = {""};
-    enum lb_cudnn_variant variant = lb_cudnn_variant_of(place->variant);
+    enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
     const char *name = lb_cudnn_variant_names[usual];
     if (variant == CUDNN_AUTO)
-        lb_fail(text, LB_OK, "PyTorch's rule picks %s: %.200s", name, why.text);
+        snprintf(text, size, "PyTorch's rule picks %s: %.200s", name, why.text);
     else if (lb_cudnn_rules_left_out(variant, problem, device, &left))
-        lb_fail(text, LB_OK, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
+        snprintf(text, size, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
     else
-        lb_fail(text, LB_OK, "PyTorch's rule picks this: %.200s", why.text);
+        snprintf(text, size, "PyTorch's rule picks this: %.200s", why.text);
 }
 
 /* Asks the library about one algorithm, after the rules. */
@@ -64,23 +71,38 @@ static void try_candidate(struct cudnn *self, enum lb_cudnn_variant variant)
     snprintf(c->why, sizeof(c->why), "%.199s", why.text);
 }
 
+/* LB_OK where a candidate takes the problem and none has failed. A probe that failed, rather than
+ * said no, is an error: an algorithm must not vanish from a comparison unnoticed. */
+static enum lb_status check_candidates(const struct cudnn *self, struct lb_error *err)
+{
+    const struct candidate *worst = &self->candidates[0];
+    bool any = false;
+    for (int i = 0; i < self->count; i++) {
+        const struct candidate *c = &self->candidates[i];
+        any = any || c->status == LB_OK;
+        if (c->status != LB_OK && c->status != LB_UNSUPPORTED)
+            worst = c;
+    }
+    if (any && (worst->status == LB_OK || worst->status == LB_UNSUPPORTED))
+        return LB_OK;
+    return lb_fail(err, worst->status, "%s: %s", lb_cudnn_variant_names[worst->variant],
+                   worst->why);
+}
+
 static enum lb_status cudnn_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *place, struct lb_error *err)
+                                   const struct lb_exec_config *config, struct lb_error *err)
 {
     struct cudnn *self = state;
     enum lb_status st = LB_OK;
-    enum lb_cudnn_variant variant = lb_cudnn_variant_of(place->variant);
+    enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     self->problem = problem;
     self->chooses = variant == CUDNN_AUTO;
-    LB_TRY(lb_cudnn_shapes_create(problem, place->stream, &self->shapes, err));
+    self->graph = config->graph;
+    LB_TRY(lb_cudnn_shapes_create(problem, config->stream, &self->shapes, err));
     for (int v = CUDNN_STANDARD; v < CUDNN_VARIANT_COUNT; v++)
         if (self->chooses || v == (int)variant)
             try_candidate(self, (enum lb_cudnn_variant)v);
-    for (int i = 0; i < self->count; i++)
-        if (self->candidates[i].status == LB_OK)
-            goto done;
-    const struct candidate *first = &self->candidates[0];
-    st = lb_fail(err, first->status, "%s: %s", lb_cudnn_variant_names[first->variant], first->why);
+    LB_TRY(check_candidates(self, err));
 done:
     return st;
 }
@@ -96,15 +118,15 @@ static size_t lengths_bytes(const struct lb_problem *p)
     return p->ragged ? (size_t)p->batch * sizeof(int32_t) : 0;
 }
 
-/* Cuts the weights' buffer; counts with a NULL base. */
-static void carve_weights(const struct cudnn *self, struct lb_carver *carver, void **weights,
+/* Cuts the weights' buffer. With a NULL base it only adds up sizes. */
+static void carve_weights(const struct cudnn *self, struct lb_arena *carver, void **weights,
                           void **lengths)
 {
     size_t bytes = 0;
     for (int i = 0; i < self->count; i++)
         bytes = max_size(bytes, self->candidates[i].rnn.weights);
-    *weights = lb_carve(carver, bytes);
-    *lengths = lb_carve(carver, lengths_bytes(self->problem));
+    *weights = lb_arena_take(carver, bytes);
+    *lengths = lb_arena_take(carver, lengths_bytes(self->problem));
 }
 
 /* "persist_static; PyTorch's rule: persist_static; standard 4.01 ms; persist_static 1.98 ms; ..."
@@ -132,7 +154,7 @@ static void describe_choice(struct cudnn *self)
 static enum lb_status cudnn_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct cudnn *self = state;
-    struct lb_carver carver = {0};
+    struct lb_arena carver = {0};
     void *weights, *lengths;
     (void)err;
     *sizes = (struct lb_sizes){0};
@@ -158,81 +180,104 @@ struct trial {
     struct lb_backward_io backward;
 };
 
-/* With a NULL base this only counts. */
+/* With a NULL base this only adds up sizes. */
 static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
-                        struct lb_carver *carver, struct trial *trial)
+                        struct lb_arena *carver, struct trial *trial)
 {
     size_t size = lb_dtype_size(p->dtype);
     struct lb_forward_io *f = &trial->forward;
     struct lb_backward_io *b = &trial->backward;
-    f->x = lb_carve(carver, n->x * size);
-    f->y = lb_carve(carver, n->y * size);
-    f->h0 = lb_carve(carver, n->state * size);
-    f->c0 = lb_carve(carver, n->state * size);
-    f->hn = lb_carve(carver, n->state * size);
-    f->cn = lb_carve(carver, n->state * size);
+    f->x = lb_arena_take(carver, n->x * size);
+    f->y = lb_arena_take(carver, n->y * size);
+    f->h0 = lb_arena_take(carver, n->state * size);
+    f->c0 = lb_arena_take(carver, n->state * size);
+    f->hn = lb_arena_take(carver, n->state * size);
+    f->cn = lb_arena_take(carver, n->state * size);
     if (!lb_has_backward(p))
         return;
     *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
-    b->dy = lb_carve(carver, n->y * size);
-    b->dhn = lb_carve(carver, n->state * size);
-    b->dcn = lb_carve(carver, n->state * size);
-    b->dx = lb_carve(carver, n->x * size);
-    b->dh0 = lb_carve(carver, n->state * size);
-    b->dc0 = lb_carve(carver, n->state * size);
+    b->dy = lb_arena_take(carver, n->y * size);
+    b->dhn = lb_arena_take(carver, n->state * size);
+    b->dcn = lb_arena_take(carver, n->state * size);
+    b->dx = lb_arena_take(carver, n->x * size);
+    b->dh0 = lb_arena_take(carver, n->state * size);
+    b->dc0 = lb_arena_take(carver, n->state * size);
 }
 
 static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial,
                                  struct lb_error *err)
 {
     struct lb_counts counts;
-    struct lb_carver carver = {0};
+    struct lb_arena carver = {0};
     enum lb_status st = LB_OK;
     LB_TRY(lb_problem_counts(p, &counts, err));
     carve_trial(p, &counts, &carver, trial);
     LB_TRY(lb_device_space.allocate(carver.used, &trial->block, err));
     LB_TRY(lb_device()->fill(trial->block, 0, carver.used, err));
-    carver = (struct lb_carver){.base = trial->block};
+    carver = (struct lb_arena){.base = trial->block};
     carve_trial(p, &counts, &carver, trial);
 done:
     return st;
 }
 
-static enum lb_status call_pass(const struct cudnn *self, const struct candidate *c,
-                                const struct trial *trial, struct lb_error *err)
+struct timed_call {
+    const struct cudnn *self;
+    const struct candidate *candidate;
+    const struct trial *trial;
+};
+
+/* lb_call: what the case measures. */
+static enum lb_status call_measured(void *user, struct lb_error *err)
 {
+    const struct timed_call *t = user;
+    const struct lb_problem *p = t->self->problem;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_cudnn_rnn_forward(&c->rnn, &self->memory, &trial->forward, err));
-    if (lb_has_backward(self->problem))
-        LB_TRY(lb_cudnn_rnn_backward(&c->rnn, &self->memory, &trial->backward, err));
+    if (p->pass != LB_BACKWARD)
+        LB_TRY(lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err));
+    if (lb_has_backward(p))
+        LB_TRY(
+            lb_cudnn_rnn_backward(&t->candidate->rnn, &t->self->memory, &t->trial->backward, err));
 done:
     return st;
 }
 
-/* The best of a few calls, after one to warm up. */
+/* Backward alone needs a fresh reserve, and filling it is not measured. */
+static enum lb_status call_before(const struct timed_call *t, struct lb_error *err)
+{
+    if (t->self->problem->pass != LB_BACKWARD)
+        return LB_OK;
+    return lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err);
+}
+
+/* The best of a few calls, after one to warm up, launched or replayed as the case's will be. */
 static enum lb_status time_candidate(const struct cudnn *self, struct candidate *c,
                                      const struct lb_weights *weights, const struct trial *trial,
                                      struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double best_ns = (double)INFINITY;
+    struct timed_call call = {self, c, trial};
+    struct lb_timer timer = {0};
     LB_TRY(lb_cudnn_rnn_load(&c->rnn, &self->memory, weights, err));
-    for (int i = 0; i <= TIMED_CALLS; i++) {
+    LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
+    LB_TRY(call_before(&call, err));
+    LB_TRY(call_measured(&call, err));
+    if (self->graph)
+        LB_TRY(lb_timer_capture(&timer, call_measured, &call, err));
+    for (int i = 0; i < TIMED_CALLS; i++) {
         double ns;
-        LB_TRY(lb_device()->synchronize(err));
-        LB_TRY(lb_device()->start(err));
-        LB_TRY(call_pass(self, c, trial, err));
-        LB_TRY(lb_device()->stop(&ns, err));
-        if (i > 0)
-            best_ns = fmin(best_ns, ns);
+        LB_TRY(call_before(&call, err));
+        LB_TRY(lb_timer_measure(&timer, call_measured, &call, 1, &ns, err));
+        best_ns = fmin(best_ns, ns);
     }
     c->best_ns = best_ns;
 done:
+    lb_timer_destroy(&timer);
     return st;
 }
 
-/* Times every candidate that takes the problem; where there is no memory for that, the usual choice
- * stands if it is among them, else the first. */
+/* Times every candidate that takes the problem. Where there is no memory for that, PyTorch's choice
+ * is used if it is among them, else the first. */
 static enum lb_status choose(struct cudnn *self, const struct lb_weights *weights,
                              struct lb_error *err)
 {
@@ -247,7 +292,7 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
             c->status = time_candidate(self, c, weights, &trial, &why);
             snprintf(c->why, sizeof(c->why), "%.199s", why.text);
         }
-        if (lb_device()->lost())
+        if (c->status == LB_FAILED || lb_device()->lost())
             LB_TRY(lb_fail(err, LB_FAILED, "%s: %s", lb_cudnn_variant_names[c->variant], why.text));
         if (c->status != LB_OK)
             continue;
@@ -270,7 +315,7 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
 {
     struct cudnn *self = state;
     enum lb_status st = LB_OK;
-    struct lb_carver carver = {.base = buffers->weights};
+    struct lb_arena carver = {.base = buffers->weights};
     void *lengths;
     self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
                                             .reserve = buffers->reserve,

@@ -9,9 +9,9 @@ static size_t entries_of(const struct lb_problem *problem)
     return (size_t)(problem->layers * problem->directions);
 }
 
-size_t lb_cudnn_matrix_elements(const struct lb_problem *problem, size_t entry, int part)
+size_t lb_cudnn_matrix_elements(const struct lb_problem *problem, size_t layer_dir, int part)
 {
-    int64_t layer = (int64_t)entry / problem->directions;
+    int64_t layer = (int64_t)layer_dir / problem->directions;
     int64_t columns = part < 4 ? lb_layer_input(problem, layer) : problem->hidden;
     return (size_t)(problem->hidden * columns);
 }

@@ -4,15 +4,15 @@
 
 #include "api/impl.h"
 
-enum { CUDNN_PARTS = 8 /* of an entry: input products of i f g o, then recurrent ones */ };
+enum { CUDNN_PARTS = 8 /* of a layer_dir: input products of i f g o, then recurrent ones */ };
 
-/* Offsets in bytes of one entry's matrices ([H, I_l] or [H, H], row-major) and biases ([H]). */
+/* Offsets in bytes of one layer_dir's matrices ([H, I_l] or [H, H], row-major) and biases ([H]). */
 struct lb_cudnn_offsets {
     size_t matrix[CUDNN_PARTS], bias[CUDNN_PARTS];
 };
 
-/* Elements of an entry's part: H I_l or H H. */
-size_t lb_cudnn_matrix_elements(const struct lb_problem *problem, size_t entry, int part);
+/* Elements of a layer_dir's part: H I_l or H H. */
+size_t lb_cudnn_matrix_elements(const struct lb_problem *problem, size_t layer_dir, int part);
 
 /* LB_FAILED when a part does not lie within bytes: then nothing may be copied. */
 enum lb_status lb_cudnn_layout_check(const struct lb_problem *problem,

@@ -159,11 +159,11 @@ static cudnnMathType_t math_type(const struct lb_problem *p)
     return p->dtype == LB_F32 ? f32[p->math] : CUDNN_TENSOR_OP_MATH;
 }
 
-/* Probing: whatever the library answers but for want of memory means that it does not take it. */
-static enum lb_status asked(cudnnStatus_t status, const char *what, struct lb_error *err)
+enum lb_status lb_cudnn_probed(cudnnStatus_t status, const char *what, struct lb_error *err)
 {
     enum lb_status st = lb_cudnn_check(status, what, err);
-    return st == LB_FAILED ? LB_UNSUPPORTED : st;
+    bool refused = CUDNN_STATUS_CATEGORY((int)status) == CUDNN_STATUS_BAD_PARAM;
+    return st == LB_FAILED && refused ? LB_UNSUPPORTED : st;
 }
 
 static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
@@ -172,11 +172,11 @@ static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
     enum lb_status st = LB_OK;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    LB_TRY(asked(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
-                 "cudnnGetRNNWeightSpaceSize", err));
-    LB_TRY(asked(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x, &rnn->workspace,
-                                           &rnn->reserve),
-                 "cudnnGetRNNTempSpaceSizes", err));
+    LB_TRY(lb_cudnn_probed(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
+                           "cudnnGetRNNWeightSpaceSize", err));
+    LB_TRY(lb_cudnn_probed(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x,
+                                                     &rnn->workspace, &rnn->reserve),
+                           "cudnnGetRNNTempSpaceSizes", err));
 done:
     return st;
 }
@@ -198,17 +198,17 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
     if (!rnn->offsets)
         return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(lb_cudnn_check(cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN", err));
-    LB_TRY(asked(cudnnSetRNNDescriptor_v8(
-                     rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
-                     p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-                     CUDNN_LINEAR_INPUT, data_type(p->dtype),
-                     p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, math_type(p),
-                     (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden, (int32_t)p->layers,
-                     shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
-                 "cudnnSetRNNDescriptor_v8", err));
+    LB_TRY(lb_cudnn_probed(
+        cudnnSetRNNDescriptor_v8(
+            rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+            p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+            data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+            math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden,
+            (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
+        "cudnnSetRNNDescriptor_v8", err));
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        LB_TRY(asked(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
-                     "cudnnBuildRNNDynamic", err));
+        LB_TRY(lb_cudnn_probed(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
+                               "cudnnBuildRNNDynamic", err));
     LB_TRY(ask_sizes(rnn, err));
 done:
     return st;
@@ -223,20 +223,20 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
 }
 
 /* Where one part lies, from the addresses that the library gives for the weight space at base. */
-static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t entry, int part,
-                                 cudnnTensorDescriptor_t matrix, cudnnTensorDescriptor_t bias,
-                                 struct lb_error *err)
+static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
+                                 int part, cudnnTensorDescriptor_t matrix,
+                                 cudnnTensorDescriptor_t bias, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
     enum lb_status st = LB_OK;
     void *m = NULL, *b = NULL;
-    LB_TRY(lb_cudnn_check(cudnnGetRNNWeightParams(s->handle, rnn->descriptor, (int32_t)entry,
+    LB_TRY(lb_cudnn_check(cudnnGetRNNWeightParams(s->handle, rnn->descriptor, (int32_t)layer_dir,
                                                   rnn->weights, base, part, matrix, &m, bias, &b),
                           "cudnnGetRNNWeightParams", err));
     if (!m || !b)
-        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of entry %zu", part, entry));
-    rnn->offsets[entry].matrix[part] = (size_t)((const char *)m - base);
-    rnn->offsets[entry].bias[part] = (size_t)((const char *)b - base);
+        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
+    rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);
+    rnn->offsets[layer_dir].bias[part] = (size_t)((const char *)b - base);
 done:
     return st;
 }
@@ -296,7 +296,8 @@ done:
     return st;
 }
 
-/* ---- Calls --------------------------------------------------------------------------------- */
+/* ---- Calls -----------------------------------------------------------------------------------
+ * devSeqLengths is NULL, as in PyTorch: the library takes the lengths from the data descriptors. */
 
 enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
                                     const struct lb_cudnn_memory *memory,
@@ -305,11 +306,10 @@ enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
     const struct lb_cudnn_shapes *s = rnn->shapes;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return lb_cudnn_check(cudnnRNNForward(s->handle, rnn->descriptor, mode, s->device_lengths, s->x,
-                                          io->x, s->y, io->y, s->state, io->h0, io->hn, s->state,
-                                          io->c0, io->cn, rnn->weights, memory->weights,
-                                          rnn->workspace, memory->workspace, rnn->reserve,
-                                          memory->reserve),
+    return lb_cudnn_check(cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x, io->x, s->y,
+                                          io->y, s->state, io->h0, io->hn, s->state, io->c0, io->cn,
+                                          rnn->weights, memory->weights, rnn->workspace,
+                                          memory->workspace, rnn->reserve, memory->reserve),
                           "cudnnRNNForward", err);
 }
 
@@ -321,18 +321,17 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
     const struct lb_problem *p = s->problem;
     enum lb_status st = LB_OK;
     LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
-    LB_TRY(lb_cudnn_check(
-        cudnnRNNBackwardData_v8(s->handle, rnn->descriptor, s->device_lengths, s->y, io->y, io->dy,
-                                s->x, io->dx, s->state, io->h0, io->dhn, io->dh0, s->state, io->c0,
-                                io->dcn, io->dc0, rnn->weights, memory->weights, rnn->workspace,
-                                memory->workspace, rnn->reserve, memory->reserve),
-        "cudnnRNNBackwardData_v8", err));
-    LB_TRY(lb_cudnn_check(
-        cudnnRNNBackwardWeights_v8(s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD,
-                                   s->device_lengths, s->x, io->x, s->state, io->h0, s->y, io->y,
-                                   rnn->weights, memory->gradients, rnn->workspace,
-                                   memory->workspace, rnn->reserve, memory->reserve),
-        "cudnnRNNBackwardWeights_v8", err));
+    LB_TRY(lb_cudnn_check(cudnnRNNBackwardData_v8(s->handle, rnn->descriptor, NULL, s->y, io->y,
+                                                  io->dy, s->x, io->dx, s->state, io->h0, io->dhn,
+                                                  io->dh0, s->state, io->c0, io->dcn, io->dc0,
+                                                  rnn->weights, memory->weights, rnn->workspace,
+                                                  memory->workspace, rnn->reserve, memory->reserve),
+                          "cudnnRNNBackwardData_v8", err));
+    LB_TRY(lb_cudnn_check(cudnnRNNBackwardWeights_v8(
+                              s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL, s->x, io->x,
+                              s->state, io->h0, s->y, io->y, rnn->weights, memory->gradients,
+                              rnn->workspace, memory->workspace, rnn->reserve, memory->reserve),
+                          "cudnnRNNBackwardWeights_v8", err));
     /* Padding is filled in y only. */
     if (p->ragged)
         LB_TRY(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,

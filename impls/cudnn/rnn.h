@@ -33,6 +33,11 @@ struct lb_cudnn_memory {
 /* The library's answer as a status: what it can't do is LB_UNSUPPORTED, with its own reason. */
 enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_error *err);
 
+/* The answer to whether an algorithm takes a problem. Beside NOT_SUPPORTED the library says
+ * BAD_PARAM of a combination that it does not have: LB_UNSUPPORTED. Anything else is a failure of
+ * the probe and stays one: the algorithm might have taken it. */
+enum lb_status lb_cudnn_probed(cudnnStatus_t status, const char *what, struct lb_error *err);
+
 /* Handle and descriptors. Lengths are not known yet: full, or such that they differ. */
 enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *stream,
                                       struct lb_cudnn_shapes *shapes, struct lb_error *err);

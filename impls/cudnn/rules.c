@@ -39,11 +39,7 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
                        (long long)p->seq_len, SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
         return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
-    if (p->dtype == LB_BF16 && device && device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "dtype bf16 needs compute capability 8.0, the device has %d.%d",
-                       device->major, device->minor);
-    return LB_OK;
+    return p->dtype == LB_BF16 ? lb_device_needs(device, 8, 0, "dtype bf16", why) : LB_OK;
 }
 
 static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,
@@ -73,12 +69,61 @@ done:
     return st;
 }
 
+enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool graph,
+                                      struct lb_error *why)
+{
+    if (graph && problem->ragged)
+        return lb_fail(
+            why, LB_UNSUPPORTED,
+            "launch graph, ragged: cuDNN takes the rows' lengths from host memory during "
+            "a call, which a replayed graph may read too late");
+    return LB_OK;
+}
+
+/* The batch sizes of PyTorch's gate on compute capability 7.0 and 7.2: multiples of 8 that were
+ * seen to be fast, fewer of them in short sequences. */
+static bool volta_takes(const struct lb_problem *p)
+{
+    int64_t b = p->batch, t = p->seq_len;
+    bool size = (b % 16 == 0 && b != 80 && b != 112) || b == 8;
+    return size && ((t >= 40 && b <= 128) || (t >= 20 && b <= 96) || (t >= 10 && b <= 32));
+}
+
+/* The first criterion of PyTorch's gate for PERSIST_STATIC that depends on the device or the batch
+ * and fails, as half a sentence; false when none does. device NULL: unknown, taken for a large one.
+ */
+static bool fails_device_gate(const struct lb_problem *p, const struct lb_device_info *device,
+                              struct lb_error *why)
+{
+    long long batch = p->batch;
+    bool volta = device && device->major == 7 && device->minor != 5;
+    if (volta && volta_takes(p))
+        return false;
+    if (volta)
+        lb_fail(why, LB_OK,
+                "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
+                "capability %d.%d",
+                batch, (long long)p->seq_len, device->major, device->minor);
+    else if (device && (device->major < 8 || device->minor == 6))
+        lb_fail(why, LB_OK, "compute capability %d.%d is left out", device->major, device->minor);
+    else if (batch % 8 != 0)
+        lb_fail(why, LB_OK, "batch %lld is not a multiple of 8", batch);
+    else if (batch > PERSIST_BATCH_MAX)
+        lb_fail(why, LB_OK, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+    else if (device && device->sm_count < PERSIST_SMS)
+        lb_fail(why, LB_OK, "the device has %d multiprocessors, fewer than %d", device->sm_count,
+                PERSIST_SMS);
+    else
+        return false;
+    return true;
+}
+
 /* The first criterion of PyTorch's gate for PERSIST_STATIC that fails, as half a sentence; false
  * when none does. */
 static bool fails_persist_gate(const struct lb_problem *p, const struct lb_device_info *device,
                                struct lb_error *why)
 {
-    long long hidden = p->hidden, input = p->input, batch = p->batch, layers = p->layers;
+    long long hidden = p->hidden, input = p->input, layers = p->layers;
     if (p->dtype != LB_F16)
         lb_fail(why, LB_OK, "dtype %s is not f16", lb_dtype_name(p->dtype));
     else if (layers != 1)
@@ -91,17 +136,8 @@ static bool fails_persist_gate(const struct lb_problem *p, const struct lb_devic
         lb_fail(why, LB_OK, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
     else if (input % PERSIST_H_STEP != 0)
         lb_fail(why, LB_OK, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
-    else if (batch % 8 != 0)
-        lb_fail(why, LB_OK, "batch %lld is not a multiple of 8", batch);
-    else if (batch > PERSIST_BATCH_MAX)
-        lb_fail(why, LB_OK, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
-    else if (device && device->sm_count < PERSIST_SMS)
-        lb_fail(why, LB_OK, "the device has %d multiprocessors, fewer than %d", device->sm_count,
-                PERSIST_SMS);
-    else if (device && (device->major < 8 || (device->major == 8 && device->minor == 6)))
-        lb_fail(why, LB_OK, "compute capability %d.%d is left out", device->major, device->minor);
     else
-        return false;
+        return fails_device_gate(p, device, why);
     return true;
 }
 

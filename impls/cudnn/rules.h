@@ -27,6 +27,10 @@ enum lb_cudnn_variant lb_cudnn_variant_of(const char *name);
 enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                                     const struct lb_device_info *device, struct lb_error *why);
 
+/* LB_UNSUPPORTED where calls shall be captured into a graph and must not be. */
+enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool graph,
+                                      struct lb_error *why);
+
 /* The variant that PyTorch would choose, in which training passes may differ between forward and
  * backward: that of backward where backward is part of the pass. why (may be NULL) gets the
  * criterion that decided, as half a sentence: "hidden 1100 is above 1024". Source: the gate in

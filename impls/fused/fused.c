@@ -1,6 +1,6 @@
-/* fused: the project's own kernels. One product for the inputs of all steps, then the recurrence of
- * a layer by one of several families of kernels; cuda/README.md says how. Directions run side by
- * side. */
+/* fused: the project's own kernels. One GEMM multiplies the inputs of all steps of a layer; one of
+ * several families of kernels then runs its recurrence, both directions at the same time.
+ * cuda/README.md describes them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
 
-static const char *variant_of(const struct lb_exec_config *place)
+static const char *variant_of(const struct lb_exec_config *config)
 {
-    return place->variant ? place->variant : lb_fused_variants[0];
+    return config->variant ? config->variant : lb_fused_variants[0];
 }
 
 static enum lb_status fused_supports(const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *why)
+                                     const struct lb_exec_config *config, struct lb_error *why)
 {
     struct lb_fused_choice choice;
-    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &choice, why);
+    return lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &choice, why);
 }
 
 enum lb_dtype lb_fused_real(const struct lb_problem *problem)
@@ -27,7 +27,7 @@ enum lb_dtype lb_fused_real(const struct lb_problem *problem)
     return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
 }
 
-/* Adds to the text of `chosen`; what has no room is left out. */
+/* Adds to the description; what does not fit is left out. */
 static void add_text(struct lb_fused *self, const char *format, ...)
 {
     size_t used = strlen(self->description);
@@ -64,9 +64,9 @@ static void describe(struct lb_fused *self)
         add_text(self, "; %s", c->note);
 }
 
-/* Plans that were measured in the place of expected ones. What is wrong with the file of them is
- * said, and expected ones do. */
-static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *place,
+/* Replaces predicted plans by measured ones. Where the file of measurements cannot be used, the
+ * description says why and the predicted plans stay. */
+static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *config,
                                 struct lb_error *err)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
@@ -76,10 +76,10 @@ static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_conf
     if (!device || device->modelled)
         return LB_OK;
     LB_TRY(lb_fused_see(self->problem, device, &view, err));
-    view.graph = place->graph;
+    view.graph = config->graph;
     for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
         struct lb_error why;
-        st = lb_fused_tune(&view, variant_of(place), backward,
+        st = lb_fused_tune(&view, variant_of(config), backward,
                            backward ? &c->backward : &c->forward, &why);
         if (st == LB_INVALID || st == LB_IO)
             snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
@@ -91,16 +91,16 @@ done:
     return st;
 }
 
-/* Touches no device but to tune, so that what would run can be asked for without one. */
+/* Uses the device only for tuning, so that --explain works without one. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *place, struct lb_error *err)
+                                   const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_fused *self = state;
     enum lb_status st = LB_OK;
     self->problem = problem;
-    self->stream = place->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(place), &self->choice, err));
-    LB_TRY(use_tuned(self, place, err));
+    self->stream = config->stream;
+    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
+    LB_TRY(use_tuned(self, config, err));
     self->chunk = lb_fused_chunk(problem, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
@@ -113,7 +113,7 @@ done:
 }
 
 struct fused_carvers {
-    struct lb_carver weights, gradients, reserve, workspace;
+    struct lb_arena weights, gradients, reserve, workspace;
 };
 
 static size_t packed_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
@@ -126,7 +126,8 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
 }
 
-/* What the launches of a layer leave each other, and what blocks exchange. */
+/* State that one launch of a layer leaves to the next, and the buffers through which blocks
+ * exchange. */
 static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
                           struct lb_fused_layer *l)
 {
@@ -134,8 +135,8 @@ static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t forward = scratch_bytes(p, &self->choice.forward);
     size_t backward = scratch_bytes(p, &self->choice.backward);
-    l->carry = lb_carve(&carvers->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
-    l->scratch = lb_carve(&carvers->workspace, forward > backward ? forward : backward);
+    l->carry = lb_arena_take(&carvers->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
+    l->scratch = lb_arena_take(&carvers->workspace, forward > backward ? forward : backward);
 }
 
 static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, int64_t i)
@@ -143,32 +144,35 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     const struct lb_problem *p = self->problem;
     struct lb_fused_layer *l = &self->layers[i];
     bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
-    struct lb_carver *keep = trains ? &carvers->reserve : &carvers->workspace;
+    struct lb_arena *keep = trains ? &carvers->reserve : &carvers->workspace;
     size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
     size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
-    l->w_ih = lb_carve(&carvers->weights, rows * (size_t)l->input * storage);
-    l->bias = lb_carve(&carvers->weights, rows * real);
-    l->w_hh = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
+    l->w_ih = lb_arena_take(&carvers->weights, rows * (size_t)l->input * storage);
+    l->bias = lb_arena_take(&carvers->weights, rows * real);
+    l->w_hh = lb_arena_take(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
     carve_between(self, carvers, l);
-    /* In inference layers that follow each other share: one place for pre-activations, two for
+    /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
-    l->gates = trains || apart || i == 0 ? lb_carve(keep, 4 * cells * real) : self->layers[0].gates;
-    l->cells = trains ? lb_carve(keep, cells * real) : NULL;
+    l->gates =
+        trains || apart || i == 0 ? lb_arena_take(keep, 4 * cells * real) : self->layers[0].gates;
+    l->cells = trains ? lb_arena_take(keep, cells * real) : NULL;
     if (!top)
-        l->y = trains || apart || i < 2 ? lb_carve(keep, cells * storage) : self->layers[i - 2].y;
+        l->y =
+            trains || apart || i < 2 ? lb_arena_take(keep, cells * storage) : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
-    l->w_hh_t = lb_carve(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
-    l->dgates = apart || i == 0 ? lb_carve(&carvers->workspace, 4 * cells * storage)
+    l->w_hh_t =
+        lb_arena_take(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
+    l->dgates = apart || i == 0 ? lb_arena_take(&carvers->workspace, 4 * cells * storage)
                                 : self->layers[0].dgates;
-    l->sums = apart || i == 0 ? lb_carve(&carvers->workspace, LB_CELL_PARTS * rows * real)
+    l->sums = apart || i == 0 ? lb_arena_take(&carvers->workspace, LB_CELL_PARTS * rows * real)
                               : self->layers[0].sums;
     if (!top)
-        l->dy = lb_carve(&carvers->workspace, cells * storage);
-    l->dw_ih = lb_carve(&carvers->gradients, rows * (size_t)l->input * real);
-    l->dw_hh = lb_carve(&carvers->gradients, rows * (size_t)p->hidden * real);
-    l->db = lb_carve(&carvers->gradients, rows * storage);
+        l->dy = lb_arena_take(&carvers->workspace, cells * storage);
+    l->dw_ih = lb_arena_take(&carvers->gradients, rows * (size_t)l->input * real);
+    l->dw_hh = lb_arena_take(&carvers->gradients, rows * (size_t)p->hidden * real);
+    l->db = lb_arena_take(&carvers->gradients, rows * storage);
 }
 
 static int stream_count(const struct lb_fused *self)
@@ -179,16 +183,16 @@ static int stream_count(const struct lb_fused *self)
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
-/* With NULL bases this only counts. cuBLAS' scratch comes first in the workspace. */
+/* With NULL bases this only adds up sizes. Returns cuBLAS' scratch, first in the workspace. */
 static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
     void *scratch =
-        lb_carve(&carvers->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
-    self->fault = lb_carve(&carvers->weights, sizeof(*self->fault));
+        lb_arena_take(&carvers->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
+    self->fault = lb_arena_take(&carvers->weights, sizeof(*self->fault));
     if (p->ragged)
         self->device_lengths =
-            lb_carve(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
+            lb_arena_take(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
     for (int64_t i = 0; i < p->layers; i++)
         carve_layer(self, carvers, i);
     return scratch;

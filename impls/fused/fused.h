@@ -1,22 +1,25 @@
-/* fused: what its files share. */
+/* What the files of the fused implementation share. */
 #ifndef LB_FUSED_IMPL_H
 #define LB_FUSED_IMPL_H
 
 #include "api/impl.h"
+#include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/common/args.h"
+#include "cuda/fused/grid/grid.h"
+#include "cuda/fused/step/step.h"
 #include "device/device.h"
 #include "device/lower_bound.h"
 #include "device/streams.h"
 
-/* ---- Families: ways to run the recurrence of a layer, one file and one table row each ----------
- */
+/* ---- Families ----------------------------------------------------------------------------------
+ * A family is one way to run the recurrence of a layer: one file, and one line in rules.c. */
 
 /* What plans are made from. */
 struct lb_fused_view {
     const struct lb_problem *problem;
     const struct lb_device_info *device; /* an H100 where none is known */
     struct lb_machine machine;           /* an H100's figures where the device has none */
-    bool graph;                          /* launches will be replayed, not made one by one */
+    bool graph;                          /* launches are replayed from a graph */
 };
 
 struct lb_fused_family;
@@ -26,10 +29,16 @@ struct lb_fused_plan {
     const struct lb_fused_family *family;
     bool backward;
     int tile;
-    int needed;     /* clusters or blocks that a layer takes, both directions together */
-    int resident;   /* of these the device runs at a time: expected, after `ready` as it says */
-    double step_ns; /* expected, of a layer; with all waves that it takes */
+    int needed;     /* clusters or blocks of a layer, both directions together */
+    int resident;   /* clusters or blocks that the device runs at a time: predicted, and after
+                     * `ready` what the device says */
+    double step_ns; /* predicted time of a step of the layer, all waves of clusters included */
     bool tuned;     /* step_ns was measured */
+    union {         /* what is launched, by family; `ready` finds it in the table of kernels */
+        struct lb_cluster_kernel cluster;
+        struct lb_grid_kernel grid;
+        struct lb_fused_step_kernel step;
+    } kernel;
 };
 
 enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
@@ -37,17 +46,18 @@ enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
 struct lb_fused_family {
     const char *name; /* the variant that takes this family only */
 
-    /* Plans of a pass that fit, into plans [LB_FUSED_PLANS_MAX]; gives how many. None: why says in
-     * one sentence which limit it is. Pure. */
+    /* Writes the plans of a pass that fit into plans [LB_FUSED_PLANS_MAX] and returns how many
+     * there are. For 0, why names the limit in one sentence. Depends on nothing but its arguments.
+     */
     int (*plan)(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
                 struct lb_error *why);
 
-    /* Tiles and residency for a reader, without name and expected time: "8 of 8 clusters, ...". */
+    /* Describes tiles and residency, without name and time: "8 of 8 clusters, ...". */
     void (*describe)(const struct lb_problem *problem, const struct lb_fused_plan *plan, char *text,
                      size_t size);
 
-    /* One direction's recurrent weights as the pass wants them: bytes, and w_hh [4H, H] in the
-     * problem's dtype brought to that order. */
+    /* One direction's recurrent weights in the order in which the pass reads them: their size, and
+     * the conversion of w_hh [4H, H], in the problem's dtype. */
     size_t (*weight_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
     void (*pack)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
                  const void *w_hh, void *packed);
@@ -62,10 +72,10 @@ struct lb_fused_family {
                             struct lb_error *err);
 
     /* Enqueue steps [from, to) of a layer, both directions side by side; capturable. */
-    enum lb_status (*forward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+    enum lb_status (*forward)(const struct lb_fused_plan *plan,
                               const struct lb_fused_forward_args *args, void *stream,
                               struct lb_error *err);
-    enum lb_status (*backward)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
+    enum lb_status (*backward)(const struct lb_fused_plan *plan,
                                const struct lb_fused_backward_args *args, void *stream,
                                struct lb_error *err);
 };
@@ -86,27 +96,28 @@ struct lb_fused_choice {
     char note[200];                         /* why tuned choices were not used */
 };
 
-/* All plans of a pass that fit, of all families or of the variant's, into plans
- * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX]; gives how many. */
+/* Writes all plans of a pass that fit, of all families or of the variant's one, into plans
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX] and returns how many there are. */
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
                    struct lb_fused_plan *plans);
 
-/* The plan of a pass that was fastest when it was measured on this device; under --tune it is
- * measured where that is not known yet. Needs the device. LB_ABSENT: nothing is known. LB_INVALID,
- * LB_IO: the file of tuned choices can't be used. */
+/* Finds the plan of a pass that was the fastest when measured on this device. Under --tune, plans
+ * are measured where no result is known yet. Needs the device. LB_ABSENT: no result is known.
+ * LB_INVALID, LB_IO: the file of tuned choices cannot be used. */
 enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
                              struct lb_fused_plan *plan, struct lb_error *err);
 
-/* Steps of a chunk where layers go in a wavefront: those of one direction, of which all fit side by
- * side, and chunks that last far longer than what each costs anew. Else seq_len. */
+/* Steps of a chunk where layers run in a wavefront, else seq_len. A wavefront needs one direction,
+ * room on the device for all layers at the same time, and chunks that last far longer than a launch
+ * costs. */
 int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
 
 /* The view of a problem; device NULL stands for an H100. */
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
                             struct lb_fused_view *view, struct lb_error *err);
 
-/* The plans with the least expected time, of all families or of the variant's. Pure: device NULL
- * stands for an H100. LB_UNSUPPORTED names the limit. */
+/* Chooses the plans with the lowest predicted time, of all families or of the variant's one. device
+ * NULL stands for an H100. LB_UNSUPPORTED names the limit. */
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why);
@@ -149,16 +160,16 @@ struct lb_fused {
     char description[512];
 };
 
-/* One layer's weights to the device, from the canonical ones. */
+/* Uploads one layer's weights from the canonical layout. */
 enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
                                const struct lb_weights *weights, struct lb_error *err);
 
-/* One direction's w_hh [4H, H] to its place in to [D], packed for the plan. */
+/* Packs one direction's w_hh [4H, H] for the plan and uploads it to its part of to [D]. */
 enum lb_status lb_fused_upload_packed(const struct lb_problem *problem,
                                       const struct lb_fused_plan *plan, int64_t direction,
                                       const void *w_hh, void *to, struct lb_error *err);
 
-/* The last backward's gradients of layer l to canonical ones, rounded once. */
+/* Downloads the last backward's gradients of a layer to the canonical layout, rounded once. */
 enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
                                  const struct lb_gradients *gradients, struct lb_error *err);
 

@@ -1,6 +1,6 @@
-/* fused, family `grid`: a layer's weights in the registers and shared memory of all SMs, one
- * cooperative launch a sequence, h through the second-level cache; sm_80 and later, all dtypes but
- * f64. cuda/README.md derives the terms of the cost. */
+/* Family `grid`: a layer's weights stay in the registers and shared memory of all SMs, one
+ * cooperative launch runs a sequence, and h goes through the second-level cache. sm_80 and later,
+ * all dtypes but f64. cuda/README.md derives the terms of the cost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -16,7 +16,8 @@ enum {
     FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
 };
 
-/* Clocks that are neither moved bytes nor products; guesses, for the first run to correct. */
+/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
+ * measured on a device. */
 enum {
     CELL_CLOCKS = 250,   /* five functions, shuffles, issuing the sends; as in a cluster */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
@@ -27,9 +28,12 @@ enum {
  * for its operands from shared memory half of the time. */
 static const double mma_share = 0.62, fma_share = 0.5;
 
-/* How a plan lies on the device. Its index is 2 * tile, and 1 more where directions follow one
- * another. */
-static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct lb_fused_plan *plan)
+/* The kernel of a plan whose tile is given, with `room` blocks for each direction of a launch. A
+ * plan's tile is 2 * its index in the list of tiles, and 1 more where directions follow one
+ * another.
+ */
+static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct lb_fused_plan *plan,
+                                       int room)
 {
     struct lb_grid_kernel k = {.backward = plan->backward};
     bool half = p->dtype != LB_F32;
@@ -38,8 +42,6 @@ static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct 
     k.math = p->math == LB_IEEE ? LB_GRID_F32 : LB_GRID_TF32;
     if (half)
         k.math = p->dtype == LB_F16 ? LB_GRID_F16 : LB_GRID_BF16;
-    int blocks = lb_grid_blocks(&k.tile, (int)p->hidden);
-    int room = plan->needed / blocks / (k.beside ? (int)p->directions : 1);
     k.split = lb_grid_split_of(&k.tile, (int)p->batch, room);
     return k;
 }
@@ -63,7 +65,7 @@ static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
     }
 }
 
-/* Rows of the batch that the fullest chunk moves, in whole messages of `message` columns. */
+/* Batch rows that the fullest chunk moves, in whole messages of `message` columns. */
 static double moved_columns(const struct lb_grid_kernel *k, int message)
 {
     int rows = k->split.rows < k->tile.columns ? k->split.rows : k->tile.columns;
@@ -101,7 +103,8 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     return cache_clocks(m, moved, plan->needed) + product + parts / m->shared_bytes_clock + cells;
 }
 
-/* A chunk's state is on its way while the others are worked on; alone, it is waited for. */
+/* With several chunks, the state of one travels while the others are computed. A single chunk waits
+ * for its own. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
@@ -114,7 +117,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 /* ---- Plans --------------------------------------------------------------------------------------
  */
 
-/* What no tile can do. */
+/* The limits of all tiles. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;
@@ -124,11 +127,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
         return lb_fail(why, LB_UNSUPPORTED,
                        "%s: the grid kernels tell a step by a bit that only tanh leaves free",
                        lb_act_name(p->act));
-    if (v->device->major < 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "compute capability %d.%d: the grid kernels need 8.0 or later",
-                       v->device->major, v->device->minor);
-    return LB_OK;
+    return lb_device_needs(v->device, 8, 0, "", why);
 }
 
 /* Fills in a plan whose tile is given. False: it does not fit the device. */
@@ -138,16 +137,16 @@ static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     const struct lb_grid_tile *t = &(p->dtype == LB_F32 ? float_tiles : half_tiles)[plan->tile / 2];
     int blocks = lb_grid_blocks(t, (int)p->hidden);
     int beside = plan->tile % 2 == 0 ? (int)p->directions : 1;
-    plan->resident = v->device->sm_count; /* one block an SM: its registers */
+    plan->resident = v->device->sm_count; /* registers leave room for one block per SM */
     int room = plan->resident / blocks / beside;
     if (room < 1)
         return false;
-    plan->needed = room * blocks * beside; /* so that kernel_of knows the room */
-    struct lb_grid_kernel k = kernel_of(p, plan);
-    plan->needed = k.split.groups * blocks * beside;
-    if (p->hidden > lb_grid_reach(t, k.math) || (double)shared_of(&k) > v->device->shared_bytes)
+    struct lb_grid_kernel *k = &plan->kernel.grid;
+    *k = kernel_of(p, plan, room);
+    plan->needed = k->split.groups * blocks * beside;
+    if (p->hidden > lb_grid_reach(t, k->math) || (double)shared_of(k) > v->device->shared_bytes)
         return false;
-    plan->step_ns = step_ns(v, plan, &k);
+    plan->step_ns = step_ns(v, plan, k);
     return true;
 }
 
@@ -178,8 +177,9 @@ static int grid_plan(const struct lb_fused_view *view, bool backward, struct lb_
 static void grid_describe(const struct lb_problem *problem, const struct lb_fused_plan *plan,
                           char *text, size_t size)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    const struct lb_grid_kernel k = plan->kernel.grid;
     int fragments = lb_grid_fragments(&k.tile);
+    (void)problem;
     snprintf(text, size,
              "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
              "weights a warp: %d fragments in registers, %d in shared memory",
@@ -193,14 +193,14 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
 
 static size_t grid_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    const struct lb_grid_kernel k = plan->kernel.grid;
     return lb_grid_weight_bytes(&k.tile, (int)problem->hidden);
 }
 
 static void grid_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
                       const void *w_hh, void *packed)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    const struct lb_grid_kernel k = plan->kernel.grid;
     if (plan->backward)
         lb_grid_pack_backward(&k.tile, k.math, (int)problem->hidden, w_hh, packed);
     else
@@ -209,7 +209,7 @@ static void grid_pack(const struct lb_problem *problem, const struct lb_fused_pl
 
 static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
+    const struct lb_grid_kernel k = plan->kernel.grid;
     int hidden = (int)problem->hidden, directions = (int)problem->directions;
     return k.backward ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
                       : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
@@ -218,26 +218,22 @@ static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct 
 static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
                                  struct lb_error *err)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
-    return lb_grid_ready(&k, plan->needed, &plan->resident, err);
+    (void)problem;
+    return lb_grid_ready(&plan->kernel.grid, plan->needed, &plan->resident, err);
 }
 
-static enum lb_status grid_forward(const struct lb_problem *problem,
-                                   const struct lb_fused_plan *plan,
+static enum lb_status grid_forward(const struct lb_fused_plan *plan,
                                    const struct lb_fused_forward_args *args, void *stream,
                                    struct lb_error *err)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
-    return lb_grid_forward(&k, args, stream, err);
+    return lb_grid_forward(&plan->kernel.grid, args, stream, err);
 }
 
-static enum lb_status grid_backward(const struct lb_problem *problem,
-                                    const struct lb_fused_plan *plan,
+static enum lb_status grid_backward(const struct lb_fused_plan *plan,
                                     const struct lb_fused_backward_args *args, void *stream,
                                     struct lb_error *err)
 {
-    const struct lb_grid_kernel k = kernel_of(problem, plan);
-    return lb_grid_backward(&k, args, stream, err);
+    return lb_grid_backward(&plan->kernel.grid, args, stream, err);
 }
 
 const struct lb_fused_family lb_fused_grid = {

@@ -1,16 +1,18 @@
-/* fused: which family and tile, by what a step is expected to take. */
+/* Which family and tile the fused implementation uses: those with the lowest predicted step time.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "impls/fused/fused.h"
 
-/* A family is one file and one line here. Where two expect the same time, the first is taken. */
+/* A family is one file and one line here. Of equal predictions the first one wins. */
 static const struct lb_fused_family *const families[] = {&lb_fused_cluster, &lb_fused_grid,
                                                          &lb_fused_step};
 
 enum { FAMILIES = sizeof(families) / sizeof(*families) };
-_Static_assert((int)FAMILIES <= (int)LB_FUSED_FAMILIES_MAX, "all plans have a place");
+_Static_assert((int)FAMILIES <= (int)LB_FUSED_FAMILIES_MAX,
+               "the array of plans holds all families");
 
 const char *const lb_fused_variants[] = {"auto", "cluster", "grid", "step", NULL};
 
@@ -27,7 +29,7 @@ done:
     return st;
 }
 
-/* The best plans of a pass by one family and by the others, and how many there were. */
+/* The best plan of a pass, the best plan of another family, and how many plans there were. */
 struct group {
     struct lb_fused_plan best, other; /* other.family NULL: only one family has plans */
     int fitting;
@@ -74,7 +76,7 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
     return count;
 }
 
-/* Of all families, or of the variant's alone. */
+/* Evaluates the plans of all families, or of the variant's one. */
 static void evaluate_group(const struct lb_fused_view *view, const char *variant, bool backward,
                            struct group *c)
 {
@@ -138,8 +140,8 @@ done:
 }
 
 enum {
-    CHUNKS_MAX = 16,  /* the first chunk of each layer is alone: a sixteenth of the work */
-    CHUNK_NS = 50000, /* ten times what loading weights and starting kernels may take */
+    CHUNKS_MAX = 16,  /* a layer waits for one chunk of the layer below: a sixteenth of its work */
+    CHUNK_NS = 50000, /* ten times the cost of loading weights and starting kernels */
 };
 
 static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)

@@ -1,4 +1,4 @@
-/* fused: what is enqueued, forward and backward. */
+/* What a forward and a backward call of the fused implementation enqueue. */
 #include "cuda/common/cell.h"
 #include "impls/fused/fused.h"
 
@@ -43,7 +43,7 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* Pre-activations of times [first, end) and both directions, one product. */
+/* Pre-activations of times [first, end) and both directions, in one GEMM. */
 static enum lb_status input_product(struct lb_fused *self, int64_t layer, const void *x,
                                     int64_t first, int64_t end, struct lb_error *err)
 {
@@ -101,7 +101,7 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .to = (int)end,
     };
     LB_TRY(input_product(self, layer, io->x, first, end, err));
-    LB_TRY(plan->family->forward(p, plan, &args, stream_of(self, layer), err));
+    LB_TRY(plan->family->forward(plan, &args, stream_of(self, layer), err));
 done:
     return st;
 }
@@ -152,8 +152,8 @@ static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates,
     };
 }
 
-/* dx = dgates w_ih of times [first, end), both directions in one product: what the layer below
- * waits for. */
+/* dx = dgates w_ih of times [first, end), both directions in one GEMM. The layer below waits for
+ * it. */
 static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
                                      const struct lb_backward_io *io, int64_t first, int64_t end,
                                      struct lb_error *err)
@@ -179,7 +179,7 @@ static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
     return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
 }
 
-/* First row after `row` that is shorter than it. */
+/* The first batch row after `row` that is shorter. */
 static int64_t same_length(const struct lb_fused *self, int64_t row)
 {
     int64_t end = row + 1;
@@ -274,7 +274,7 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .from = (int)first,
         .to = (int)end,
     };
-    LB_TRY(plan->family->backward(p, plan, &args, stream_of(self, layer), err));
+    LB_TRY(plan->family->backward(plan, &args, stream_of(self, layer), err));
     LB_TRY(input_gradient(self, layer, io, first, end, err));
 done:
     return st;

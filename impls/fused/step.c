@@ -1,6 +1,6 @@
-/* fused, family `step`: product and cell of one step in one kernel, launched T times. It takes
- * every type and size; weights come from the second-level cache anew each step. cuda/README.md
- * derives the terms of the cost. */
+/* Family `step`: the matrix product and the cells of one step in one kernel, launched T times. It
+ * takes every dtype and size, and reads the weights from the second-level cache in each step.
+ * cuda/README.md derives the terms of the cost. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,7 +12,8 @@ static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)};
 
 enum { TILES = sizeof(tiles) / sizeof(*tiles) };
 
-/* What is neither moved bytes nor products; guesses, for the first run to correct. */
+/* What is neither moved bytes nor matrix products. They are estimates: nothing has been measured on
+ * a device. */
 enum {
     LAUNCH_NS = 1300,  /* from node to node of a graph: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
     CELL_CLOCKS = 400, /* sums through shared memory, cell, inputs that come late */
@@ -39,8 +40,8 @@ static int64_t block_count(const struct lb_problem *p, const struct lb_fused_ste
            round_up_div(p->batch, t->columns) * p->directions;
 }
 
-/* Expected ns of a step: launch, first bytes, then what takes longest of each SM's port, the whole
- * cache (or device memory) and the products. */
+/* Predicted time of a step in ns: the launch, the first bytes, and then the longest of an SM's
+ * port, the whole cache (or device memory) and the products. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
@@ -68,12 +69,8 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
 {
     const struct lb_problem *p = view->problem;
     int count = 0;
-    if (view->device->major < 8) {
-        lb_fail(why, LB_UNSUPPORTED,
-                "compute capability %d.%d: the kernels are built for 8.0 and later",
-                view->device->major, view->device->minor);
+    if (lb_device_needs(view->device, 8, 0, "", why) != LB_OK)
         return 0;
-    }
     for (int i = 0; i < TILES; i++) {
         int64_t needed = block_count(p, &tiles[i], backward);
         size_t shared = lb_fused_step_shared(&tiles[i]);
@@ -116,39 +113,31 @@ static void step_pack(const struct lb_problem *problem, const struct lb_fused_pl
                        problem->hidden, w_hh, packed);
 }
 
-static struct lb_fused_step_kernel kernel_of(const struct lb_problem *problem,
-                                             const struct lb_fused_plan *plan)
-{
-    return (struct lb_fused_step_kernel){.tile = tiles[plan->tile],
-                                         .dtype = problem->dtype,
-                                         .math = problem->math,
-                                         .act = problem->act,
-                                         .backward = plan->backward};
-}
-
 static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
                                  struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_ready(&kernel, &plan->resident, err);
+    plan->kernel.step = (struct lb_fused_step_kernel){
+        .tile = tiles[plan->tile],
+        .dtype = problem->dtype,
+        .math = problem->math,
+        .act = problem->act,
+        .backward = plan->backward,
+    };
+    return lb_fused_step_ready(&plan->kernel.step, &plan->resident, err);
 }
 
-static enum lb_status step_forward(const struct lb_problem *problem,
-                                   const struct lb_fused_plan *plan,
+static enum lb_status step_forward(const struct lb_fused_plan *plan,
                                    const struct lb_fused_forward_args *args, void *stream,
                                    struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_forward(&kernel, args, stream, err);
+    return lb_fused_step_forward(&plan->kernel.step, args, stream, err);
 }
 
-static enum lb_status step_backward(const struct lb_problem *problem,
-                                    const struct lb_fused_plan *plan,
+static enum lb_status step_backward(const struct lb_fused_plan *plan,
                                     const struct lb_fused_backward_args *args, void *stream,
                                     struct lb_error *err)
 {
-    const struct lb_fused_step_kernel kernel = kernel_of(problem, plan);
-    return lb_fused_step_backward(&kernel, args, stream, err);
+    return lb_fused_step_backward(&plan->kernel.step, args, stream, err);
 }
 
 const struct lb_fused_family lb_fused_step = {

@@ -1,4 +1,4 @@
-/* fused: plans by measurement. What was measured once on a device is known to later runs. */
+/* Plans of the fused implementation by measurement. Results are kept for later runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@ static int64_t timed_steps(const struct lb_problem *p)
     return p->seq_len < STEPS ? p->seq_len : STEPS;
 }
 
-/* All that the choice depends on: the variant's plans are those that take part, and in few steps
- * what a launch costs weighs more; so it does where the host makes each, and no graph is replayed.
- * Neither longer T nor the layers above and below matter. */
+/* The key names all that the choice depends on. The variant decides which plans are compared. T is
+ * part of it up to STEPS and so is replaying a graph, because the cost of a launch weighs more in
+ * few steps and where the host makes each launch. Longer T and other layers do not matter. */
 static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
                      size_t size)
 {
@@ -32,7 +32,7 @@ static void make_key(const struct lb_fused_view *v, const char *variant, bool ba
              v->graph ? "/graph" : "");
 }
 
-/* "FAMILY TILE BYTES NS": the bytes of its weights say whether it is still the tile that it was. */
+/* "FAMILY TILE BYTES NS": the packed size tells whether the same tile is still meant. */
 static bool take_value(const struct lb_problem *p, const char *value,
                        const struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan)
 {
@@ -54,7 +54,7 @@ static bool take_value(const struct lb_problem *p, const char *value,
     return false;
 }
 
-/* One layer's arrays; contents do not change the time, so all are zero. */
+/* The arrays of one layer. Their contents do not change the time, so all are zero. */
 struct trial {
     struct lb_problem problem;
     struct lb_fused_plan plan;
@@ -63,23 +63,24 @@ struct trial {
     struct lb_fused_backward_args backward;
 };
 
-/* Where each array begins, with a NULL base only counted. */
+/* Lays the arrays out and returns their size. With a NULL base it only adds up sizes. */
 static size_t lay_out(struct trial *t, char *base)
 {
     const struct lb_problem *p = &t->problem;
-    struct lb_carver c = {.base = base};
+    struct lb_arena c = {.base = base};
     size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t cells = (size_t)p->seq_len * states;
     const struct lb_fused_family *family = t->plan.family;
-    void *weights = lb_carve(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
-    void *gates = lb_carve(&c, 4 * cells * real), *kept = lb_carve(&c, cells * real);
-    void *y = lb_carve(&c, cells * size), *dgates = lb_carve(&c, 4 * cells * size);
-    void *bias = lb_carve(&c, 4 * (size_t)(p->directions * p->hidden) * real);
-    void *carry = lb_carve(&c, 2 * states * real), *in = lb_carve(&c, states * size);
-    void *out = lb_carve(&c, states * size), *also = lb_carve(&c, states * size);
-    void *scratch = lb_carve(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
-    struct lb_fused_fault *fault = lb_carve(&c, sizeof(*fault));
+    void *weights = lb_arena_take(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
+    void *gates = lb_arena_take(&c, 4 * cells * real), *kept = lb_arena_take(&c, cells * real);
+    void *y = lb_arena_take(&c, cells * size), *dgates = lb_arena_take(&c, 4 * cells * size);
+    void *bias = lb_arena_take(&c, 4 * (size_t)(p->directions * p->hidden) * real);
+    void *carry = lb_arena_take(&c, 2 * states * real), *in = lb_arena_take(&c, states * size);
+    void *out = lb_arena_take(&c, states * size), *also = lb_arena_take(&c, states * size);
+    void *scratch =
+        lb_arena_take(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
+    struct lb_fused_fault *fault = lb_arena_take(&c, sizeof(*fault));
     int steps = (int)p->seq_len, batch = (int)p->batch, hidden = (int)p->hidden;
     int directions = (int)p->directions;
     bool trains = lb_trains(p);
@@ -115,8 +116,8 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
     void *stream = lb_device()->stream();
-    return t->plan.backward ? family->backward(&t->problem, &t->plan, &t->backward, stream, err)
-                            : family->forward(&t->problem, &t->plan, &t->forward, stream, err);
+    return t->plan.backward ? family->backward(&t->plan, &t->backward, stream, err)
+                            : family->forward(&t->plan, &t->forward, stream, err);
 }
 
 static int by_size(const void *a, const void *b)
@@ -125,7 +126,8 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Median ns of a step, launched as it will be; a first run is not counted. */
+/* Median time of a step in ns, launched or replayed as in the case; the first run is not counted.
+ */
 static enum lb_status time_plan(struct trial *t, bool graph, double *step_ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -148,7 +150,7 @@ done:
     return st;
 }
 
-/* Measures one plan of one layer. LB_UNSUPPORTED where the device can't run it. */
+/* Measures one plan of one layer. LB_UNSUPPORTED where the device cannot run it. */
 static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_plan *plan,
                               struct lb_error *err)
 {
@@ -172,7 +174,7 @@ done:
     return st;
 }
 
-/* All plans in turn; the fastest is kept. Plans that the device refuses are passed over. */
+/* Measures all plans and keeps the fastest. Plans that the device refuses are skipped. */
 static enum lb_status tune(const struct lb_fused_view *view, const char *key,
                            struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
                            struct lb_error *err)

@@ -1,4 +1,4 @@
-/* fused: weights and gradients between the canonical layout and that of the kernels. */
+/* Weights and gradients between the canonical layout and that of the fused kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,16 +64,16 @@ enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
     if (!scratch)
         return lb_fail(err, LB_OOM, "out of memory");
     for (int64_t d = 0; d < p->directions; d++) {
-        int64_t entry = layer * p->directions + d;
+        int64_t layer_dir = layer * p->directions + d;
         size_t nth = (size_t)d;
-        interleave(p, l->input, weights->w_ih[entry], scratch, false);
+        interleave(p, l->input, weights->w_ih[layer_dir], scratch, false);
         LB_TRY(lb_device_space.upload((char *)l->w_ih + nth * w_ih, scratch, w_ih, err));
-        add_biases(p, weights->b_ih[entry], weights->b_hh[entry], scratch);
+        add_biases(p, weights->b_ih[layer_dir], weights->b_hh[layer_dir], scratch);
         LB_TRY(lb_device_space.upload((char *)l->bias + nth * bias, scratch, bias, err));
-        LB_TRY(lb_fused_upload_packed(p, &self->choice.forward, d, weights->w_hh[entry], l->w_hh,
-                                      err));
+        LB_TRY(lb_fused_upload_packed(p, &self->choice.forward, d, weights->w_hh[layer_dir],
+                                      l->w_hh, err));
         if (l->w_hh_t)
-            LB_TRY(lb_fused_upload_packed(p, &self->choice.backward, d, weights->w_hh[entry],
+            LB_TRY(lb_fused_upload_packed(p, &self->choice.backward, d, weights->w_hh[layer_dir],
                                           l->w_hh_t, err));
     }
 done:
@@ -135,13 +135,14 @@ enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
     enum lb_status st = LB_OK;
     int64_t rows = 4 * p->hidden;
     for (int64_t d = 0; d < p->directions; d++) {
-        int64_t entry = layer * p->directions + d;
+        int64_t layer_dir = layer * p->directions + d;
         const char *db = (const char *)l->db + (size_t)(d * rows) * lb_dtype_size(p->dtype);
         LB_TRY(download_matrix(self, l->dw_ih, d * rows * l->input, l->input,
-                               gradients->dw_ih[entry], err));
+                               gradients->dw_ih[layer_dir], err));
         LB_TRY(download_matrix(self, l->dw_hh, d * rows * p->hidden, p->hidden,
-                               gradients->dw_hh[entry], err));
-        LB_TRY(download_bias(self, db, gradients->db_ih[entry], gradients->db_hh[entry], err));
+                               gradients->dw_hh[layer_dir], err));
+        LB_TRY(
+            download_bias(self, db, gradients->db_ih[layer_dir], gradients->db_hh[layer_dir], err));
     }
 done:
     return st;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/impl.h"
-#include "impls/common/arena.h"
+#include "base/arena.h"
 #include "impls/onednn/layer.h"
 
 struct onednn {
@@ -138,15 +138,15 @@ static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list
                                     char *base, size_t *bytes, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < count; i++) {
             struct lb_onednn_layer *layer = &net->layers[l];
-            void *data = lb_take(base, &at, lb_onednn_bytes(layer, list[i]));
+            void *data = lb_arena_take(&arena, lb_onednn_bytes(layer, list[i]));
             if (base)
                 LB_TRY(lb_onednn_set_data(layer, list[i], data, err));
         }
-    *bytes = at;
+    *bytes = arena.used;
 done:
     return st;
 }
@@ -155,31 +155,31 @@ done:
 static size_t lay_out_kept(struct onednn *net, char *base)
 {
     struct counts n = counts_of(&net->problem);
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
-    net->lower = lb_take(base, &at, (n.L - 1) * n.y * n.size);
-    net->hn = trains ? lb_take(base, &at, n.state * n.size) : NULL;
-    net->c0 = converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
-    net->cn = trains || converts ? lb_take(base, &at, n.state * sizeof(float)) : NULL;
-    return at;
+    net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * n.size);
+    net->hn = trains ? lb_arena_take(&arena, n.state * n.size) : NULL;
+    net->c0 = converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
+    net->cn = trains || converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
+    return arena.used;
 }
 
 static size_t lay_out_scratch(struct onednn *net, char *base)
 {
     struct counts n = counts_of(&net->problem);
-    size_t at = 0;
+    struct lb_arena arena = {.base = base};
     if (lb_has_backward(&net->problem)) {
         for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
-            net->between[i] = lb_take(base, &at, n.y * sizeof(float));
+            net->between[i] = lb_arena_take(&arena, n.y * sizeof(float));
         if (net->problem.dtype == LB_BF16) {
-            net->dy = lb_take(base, &at, n.y * sizeof(float));
-            net->dx = lb_take(base, &at, n.x * sizeof(float));
+            net->dy = lb_arena_take(&arena, n.y * sizeof(float));
+            net->dx = lb_arena_take(&arena, n.x * sizeof(float));
             float **const states[] = {&net->dhn, &net->dcn, &net->dh0, &net->dc0};
             for (size_t i = 0; i < 4; i++)
-                *states[i] = lb_take(base, &at, n.state * sizeof(float));
+                *states[i] = lb_arena_take(&arena, n.state * sizeof(float));
         }
     }
-    return at;
+    return arena.used;
 }
 
 /* Sets the addresses of all slots and arrays. With zeroed buffers it only computes the sizes. */

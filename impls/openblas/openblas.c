@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "impls/common/arena.h"
+#include "base/arena.h"
 
 static enum lb_status openblas_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
@@ -102,24 +102,25 @@ done:
 static void lay_out(struct lb_openblas *blas, size_t *reserve, size_t *workspace)
 {
     bool trains = lb_trains(&blas->problem);
-    size_t kept = 0, used = 0, layer_dirs = trains ? blas->layer_dirs : 1;
+    size_t layer_dirs = trains ? blas->layer_dirs : 1;
     size_t lower = !trains && blas->L > 2 ? 2 : blas->L - 1, steps = trains ? blas->T + 1 : 2;
     size_t state = blas->B * blas->units * blas->elem,
            output = blas->rows * blas->wide * blas->elem;
-    size_t *at = trains ? &kept : &used;
-    char *scratch = blas->buffers.workspace, *base = trains ? blas->buffers.reserve : scratch;
-    blas->gate_rows = lb_take(base, at, layer_dirs * blas->rows * blas->gates * blas->elem);
-    blas->cells = lb_take(base, at, layer_dirs * steps * state);
-    blas->lower = lb_take(base, at, lower * output);
-    blas->tanh_c = lb_take(scratch, &used, state);
+    struct lb_arena scratch = {.base = blas->buffers.workspace};
+    struct lb_arena kept = {.base = blas->buffers.reserve};
+    struct lb_arena *passes = trains ? &kept : &scratch;
+    blas->gate_rows = lb_arena_take(passes, layer_dirs * blas->rows * blas->gates * blas->elem);
+    blas->cells = lb_arena_take(passes, layer_dirs * steps * state);
+    blas->lower = lb_arena_take(passes, lower * output);
+    blas->tanh_c = lb_arena_take(&scratch, state);
     if (lb_has_backward(&blas->problem)) {
-        blas->dh = lb_take(scratch, &used, state);
-        blas->dc = lb_take(scratch, &used, state);
-        blas->first = lb_take(scratch, &used, 4 * state);
-        blas->between = lb_take(scratch, &used, blas->L > 1 ? output : 0);
+        blas->dh = lb_arena_take(&scratch, state);
+        blas->dc = lb_arena_take(&scratch, state);
+        blas->first = lb_arena_take(&scratch, 4 * state);
+        blas->between = lb_arena_take(&scratch, blas->L > 1 ? output : 0);
     }
-    *reserve = kept;
-    *workspace = used;
+    *reserve = kept.used;
+    *workspace = scratch.used;
 }
 
 size_t lb_openblas_input(const struct lb_openblas *blas, size_t layer_dir)

@@ -4,8 +4,9 @@
 #
 #   gate.sh PROGRAM OUT BASE [sweep flags...]
 #
-# OUT/run.jsonl and pictures; OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also
-# appended to the job's summary on GitHub. What is slower must be so in a second sweep too (OUT/again),
+# It leaves OUT/run.jsonl and pictures, OUT/verdict.md with the verdict as a heading, and
+# OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also appended to the job's
+# summary on GitHub; store.sh makes a comment of it. What is slower must be so in a second sweep too (OUT/again),
 # since the machine may have been what was slow during the first. Where the base was measured on
 # another machine, its times stop nothing: that is said, and only cases that failed count.
 # Exit codes are the program's: 3 is a regression, 1 a case that fails, as it did before.
@@ -35,10 +36,10 @@ compare() {
         --format "$1"
 }
 
-# say SENTENCE: in the log, and as a heading of the summary.
+# say SENTENCE: prints it, and appends it as a heading to the summary and to the verdict.
 say() {
     echo "$1"
-    printf '### %s\n\n' "$1" >> "$summary"
+    printf '### %s\n\n' "$1" | tee -a "$out/verdict.md" >> "$summary"
 }
 
 accepted() {
@@ -52,6 +53,7 @@ other_machine() {
 }
 
 sweep "$out" "$@"
+: > "$out/verdict.md"
 if [[ ! -f $base/run.jsonl ]]; then
     say "No earlier run in $base: nothing to compare to, this one is the baseline."
     cat "$out/run.md" >> "$summary"

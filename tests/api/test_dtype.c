@@ -29,7 +29,7 @@ static uint16_t infinity_of(const struct format *f)
     return (uint16_t)(((1 << f->exponent_bits) - 1) << f->fraction_bits);
 }
 
-/* The value that IEEE 754 gives a code of size code < 2^15, from its definition. */
+/* The value of a non-negative 16-bit code, from the definition in IEEE 754. */
 static double defined_value(const struct format *f, int code)
 {
     int bias = (1 << (f->exponent_bits - 1)) - 1;

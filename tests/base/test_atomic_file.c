@@ -1,4 +1,4 @@
-/* Files that are there whole or not at all, and what is no file. */
+/* Files that are replaced as a whole, and paths that are not regular files. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "base/atomic_file.h"
 #include "tests/helpers/scratch_folder.h"
 
-/* lb_file_writer: user's text; a NULL user fails half-way. */
+/* An lb_file_writer that writes the text `user`; with NULL it fails half-way. */
 static enum lb_status write_text(FILE *out, const void *user, struct lb_error *err)
 {
     fputs(user ? user : "half", out);
@@ -39,7 +39,7 @@ static mode_t mode_of(const char *path)
     return there.st_mode;
 }
 
-/* What this process writes "file" into before it is whole. */
+/* The name under which this process writes "file" before it is complete. */
 static const char *draft(void)
 {
     static char name[64];

@@ -1,4 +1,4 @@
-/* Random numbers, and the data that is drawn with them. */
+/* Random numbers, and input data that is made from them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 typedef uint64_t bits_function(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* Chi-squared of the bytes at one place of 2^16 numbers, taken along one of the three arguments:
+/* Chi-squared of the bytes at one position of 2^16 numbers, taken along one of the three arguments:
  * 255 degrees of freedom, so about 255 +- 23 for random bytes. */
 static double chi_squared(bits_function *bits, int along, int shift)
 {
@@ -180,7 +180,7 @@ static void small_problems_have_distinct_rows_and_big_ones_a_few(void **state)
     size_t few = lb_class_count(&p);
     assert_true(few < 128);
     p.batch = 64;
-    assert_int_equal(lb_class_count(&p), few); /* so both batches share an answer */
+    assert_int_equal(lb_class_count(&p), few); /* so both batches share expected values */
     p.batch = 2;
     assert_int_equal(lb_class_count(&p), 2);
 }

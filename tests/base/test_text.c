@@ -1,4 +1,4 @@
-/* Text from outside: whatever bytes it is, what is left is text that a terminal can be given. */
+/* Cleaning text: whatever the bytes are, the result is safe to print on a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void bytes_of_no_character_become_question_marks(void **state)
     text_becomes("\xe2\x89\xe2\x89\xa4", "??≤"); /* cut, and whole */
 }
 
-/* Jansson, which refuses what is not UTF-8, is the judge. */
+/* Jansson, which refuses everything but UTF-8, checks the result. */
 static void random_bytes_become_valid_json(void **state)
 {
     (void)state;

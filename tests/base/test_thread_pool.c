@@ -1,4 +1,5 @@
-/* Threads that share work: every part is done once, and the oracle's bits don't depend on them. */
+/* The thread pool: every part is done once, both uses of the threads take turns, and the oracle's
+ * bits do not depend on how many threads there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -46,14 +47,54 @@ static void a_pinned_case_has_no_more_threads_than_cpus(void **state)
     assert_true(lb_thread_pool_size() >= 1 && lb_thread_pool_size() <= 16);
 }
 
-static struct lb_expected *answer_of(const char *text)
+struct meeting {
+    struct lb_pinned_threads *pinned;
+    int rounds[PARTS], missed;
+};
+
+/* Between two barriers each thread looks at another one: both are in the same round. */
+static void meet(void *arg, size_t thread)
+{
+    struct meeting *meeting = arg;
+    for (int i = 1; i <= 200; i++) {
+        meeting->rounds[thread] = i;
+        lb_pinned_threads_barrier(meeting->pinned);
+        if (meeting->rounds[thread == 0 ? 1 : 0] != i)
+            meeting->missed++;
+        lb_pinned_threads_barrier(meeting->pinned);
+    }
+}
+
+/* The same threads serve both uses, in turn and in different numbers. */
+static void parts_and_pinned_threads_take_turns(void **state)
+{
+    static atomic_int counts[PARTS];
+    struct meeting meeting = {.missed = 0};
+    (void)state;
+    size_t size = lb_thread_pool_size();
+    if (size < 2)
+        skip();
+    for (int round = 0; round < 50; round++) {
+        lb_thread_pool_run(count_part, counts, PARTS);
+        assert_int_equal(lb_pinned_threads_open(2, &meeting.pinned, NULL), LB_OK);
+        assert_int_equal(lb_thread_pool_size(), 1); /* the caller is pinned */
+        lb_pinned_threads_run(meeting.pinned, meet, &meeting);
+        lb_pinned_threads_close(meeting.pinned);
+        assert_int_equal(lb_thread_pool_size(), size);
+        assert_int_equal(meeting.missed, 0);
+    }
+    for (size_t i = 0; i < PARTS; i++)
+        assert_int_equal(atomic_load(&counts[i]), 50);
+}
+
+static struct lb_expected *expected_of(const char *text)
 {
     struct lb_case c;
-    struct lb_expected *answer = NULL;
+    struct lb_expected *expected = NULL;
     struct lb_error err = {""};
     assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
-    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &answer, &err), LB_OK);
-    return answer;
+    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &expected, &err), LB_OK);
+    return expected;
 }
 
 static void the_oracles_bits_do_not_depend_on_threads(void **state)
@@ -62,9 +103,9 @@ static void the_oracles_bits_do_not_depend_on_threads(void **state)
     char text[64];
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct lb_expected *shared = answer_of(problems[i]);
+        struct lb_expected *shared = expected_of(problems[i]);
         lb_pin(1, text, sizeof(text));
-        struct lb_expected *alone = answer_of(problems[i]);
+        struct lb_expected *alone = expected_of(problems[i]);
         lb_unpin();
         size_t states = (size_t)(alone->problem.directions * 3 * alone->problem.hidden);
         size_t outputs = (size_t)alone->problem.seq_len * states;
@@ -84,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_is_called_once_a_round),
         cmocka_unit_test(a_pinned_case_has_no_more_threads_than_cpus),
+        cmocka_unit_test(parts_and_pinned_threads_take_turns),
         cmocka_unit_test(the_oracles_bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Tuned choices on disk: what is kept, what is replaced, and what is never overwritten. */
+/* The file of tuned choices: which lines are kept and replaced, and which files are left alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,9 +54,9 @@ static void foreign_and_damaged_files_are_named_and_left_alone(void **state)
         {"", "not a file of tuned choices"},
         {"{\"a\": 1}\n", "not a file of tuned choices"},
         {"bench-lstm tuned choices 2\na\t1\n", "not a file of tuned choices"},
-        {"bench-lstm tuned choices 1\na\t1\nb 2\n", ":3: not a key, a tab and a value"},
-        {"bench-lstm tuned choices 1\na\t1", ":2: not a key"},
-        {"bench-lstm tuned choices 1\n\t1\n", ":2: not a key"},
+        {"bench-lstm tuned choices 1\na\t1\nb 2\n", ":3: the line is not a key, a tab and a value"},
+        {"bench-lstm tuned choices 1\na\t1", ":2: the line is not a key"},
+        {"bench-lstm tuned choices 1\n\t1\n", ":2: the line is not a key"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,13 +1,17 @@
 """A page in headless Chromium, driven through its debugging pipe with the standard library alone.
 
 Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a
-zero byte, on file descriptors 3 and 4 of the browser."""
+zero byte, on file descriptors 3 and 4 of the browser.
 
+As a program it takes a picture of a page: browser.py PAGE.html OUT.png [WIDTH [HEIGHT [dark]]]"""
+
+import base64
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -30,7 +34,7 @@ class Browser:
         self.from_, to_write = os.pipe()
 
         def take_3_and_4():
-            # Away from 3 and 4 first, which either may be.
+            # Either end may be descriptor 3 or 4: move both away first.
             own_read, own_write = os.dup(to_read), os.dup(to_write)
             while own_read < 5 or own_write < 5:
                 own_read, own_write = os.dup(own_read), os.dup(own_write)
@@ -80,7 +84,7 @@ class Browser:
         return json.loads(message)
 
     def call(self, method, timeout=60, **params):
-        """Calls a method; events that come before its answer are kept."""
+        """Calls a method. Events that arrive before its reply are kept."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": params}
         if self.session:
@@ -105,7 +109,7 @@ class Browser:
             self.events.append(self.receive(deadline))
 
     def evaluate(self, expression):
-        """The value of an expression in the page, a promise's when it is kept."""
+        """The value of an expression in the page; of a promise, once it is fulfilled."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
                            awaitPromise=True)
         if "exceptionDetails" in result:
@@ -113,14 +117,14 @@ class Browser:
         return result["result"].get("value")
 
     def cpu_seconds(self):
-        """What the browser's processes have used of CPUs up to now."""
+        """CPU seconds that the browser's processes have used so far."""
         parents, used = {}, {}
         for name in os.listdir("/proc"):
             try:
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                     fields = file.read().rpartition(")")[2].split()
             except OSError:
-                continue # no process, or gone meanwhile
+                continue # not a process, or it has ended
             parents[name] = fields[1]
             used[name] = int(fields[11]) + int(fields[12])
         own = {str(self.process.pid)}
@@ -128,29 +132,52 @@ class Browser:
             pass
         return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
 
-    def open(self, path, width=1280, height=900, script=True, dark=False):
-        """Opens a file; returns the seconds until it is loaded and painted: by the clock or, where
-        that is less, of CPUs, which is what counts on a machine that others use too."""
+    def open(self, path, link="", width=1280, height=900, script=True, dark=False):
+        """Opens a file at a link into it ("#..."). Returns the seconds until it is loaded and painted:
+        elapsed time or CPU time, whichever is less, because other programs may use the machine too."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url="about:blank") # else another link alone loads nothing
+        self.wait("Page.loadEventFired")
+        self.events.clear()
         start, used = time.monotonic(), self.cpu_seconds()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url="file://" + os.path.abspath(path) + link)
         self.wait("Page.loadEventFired")
         if script:
             self.evaluate("new Promise(done => "
                           "requestAnimationFrame(() => requestAnimationFrame(done)))")
         return min(time.monotonic() - start, self.cpu_seconds() - used)
 
+    def picture(self, path):
+        """Writes the visible part of the page as PNG."""
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(data))
+
     def complaints(self):
-        """What the page said on the console or threw."""
+        """What the page wrote to the console, and its exceptions."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         return [event["params"] for event in self.events if event.get("method") in kinds]
 
     def requests(self):
-        """The addresses that the page asked for."""
+        """The addresses that the page requested."""
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]
+
+
+def main(page, out, width="1280", height="1000", theme="light"):
+    """Takes a picture of a page."""
+    browser = Browser(find())
+    try:
+        browser.open(page, width=int(width), height=int(height), dark=theme == "dark")
+        browser.picture(out)
+    finally:
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What a program emitted as NVTX events, and what is wrong with it."""
+"""The NVTX events that a program emitted, and what is wrong with them."""
 
 import glob
 import json
@@ -54,7 +54,7 @@ def cases_of(ranges):
 
 
 def wrong_attributes(event, category, row):
-    """Complaints about what a range says of itself."""
+    """Complaints about the attributes of a range."""
     problem = {"schema": "problem", "T": row["seq_len"], "B": row["batch"], "I": row["input"],
                "H": row["hidden"], "L": row["layers"], "D": row["directions"],
                "dtype": row["dtype"], "pass": row["pass"]}
@@ -65,8 +65,8 @@ def wrong_attributes(event, category, row):
 
 
 def wrong_phases(names, verdict):
-    """Complaints about the order of a case's phases: all of them once where it ran, those up to
-    its failure and the teardown otherwise."""
+    """Complaints about the phases of a case: each must come once and in order if the case ran; if
+    it failed, those up to the failure, and the teardown."""
     if verdict == "ok":
         return [] if names == NAMES else [f"phases are {names}"]
     left = iter(NAMES)
@@ -93,8 +93,8 @@ def complaints(events, rows):
 
 
 def timed_regions(events):
-    """What lies between two readings of the clock, where it holds a call of the implementation, in
-    the phases that time: [(phase, [event, ...]), ...]."""
+    """The events between two readings of the clock, in phases that take times, where they include a
+    call of the implementation: [(phase, [event, ...]), ...]."""
     regions, region, stack = [], [], []
     for event in events:
         if event["event"] == "clock":

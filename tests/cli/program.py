@@ -1,4 +1,4 @@
-"""How the command-line tests call bench-lstm and read what it leaves."""
+"""How the command-line tests call bench-lstm and read its results."""
 
 import fcntl
 import json
@@ -30,7 +30,7 @@ def run(*arguments, cwd=None, env=None, timeout=120):
 
 
 def run_on_terminal(columns, *arguments):
-    """Runs the program on a terminal of so many columns: exit code, and all that it writes."""
+    """Runs the program on a terminal of that many columns. Returns its exit code and all output."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     with subprocess.Popen([PROGRAM, *arguments], stdin=side, stdout=side, stderr=side) as process:
@@ -39,7 +39,7 @@ def run_on_terminal(columns, *arguments):
         while True:
             try:
                 part = os.read(main, 1 << 16)
-            except OSError: # the last writer is gone
+            except OSError: # the last writer has closed it
                 break
             if not part:
                 break
@@ -53,7 +53,7 @@ def wait_until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"not so within {seconds} s")
+            raise AssertionError(f"the condition did not hold within {seconds} s")
         time.sleep(0.01)
 
 
@@ -65,13 +65,13 @@ def catches(process, number):
 
 
 def processes_of(text):
-    """The command lines of running processes that have the text in them."""
+    """The command lines of running processes that contain the text."""
     found = []
     for entry in os.listdir("/proc"):
         try:
             with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
                 line = file.read().replace("\0", " ")
-        except OSError: # no process, or none any more
+        except OSError: # not a process, or it has ended
             continue
         if text in line:
             found.append(line)

@@ -5,6 +5,7 @@ the machine. The workflows are YAML whose shell parts parse, and find the right 
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -18,18 +19,21 @@ except ImportError:
     yaml = None
 
 CI = os.path.join(os.path.dirname(__file__), "..", "..", "results", "ci")
+STORE = os.path.abspath(os.path.join(CI, "store.sh"))
 GATE = os.path.join(CI, "gate.sh")
 PLANTED = "slow/T8_B1_I64_H64/f32/infer"
 SLOW = {"LB_SLOW_PERCENT": "900", "LB_SLOW_HIDDEN": "64"}
 
 
 class Gate(ProgramTest):
-    """A sweep of two cases of the plug-in, one of which can be slowed down: by so much that no other work
-    on this machine can look like it."""
+    """A sweep of two cases of the plug-in. One of them can be slowed down, by so much that other work on
+    this machine can't look like it."""
 
     def gate(self, out, base, *flags, program=PROGRAM, **environment):
         summary = self.path(out + ".summary")
-        settings = {"LB_CASE_TIME": "0.02", "LB_MARGIN": "200", "GITHUB_STEP_SUMMARY": summary}
+        # Seven processes are the fewest whose median has an interval.
+        settings = {"LB_PROCESSES": "7", "LB_CASE_TIME": "0.02", "LB_MARGIN": "200",
+                    "GITHUB_STEP_SUMMARY": summary}
         flags = flags or ["--plugin", plugin("slow_0"), "--impl", "slow"]
         done = subprocess.run(
             [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64"],
@@ -56,6 +60,8 @@ class Gate(ProgramTest):
         cases = ElementTree.parse(self.path(out + "/compare.xml")).iter("testcase")
         return [case.get("name") for case in cases if case.find("failure") is not None]
 
+
+class GateVerdicts(Gate):
     def test_regression_is_named_and_unchanged_code_passes(self):
         self.make_base()
         done, summary = self.gate("same", "base")
@@ -75,7 +81,7 @@ class Gate(ProgramTest):
         self.assertIn(PLANTED, summary)
 
     def test_slowness_of_one_sweep_is_not_blamed(self):
-        """The program is slow unless it writes to .../again: as a machine that was, for a while."""
+        """The program is slow unless it writes to .../again, like a machine that was busy for a while."""
         self.make_base()
         wrapper = self.path("wrapper")
         with open(wrapper, "w", encoding="utf-8") as file:
@@ -146,6 +152,98 @@ class Gate(ProgramTest):
         self.assertIn("gone", summary)
 
 
+class Loop(Gate):
+    """The loop of a team, with a bare repository in place of the forge's."""
+
+    def setUp(self):
+        super().setUp()
+        self.git("init", "--quiet", "--bare", "--initial-branch=main", "forge.git", folder="")
+        self.git("init", "--quiet", "--initial-branch=main", "clone", folder="")
+        self.git("remote", "add", "origin", self.path("forge.git"))
+        self.commit("first")
+
+    def git(self, *arguments, folder="clone"):
+        return subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments],
+            cwd=self.path(folder), check=True, capture_output=True, text=True).stdout
+
+    def commit(self, message):
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        self.git("push", "--quiet", "origin", "HEAD:main")
+
+    def store(self, *arguments, code=0, **environment):
+        done = subprocess.run([STORE, *arguments], cwd=self.path("clone"), capture_output=True,
+                              text=True, check=False, env={**os.environ, **environment})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def publish(self, run, **environment):
+        self.store("publish", PROGRAM, self.path(run), **environment)
+
+    def on_branch(self, path):
+        self.git("fetch", "--quiet", "origin", "bench-lstm-results")
+        return self.git("show", "FETCH_HEAD:" + path)
+
+    def test_main_is_kept_pull_requests_get_a_comment_and_the_history_a_page(self):
+        machine = {"LB_MACHINE": "of-a-kind"}
+        # The first run of main: there is nothing to compare to, and it is published.
+        self.store("fetch", self.path("none"), **machine)
+        self.assertEqual(os.listdir(self.path("none")), [])
+        self.make_base("main")
+        self.publish("main", **machine)
+        self.assertIn("## of-a-kind", self.on_branch("README.md"))
+
+        # A pull request that is slower: fetched baseline, verdict, comment.
+        self.store("fetch", self.path("baseline"), **machine)
+        with open(self.path("main/run.jsonl"), encoding="utf-8") as ours:
+            with open(self.path("baseline/run.jsonl"), encoding="utf-8") as theirs:
+                self.assertEqual(ours.read(), theirs.read())
+        done, _ = self.gate("slow", "baseline", **SLOW)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        comment = self.store("comment", self.path("slow"))
+        self.assertTrue(comment.startswith("<!-- bench-lstm -->\n### REGRESSION: 2 cases: 1 slower"),
+                        comment)
+        self.assertIn(PLANTED, comment)
+
+        # Later runs of main: the page has a picture once there are enough for a history.
+        with open(self.path("main/run.jsonl"), encoding="utf-8") as file:
+            text = file.read()
+        for day in range(1, 9):
+            self.commit(f"change {day}")
+            os.makedirs(self.path(f"day{day}"))
+            with open(self.path(f"day{day}/run.jsonl"), "w", encoding="utf-8") as file:
+                file.write(re.sub('"started":"[^"]*"', f'"started":"2099-01-0{day}T00:00:00Z"', text, 1))
+            self.publish(f"day{day}", **machine)
+        self.assertIn("](runs/of-a-kind/plots/history.svg)", self.on_branch("README.md"))
+        self.assertIn("9 runs", self.on_branch("README.md"))
+        self.assertIn("<svg", self.on_branch("runs/of-a-kind/plots/history.svg"))
+        # The last run is the baseline, and only of its kind of machine.
+        self.store("fetch", self.path("newest"), **machine)
+        with open(self.path("newest/run.jsonl"), encoding="utf-8") as file:
+            self.assertIn('"started":"2099-01-08', file.readline())
+        self.store("fetch", self.path("other"), LB_MACHINE="of-another")
+        self.assertEqual(os.listdir(self.path("other")), [])
+        # The clone is as it was: no branch and no worktree is left in it.
+        self.assertEqual(self.git("branch", "--format=%(refname:short)").split(), ["main"])
+        self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
+        self.assertEqual(self.git("status", "--porcelain"), "")
+
+    def test_a_push_in_between_is_not_lost(self):
+        """A hook of the forge refuses the first push, after another job has pushed."""
+        self.make_base("main")
+        self.publish("main", LB_MACHINE="a")
+        with open(self.path("forge.git/hooks/pre-receive"), "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\n[ -e refused ] && exit 0\ntouch refused\nexit 1\n')
+        os.chmod(self.path("forge.git/hooks/pre-receive"), 0o755)
+        self.publish("main", LB_MACHINE="b")
+        page = self.on_branch("README.md")
+        self.assertIn("## a\n", page)
+        self.assertIn("## b\n", page)
+
+    def test_usage_is_shown(self):
+        self.store("frobnicate", code=2)
+
+
 @unittest.skipUnless(yaml, "PyYAML is not installed")
 class Workflows(ProgramTest):
     def load(self, name):
@@ -174,6 +272,7 @@ class Workflows(ProgramTest):
     def test_what_only_passes_on_main_becomes_the_baseline(self):
         upload = [step for step in self.steps().values() if step.get("uses", "").startswith("actions/upload")]
         kept, baseline = upload
+        self.assertEqual(self.steps()["Publish the history"]["if"], baseline["if"])
         self.assertEqual(kept["if"], "always()")
         self.assertEqual(baseline["with"]["name"], "${{ env.baseline }}")
         for word in ("success()", "github.event_name != 'pull_request'", "refs/heads/main"):
@@ -181,7 +280,7 @@ class Workflows(ProgramTest):
 
     @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
     def test_last_baseline_of_this_repository_is_fetched(self):
-        """With a gh that answers from a file, by jq as the real one does."""
+        """With a gh that answers from a file and applies jq, as the real one does."""
         def artifact(run, branch="main", repository=1, expired=False):
             return {"expired": expired, "workflow_run": {
                 "id": run, "head_branch": branch, "repository_id": 1, "head_repository_id": repository}}

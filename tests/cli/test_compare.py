@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ElementTree
 
 from program import ProgramTest, plugin, read_rows, run
 
-# Two cases that take about a tenth of a millisecond, one of which the plug-in can slow down: by so much
-# that no other work on this machine can look like it.
+# Two cases of about a tenth of a millisecond. The plug-in can slow down one of them, by so much that
+# other work on this machine can't look like it.
 CASES = ["--case", "slow/T16_B1_H32", "--case", "slow/T8_B1_H64"]
 FAST = "slow/T16_B1_I32_H32/f32/infer"
 PLANTED = "slow/T8_B1_I64_H64/f32/infer"
@@ -54,7 +54,7 @@ class Compare(ProgramTest):
 
         done = run("--compare", base, slow, "--margin", "200", "--format", "markdown")
         self.assertTrue(done.stdout.startswith("### REGRESSION"), done.stdout)
-        # Seen from the other side it is faster, which stops nobody.
+        # In the other direction it is faster, which is no failure.
         self.assertEqual(run("--compare", slow, base, "--margin", "200").returncode, 0)
 
     def test_doubt_fails_under_strict_only(self):
@@ -126,7 +126,7 @@ class Compare(ProgramTest):
             os.rename(folder, good)
 
     def test_every_case_that_came_or_went_is_named(self):
-        """However many there are: a screenful holds for the rest only."""
+        """All of them, however many: only the other cases are limited to a screenful."""
         def cases(numbers):
             def change(lines):
                 rows = [{"kind": "row", "case": f"slow/T{i}_B1_H8", "verdict": "ok", "samples_ns": [5]}
@@ -211,7 +211,7 @@ class Compare(ProgramTest):
 
 class History(ProgramTest):
     def make_runs(self, count, change_at, factor):
-        """Runs of two cases, the first of which changes for good; file order is not time's."""
+        """Runs of two cases, of which the first changes for good. The order of files is not that of time."""
         noise = random.Random(7)
         for i in range(count):
             folder = self.path(f"runs/{(i * 37) % count}")
@@ -243,7 +243,7 @@ class History(ProgramTest):
         self.assertIn("T8_B1_I64_H64", words.replace("\u00a0", " "))
 
     def test_every_case_has_its_line(self):
-        """More cases than a picture holds: they go on in a second one."""
+        """More cases than fit into one picture: the others are in a second one."""
         for i in range(6):
             lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
             lines += [{"kind": "row", "case": f"slow/T{n}_B1_H8", "verdict": "ok", "samples_ns": [100 + i % 3]}
@@ -264,10 +264,10 @@ class History(ProgramTest):
         self.assertIn("history-2", done.stderr)
 
     def test_a_script_that_cannot_be_read_is_named(self):
-        os.makedirs(self.path("share/plots/history.gp")) # opens, and does not read
+        os.makedirs(self.path("share/plots/history.gp")) # can be opened but not read
         done = run("--history", self.make_runs(6, 3, 1.05),
                    env=os.environ | {"BENCH_LSTM_SHARE": self.path("share")})
-        self.assertRegex(done.stderr, "no picture: .*/history.gp: Is a directory")
+        self.assertRegex(done.stderr, "no pictures: .*/history.gp: Is a directory")
 
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)

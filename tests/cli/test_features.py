@@ -1,7 +1,8 @@
-"""What the build detects: which CUDA it takes, which architectures that can build, and what is said of
-what is missing. Toolkits are made up: empty files, and headers with a version."""
+"""What the build detects: which CUDA it uses, which architectures that can build, and what it says about
+missing parts. The toolkits are made up: empty files, and headers with a version."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -21,26 +22,40 @@ def toolkit(version, cudnn="9"):
             f"lib64/libcudnn.so.{cudnn}": ""}
 
 
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
 class Features(unittest.TestCase):
-    def configure(self, files, *options):
-        """What CMake says where /usr/local/cuda is of these files and there is nothing else."""
-        with tempfile.TemporaryDirectory() as scratch:
-            root = os.path.join(scratch, "root")
-            for name, content in files.items():
-                path = os.path.join(root, "usr/local/cuda", name)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(content)
-                os.chmod(path, 0o755)
-            environment = {name: value for name, value in os.environ.items()
-                           if not name.startswith("CUDA")}
-            done = subprocess.run(["cmake", "-S", PROJECT, "-B", os.path.join(scratch, "build"),
-                                   f"-DCMAKE_FIND_ROOT_PATH={root}", *options],
-                                  capture_output=True, text=True, check=False, env=environment)
-            return done.returncode, " ".join((done.stdout + done.stderr).split())
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = os.path.join(scratch.name, "root")
+        self.build = os.path.join(scratch.name, "build")
+
+    def write(self, files):
+        """Makes root/usr/local/cuda of these files alone."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        os.makedirs(self.root)
+        for name, content in files.items():
+            path = os.path.join(self.root, "usr/local/cuda", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+            os.chmod(path, 0o755)
+
+    def configure(self, *options, again=False, **environment):
+        """Exit code and output of CMake, in a new build folder unless `again`."""
+        if not again:
+            shutil.rmtree(self.build, ignore_errors=True)
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("CUDA")}
+        done = subprocess.run(["cmake", "-G", "Ninja", "-S", PROJECT, "-B", self.build, *options],
+                              capture_output=True, text=True, check=False, env=outside | environment)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
 
     def finds(self, expected, files, *options, code=0):
-        actual, said = self.configure(files, *options)
+        """Where /usr/local/cuda consists of these files, and there is nothing else."""
+        self.write(files)
+        actual, said = self.configure(f"-DCMAKE_FIND_ROOT_PATH={self.root}", *options)
         self.assertEqual(actual, code, said)
         for part in expected if isinstance(expected, list) else [expected]:
             self.assertIn(part, said)
@@ -77,6 +92,73 @@ class Features(unittest.TestCase):
                     "built without oneDNN (not found)"], {})
         self.finds("built without cuDNN (it needs CUDA, which is switched off)", whole,
                    "-DLB_CUDA=OFF")
+
+    def test_compiler_that_fails_is_absent_with_the_reason_and_advice(self):
+        for error, expected in (
+                ("/usr/include/crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc "
+                 "versions later than 13 are not supported! The nvcc flag does a thing",
+                 "unsupported GNU version; set CUDAHOSTCXX to an older C++ compiler, such as g++-12"),
+                ('bits/mathcalls.h(79): error: exception specification is incompatible with that of '
+                 'previous function "cospi" (declared at line 2601 of math_functions.h)',
+                 "exception specification is incompatible with that of previous function 'cospi' "
+                 "(declared at line 2601 of math_functions.h); this CUDA does not know the C library "
+                 "here: CUDA 13.0 or newer does"),
+                ("nvcc fatal   : Unsupported gpu architecture 'compute_80'",
+                 "nvcc fatal   : Unsupported gpu architecture 'compute_80'")):
+            broken = toolkit(12040)
+            broken["bin/nvcc"] = f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\nexit 1\n"
+            said = " ".join(f"nvcc can't compile an empty program: {expected}".split())
+            self.finds([f"built without CUDA ({said})", "built without cuDNN (it needs CUDA: nvcc"],
+                       broken)
+            self.finds("CUDA can't be used (nvcc can't compile", broken, "-DLB_CUDA=ON", code=1)
+            self.finds("built without CUDA (switched off)", broken, "-DLB_CUDA=OFF")
+
+    def test_compiler_is_tried_again_when_its_host_compiler_changes_and_only_then(self):
+        counted = toolkit(13000)
+        log = os.path.join(os.path.dirname(self.root), "calls")
+        counted["bin/nvcc"] = f'#!/bin/sh\necho "$*" >> {log}\n'
+        self.write(counted)
+        for settings, calls in (({}, 1), ({}, 1), ({"CUDAHOSTCXX": "g++-11"}, 2)):
+            code, said = self.configure(f"-DCMAKE_FIND_ROOT_PATH={self.root}", again=True, **settings)
+            self.assertEqual(code, 0, said)
+            with open(log, encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            self.assertEqual(len(lines), calls, lines)
+        self.assertIn("-ccbin g++-11", lines[-1])
+
+    @unittest.skipUnless(NVCC and shutil.which("g++"), "there is no nvcc or no g++")
+    def test_host_compiler_that_the_real_nvcc_refuses_makes_cuda_absent(self):
+        wrapper = os.path.join(os.path.dirname(self.root), "g++-of-tomorrow")
+        with open(wrapper, "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\nexec g++ -U__GNUC__ -D__GNUC__=99 "$@"\n')
+        os.chmod(wrapper, 0o755)
+        code, said = self.configure(CUDACXX=NVCC)
+        if "CUDA: found" not in said:
+            self.skipTest("CUDA can't be used here: " + said)
+        code, said = self.configure(CUDACXX=NVCC, CUDAHOSTCXX=wrapper)
+        self.assertEqual(code, 0, said)
+        self.assertIn("built without CUDA (nvcc can't compile an empty program: unsupported GNU version; "
+                      "set CUDAHOSTCXX", said)
+
+    def test_headers_of_wheels_lie_in_a_folder_for_each_library(self):
+        """As NVIDIA's wheels of CUDA 12 and cuDNN have them: each needs those of the runtime."""
+        site, folders = os.path.join(self.root, "site"), {}
+        for library, names in {
+                "cuda_nvcc": ["bin/nvcc"], "cublas": ["include/cublas_v2.h", "lib/libcublas.so.12"],
+                "cuda_runtime": ["include/cuda_runtime_api.h", "include/cuda.h",
+                                 "lib/libcudart_static.a"],
+                "cuda_cupti": ["include/cupti.h", "lib/libcupti.so.12"],
+                "cudnn": ["include/cudnn.h", "include/cudnn_version.h", "lib/libcudnn.so.9"]}.items():
+            for name in names:
+                folders[f"../../../site/nvidia/{library}/{name}"] = toolkit(12040).get(name, "")
+        folders["../../../site/nvidia/cuda_nvcc/bin/nvcc"] = "#!/bin/sh\n"
+        self.write(folders)
+        code, said = self.configure(f"-DCMAKE_PREFIX_PATH={site}", f"-DCMAKE_FIND_ROOT_PATH={self.root}")
+        self.assertEqual(code, 0, said)
+        self.assertIn("cuDNN: found", said)
+        for library, own in {"cublas": "cublas", "cudnn": "cudnn", "cupti": "cuda_cupti"}.items():
+            self.assertRegex(said, f"headers of {library}: [^ ]*/nvidia/{own}/include;"
+                                   "[^ ]*/nvidia/cuda_runtime/include")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Google Benchmark's own compare.py takes the repetitions that we write, and tests them. Skipped where
-it (libbenchmark-tools, python3-scipy) is not installed."""
+"""Google Benchmark's own compare.py reads the repetitions that we write, and tests them. Skipped when
+it is not installed (libbenchmark-tools, python3-scipy)."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def has_scipy(python):
     return done.returncode == 0
 
 
-# The package is the system Python's, which need not be the one that runs this.
+# scipy belongs to the system's Python, which need not be the one that runs this test.
 PYTHON = next((p for p in (sys.executable, "/usr/bin/python3") if os.path.exists(p) and has_scipy(p)), None)
 if not os.path.exists(COMPARE) or not PYTHON:
     print("libbenchmark-tools or python3-scipy is not installed")
@@ -50,7 +50,7 @@ class GoogleBenchmark(ProgramTest):
         tested = re.findall(r"^(\S+)_pvalue\s.*U Test, Repetitions: 9 vs 9", words, re.M)
         self.assertEqual(sorted(tested), ["cpu_ref/T8_B1_I16_H16/f32/infer",
                                           "cpu_ref/T8_B1_I32_H32/f32/infer"], words)
-        # It tests the same numbers as we do; its p-value is the normal form's.
+        # It tests the same numbers as we do; its p-value is that of the normal approximation.
         ours = json.loads(run("--compare", self.path("base"), self.path("new"), "--format", "json").stdout)
         with open(self.path("out.json"), encoding="utf-8") as file:
             theirs = {row["name"]: row for row in json.load(file)}

@@ -1,11 +1,11 @@
-"""GPU cases without a GPU: reasons, device faults one row each, questions about a model."""
+"""GPU cases without a GPU: reasons, faults of a fake device, questions about a device model."""
 
 import os
 import re
 import tempfile
 import unittest
 
-from program import ProgramTest, plugin, run
+from program import BUILD, ProgramTest, plugin, run
 
 GPU_IMPLS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
              "cudnn:small_h", "cuda_naive", "cuda_step"]
@@ -59,6 +59,12 @@ class DeviceFaults(ProgramTest):
     def test_a_hang_costs_one_row(self):
         self.fault("hang", "timeout", "did not return within 2 s", 1)
 
+    def test_an_upload_that_hangs_costs_one_row(self):
+        self.fault("hang_upload", "timeout", "^upload did not return within 2 s$", 1)
+
+    def test_a_check_of_the_last_call_that_hangs_costs_one_row(self):
+        self.fault("hang_recheck", "timeout", "^recheck did not return within 2 s$", 1)
+
     def test_what_goes_on_hanging_is_left_alone(self):
         rows, _ = self.sweep("-T", "5,7", "-B", "2,3,4", "-H", "4", "--impl",
                              "gpu_fault_hang,cpu_ref", "--plugin", plugin("gpu_fault_hang"),
@@ -71,10 +77,10 @@ class DeviceFaults(ProgramTest):
                          {"ok"})
         done = run("--resume", self.path("run"), "--call-limit", "1")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 cases to go", done.stderr)
+        self.assertIn("1 cases are left to run", done.stderr)
 
     def test_what_was_measured_before_others_hang_is_kept(self):
-        # Rounds come in any order: when the third case hangs, some of T = 5 are half-way.
+        # Rounds come in any order: when the third case hangs, some cases of T = 5 are half done.
         rows, _ = self.sweep("-T", "5,7", "-B", "2:20:+1", "-H", "4", "--where", "T==5 || B<=4",
                              "--impl", "gpu_fault_hang", "--plugin", plugin("gpu_fault_hang"),
                              "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "3",
@@ -91,6 +97,43 @@ class DeviceFaults(ProgramTest):
                              "--plugin", plugin("gpu_fault_absent"), "--case-time", "0.02")
         self.assertEqual({row["impl"]: row["verdict"] for row in rows.values()},
                          {"gpu_fault_absent": "absent", "cpu_ref": "ok"})
+
+
+CUPTI = os.path.join(BUILD, "tests")
+
+
+@unittest.skipUnless(any(name.startswith("libcupti.so") for name in os.listdir(CUPTI)),
+                     "built without CUPTI")
+class Traces(ProgramTest):
+    """--kernels with a stub of CUPTI and a fake device: the measurement outlives its trace."""
+
+    def traced(self, mode, *arguments, impl="gpu_fault_none"):
+        rows, done = self.sweep("-T", "5,6", "-B", "2", "-H", "4", "--impl", impl, "--plugin",
+                                plugin(impl), "--case-time", "0.02", "--call-limit", "2",
+                                "--kernels", *arguments,
+                                env={**os.environ, "LD_LIBRARY_PATH": CUPTI,
+                                     "LB_CUPTI_STUB": mode})
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "ok", done.stderr)
+            self.assertGreater(row["median_ns"], 0)
+        return list(rows.values())
+
+    def test_a_sound_library_is_heard(self):
+        for row in self.traced("sound", "--launch", "stream,graph"):
+            self.assertEqual(row["kernel_launches"], 3)
+            self.assertEqual(row["kernels_reason"], "")
+
+    def test_a_crash_costs_the_kernels_alone(self):
+        for row in self.traced("crash"):
+            self.assertRegex(row["kernels_reason"], r"^Aborted \(signal 6\) in trace$")
+
+    def test_a_hang_costs_the_kernels_alone(self):
+        for row in self.traced("hang"):
+            self.assertEqual(row["kernels_reason"], "trace did not return within 2 s")
+
+    def test_graphs_are_kept_from_an_old_library(self):
+        for row in self.traced("old", "--launch", "graph"):
+            self.assertIn("graphs are traced from CUPTI of CUDA 12.6 on", row["kernels_reason"])
 
 
 class WithoutADevice(unittest.TestCase):
@@ -146,7 +189,7 @@ class Criteria(unittest.TestCase):
     RELU = ("unsupported: act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
             "RNN)")
 
-    # What is said of each variant: the whole sentence.
+    # The whole sentence that each variant gets.
     CASES = {
         "T25_B16_I128_H1100/f16/infer": [
             USUAL + "hidden 1100 is above 1024", THIS + "hidden 1100 is above 1024",
@@ -168,7 +211,7 @@ class Criteria(unittest.TestCase):
         "T25_B16_H512_D2/f16/infer": [
             USUAL + "directions 2 is not 1", THIS + "directions 2 is not 1",
             OTHER + "directions 2 is not 1", OTHER + "directions 2 is not 1" + NEVER, WIDE],
-        # Where nothing fails, that is said.
+        # When no criterion fails, it says so.
         "T25_B16_H512/f16/infer": [
             "PyTorch's rule picks persist_static: f16, one layer, one direction, and sizes within "
             "its gate", "PyTorch's rule picks persist_static, not this: f16, one layer, one "
@@ -194,7 +237,7 @@ class Criteria(unittest.TestCase):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +a step: wait "
+                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
                           r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
                           r"([\d.]+), cell ([\d.]+)\n", done.stdout)
         total, step, products, traffic, *parts = map(float, floor.groups())
@@ -212,7 +255,7 @@ class Criteria(unittest.TestCase):
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
         self.assertIn("runs     input product of all steps", done.stdout)
-        # w_ih and w_hh, 2 bytes each; biases and what sums are kept in come on top.
+        # w_ih and w_hh take 2 bytes per element; biases and sums come on top.
         self.assertIn("memory   weights 9.0 MiB, gradients 9.0 MiB", done.stdout)
 
     def test_relu_gates_are_the_loops_to_run(self):

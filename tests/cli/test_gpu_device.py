@@ -42,13 +42,14 @@ def variants(name):
 
 
 def by_risk(fused):
-    """The project's own, what is likeliest to hang last and by itself: the others have run by then."""
+    """The project's own implementations. The one most likely to hang runs last and alone, when the others
+    are done."""
     return [LOOPS + ["fused:step"], *([name] for name in reversed(fused) if name != "fused:step")]
 
 
 def sweeps(part, stand_in):
-    """What is run in a part: cases, and the axes to run them over. stand_in: an implementation for
-    machines without a GPU, on few cases."""
+    """The sweeps of a part: cases, and the axes to run them over. stand_in: an implementation to run
+    instead, on few cases, on machines without a GPU."""
     fused = [stand_in] if stand_in else variants("fused")
     own = fused if stand_in else fused + LOOPS
     fast = [stand_in] if stand_in else [name for name in variants("cudnn") if name not in SLOW]
@@ -77,7 +78,7 @@ def sweeps(part, stand_in):
 
 
 def new_rows(file):
-    """Rows that came since the last call; a line that is not whole yet comes with a later one."""
+    """The rows that were written since the last call; an incomplete line is left for a later call."""
     while True:
         start = file.tell()
         line = file.readline()
@@ -98,13 +99,13 @@ def follow(process, path):
         time.sleep(0.05)
     with open(path, encoding="utf-8") as file:
         while not ended:
-            ended = process.poll() is not None # what is written after this is read below
+            ended = process.poll() is not None # rows that are written after this are read below
             yield from new_rows(file)
             time.sleep(0 if ended else 0.2)
 
 
 class Report:
-    """What came of all sweeps, said and kept as it comes."""
+    """The results of all sweeps, printed and kept as they come."""
 
     def __init__(self, options):
         self.options, self.failed, self.ok, self.present = options, False, 0, 0
@@ -161,7 +162,7 @@ def has_device():
 
 
 def chosen(impls, options):
-    """Of the implementations, those that --only and --except leave."""
+    """The implementations that --only and --except leave."""
     return [name for name in impls
             if (not options.only or name in options.only) and name not in options.omit]
 

@@ -1,46 +1,108 @@
-"""An installed program uses its own case files and plot scripts, not those of the source tree."""
+"""The installed program: it uses its own case files and plot scripts, plug-ins are built against what
+was installed, and the Debian package has what it needs."""
 
+import glob
 import os
+import shutil
 import subprocess
 import unittest
 
 from program import BUILD, ProgramTest
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plugins", "broken.c")
+PLUGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plugins")
+
+
+def call(*command, **options):
+    """Runs the command, which must succeed; returns what it wrote to stdout."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
 
 
 class Install(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.path("prefix")
+        call("cmake", "--install", BUILD, "--prefix", self.prefix)
+        self.program = os.path.join(self.prefix, "bin", "bench-lstm")
+
     def test_installed_program_finds_what_was_installed(self):
-        prefix = self.path("prefix")
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True,
-                       stdout=subprocess.DEVNULL)
-        program = os.path.join(prefix, "bin", "bench-lstm")
-        with open(os.path.join(prefix, "share/bench-lstm/cases/quick.txt"), "w",
+        with open(os.path.join(self.prefix, "share/bench-lstm/cases/quick.txt"), "w",
                   encoding="utf-8") as file:
             file.write("T3_B2_H4\nT3_B2_H8\n")
-        with open(os.path.join(prefix, "share/bench-lstm/plots/style.gp"), "a",
+        with open(os.path.join(self.prefix, "share/bench-lstm/plots/style.gp"), "a",
                   encoding="utf-8") as file:
             file.write("# the installed style\n")
-        done = subprocess.run([program, "--sweep", "--impl", "cpu_ref", "--out", self.path("run")],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("T3_B2_I8_H8/f32/train", done.stdout)
+        said = call(self.program, "--sweep", "--impl", "cpu_ref", "--out", self.path("run"))
+        self.assertIn("T3_B2_I8_H8/f32/train", said)
         scripts = [name for name in os.listdir(self.path("run/plots")) if name.endswith(".gp")]
         self.assertGreater(len(scripts), 0)
         with open(self.path("run/plots/" + scripts[0]), encoding="utf-8") as file:
             self.assertIn("# the installed style", file.read())
 
-    def test_a_plugin_is_built_from_what_was_installed(self):
-        prefix, library = self.path("prefix"), self.path("mine.so")
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True,
-                       stdout=subprocess.DEVNULL)
-        subprocess.run(["cc", "-shared", "-fPIC", "-D_DEFAULT_SOURCE", "-DFAULT=none", "-I",
-                        os.path.join(prefix, "include/bench-lstm"), SOURCE, "-o", library],
-                       check=True)
-        done = subprocess.run([os.path.join(prefix, "bin", "bench-lstm"), "--list", "-T", "3", "-B",
-                               "2", "-H", "4", "--plugin", library, "--impl", "broken_none"],
-                              capture_output=True, text=True, check=False)
-        self.assertRegex(done.stdout, "broken_none/T3_B2_I4_H4/f32/infer +ok\n")
+    def assert_conforms(self, library):
+        """The example is held against the oracle, as every implementation is."""
+        out = self.path("plugin-run")
+        call(self.program, "--sweep", "--plugin", library, "--impl", "naive", "-T", "1,7", "-B", "1,3",
+             "-I", "5", "-H", "4,33", "--pass", "infer", "--case-time", "0.01", "--out", out)
+        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count('"verdict":"ok"'), 8)
+        shutil.rmtree(out)
+
+    def test_example_is_built_with_the_installed_cmake_package(self):
+        # The installed tree may be moved: nothing in it names the place where it was.
+        moved = self.path("elsewhere")
+        os.rename(self.prefix, moved)
+        self.program = os.path.join(moved, "bin", "bench-lstm")
+        source = os.path.join(moved, "share/bench-lstm/example-plugin")
+        said = call("cmake", "-G", "Ninja", "-S", source, "-B", self.path("build"),
+                    f"-DCMAKE_PREFIX_PATH={moved}")
+        self.assertNotIn("Warning", said)
+        call("cmake", "--build", self.path("build"))
+        self.assert_conforms(self.path("build/naive.so"))
+
+    def test_example_is_built_with_the_pkg_config_file(self):
+        environment = os.environ | {"PKG_CONFIG_PATH": os.path.join(self.prefix, "share/pkgconfig")}
+        flags = call("pkg-config", "--cflags", "bench-lstm", env=environment).split()
+        with open(os.path.join(self.prefix, "include/bench-lstm/impl.h"), encoding="utf-8") as file:
+            abi = call("pkg-config", "--variable=plugin_abi", "bench-lstm", env=environment).strip()
+            self.assertIn(f"#define LB_IMPL_ABI {abi}u", file.read())
+        source = os.path.join(PLUGINS, "example", "naive.c")
+        call("cc", "-shared", "-fPIC", "-O2", *flags, source, "-o", self.path("naive.so"), "-lm")
+        self.assert_conforms(self.path("naive.so"))
+
+    def test_headers_are_found_by_their_bare_names_too(self):
+        library = self.path("mine.so")
+        call("cc", "-shared", "-fPIC", "-D_DEFAULT_SOURCE", "-DFAULT=none", "-I",
+             os.path.join(self.prefix, "include/bench-lstm"), os.path.join(PLUGINS, "broken.c"), "-o",
+             library)
+        said = call(self.program, "--list", "-T", "3", "-B", "2", "-H", "4", "--plugin", library,
+                    "--impl", "broken_none")
+        self.assertRegex(said, "broken_none/T3_B2_I4_H4/f32/infer +ok\n")
+
+
+@unittest.skipUnless(shutil.which("dpkg-shlibdeps"), "dpkg-dev is not installed")
+class DebianPackage(ProgramTest):
+    def test_package_names_what_it_needs_and_runs_when_unpacked(self):
+        call("cpack", "-G", "DEB", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B",
+             self.scratch)
+        packages = glob.glob(self.path("bench-lstm_*.deb"))
+        self.assertEqual(len(packages), 1, os.listdir(self.scratch))
+        depends = call("dpkg-deb", "--field", packages[0], "Depends")
+        # Which libraries there are depends on what the build found; these are always needed.
+        for library in ("libc6 (", "libjansson4 (", "libopenblas0", "libbenchmark1"):
+            self.assertIn(library, depends)
+        self.assertEqual(call("dpkg-deb", "--field", packages[0], "Recommends").strip(), "gnuplot-nox")
+        call("dpkg-deb", "--extract", packages[0], self.path("root"))
+        files = {os.path.relpath(os.path.join(folder, name), self.path("root"))
+                 for folder, _, names in os.walk(self.path("root")) for name in names}
+        for name in ("usr/bin/bench-lstm", "usr/include/bench-lstm/impl.h",
+                     "usr/share/bench-lstm/cases/quick.txt", "usr/share/bench-lstm/plots/style.gp",
+                     "usr/share/cmake/bench-lstm/bench-lstm-config.cmake",
+                     "usr/share/pkgconfig/bench-lstm.pc", "usr/share/doc/bench-lstm/LICENSE"):
+            self.assertIn(name, files)
+        self.assertIn("T3_B2_I4_H4", call(self.path("root/usr/bin/bench-lstm"), "--list", "--impl",
+                                          "cpu_ref", "-T", "3", "-B", "2", "-H", "4"))
 
 
 if __name__ == "__main__":

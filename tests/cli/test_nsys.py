@@ -1,4 +1,4 @@
-"""The real tool: Nsight Systems sees the ranges of a sweep, by name and count, in their domain."""
+"""With the real Nsight Systems: it sees the ranges of a sweep, by name and count, in their domain."""
 
 import collections
 import csv
@@ -17,7 +17,7 @@ ROOT = os.environ.get("LB_NSYS", "")  # where tests/nsys.sh unpacks it
 
 
 class Nsys:
-    """An nsys that runs here, and its importer, which older ones do not find by themselves."""
+    """An nsys that runs here, and its importer, which older versions do not find by themselves."""
 
     def __init__(self):
         unpacked = os.path.join(ROOT, "usr/lib/nsight-systems/bin/nsys")

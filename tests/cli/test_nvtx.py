@@ -1,4 +1,4 @@
-"""NVTX ranges: balanced, nested, named, with their payloads, and none within what is timed."""
+"""NVTX ranges: balanced, nested, named, with their payloads, and none within timed regions."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""--profile: one case in one process, profilers told around the timed calls only; --kernels."""
+"""--profile: one case in one process, where profilers collect during the timed calls only; --kernels."""
 
 import os
 import re
@@ -80,8 +80,8 @@ class Perf(ProgramTest):
     """A stand-in for perf at the other end of its control pipes."""
 
     def perf(self, answer, *arguments, commands_read=2):
-        """Runs with the pipes; returns what perf was told, and the finished process. It is gone after
-        so many commands."""
+        """Runs with the pipes. Returns what perf was told, and the finished process. The stand-in leaves
+        after that many commands."""
         control, acknowledge = self.path("control"), self.path("acknowledge")
         os.mkfifo(control)
         os.mkfifo(acknowledge)

@@ -61,6 +61,27 @@ class Resume(ProgramTest):
         self.assertEqual(len(rows), 199)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
 
+    def test_a_run_of_an_implementation_that_was_renamed_goes_on(self):
+        out = self.path("run")
+        done = run("--sweep", "-T", "2:5:+1", "-B", "1", "-H", "8", "--case-time", "0.02",
+                   "--impl", "cpu_ref,cpu_simd", "--baseline", "cpu_simd", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected = set(read_rows(out))
+        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
+            lines = file.read().replace("cpu_simd", "cpu_blas").splitlines(keepends=True)
+        with open(os.path.join(out, "run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(lines[:4])  # the header and three of eight rows
+        done = run("--resume", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
+            written = [json.loads(line) for line in file][4:]
+        self.assertEqual(len([line for line in written if line["kind"] == "row"]), 5)
+        done = run("--export", "csv", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "run.csv"), encoding="utf-8") as file:
+            cases = {line.split(",")[0] for line in file} - {"case"}
+        self.assertEqual(cases, expected)
+
     def test_a_full_disk_leaves_whole_rows(self):
         out = self.path("run")
         limited = f"ulimit -f 24; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
@@ -73,14 +94,15 @@ class Resume(ProgramTest):
         self.assertEqual(len(read_rows(out)), 80)
 
     def test_what_a_time_budget_skipped_is_run(self):
-        # 40 cases of a few calls of 20 ms each: more than the budget, which the first fits into.
+        # 40 cases of a few calls of 20 ms each: together more than the budget, but the first fits.
         rows, _ = self.sweep("-T", "40:59:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
                              "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
         done = run("--resume", self.path("run"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases to go", done.stderr)
+        self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases are left to run",
+                      done.stderr)
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             entries = [json.loads(line) for line in lines]
         latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
@@ -89,7 +111,7 @@ class Resume(ProgramTest):
         exported = run("--export", "csv", self.path("run")).stdout
         self.assertEqual(len(exported.splitlines()), 1 + 40)
         self.assertNotIn("skipped", exported)
-        self.assertIn("0 cases to go", run("--resume", self.path("run")).stderr)
+        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
 
     def entries(self, name="run"):
         with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
@@ -171,16 +193,16 @@ class Resume(ProgramTest):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
-        hint = next(line for line in err.splitlines() if "go on with: " in line)
-        self.assertEqual(shlex.split(hint.split("go on with: ")[1]), ["bench-lstm", "--resume", out])
+        hint = next(line for line in err.splitlines() if "continue with: " in line)
+        self.assertEqual(shlex.split(hint.split("continue with: ")[1]), ["bench-lstm", "--resume", out])
 
     def test_resuming_a_finished_run_runs_nothing(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
         before = read_rows(self.path("run"))
-        for name in ("run", "run/run.jsonl"): # as all commands that read a run
+        for name in ("run", "run/run.jsonl"): # as for all commands that read a run
             done = run("--resume", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("0 cases to go", done.stderr)
+            self.assertIn("0 cases are left to run", done.stderr)
             self.assertEqual(read_rows(self.path("run")), before)
 
 

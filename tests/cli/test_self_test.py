@@ -1,5 +1,5 @@
-"""--self-test from outside, the short form on one small case: it runs to its end, says what it found in
-figures, and judges no rate from so few comparisons."""
+"""--self-test --quick on one small case: it runs to its end, prints the figures that it found, and
+judges no rate by so few comparisons."""
 
 import os
 import signal

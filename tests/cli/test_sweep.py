@@ -1,4 +1,4 @@
-"""A sweep from end to end: rows, exit codes, derived files, what is said where."""
+"""A sweep from end to end: rows, exit codes, output files, and what goes to stdout and stderr."""
 
 import json
 import os
@@ -153,7 +153,7 @@ class Sweep(ProgramTest):
             self.assertLessEqual(max(len(line) for line in table.splitlines()), columns)
             words = re.sub(r"\s+", " ", table)
             self.assertIn("openblas unsupported: dtype bf16: OpenBLAS has GEMMs in f32 and f64 only", words)
-            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason goes on below itself
+            self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason is broken and indented
 
     def test_progress_counts_the_rounds_of_each_case(self):
         code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
@@ -169,7 +169,7 @@ class Sweep(ProgramTest):
         code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
                                      name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
                                      "0.001", "--out", self.path("run"))
-        self.assertIn(code, (1, 5), text) # 5 where even the first came too late
+        self.assertIn(code, (1, 5), text) # 5 when even the first case started too late
         self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
 
     def test_a_plan_is_laid_out_and_counts_rounds(self):
@@ -248,7 +248,7 @@ class Sweep(ProgramTest):
 
     def test_verification_is_a_small_part_of_a_quick_sweep(self):
         parts = []
-        for attempt in range(3): # a machine that others use at the time says nothing of the program
+        for attempt in range(3): # other work on the machine may disturb an attempt
             rows, _ = self.sweep("--quick", "--where", "H<=128", name=f"run{attempt}")
             ran = [row for row in rows.values() if row["verdict"] == "ok"]
             parts.append(sum(row["verify_ns"] for row in ran) /

@@ -1,10 +1,10 @@
-"""Implementations that are wrong on purpose: each is found out, in a sweep beside sound ones."""
+"""Implementations that are wrong on purpose: each is found, in a sweep with correct ones."""
 
 import unittest
 
 from program import ProgramTest, plugin
 
-# Fault, the passes that show it.
+# Each fault, and the passes that show it.
 FORWARD = ("infer", "train")
 BACKWARD = ("train",)
 TWINS = {
@@ -18,7 +18,7 @@ TWINS = {
     "dw_in_first_call": BACKWARD,
 }
 
-# One problem whose rows are all distinct, one whose batch is dealt from a few.
+# One problem whose batch rows all differ, and one whose batch repeats a few rows.
 SIZES = ["--case", "T104_B18_I5_H7", "--case", "T104_B32_I64_H64"]
 
 

@@ -1,4 +1,4 @@
-"""bench/cuda_wheels.sh: what is fetched for a driver, and for which one nothing is."""
+"""bench/cuda_wheels.sh: which wheels it fetches for a driver, and which drivers are too old."""
 
 import os
 import subprocess
@@ -12,14 +12,16 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "b
 
 class Wheels(ProgramTest):
     def stand_in(self, name, text):
-        """A command of that name, before all others."""
+        """A command of that name, first in PATH."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + text)
         os.chmod(self.path(name), 0o755)
 
-    def install(self, version):
+    def install(self, version, title="CUDA Version"):
         """What is fetched, exit code and words where nvidia-smi names that version of CUDA."""
-        self.stand_in("nvidia-smi", f"echo '| Driver Version: 1.2.3   CUDA Version: {version}     |'\n")
+        self.stand_in("nvidia-smi", f"echo '| Driver Version: 1.2.3   {title}: {version}     |'\n")
+        if os.path.exists(self.path("fetched")):
+            os.remove(self.path("fetched"))
         self.stand_in("python3", f'echo "$@" > {self.path("fetched")}\n'
                                  f'mkdir -p {self.path("to/nvidia/cu13/bin")}\n')
         done = subprocess.run(["bash", "-c", f'set -euo pipefail; . "{SCRIPT}"; install_cuda "$0"',
@@ -41,6 +43,14 @@ class Wheels(ProgramTest):
         self.assertEqual(code, 0, said)
         self.assertIn("nvidia-cuda-nvcc==13.0.*", fetched)
         self.assertIn("nvidia-cudnn-cu13", fetched)
+
+    def test_drivers_from_610_on_name_the_version_in_other_words(self):
+        fetched, code, said = self.install("13.5", "CUDA UMD Version")
+        self.assertEqual(code, 0, said)
+        self.assertIn("nvidia-cuda-nvcc==13.5.*", fetched)
+        fetched, code, said = self.install("12.9", "CUDA UMD Version")
+        self.assertEqual((fetched, code), ([], 1))
+        self.assertIn("the driver here runs CUDA 12.9 at most", said)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-/* What --self-test concludes from its counts, what it says of a machine, and what it takes for the
- * smallest slowdown that is found. */
+/* --self-test: its conclusions from counts, its advice on a machine, and the smallest slowdown that
+ * it would find. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #include "commands/self_test_report.h"
 #include "tests/helpers/synthetic_run.h"
 
-/* A machine with nothing to say against it. */
-static struct lb_noise_check fit_machine(void)
+/* A machine that needs no advice. */
+static struct lb_noise_check ready_machine(void)
 {
     return (struct lb_noise_check){.resolution_ns = 20,
                                    .overhead_ns = 25,
@@ -27,14 +27,14 @@ static struct lb_noise_check fit_machine(void)
                                    .gpus = -1};
 }
 
-/* 400 comparisons in 20 sweeps and 100 planted ones, all as they should be. */
+/* 400 comparisons in 20 sweeps and 100 planted slowdowns, all as expected. */
 static struct lb_self_result *good_result(void)
 {
     struct lb_self_result *result = calloc(1, sizeof(*result));
     assert_non_null(result);
-    struct lb_self_rate *rates[] = {&result->dealt, &result->in_turn};
+    struct lb_self_rate *rates[] = {&result->shuffled, &result->in_turn};
     *result = (struct lb_self_result){.cases = 20, .side = 8, .margin = 0.02, .planted_ns = 1e6};
-    result->noise = fit_machine();
+    result->noise = ready_machine();
     for (int r = 0; r < 2; r++) {
         *rates[r] = (struct lb_self_rate){.comparisons = 400, .significant = 20, .sweeps = 20};
         for (size_t i = 0; i < 400; i++) {
@@ -51,7 +51,7 @@ static struct lb_self_result *good_result(void)
     return result;
 }
 
-/* The verdict; the words are for the caller to free. */
+/* Returns the verdict; the caller frees *words. */
 static bool report(struct lb_self_result *result, char **words)
 {
     size_t size;
@@ -66,8 +66,8 @@ static bool verdict_with(size_t significant, size_t sweeps, size_t found)
 {
     char *words;
     struct lb_self_result *result = good_result();
-    result->dealt.significant = significant;
-    result->dealt.sweeps_significant = sweeps;
+    result->shuffled.significant = significant;
+    result->shuffled.sweeps_significant = sweeps;
     result->planted_found = found;
     bool good = report(result, &words);
     assert_int_equal(good, !strstr(words, "NOT "));
@@ -91,12 +91,12 @@ static void report_says_what_was_counted(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "20 of 400 comparisons have p < 0.05: 5.0 %, where 5 % are due",
+        "20 of 400 comparisons have p < 0.05: 5.0 %, 5 % expected",
         "100 of 100 comparisons: slower, and by more than 2 %",
         "3.00 % (median of the estimates)",
         "two runs, --processes 8          1.38 %   none, alone among 20 cases",
         "--ab                             0.40 %   2.50 %",
-        "None: this machine is fit to measure.",
+        "None: this machine is ready to measure.",
     };
     char *words;
     assert_true(report(good_result(), &words));
@@ -112,9 +112,9 @@ static void short_test_judges_no_rate(void **state)
     char *words;
     struct lb_self_result *result = good_result();
     result->quick = true;
-    result->dealt.significant = 100;
+    result->shuffled.significant = 100;
     assert_true(report(result, &words));
-    assert_non_null(strstr(words, "too few comparisons for a judgement"));
+    assert_non_null(strstr(words, "too few comparisons to judge"));
     free(words);
 }
 
@@ -126,11 +126,11 @@ static void runs_that_differ_one_after_the_other_are_warned_of(void **state)
     result->in_turn.significant = 60;
     assert_true(report(result, &words));
     assert_non_null(strstr(words, "Runs that follow each other differ here"));
-    assert_null(strstr(words, "fit to measure"));
+    assert_null(strstr(words, "ready to measure"));
     free(words);
 }
 
-static void each_trouble_has_its_advice_and_a_fit_machine_none(void **state)
+static void each_trouble_has_its_advice_and_a_ready_machine_none(void **state)
 {
     (void)state;
     struct lb_noise_check troubles[10];
@@ -142,7 +142,7 @@ static void each_trouble_has_its_advice_and_a_fit_machine_none(void **state)
         "2 other processes compute",  "1 GPUs are held back"};
     char text[512];
     for (int i = 0; i < 10; i++)
-        troubles[i] = fit_machine();
+        troubles[i] = ready_machine();
     assert_false(lb_noise_check_advice(&troubles[0], 0, text, sizeof(text)));
     troubles[0].load = 6;
     troubles[1].stolen = 0.05;
@@ -178,14 +178,14 @@ static void a_look_at_this_machine_finds_a_clock_and_cpus(void **state)
 
 enum { UNITS = 8 };
 
-/* Two rows of eight processes, now's by `shift` above base's. */
+/* Two rows of eight processes; the new one's log times are higher by shift. */
 static void make_pair(struct lb_pair *pair, struct lb_row rows[2], double spread, double shift)
 {
     for (int s = 0; s < 2; s++) {
         rows[s] = synthetic_row("cpu_ref/T1_B1_H4/f32/infer", LB_VERDICT_OK, 0, 0, 0);
         for (size_t p = 0; p < UNITS; p++) {
-            double place = (double)(p * 5 % UNITS) - 3.5 + 0.37 * s;
-            const double sample = 1000 * exp(spread * place + shift * s);
+            double offset = (double)(p * 5 % UNITS) - 3.5 + 0.37 * s;
+            const double sample = 1000 * exp(spread * offset + shift * s);
             if (p > 0)
                 assert_int_equal(lb_row_add_process(&rows[s], NULL), LB_OK);
             assert_int_equal(lb_row_add_block(&rows[s], &sample, 1, NULL), LB_OK);
@@ -196,7 +196,8 @@ static void make_pair(struct lb_pair *pair, struct lb_row rows[2], double spread
     assert_true(lb_compare_rows(pair, false));
 }
 
-/* A comparison of the same rows with that much more: just short of it nothing is named. */
+/* Shifted by slightly more than the least slowdown, the pair is called slower; by slightly less, it
+ * is not. */
 static void least_slowdown_named_is_where_the_verdict_turns(void **state)
 {
     (void)state;
@@ -233,7 +234,7 @@ static void no_slowdown_is_named_by_too_few_units(void **state)
     assert_true(isinf(least));
     assert_int_equal(lb_least_named(&pair, false, 1.6e-4, 0.02, &least, NULL), LB_OK);
     assert_true(isfinite(least));
-    assert_int_equal(lb_least_named(&pair, true, 0.02, 0.02, &least, NULL), LB_OK); /* by pairs */
+    assert_int_equal(lb_least_named(&pair, true, 0.02, 0.02, &least, NULL), LB_OK); /* in pairs */
     assert_true(least < log(1.03));
     lb_row_free(&rows[0]);
     lb_row_free(&rows[1]);
@@ -246,7 +247,7 @@ int main(void)
         cmocka_unit_test(report_says_what_was_counted),
         cmocka_unit_test(short_test_judges_no_rate),
         cmocka_unit_test(runs_that_differ_one_after_the_other_are_warned_of),
-        cmocka_unit_test(each_trouble_has_its_advice_and_a_fit_machine_none),
+        cmocka_unit_test(each_trouble_has_its_advice_and_a_ready_machine_none),
         cmocka_unit_test(a_look_at_this_machine_finds_a_clock_and_cpus),
         cmocka_unit_test(least_slowdown_named_is_where_the_verdict_turns),
         cmocka_unit_test(no_slowdown_is_named_by_too_few_units),

@@ -1,13 +1,14 @@
-/* A library in NVML's place, with two GPUs: the first busy and hot, the second idle and unable to
- * tell its temperature. It bears NVML's soname, so that loading NVML finds it. */
+/* A stub of NVML with two GPUs: the first is busy and hot, the second is idle and cannot report its
+ * temperature; "MIG-part" is a part of the second. The stub has NVML's soname, so that loading NVML
+ * finds it. With LB_STUB_NEW it lacks what newer drivers may drop, and has what they added. */
 #include <stdio.h>
 #include <string.h>
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 
 typedef int *device;
-static int numbers[2] = {0, 1};
-int stub_inits; /* how often the library was set up */
+static int numbers[3] = {0, 1, 2 /* the part of a GPU */};
+int stub_inits; /* how many times the library was initialised */
 
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned length);
@@ -19,6 +20,8 @@ int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *mhz);
 int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius);
 int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts);
 int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons);
+int nvmlDeviceGetCurrentClocksEventReasons(device d, unsigned long long *reasons);
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device part, device *out);
 int nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *count, void *infos);
 
 int nvmlInit_v2(void)
@@ -41,8 +44,19 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, device *out)
 {
-    *out = &numbers[strcmp(uuid, "GPU-1") == 0];
-    return strcmp(uuid, "GPU-0") == 0 || strcmp(uuid, "GPU-1") == 0 ? SUCCESS : NOT_FOUND;
+    static const char *const uuids[] = {"GPU-0", "GPU-1", "MIG-part"};
+    for (int i = 0; i < 3; i++) {
+        *out = &numbers[i];
+        if (strcmp(uuid, uuids[i]) == 0)
+            return SUCCESS;
+    }
+    return NOT_FOUND;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device part, device *out)
+{
+    *out = &numbers[1];
+    return *part == 2 ? SUCCESS : NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out)
@@ -54,7 +68,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out)
 int nvmlDeviceGetClockInfo(device d, int type, unsigned *mhz)
 {
     *mhz = (*d == 0 ? 1000u : 300u) + (unsigned)type;
-    return SUCCESS;
+    return *d < 2 ? SUCCESS : NOT_SUPPORTED; /* a part of a GPU has no clocks of its own */
 }
 
 int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *mhz)
@@ -71,12 +85,16 @@ int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius)
     return *d == 0 ? SUCCESS : NOT_SUPPORTED;
 }
 
+#ifdef LB_STUB_NEW
+#define nvmlDeviceGetCurrentClocksThrottleReasons nvmlDeviceGetCurrentClocksEventReasons
+#else
 int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts)
 {
     (void)d;
     *milliwatts = 690500;
     return SUCCESS;
 }
+#endif
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons)
 {

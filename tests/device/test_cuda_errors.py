@@ -1,4 +1,5 @@
-"""CUDA's errors: those that end a process are known, and none is left for a later call to find.
+"""CUDA's errors: the device layer knows those after which a process cannot use the device, and
+clears each error that it reports, so that no later call finds it.
 Usage: test_cuda_errors.py [DRIVER_TYPES_H]"""
 
 import pathlib
@@ -14,27 +15,27 @@ FUNCTION = re.compile(r"^\w[^;{}=#]*\)\n\{\n.*?^\}", re.DOTALL | re.MULTILINE)
 
 
 def ends_process(text):
-    """Errors after which, as driver_types.h says, the process must be terminated."""
+    """Errors after which the process must be terminated, according to driver_types.h."""
     return {name for words, name in EXPLAINED.findall(text)
             if "process must be terminated" in " ".join(words.replace("*", " ").split())}
 
 
 def leaves_error(text):
-    """First lines of functions that say an error in words and leave it for the runtime's next caller."""
+    """First lines of functions that report an error and leave it set for the runtime's next caller."""
     return [body.splitlines()[0] for body in FUNCTION.findall(text)
             if "cudaGetErrorString" in body and "cudaGetLastError" not in body]
 
 
 class Errors(unittest.TestCase):
     @unittest.skipUnless(HEADER and HEADER.exists(), "no driver_types.h")
-    def test_all_that_end_the_process_are_known(self):
+    def test_all_errors_that_end_the_process_are_known(self):
         ending = ends_process(HEADER.read_text(encoding="utf-8", errors="replace"))
         self.assertGreater(len(ending), 8)
         source = (ROOT / "harness" / "device" / "device_cuda.c").read_text(encoding="utf-8")
         known = set(re.findall(r"case (cudaError\w+)", source))
         self.assertEqual(ending - known, set())
 
-    def test_an_error_that_is_said_is_not_left_for_the_next_call(self):
+    def test_a_reported_error_is_cleared(self):
         paths = [path for folder in ("cuda", "harness", "impls")
                  for path in sorted((ROOT / folder).rglob("*"))
                  if path.suffix in (".c", ".h", ".cu", ".cuh")]
@@ -43,7 +44,7 @@ class Errors(unittest.TestCase):
         for path in said:
             self.assertEqual(leaves_error(path.read_text(encoding="utf-8")), [], path)
 
-    def test_a_function_that_leaves_its_error_is_found(self):
+    def test_a_function_that_does_not_clear_its_error_is_found(self):
         says = 'int failed(int error)\n{\n    return say(cudaGetErrorString(error));\n}\n'
         self.assertEqual(leaves_error(says), ["int failed(int error)"])
         self.assertEqual(leaves_error(says.replace("    return", "    cudaGetLastError();\n    return")),

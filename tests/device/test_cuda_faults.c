@@ -1,9 +1,10 @@
-/* A fault of the device is known to the device layer whichever of its files met it. The runtime's
- * calls are this file's own (the linker's --wrap), so no device is needed. */
+/* The device layer notices a fault of the device whichever of its files made the call. This file
+ * replaces the runtime's functions by its own (the linker's --wrap), so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "device/streams.h"
 #include "measure/gpu_latency.h"
 
-static cudaError_t answer; /* of the calls below */
+static cudaError_t result; /* of the calls below */
 
 cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes);
 cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
@@ -24,14 +25,50 @@ cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes)
 {
     (void)bytes;
     *memory = NULL;
-    return answer;
+    return result;
 }
 
 cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     (void)flags;
     *event = NULL;
-    return answer;
+    return result;
+}
+
+/* What the driver says of itself and of its one device. */
+static struct {
+    cudaError_t count, set;
+    int version, compute_mode;
+} driver;
+
+cudaError_t __wrap_cudaGetDeviceCount(int *count);
+cudaError_t __wrap_cudaSetDevice(int ordinal);
+cudaError_t __wrap_cudaDriverGetVersion(int *version);
+cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal);
+
+cudaError_t __wrap_cudaGetDeviceCount(int *count)
+{
+    *count = driver.count == cudaSuccess;
+    return driver.count;
+}
+
+cudaError_t __wrap_cudaSetDevice(int ordinal)
+{
+    (void)ordinal;
+    return driver.set;
+}
+
+cudaError_t __wrap_cudaDriverGetVersion(int *version)
+{
+    *version = driver.version;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
+{
+    (void)ordinal;
+    *value = attribute == cudaDevAttrComputeMode ? driver.compute_mode : 0;
+    return cudaSuccess;
 }
 
 static enum lb_status allocate(struct lb_error *err)
@@ -46,29 +83,29 @@ static enum lb_status measure_latencies(struct lb_error *err)
     return lb_latency_measure(1, NULL, &latencies, err);
 }
 
-static enum lb_status create_lanes(struct lb_error *err)
+static enum lb_status create_streams(struct lb_error *err)
 {
-    struct lb_streams *lanes;
-    return lb_streams_create(1, NULL, &lanes, err);
+    struct lb_streams *streams;
+    return lb_streams_create(1, NULL, &streams, err);
 }
 
-/* 0: the call has the status and the words, and the device is lost or not, as expected. */
+/* Returns 0 when status, message and whether the device is lost are as expected. */
 static int try_call(enum lb_status (*call)(struct lb_error *), cudaError_t error,
                     enum lb_status status, bool lost)
 {
     struct lb_error err = {""};
-    answer = error;
+    result = error;
     if (lb_device_cuda.lost() || call(&err) != status)
         return 1;
     return strstr(err.text, cudaGetErrorName(error)) && lb_device_cuda.lost() == lost ? 0 : 2;
 }
 
-/* Each in a process of its own: what is lost stays lost. */
-static void every_file_of_the_layer_notes_a_fault(void **state)
+/* Each call is made in a process of its own, because a lost device stays lost. */
+static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
 {
     (void)state;
     enum lb_status (*const calls[])(struct lb_error *) = {allocate, measure_latencies,
-                                                          create_lanes};
+                                                          create_streams};
     static const struct {
         cudaError_t error;
         enum lb_status status;
@@ -87,10 +124,51 @@ static void every_file_of_the_layer_notes_a_fault(void **state)
     }
 }
 
+static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
+{
+    static const struct {
+        cudaError_t count, set;
+        int version, compute_mode;
+        const char *says[2];
+    } cases[] = {
+        {cudaErrorInsufficientDriver, cudaSuccess, 0, 0, {"there is no NVIDIA driver", ""}},
+        {cudaErrorInsufficientDriver,
+         cudaSuccess,
+         11040,
+         0,
+         {"runs CUDA up to 11.4", "this program was built with 1"}},
+        {cudaSuccess,
+         cudaErrorDevicesUnavailable,
+         13000,
+         cudaComputeModeExclusiveProcess,
+         {"compute mode is exclusive-process", "nvidia-smi -c DEFAULT"}},
+        {cudaSuccess,
+         cudaErrorDevicesUnavailable,
+         13000,
+         cudaComputeModeProhibited,
+         {"compute mode is prohibited", ""}},
+        {cudaErrorNoDevice, cudaSuccess, 13000, 0, {"CUDA_VISIBLE_DEVICES", ""}},
+    };
+    (void)state;
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_device_info info;
+        struct lb_error err = {""};
+        driver.count = cases[i].count;
+        driver.set = cases[i].set;
+        driver.version = cases[i].version;
+        driver.compute_mode = cases[i].compute_mode;
+        assert_int_equal(lb_device_cuda.open(0, &info, &err), LB_ABSENT);
+        if (!strstr(err.text, cases[i].says[0]) || !strstr(err.text, cases[i].says[1]))
+            fail_msg("%s", err.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_of_the_layer_notes_a_fault),
+        cmocka_unit_test(a_fault_is_noticed_in_every_file_of_the_layer),
+        cmocka_unit_test(a_driver_that_gives_no_device_is_told_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-/* The device layer and what rests on it: what is known of a device, packing, records, loss scale.
- */
+/* The device layer and its users: what is known of a device, the timer, packing, ceilings. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -64,7 +63,7 @@ static void a_device_survives_its_record(void **state)
     json_t *object = lb_device_to_json(&info);
     lb_device_from_json(object, &back);
     json_decref(object);
-    info.modelled = false; /* a record is of a real one */
+    info.modelled = false; /* a record describes a real device */
     assert_string_equal(back.name, info.name);
     assert_string_equal(back.uuid, info.uuid);
     assert_int_equal(back.ordinal, 3);
@@ -135,7 +134,7 @@ static void timers_capture_once_and_replay(void **state)
     assert_int_equal(fake_device_counts()->allocations, 0);
 }
 
-/* Neither the fill that empties the caches nor what was enqueued before is part of a sample. */
+/* A sample includes neither the fill that flushes the caches nor work that was enqueued before. */
 static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
 {
     struct lb_timer timer;
@@ -156,13 +155,13 @@ static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
 
 static bool only_own_time;
 
-/* In the place of the system's: while told so, the clock stands still where others have the CPU. */
+/* Replaces the system's clock: while only_own_time is set, it stops when other processes run. */
 int clock_gettime(clockid_t id, struct timespec *now)
 {
     return (int)syscall(SYS_clock_gettime, only_own_time ? CLOCK_PROCESS_CPUTIME_ID : id, now);
 }
 
-/* A few tries: a page fault or an interrupt counts as own time. */
+/* Several tries, because page faults and interrupts count as own time. */
 static void expect_spin(const struct lb_timer *timer, int calls)
 {
     double ns = 0;
@@ -186,7 +185,7 @@ static void a_sample_on_the_host_is_one_call_too(void **state)
     lb_timer_destroy(&cold);
 }
 
-static void a_failed_capture_is_ended_and_tells_why(void **state)
+static void a_failed_capture_is_ended_and_reports_the_first_failure(void **state)
 {
     struct lb_timer timer = {.memory = LB_DEVICE};
     struct lb_error err = {""};
@@ -195,13 +194,13 @@ static void a_failed_capture_is_ended_and_tells_why(void **state)
     fake_device_install(FAKE_NONE);
     assert_int_equal(lb_timer_capture(&timer, refuse, NULL, &err), LB_FAILED);
     assert_string_equal(err.text, "the call's own reason");
-    /* The capture is over: the device does again what it must not do in one. */
+    /* The capture has ended: the device allocates again, which it cannot during a capture. */
     assert_int_equal(lb_device_space.allocate(16, &memory, NULL), LB_OK);
     lb_device_space.release(memory);
     lb_timer_destroy(&timer);
 }
 
-static void packed_tensors_lie_apart_and_aligned(void **state)
+static void packed_tensors_are_aligned_and_do_not_overlap(void **state)
 {
     struct lb_case c;
     (void)state;
@@ -221,7 +220,7 @@ static void packed_tensors_lie_apart_and_aligned(void **state)
     assert_int_equal(lb_packed_bytes(&c.problem, LB_F32) % 256, 0);
 }
 
-static void ceilings_survive_a_file_and_give_floors(void **state)
+static void ceilings_survive_a_file_and_give_lower_bounds(void **state)
 {
     struct lb_ceilings kept, back;
     struct lb_case c;
@@ -237,15 +236,15 @@ static void ceilings_survive_a_file_and_give_floors(void **state)
     assert_true(back.copy_bytes_s == 1e12);
 
     assert_int_equal(lb_case_parse("T64_B64_H512/f16/infer", &c, NULL, NULL, NULL), LB_OK);
-    double floor = lb_ceilings_lower_bound_ns(&back, &c.problem);
-    assert_true(floor >= lb_problem_flops(&c.problem) / 1e14 * 1e9 * 0.999);
-    assert_true(floor >= lb_problem_bytes(&c.problem) / 1e12 * 1e9 * 0.999);
+    double bound = lb_ceilings_lower_bound_ns(&back, &c.problem);
+    assert_true(bound >= lb_problem_flops(&c.problem) / 1e14 * 1e9 * 0.999);
+    assert_true(bound >= lb_problem_bytes(&c.problem) / 1e12 * 1e9 * 0.999);
     c.problem.dtype = LB_F32; /* its rate was not measured */
-    floor = lb_ceilings_lower_bound_ns(&back, &c.problem);
-    assert_false(floor > 0);
+    bound = lb_ceilings_lower_bound_ns(&back, &c.problem);
+    assert_false(bound > 0);
 }
 
-/* No room on the disk, here a limit on the size of files, costs the new figures, not the old. */
+/* When the disk is full, for which a limit on file sizes stands here, the old figures are kept. */
 static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
 {
     struct lb_ceilings kept, back;
@@ -272,7 +271,7 @@ static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
     assert_true(back.copy_bytes_s == 1e12);
 }
 
-static void throttling_is_put_into_words(void **state)
+static void throttling_is_described_in_words(void **state)
 {
     char text[96];
     (void)state;
@@ -282,21 +281,36 @@ static void throttling_is_put_into_words(void **state)
     assert_string_equal(text, "power cap, hot");
 }
 
+static void too_old_a_device_is_named_with_its_version(void **state)
+{
+    const struct lb_device_info t4 = {.name = "Tesla T4", .major = 7, .minor = 5};
+    struct lb_error why = {""};
+    (void)state;
+    assert_int_equal(lb_device_needs(&t4, 8, 0, "", &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text, "needs compute capability 8.0, this is a Tesla T4 (7.5)");
+    assert_int_equal(lb_device_needs(&t4, 8, 0, "dtype bf16", &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text,
+                        "dtype bf16 needs compute capability 8.0, this is a Tesla T4 (7.5)");
+    assert_int_equal(lb_device_needs(&t4, 7, 5, "", &why), LB_OK);
+    assert_int_equal(lb_device_needs(NULL, 9, 0, "", &why), LB_OK);
+}
+
 int main(void)
 {
 #define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(too_old_a_device_is_named_with_its_version),
         cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
         cmocka_unit_test(an_absent_device_keeps_its_reason),
         cmocka_unit_test(a_device_survives_its_record),
         cmocka_unit_test(timers_capture_once_and_replay),
         cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
         cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
-        cmocka_unit_test(a_failed_capture_is_ended_and_tells_why),
-        cmocka_unit_test(packed_tensors_lie_apart_and_aligned),
-        SCRATCH(ceilings_survive_a_file_and_give_floors),
+        cmocka_unit_test(a_failed_capture_is_ended_and_reports_the_first_failure),
+        cmocka_unit_test(packed_tensors_are_aligned_and_do_not_overlap),
+        SCRATCH(ceilings_survive_a_file_and_give_lower_bounds),
         SCRATCH(ceilings_that_can_not_be_saved_leave_the_old_ones),
-        cmocka_unit_test(throttling_is_put_into_words),
+        cmocka_unit_test(throttling_is_described_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

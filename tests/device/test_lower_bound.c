@@ -1,4 +1,4 @@
-/* The floor model: what it says of known sizes, and how it must move with them. */
+/* The model of the lower bound: its values for known sizes, and how it grows with them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,17 +22,17 @@ static struct lb_lower_bound lower_bound_of_rows(const char *model, const char *
     struct lb_machine machine;
     struct lb_case c;
     struct lb_error err;
-    struct lb_lower_bound floor;
+    struct lb_lower_bound bound;
     assert_int_equal(lb_device_model(model, &device, &err), LB_OK);
     assert_int_equal(lb_machine_of(&device, &machine, &err), LB_OK);
     assert_string_equal(machine.name, model);
     if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
     const struct lb_lower_bound_run run = {.cold = c.cache == LB_COLD, .row_steps = row_steps};
-    lb_lower_bound_of(&machine, &device, &c.problem, &run, &floor);
-    assert_true(floor.total_ns >= floor.memory_ns && isfinite(floor.total_ns));
-    assert_true(floor.step_ns > 0 && floor.input_ns >= 0);
-    return floor;
+    lb_lower_bound_of(&machine, &device, &c.problem, &run, &bound);
+    assert_true(bound.total_ns >= bound.memory_ns && isfinite(bound.total_ns));
+    assert_true(bound.step_ns > 0 && bound.input_ns >= 0);
+    return bound;
 }
 
 static struct lb_lower_bound lower_bound_on(const char *model, const char *text)
@@ -46,49 +46,54 @@ static void close_to(double value, double wanted)
         fail_msg("%.12g is not %.12g", value, wanted);
 }
 
-static void known_sizes_have_the_floor_that_was_reckoned_by_hand(void **state)
+static void known_sizes_have_the_bound_that_was_computed_by_hand(void **state)
 {
     (void)state;
-    /* 8 clusters of 16 SMs, a row each: 233 clocks to a peer, a tile of 8 rows at 4096 flops a
-     * clock (more than the 960 bytes of the row's h take), 120 for the cell; 1.98 GHz. */
+    /* 8 clusters of 16 SMs with one row each: 233 clocks to a peer, a tile of 8 rows at 4096 flops
+     * per clock (longer than the 960 bytes of the row's h take), 120 for the cell; 1.98 GHz. */
     close_to(lower_bound_on("h100", "x/T1024_B8_H512/f16/infer").step_ns,
              (233 + 8.0 * 512 * 512 * 8 / 16 / 4096 + 120) / 1.98);
-    /* 66 SMs for 8 rows, or 132 for 16: cuDNN takes 1960 ns a step here. */
+    /* 66 SMs for 8 rows, or 132 for 16; cuDNN takes 1960 ns per step here. */
     double step = lower_bound_on("h100", "x/T1024_B16_I768_H768/f16/infer").step_ns;
     assert_true(step > 730 / 1.98 && step < 700);
-    /* f32 without tensor cores: 1 row of 8 is an eighth of the work. */
+    /* f32 without tensor cores: 1 row is an eighth of the work of 8. */
     struct lb_lower_bound one = lower_bound_on("h100", "x/T9_B1_H512/f32/infer");
     close_to(one.product_ns, 8.0 * 512 * 512 / one.sms / 256 / 1.98);
 }
 
-/* Three copies on 44 SMs each, for 22 rows, take 1.5 us where everything waits for everything. */
+/* Three copies on 44 SMs, each for 22 rows, take 1.5 us if nothing overlaps. */
 static void copies_of_the_weights_share_out_the_rows(void **state)
 {
     (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T1024_B64_H1024/f16/infer");
-    assert_int_equal(f.rest, LB_RESIDENCY_DEVICE);
+    assert_int_equal(f.residency, LB_RESIDENCY_DEVICE);
     assert_true(f.sms <= 66);
     assert_true(f.step_ns < 1500);
     assert_true(f.step_ns >= f.product_ns && f.step_ns >= f.exchange_ns);
 }
 
-static void weights_rest_where_they_fit(void **state)
+static void weights_stay_where_they_fit(void **state)
 {
     (void)state;
-    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H256/f16/infer").rest, LB_RESIDENCY_CLUSTER);
-    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H2048/f16/infer").rest, LB_RESIDENCY_DEVICE);
-    assert_int_equal(lower_bound_on("a100", "x/T9_B8_H256/f16/infer").rest, LB_RESIDENCY_DEVICE);
-    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H3072/f16/infer").rest, LB_RESIDENCY_CACHE);
-    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H4096/f64/infer").rest, LB_RESIDENCY_MEMORY);
+    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H256/f16/infer").residency,
+                     LB_RESIDENCY_CLUSTER);
+    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H2048/f16/infer").residency,
+                     LB_RESIDENCY_DEVICE);
+    assert_int_equal(lower_bound_on("a100", "x/T9_B8_H256/f16/infer").residency,
+                     LB_RESIDENCY_DEVICE);
+    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H3072/f16/infer").residency,
+                     LB_RESIDENCY_CACHE);
+    assert_int_equal(lower_bound_on("h100", "x/T9_B8_H4096/f64/infer").residency,
+                     LB_RESIDENCY_MEMORY);
 }
 
-static void a_floor_is_its_longest_part(void **state)
+static void the_bound_is_its_longest_part(void **state)
 {
     (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_I64_H512/f16/infer");
     assert_true(f.total_ns == 100 * f.step_ns);
     assert_true(f.step_ns <= f.wait_ns + f.exchange_ns + f.weights_ns + f.product_ns + f.cell_ns);
-    /* 2 T B 4H I flops at 132 SMs x 4096 flops x 1.98 GHz, and as many for each column of w_hh */
+    /* 2 T B 4H I flops at 132 SMs x 4096 flops x 1.98 GHz; w_hh has H columns more. */
     close_to(f.input_ns, 2.0 * 100 * 16 * 2048 * 64 / (132 * 4096 * 1.98));
     close_to(f.products_ns, 2.0 * 100 * 16 * 2048 * (64 + 512) / (132 * 4096 * 1.98));
     f = lower_bound_on("h100", "x/T100_B4096_H512/f16/infer");
@@ -101,11 +106,11 @@ static void hot_caches_are_read_at_their_own_rate(void **state)
     /* x, y and four states of 1024 rows, w_ih, w_hh and two biases, 2 bytes each. */
     double bytes = 2.0 * (2 * 1024 * 256 + 4 * 1024 * 256 + 4 * 256 * (256 + 256 + 2.0));
     close_to(lower_bound_on("h100", "x/T1_B1024_H256/f16/infer").memory_ns, bytes / 5.5e12 * 1e9);
-    /* Cold, all that is read comes from memory: x, two states, the weights. */
+    /* With cold caches everything that is read comes from memory: x, two states, the weights. */
     bytes = 2.0 * (3 * 1024 * 256 + 4 * 256 * (256 + 256 + 2.0));
     close_to(lower_bound_on("h100", "x/T1_B1024_H256/f16/infer/cold").memory_ns,
              bytes / 3.35e12 * 1e9);
-    /* What is larger than the cache passes memory but for the 50 MiB that stay. */
+    /* All but the 50 MiB that stay in the cache goes through memory. */
     bytes = 2.0 * (2 * 1024 * 65536 + 4 * 65536 * 1024 + 4 * 1024 * (1024 + 1024 + 2.0));
     close_to(lower_bound_on("h100", "x/T1_B65536_H1024/f16/infer").memory_ns,
              (bytes - (50 << 20)) / 3.35e12 * 1e9);
@@ -166,7 +171,7 @@ static struct lb_row row_on(const char *text)
     return row;
 }
 
-static void rows_hold_the_floor_of_their_device(void **state)
+static void rows_record_the_bound_of_their_device(void **state)
 {
     struct lb_device_info device;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_H512_L3/f16/train");
@@ -181,7 +186,7 @@ static void rows_hold_the_floor_of_their_device(void **state)
     assert_true(row.chain_ns == row.chain_steps * f.step_ns && row.chain_ns <= row.floor_ns);
 }
 
-static void lengths_and_cold_caches_are_the_rows_own(void **state)
+static void lengths_and_cold_caches_change_the_bound_of_a_row(void **state)
 {
     static const int32_t lengths[] = {1000, 800, 600, 1};
     struct lb_device_info device;
@@ -202,7 +207,7 @@ static void lengths_and_cold_caches_are_the_rows_own(void **state)
                 row_on("x/T1_B1_H2048/f16/infer").floor_ns);
 }
 
-/* NVML's stand-in says 1980 MHz of GPU-0, more than an A100's 1410. */
+/* NVML's stub reports 1980 MHz for GPU-0, more than an A100's 1410. */
 static void the_clock_is_the_highest_that_the_driver_allows(void **state)
 {
     struct lb_device_info device;
@@ -216,8 +221,8 @@ static void the_clock_is_the_highest_that_the_driver_allows(void **state)
     assert_true(machine.clock_max_hz == 1.98e9);
 }
 
-/* What a device was seen to do better than published lowers its floor; worse changes nothing. */
-static void a_measurement_can_only_lower_the_floor(void **state)
+/* A measurement better than the published figure lowers the bound; a worse one changes nothing. */
+static void a_measurement_can_only_lower_the_bound(void **state)
 {
     static const char *const problem = "x/T100_B16_H512/f16/infer";
     struct lb_device_info device;
@@ -238,7 +243,7 @@ static void a_measurement_can_only_lower_the_floor(void **state)
     assert_int_equal(lb_ceilings_save(&ceilings, NULL), LB_OK);
     assert_true(row_on(problem).floor_ns < published);
 
-    /* A device that the model does not know has its measured rates, and no chain. */
+    /* For a device that the model does not know, measured rates alone give the bound. */
     strcpy(device.name, "NVIDIA L40S");
     lb_device_assume(&device, NULL);
     ceilings.copy_bytes_s = 1e11;
@@ -253,7 +258,7 @@ static void a_measurement_can_only_lower_the_floor(void **state)
     assert_true(isnan(row_on("x/T100_B16_H512/f16/infer/ragged").floor_ns));
 }
 
-static void an_unknown_device_has_no_floor(void **state)
+static void an_unknown_device_has_no_bound(void **state)
 {
     (void)state;
     struct lb_device_info device = {.name = "Fake GPU"};
@@ -261,25 +266,59 @@ static void an_unknown_device_has_no_floor(void **state)
     struct lb_error err;
     assert_int_equal(lb_machine_of(&device, &machine, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "Fake GPU"));
+    assert_non_null(strstr(err.text, "A100, H100, H200"));
+}
+
+/* Every device that is known by name, whether the model has figures for it or not: "b200" must
+ * match "NVIDIA B200" as well, though no row of the table begins with a b yet. */
+static void a_name_matches_its_own_device_and_no_other(void **state)
+{
+    static const char *const names[] = {"a100", "h100", "h200", "b200"};
+    enum { NAMES = sizeof(names) / sizeof(names[0]) };
+    (void)state;
+    for (size_t i = 0; i < NAMES; i++)
+        for (size_t k = 0; k < NAMES; k++) {
+            struct lb_device_info device;
+            assert_int_equal(lb_device_model(names[k], &device, NULL), LB_OK);
+            assert_int_equal(lb_machine_matches(names[i], &device), i == k);
+        }
+}
+
+static void h100_and_h200_differ_by_their_memory_alone(void **state)
+{
+    struct lb_device_info device;
+    struct lb_machine h100, h200;
+    (void)state;
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    assert_int_equal(lb_machine_of(&device, &h100, NULL), LB_OK);
+    assert_int_equal(lb_device_model("h200", &device, NULL), LB_OK);
+    assert_int_equal(lb_machine_of(&device, &h200, NULL), LB_OK);
+    assert_true(h100.memory_bytes_s == 3.35e12 && h200.memory_bytes_s == 4.8e12);
+    assert_true(h100.clock_max_hz == 1.98e9 && h200.clock_max_hz == 1.98e9);
+    assert_true(h100.flops_clock[LB_F16] == 4096 && h200.flops_clock[LB_F16] == 4096);
+    assert_true(h100.l2_clocks == 730 && h200.l2_clocks == 730);
+    assert_true(h100.cluster == 16 && h200.cluster == 16);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_sizes_have_the_floor_that_was_reckoned_by_hand),
-        cmocka_unit_test(weights_rest_where_they_fit),
+        cmocka_unit_test(known_sizes_have_the_bound_that_was_computed_by_hand),
+        cmocka_unit_test(weights_stay_where_they_fit),
         cmocka_unit_test(copies_of_the_weights_share_out_the_rows),
-        cmocka_unit_test(a_floor_is_its_longest_part),
+        cmocka_unit_test(the_bound_is_its_longest_part),
         cmocka_unit_test(hot_caches_are_read_at_their_own_rate),
         cmocka_unit_test(ragged_rows_count_with_their_lengths),
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(short_wide_problems_are_bound_by_bandwidth),
-        cmocka_unit_test(rows_hold_the_floor_of_their_device),
-        cmocka_unit_test(lengths_and_cold_caches_are_the_rows_own),
+        cmocka_unit_test(rows_record_the_bound_of_their_device),
+        cmocka_unit_test(lengths_and_cold_caches_change_the_bound_of_a_row),
         cmocka_unit_test(the_clock_is_the_highest_that_the_driver_allows),
-        cmocka_unit_test_setup_teardown(a_measurement_can_only_lower_the_floor, scratch_setup,
+        cmocka_unit_test_setup_teardown(a_measurement_can_only_lower_the_bound, scratch_setup,
                                         scratch_teardown),
-        cmocka_unit_test(an_unknown_device_has_no_floor),
+        cmocka_unit_test(an_unknown_device_has_no_bound),
+        cmocka_unit_test(a_name_matches_its_own_device_and_no_other),
+        cmocka_unit_test(h100_and_h200_differ_by_their_memory_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

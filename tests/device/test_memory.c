@@ -1,4 +1,4 @@
-/* The host's memory: what its guard bands find, and what counts before anything is allocated. */
+/* The host's memory: guard bands, huge pages, and how much memory is counted as available. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,12 +19,12 @@
 #include "device/timer.h"
 #include "measure/case_probe.h"
 #include "model/registry.h"
-#include "reference/reference.h"
+#include "reference/case_tensors.h"
 #include "tests/helpers/scratch_folder.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
 
-static void pieces_are_aligned_and_untouched(void **state)
+static void blocks_are_aligned_and_report_no_overrun(void **state)
 {
     (void)state;
     for (size_t bytes = 1; bytes < 5000; bytes = 3 * bytes + 1) {
@@ -37,20 +38,20 @@ static void pieces_are_aligned_and_untouched(void **state)
     }
 }
 
-static void too_large_a_piece_is_refused(void **state)
+static void too_large_a_block_is_refused(void **state)
 {
     (void)state;
     struct lb_error err = {""};
     void *memory = &err;
-    if (!lb_host_space.overrun) /* the sanitizer's allocator ends the process over it */
+    if (!lb_host_space.overrun) /* the sanitizer's allocator would end the process */
         skip();
     assert_int_equal(lb_host_space.allocate(SIZE_MAX - 100, &memory, &err), LB_OOM);
     assert_null(memory);
     assert_non_null(strstr(err.text, "EiB"));
 }
 
-/* One byte at a time, as far as the bands reach. */
-static void a_byte_beside_a_piece_is_found(void **state)
+/* Changes one byte at a time, over the full width of both bands. */
+static void a_changed_byte_outside_a_block_is_found(void **state)
 {
     (void)state;
     enum { BYTES = 1000 };
@@ -72,7 +73,7 @@ static void a_byte_beside_a_piece_is_found(void **state)
     lb_host_space.release(memory);
 }
 
-/* Whether the system took the advice that the address be in huge pages. */
+/* Whether the kernel noted the advice to put the address in a huge page. */
 static bool is_advised_huge(const void *address)
 {
     char line[4096];
@@ -90,11 +91,23 @@ static bool is_advised_huge(const void *address)
     return advised;
 }
 
-static void large_pieces_lie_in_huge_pages(void **state)
+/* Whether this kernel has transparent huge pages, and shows in /proc where they were advised. The
+ * kernel is asked, since /sys need not be mounted; emulators of user mode do not show it. */
+static bool offers_huge_pages(void)
+{
+    const size_t bytes = 2 << 20;
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    bool offered = madvise(pages, bytes, MADV_HUGEPAGE) == 0 && is_advised_huge(pages);
+    munmap(pages, bytes);
+    return offered;
+}
+
+static void large_blocks_are_in_huge_pages(void **state)
 {
     (void)state;
     const size_t huge = 2 << 20, before = lb_host_space.overrun ? 256 : 0;
-    bool offered = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+    bool offered = offers_huge_pages();
     for (size_t bytes = 2 * huge - 1; bytes <= 16 * huge; bytes = 2 * bytes + 1) {
         char *memory;
         assert_int_equal(lb_host_space.allocate(bytes, (void **)&memory, NULL), LB_OK);
@@ -130,7 +143,7 @@ static void weight_gradients_have_guard_bands(void **state)
     lb_results_destroy(&results);
 }
 
-/* What is flushed before each sample is memory that a case needs. */
+/* The buffer that flushes the caches before each sample counts as memory that a case needs. */
 static void cold_caches_need_more_memory(void **state)
 {
     (void)state;
@@ -147,8 +160,39 @@ static void cold_caches_need_more_memory(void **state)
     }
 }
 
-/* A file below the root, with its folders. */
-static void plant(const char *root, const char *name, const char *text)
+static struct lb_case_plan plan_of(const char *text)
+{
+    struct lb_case c;
+    struct lb_case_plan plan;
+    struct lb_error why = {""};
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    if (lb_case_plan(&lb_impl_cpu_ref, &c, INFINITY, &plan, &why) != LB_OK)
+        fail_msg("%s: %s", text, why.text);
+    return plan;
+}
+
+/* The plan is what a case later allocates by, so its parts must add up. */
+static void a_plan_says_how_a_case_runs_and_what_it_needs(void **state)
+{
+    (void)state;
+    struct lb_case c;
+    assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
+    struct lb_case_plan train = plan_of("cpu_ref/T2_B1_H3/f32/train");
+    struct lb_case_plan cold = plan_of("cpu_ref/T2_B1_H3/f32/train/cold");
+    struct lb_case_plan infer = plan_of("cpu_ref/T2_B1_H3/f32/infer");
+    assert_ptr_equal(train.space, &lb_host_space);
+    assert_int_equal(train.config.threads, 1);
+    assert_null(train.config.stream);
+    assert_true(train.has_backward && !infer.has_backward);
+    assert_true(train.space_bytes == lb_case_bytes(&c.problem));
+    assert_true(cold.space_bytes == train.space_bytes + (double)lb_timer_bytes(LB_HOST, true));
+    /* x, y and four states, and as many gradients, in the implementation's memory. */
+    assert_true(train.space_bytes - train.host_bytes == 2 * (6 + 6 + 4 * 3) * 4);
+    assert_true(infer.space_bytes - infer.host_bytes == (6 + 6 + 4 * 3) * 4);
+}
+
+/* Writes a file below root, and makes its folders. */
+static void write_below(const char *root, const char *name, const char *text)
 {
     char path[512];
     snprintf(path, sizeof(path), "%s/%s", root, name);
@@ -163,8 +207,10 @@ static void plant(const char *root, const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Groups of both versions in a made-up system: the limit may sit in the process's own group or
- * above it, page cache that lies unused is free, and what is not there or "max" does not count. */
+/* Control groups of both versions in made-up systems: the limit may be set for the process's own
+ * group or for one above it, inactive page cache counts as free, and missing files and "max" mean
+ * no limit.
+ */
 static void control_groups_limit_what_is_available(void **state)
 {
     (void)state;
@@ -215,7 +261,7 @@ static void control_groups_limit_what_is_available(void **state)
         const char *root = scratch_path(name);
         assert_int_equal(mkdir(root, 0777), 0);
         for (size_t k = 0; k < FILES && systems[i].files[k][0]; k++)
-            plant(root, systems[i].files[k][0], systems[i].files[k][1]);
+            write_below(root, systems[i].files[k][0], systems[i].files[k][1]);
         assert_true(lb_cgroup_room(root) == systems[i].room);
     }
 }
@@ -223,14 +269,15 @@ static void control_groups_limit_what_is_available(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_are_aligned_and_untouched),
-        cmocka_unit_test(too_large_a_piece_is_refused),
-        cmocka_unit_test(a_byte_beside_a_piece_is_found),
-        cmocka_unit_test(large_pieces_lie_in_huge_pages),
+        cmocka_unit_test(blocks_are_aligned_and_report_no_overrun),
+        cmocka_unit_test(too_large_a_block_is_refused),
+        cmocka_unit_test(a_changed_byte_outside_a_block_is_found),
+        cmocka_unit_test(large_blocks_are_in_huge_pages),
         cmocka_unit_test(weight_gradients_have_guard_bands),
         cmocka_unit_test_setup_teardown(control_groups_limit_what_is_available, scratch_setup,
                                         scratch_teardown),
         cmocka_unit_test(cold_caches_need_more_memory),
+        cmocka_unit_test(a_plan_says_how_a_case_runs_and_what_it_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What is read of NVML, from a library in its place. */
+/* What the program reads from NVML, with a stub of the library. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,14 +19,19 @@ static void a_device_is_read_by_its_uuid(void **state)
     (void)state;
     assert_true(lb_nvml_read("GPU-0", &gpu));
     assert_true(gpu.sm_mhz == 1001 && gpu.memory_mhz == 1002 && gpu.sm_max_mhz == 1980);
-    assert_true(gpu.temperature_c == 85 && gpu.power_w == 690.5);
-    assert_int_equal(gpu.throttle, 0x44);
+    assert_true(gpu.temperature_c == 85);
+#ifdef LB_STUB_NEW /* a function that this driver lacks costs its own figure alone */
+    assert_true(isnan(gpu.power_w));
+#else
+    assert_true(gpu.power_w == 690.5);
+#endif
+    assert_int_equal(gpu.throttle, 0x44); /* by the function's new name or its old one */
     assert_false(lb_nvml_read("GPU-7", &gpu));
     assert_true(isnan(gpu.sm_mhz));
     assert_string_equal(lb_nvml_driver(), "580.1");
 }
 
-static void what_one_does_not_tell_is_unknown(void **state)
+static void what_a_device_does_not_report_is_unknown(void **state)
 {
     struct lb_gpu_state gpu;
     (void)state;
@@ -35,17 +40,25 @@ static void what_one_does_not_tell_is_unknown(void **state)
     assert_true(isnan(gpu.temperature_c));
 }
 
-static void tenants_and_heat_make_a_machine_unfit(void **state)
+static void a_part_of_a_gpu_has_the_state_of_the_whole(void **state)
+{
+    struct lb_gpu_state gpu;
+    (void)state;
+    assert_true(lb_nvml_read("MIG-part", &gpu));
+    assert_true(gpu.sm_mhz == 301);
+}
+
+static void tenants_and_heat_are_noise(void **state)
 {
     struct lb_noise_check noise = {0};
     (void)state;
     lb_noise_check_gpu(&noise);
     assert_int_equal(noise.gpus, 2);
     assert_int_equal(noise.gpu_tenants, 3);
-    assert_int_equal(noise.gpus_throttled, 1); /* idling is not being held back */
+    assert_int_equal(noise.gpus_throttled, 1); /* an idle GPU does not count */
 }
 
-static void the_library_is_set_up_once(void **state)
+static void the_library_is_initialised_once(void **state)
 {
     struct lb_gpu_use use;
     (void)state;
@@ -59,9 +72,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_read_by_its_uuid),
-        cmocka_unit_test(what_one_does_not_tell_is_unknown),
-        cmocka_unit_test(tenants_and_heat_make_a_machine_unfit),
-        cmocka_unit_test(the_library_is_set_up_once),
+        cmocka_unit_test(what_a_device_does_not_report_is_unknown),
+        cmocka_unit_test(a_part_of_a_gpu_has_the_state_of_the_whole),
+        cmocka_unit_test(tenants_and_heat_are_noise),
+        cmocka_unit_test(the_library_is_initialised_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

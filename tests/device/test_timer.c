@@ -1,4 +1,4 @@
-/* Cold caches: on which CPUs they are flushed. */
+/* Cold caches: the CPUs on which they are flushed. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "device/cpu_affinity.h"
 #include "device/timer.h"
 
-/* Where visits took place, in order. */
+/* The CPUs that were visited, in order. */
 struct visits {
     int cpus[64];
     bool last[64];
@@ -32,7 +32,8 @@ static cpu_set_t mask(void)
     return set;
 }
 
-/* Pins to two CPUs, and then the calling thread to the first of them, as an implementation may. */
+/* Pins the case to two CPUs, and then binds the calling thread to the first of them, as an
+ * implementation may. */
 static void bind_to_one_of_two(cpu_set_t *two, cpu_set_t *one)
 {
     char text[64];
@@ -48,7 +49,7 @@ static void bind_to_one_of_two(cpu_set_t *two, cpu_set_t *one)
     assert_int_equal(sched_setaffinity(0, sizeof(*one), one), 0);
 }
 
-static void every_cpu_of_the_case_is_visited_and_the_own_one_last(void **state)
+static void every_cpu_of_the_case_is_visited_and_the_current_one_last(void **state)
 {
     cpu_set_t two, one, seen, after;
     struct visits v = {.count = 0};
@@ -66,7 +67,7 @@ static void every_cpu_of_the_case_is_visited_and_the_own_one_last(void **state)
     assert_true(CPU_ISSET((size_t)v.cpus[1], &one) && v.last[1]);
 }
 
-static void where_nothing_is_pinned_the_calling_cpu_is_the_only_one(void **state)
+static void where_nothing_is_pinned_only_the_current_cpu_is_visited(void **state)
 {
     struct visits v = {.count = 0};
     (void)state;
@@ -93,7 +94,7 @@ static void a_cold_sample_flushes_from_every_cpu(void **state)
     memset(flush, 0, timer.flush_bytes);
     assert_int_equal(lb_timer_measure(&timer, nothing, NULL, 1, &ns, NULL), LB_OK);
     lb_unpin();
-    assert_int_equal(flush[0], 2); /* each CPU fills its own caches */
+    assert_int_equal(flush[0], 2); /* one write per CPU */
     assert_true(flush[(timer.flush_bytes - 1) / 64 * 64] >= 1);
     lb_timer_destroy(&timer);
 }
@@ -101,8 +102,8 @@ static void a_cold_sample_flushes_from_every_cpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cpu_of_the_case_is_visited_and_the_own_one_last),
-        cmocka_unit_test(where_nothing_is_pinned_the_calling_cpu_is_the_only_one),
+        cmocka_unit_test(every_cpu_of_the_case_is_visited_and_the_current_one_last),
+        cmocka_unit_test(where_nothing_is_pinned_only_the_current_cpu_is_visited),
         cmocka_unit_test(a_cold_sample_flushes_from_every_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@ static struct {
     enum fake_fault fault;
     struct fake_counts counts;
     bool capturing, lost;
+    bool timed; /* since the fault was planted */
     double started_ns;
 } fake;
 
@@ -88,8 +89,24 @@ static void fake_release(void *memory)
     free(block);
 }
 
-static enum lb_status fake_copy(void *to, const void *from, size_t bytes, struct lb_error *err)
+static void hang_if(bool hung)
 {
+    while (hung)
+        pause();
+}
+
+static enum lb_status fake_upload(void *to, const void *from, size_t bytes, struct lb_error *err)
+{
+    hang_if(fake.fault == FAKE_HANG_UPLOAD);
+    enum lb_status st = outside_capture("copying", err);
+    if (st == LB_OK)
+        memcpy(to, from, bytes);
+    return st;
+}
+
+static enum lb_status fake_download(void *to, const void *from, size_t bytes, struct lb_error *err)
+{
+    hang_if(fake.fault == FAKE_HANG_RECHECK && fake.timed);
     enum lb_status st = outside_capture("copying", err);
     if (st == LB_OK)
         memcpy(to, from, bytes);
@@ -109,8 +126,7 @@ static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_erro
 static enum lb_status fake_synchronize(struct lb_error *err)
 {
     fake.counts.waits++;
-    while (fake.fault == FAKE_HANG)
-        pause();
+    hang_if(fake.fault == FAKE_HANG);
     if (fake.fault == FAKE_ILLEGAL_ADDRESS)
         fake.lost = true;
     return outside_capture("waiting for the device", err);
@@ -120,6 +136,7 @@ static enum lb_status fake_start(struct lb_error *err)
 {
     enum lb_status st = outside_capture("starting the clock", err);
     fake.counts.events++;
+    fake.timed = true;
     fake.started_ns = fake_clock_ns();
     return st;
 }
@@ -169,8 +186,8 @@ const struct lb_device_api fake_device = {
     .allocate = fake_allocate,
     .release = fake_release,
     .memory = fake_memory,
-    .upload = fake_copy,
-    .download = fake_copy,
+    .upload = fake_upload,
+    .download = fake_download,
     .fill = fake_fill,
     .synchronize = fake_synchronize,
     .start = fake_start,
@@ -193,6 +210,7 @@ void fake_device_install(enum fake_fault fault)
 void fake_device_break(enum fake_fault fault)
 {
     fake.fault = fault;
+    fake.timed = false;
 }
 
 const struct fake_counts *fake_device_counts(void)

@@ -12,7 +12,9 @@ enum fake_fault {
     FAKE_OOM_LATE,        /* says that there is enough, and then has none */
     FAKE_ILLEGAL_ADDRESS, /* the first wait after an enqueue fails, as does everything after it */
     FAKE_NO_CAPTURE,      /* what is captured does not become a graph */
-    FAKE_HANG             /* waiting never ends */
+    FAKE_HANG,            /* waiting never ends */
+    FAKE_HANG_UPLOAD,     /* a copy to the device never ends */
+    FAKE_HANG_RECHECK     /* after timing began, a copy from the device never ends */
 };
 
 /* On the device's clock: a fill; two events with nothing between them. */

@@ -1,11 +1,11 @@
-"""Writes lstm_*.json: what PyTorch's nn.LSTM makes of small random problems, forward and backward.
+"""Writes lstm_*.json: inputs and results of PyTorch's nn.LSTM for small random problems.
 
     apt-get install python3-torch python3-numpy
     /usr/bin/python3 tests/golden/make_golden.py
 
-Every tensor is a flat list in C order, in the project's shapes. PyTorch's gate order is i, f, g, o
-as well, and its entry l*D + d of states and weights is layer l, direction d. Numbers are printed so
-that they read back exactly. The files are committed; the test that reads them needs no PyTorch.
+Every tensor is a flat list in C order, in the project's shapes. As in the project, PyTorch's
+gate order is i, f, g, o, and element l*D + d of states and weights is layer l, direction d. Numbers
+are printed so that they read back exactly. The files are committed, so the test needs no PyTorch.
 """
 
 import json
@@ -23,7 +23,7 @@ def flat(tensor):
 
 
 def parameters(lstm, name, layers, directions, of_gradient):
-    """The parameter called name (weight_ih, ...) of every entry, or its gradient."""
+    """The parameter called name (weight_ih, ...) of every layer and direction, or its gradient."""
     lists = []
     for layer in range(layers):
         for direction in range(directions):
@@ -37,7 +37,7 @@ def make(dtype, layers, directions):
     torch.manual_seed(100 * layers + directions)
     lstm = torch.nn.LSTM(INPUT, HIDDEN, layers, bidirectional=directions == 2).to(DTYPES[dtype])
     for parameter in lstm.parameters():
-        torch.nn.init.normal_(parameter, std=0.8)  # larger than the default: gates bend
+        torch.nn.init.normal_(parameter, std=0.8)  # larger than the default: gates leave their linear range
 
     def draw(*shape):
         return torch.randn(*shape, dtype=torch.float32).to(DTYPES[dtype])

@@ -1,4 +1,4 @@
-/* One checked call of an implementation through the contract, and runs of whole cases. */
+/* Calls an implementation through the contract and checks its results; runs whole cases. */
 #include "conformance_trial.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { BUFFERS = 4 };
 
-/* What an implementation asked for, each piece between guard bands. */
+/* Allocates what an implementation asked for, each buffer between guard bands and full of NaN. */
 static enum lb_status allocate(const struct lb_sizes *sizes, struct lb_buffers *buffers,
                                struct lb_error *err)
 {
@@ -31,10 +31,10 @@ static enum lb_status check_bands(const struct lb_impl *impl, const struct lb_bu
                                   struct lb_error *err)
 {
     static const char *const names[BUFFERS] = {"weights", "gradients", "reserve", "workspace"};
-    const void *const pieces[BUFFERS] = {buffers->weights, buffers->gradients, buffers->reserve,
+    const void *const blocks[BUFFERS] = {buffers->weights, buffers->gradients, buffers->reserve,
                                          buffers->workspace};
     for (size_t i = 0; i < BUFFERS && lb_host_space.overrun; i++) {
-        const char *side = lb_host_space.overrun(pieces[i]);
+        const char *side = lb_host_space.overrun(blocks[i]);
         if (side)
             return lb_fail(err, LB_FAILED, "%s wrote beside its %s: %s", impl->name, names[i],
                            side);
@@ -69,7 +69,7 @@ done:
 }
 
 enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *problem,
-                         const struct lb_exec_config *place, const struct lb_inputs *inputs,
+                         const struct lb_exec_config *config, const struct lb_inputs *inputs,
                          const struct lb_results *results, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -78,21 +78,22 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     void *self = NULL;
     if (lb_has_backward(problem) && !impl->backward)
         return lb_fail(err, LB_UNSUPPORTED, "it has no backward");
-    LB_TRY(impl->supports(problem, place, err));
+    LB_TRY(impl->supports(problem, config, err));
     self = calloc(1, impl->state_size);
-    LB_TRY(impl->create(self, problem, place, err));
+    LB_TRY(impl->create(self, problem, config, err));
     LB_TRY(impl->sizes(self, &sizes, err));
     LB_TRY(allocate(&sizes, &buffers, err));
     LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
-    lb_results_poison(problem, results);
+    lb_results_poison(results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
-    /* Once more, as the timed calls do: nothing of the first may be left in the way, nor serve. */
-    uint64_t hash = lb_results_hash(problem, results);
-    lb_results_poison(problem, results);
+    /* A second call, as timed calls are: it must neither depend on the first nor be disturbed by
+     * it. */
+    uint64_t hash = lb_results_hash(results);
+    lb_results_poison(results);
     lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     LB_TRY(check_bands(impl, &buffers, err));
-    if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(problem, results) != hash)
+    if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
 done:
     if (self)
@@ -112,13 +113,13 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
     enum lb_status st = LB_OK;
     struct lb_reference *reference = NULL;
     struct lb_results results = {0};
-    struct lb_exec_config place = {.threads = 1,
-                                   .variant = impl->variants ? impl->variants[0] : NULL};
+    struct lb_exec_config config = {.threads = 1,
+                                    .variant = impl->variants ? impl->variants[0] : NULL};
     *check = (struct lb_check){0};
-    LB_TRY(impl->supports(problem, &place, err)); /* before the oracle works for nothing */
+    LB_TRY(impl->supports(problem, &config, err)); /* before the oracle runs in vain */
     LB_TRY(lb_reference_open(cache, problem, seed, &reference, err));
     LB_TRY(lb_results_create(problem, &results, err));
-    LB_TRY(trial_run(impl, problem, &place, lb_reference_inputs(reference), &results, err));
+    LB_TRY(trial_run(impl, problem, &config, lb_reference_inputs(reference), &results, err));
     lb_reference_check(reference, &results, check);
 done:
     lb_results_destroy(&results);

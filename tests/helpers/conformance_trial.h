@@ -1,30 +1,31 @@
-/* One checked call of an implementation through the contract, and runs of whole cases, for tests.
+/* For tests: calls an implementation through the contract and checks its results; runs whole cases.
  */
-#ifndef LB_TRIAL_H
-#define LB_TRIAL_H
+#ifndef LB_CONFORMANCE_TRIAL_H
+#define LB_CONFORMANCE_TRIAL_H
 
 #include "api/impl.h"
 #include "measure/case_run.h"
 #include "reference/reference.h"
 
-/* Runs the problem's pass once, from supports to destroy, on host memory that is full of NaN where
- * nothing has been written, into results (which are poisoned first). LB_UNSUPPORTED with a reason
- * where the implementation says so. */
+/* Runs the problem's pass twice between one supports and one destroy, on host memory that is full
+ * of NaN where nothing has been written, into results, which are poisoned before each call.
+ * LB_FAILED when the implementation writes outside its buffers, or promises to be deterministic and
+ * is not; otherwise what it returned. */
 enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *problem,
-                         const struct lb_exec_config *place, const struct lb_inputs *inputs,
+                         const struct lb_exec_config *config, const struct lb_inputs *inputs,
                          const struct lb_results *results, struct lb_error *err);
 
-/* Opens the reference, runs the trial and checks it; results are kept where wanted is not NULL, for
- * the caller to destroy. */
+/* Opens the reference of the problem (cache may be NULL), runs the trial with the first variant on
+ * one thread, and compares its results into *check. */
 enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *problem,
                            struct lb_reference_cache *cache, uint64_t seed, struct lb_check *check,
                            struct lb_error *err);
 
-/* The case of such a text, which must be well-formed; its problem. */
+/* The case of a text, and its problem. Aborts when the text is not well-formed. */
 struct lb_case trial_case(const char *text);
 struct lb_problem trial_problem(const char *text);
 
-/* lb_case_run where nobody watches; row is the caller's to free. */
+/* lb_case_run without an observer; row is the caller's to free. */
 void trial_case_run(const struct lb_impl *impl, const char *text,
                     const struct lb_run_options *options, struct lb_row *row);
 

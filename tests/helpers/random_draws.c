@@ -1,4 +1,4 @@
-/* Draws and series for tests. */
+/* Random draws and a known series for tests. */
 #include "random_draws.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ double draws_uniform(uint64_t *state)
     return ((double)draws_bits(state) + 0.5) * 0x1p-53;
 }
 
-/* Box and Muller's, one of the two. */
+/* The Box-Muller transform; its second value is not used. */
 double draws_normal(uint64_t *state)
 {
     double radius = sqrt(-2 * log(draws_uniform(state)));

@@ -1,4 +1,4 @@
-/* Numbers for tests: draws from a seeded generator, and a series that papers agree on. */
+/* Numbers for tests: draws from a seeded generator, and a series that many papers use. */
 #ifndef LB_DRAWS_H
 #define LB_DRAWS_H
 
@@ -11,7 +11,7 @@ extern "C" {
 /* 53 random bits. Knuth's MMIX generator: x = 6364136223846793005 x + 1442695040888963407. */
 uint64_t draws_bits(uint64_t *state);
 
-/* Uniform between 0 and 1, neither of them; standard normal. */
+/* Uniform in the open interval (0, 1); standard normal. */
 double draws_uniform(uint64_t *state);
 double draws_normal(uint64_t *state);
 

@@ -1,4 +1,4 @@
-/* Folders and environments of tests. */
+/* A folder and environment variables for one test. */
 #define _XOPEN_SOURCE 700 /* nftw */
 
 #include "scratch_folder.h"
@@ -59,7 +59,7 @@ const char *scratch_path(const char *name)
     return path;
 }
 
-/* Only the first value that a name had counts. */
+/* Remembers the value that a name had before the test; later calls for the name change nothing. */
 static void remember(const char *name)
 {
     const char *value = getenv(name);

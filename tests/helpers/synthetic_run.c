@@ -1,4 +1,4 @@
-/* Runs made up for tests. */
+/* Synthetic runs for tests. */
 #include "synthetic_run.h"
 
 #include <math.h>
@@ -117,7 +117,7 @@ void synthetic_add_processes(struct lb_run *run, const char *case_text, double l
     synthetic_add(run, row);
 }
 
-/* A few failures of each kind, at the same cases in each run. */
+/* Gives a few cases a failure of each kind, the same cases in each run. */
 static enum lb_verdict made_up_verdict(const struct lb_case *c)
 {
     static const enum lb_verdict verdicts[] = {LB_VERDICT_WRONG, LB_VERDICT_UNSUPPORTED,

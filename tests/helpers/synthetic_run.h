@@ -5,14 +5,14 @@
 
 #include "record/run_file.h"
 
-/* A header as lb_run_create writes it, with an environment that is made up too. */
+/* A header as lb_run_create writes it, with a synthetic environment. */
 json_t *synthetic_header(void);
 
 /* A row of the case with the verdict; an ok row has samples of about median_ns in blocks. */
 struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, double median_ns,
                             size_t blocks, size_t samples_per_block);
 
-/* What a call of the case might take: a cost a step, and arithmetic at a rate. */
+/* A plausible time of one call of the case: a cost per step, and arithmetic at a fixed rate. */
 double synthetic_ns(const struct lb_case *c);
 
 struct synthetic_grid {
@@ -22,7 +22,7 @@ struct synthetic_grid {
     bool failures; /* some rows are unsupported, wrong, oom, crashed, timed out, missing */
 };
 
-/* A run of all combinations. */
+/* A run with a row for each combination. */
 struct lb_run synthetic_run(const struct synthetic_grid *grid);
 
 /* A run without rows. */
@@ -33,7 +33,7 @@ struct lb_run synthetic_empty(void);
 void synthetic_add_processes(struct lb_run *run, const char *case_text, double level,
                              size_t processes, uint64_t seed);
 
-/* Appends a row, which the run then owns. */
+/* Appends a row; the run takes ownership of it. */
 void synthetic_add(struct lb_run *run, struct lb_row row);
 
 #endif

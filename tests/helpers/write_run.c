@@ -1,9 +1,10 @@
-/* Writes a made-up run of some kind into a folder: write_run FOLDER KIND. For tests of what is made
- * of odd runs. */
+/* Writes a synthetic run of a given kind into a folder: write_run FOLDER KIND. Tests use it to make
+ * reports and pictures of unusual runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "random_draws.h"
 #include "synthetic_run.h"
 
 static const char *const impls[] = {"cpu_ref", "cpu_simd", "cpu_simd:packed", "onednn", NULL};
@@ -15,10 +16,11 @@ static const int t_some[] = {16, 32, 64, 128, 256, 0}, b_some[] = {1, 4, 16, 64,
 static const int t_many[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int b_many[] = {1, 2, 4, 8, 16, 32, 64, 128, 0};
 static const int h_many[] = {32, 64, 128, 256, 0};
+static const int h_nine[] = {32, 64, 96, 128, 192, 256, 384, 512, 768, 0};
 static const int h_most[] = {16,  32,  64,  96,  128, 160, 192,  224, 256,
                              320, 384, 448, 512, 640, 768, 1024, 0};
 
-/* The kinds that are a grid as it comes. */
+/* The kinds that are a plain grid. */
 static const struct {
     const char *kind;
     struct synthetic_grid grid;
@@ -28,7 +30,7 @@ static const struct {
     {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}},
     {"1000", {impls, t_many, b_many, h_many, infer, true}},       /* 1,280 less the missing */
     {"1000-mixed", {impls, t_some, b_some, h_many, tails, true}}, /* likewise */
-    {"5000", {impls, t_many, b_many, h_many, tails, true}},       /* 5,120 less the missing */
+    {"10000", {impls, t_many, b_many, h_nine, tails, true}},      /* 11,520 less the missing */
     {"20000", {impls, t_many, b_many, h_most, tails, true}},      /* 20,480 */
 };
 
@@ -47,10 +49,11 @@ static void make_failed(struct lb_run *run)
                       synthetic_row(cases[i], i ? LB_VERDICT_CRASH : LB_VERDICT_WRONG, 0, 0, 0));
 }
 
-/* Text that would be markup if it were not written as text. */
+/* Text that would be markup if it were not escaped. */
 static void make_names(struct lb_run *run)
 {
-    static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>";
+    static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>"
+                                "<!--<script>\xe2\x80\xa8\xe2\x80\xa9"; /* U+2028, U+2029 */
     const struct synthetic_grid grid = {impls, t_few, b_few, h_few, infer, true};
     *run = synthetic_run(&grid);
     for (size_t i = 0; i < run->count; i++) {
@@ -62,7 +65,7 @@ static void make_names(struct lb_run *run)
     json_object_set_new(run->header, "plugins", json_pack("[s]", "/tmp/it's <b> & so.so"));
 }
 
-/* Rows that know their floor, and one implementation better at small H, another at large. */
+/* Rows with a lower bound, where one implementation is faster at small H and another at large H. */
 static void make_lower_bounds(struct lb_run *run)
 {
     static const char *const two[] = {"cpu_simd", "onednn", NULL};
@@ -81,7 +84,8 @@ static void make_lower_bounds(struct lb_run *run)
                 }
 }
 
-/* Two that can't be told apart, and one that is behind both, by too few samples for an interval. */
+/* Two implementations that can't be told apart, and a slower one with too few samples for an
+ * interval. */
 static void make_ties(struct lb_run *run)
 {
     static const char *const cases[] = {"cpu_ref/T16_B1_H64/f32/infer",
@@ -92,15 +96,59 @@ static void make_ties(struct lb_run *run)
     synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
 }
 
+/* Random cases: hardly two of them share all sizes but one. */
+static void make_random(struct lb_run *run)
+{
+    static const char *const layers[] = {"", "_L2", "_L4", "_D2"};
+    uint64_t state = 7;
+    for (int i = 0; i < 240; i++) {
+        char text[128];
+        struct lb_case c;
+        uint64_t bits = draws_bits(&state);
+        snprintf(text, sizeof(text), "%s/T%u_B%u_H%u%s/%s", impls[bits % 4],
+                 1 + (unsigned)(bits >> 8 & 255), 1 + (unsigned)(bits >> 16 & 63),
+                 8 + (unsigned)(bits >> 24 & 511), layers[bits >> 34 & 3], tails[bits >> 36 & 3]);
+        if (lb_case_parse(text, &c, NULL, NULL, NULL) != LB_OK)
+            abort();
+        synthetic_add(run, synthetic_row(text, LB_VERDICT_OK, synthetic_ns(&c), 1, 20));
+    }
+}
+
+/* Few cases that ran, among many that are absent or unsupported for one reason each. */
+static void make_absent(struct lb_run *run)
+{
+    static const char *const absent[] = {"cudnn", "cuda_step", "fused"};
+    char text[128];
+    for (int i = 0; i < 16; i++) {
+        snprintf(text, sizeof(text), "%s/T%d_B1_H64/f32/infer", i % 2 ? "cpu_simd" : "onednn",
+                 8 << (i / 2));
+        synthetic_add(run, synthetic_row(text, LB_VERDICT_OK, 1e6 * (1 + i), 1, 20));
+    }
+    for (int i = 0; i < 200; i++) {
+        snprintf(text, sizeof(text), "%s/T%d_B1_H64/f32/infer",
+                 absent[i < 80    ? 0
+                        : i < 160 ? 1
+                                  : 2],
+                 1 + i);
+        struct lb_row row = synthetic_row(text, LB_VERDICT_ABSENT, 0, 0, 0);
+        snprintf(row.reason, sizeof(row.reason), "CUDA is not in this build");
+        synthetic_add(run, row);
+    }
+    for (int i = 0; i < 64; i++) {
+        snprintf(text, sizeof(text), "fused/T%d_B1_H65/f32/infer", 1 + i);
+        struct lb_row row = synthetic_row(text, LB_VERDICT_UNSUPPORTED, 0, 0, 0);
+        snprintf(row.reason, sizeof(row.reason), "hidden 65 is not a multiple of 8");
+        synthetic_add(run, row);
+    }
+}
+
 static bool make(const char *kind, struct lb_run *run)
 {
     static const struct {
         const char *kind;
         void (*make)(struct lb_run *run);
-    } others[] = {{"single", make_single},
-                  {"failed", make_failed},
-                  {"ties", make_ties},
-                  {"names", make_names},
+    } others[] = {{"single", make_single},      {"failed", make_failed}, {"ties", make_ties},
+                  {"names", make_names},        {"absent", make_absent}, {"random", make_random},
                   {"floors", make_lower_bounds}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         if (strcmp(grids[i].kind, kind) == 0) {

@@ -36,7 +36,7 @@ static enum lb_status write_run(const struct lb_run *run, const char *folder, st
     json_object_del(details, "started");
     LB_TRY(lb_run_create(folder, details, &file, err));
     for (size_t i = 0; i < run->count; i++) {
-        if (i == run->count / 2) { /* a second sitting */
+        if (i == run->count / 2) { /* a second session */
             LB_TRY(lb_run_finish(&file, true, err));
             lb_run_close(&file);
             LB_TRY(lb_run_open(folder, &file, &before, err));

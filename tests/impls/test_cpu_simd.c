@@ -1,5 +1,5 @@
-/* cpu_simd on several threads: the same bits as on one, and teams that come and go; and cpu_simd on
- * each unit for bf16 and f16. */
+/* cpu_simd on several threads: the same bits as on one, and pinned threads that come and go; and
+ * cpu_simd on each unit for bf16 and f16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "impls/cpu_simd/cpu_team.h"
+#include "base/thread_pool.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/impls/amx_model.h"
@@ -39,7 +39,7 @@ enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
 enum { MEETINGS = 2000, MEMBERS = 4 };
 
 struct relay {
-    struct lb_team *team;
+    struct lb_pinned_threads *team;
     int at[MEMBERS], missed;
 };
 
@@ -49,10 +49,10 @@ static void run_relay(void *arg, size_t thread)
     struct relay *relay = arg;
     for (int i = 0; i < MEETINGS; i++) {
         relay->at[thread] = i;
-        lb_team_meet(relay->team);
+        lb_pinned_threads_barrier(relay->team);
         if (relay->at[thread == 0 ? 1 : 0] != i)
             relay->missed++;
-        lb_team_meet(relay->team);
+        lb_pinned_threads_barrier(relay->team);
     }
 }
 
@@ -71,20 +71,20 @@ static void threads_meet(void **state)
     for (int round = 0; round < 3; round++)
         for (int threads = 2; threads <= cpus(); threads++) {
             struct relay relay = {.missed = 0};
-            assert_int_equal(lb_team_open(threads, &relay.team, &err), LB_OK);
-            lb_team_run(relay.team, run_relay, &relay);
-            lb_team_run(relay.team, run_relay, &relay);
+            assert_int_equal(lb_pinned_threads_open(threads, &relay.team, &err), LB_OK);
+            lb_pinned_threads_run(relay.team, run_relay, &relay);
+            lb_pinned_threads_run(relay.team, run_relay, &relay);
             assert_int_equal(relay.missed, 0);
-            lb_team_close(relay.team);
+            lb_pinned_threads_close(relay.team);
         }
 }
 
 static void more_threads_than_cpus_are_refused(void **state)
 {
-    struct lb_team *team;
+    struct lb_pinned_threads *team;
     struct lb_error err = {""};
     (void)state;
-    assert_int_equal(lb_team_open(256, &team, &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_pinned_threads_open(256, &team, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "threads 256"));
     assert_null(team);
 }

@@ -107,6 +107,55 @@ static void the_usual_choice_is_pytorchs(void **state)
     assert_int_equal(lb_cudnn_rules_usual(&p, &device, NULL), CUDNN_STANDARD);
 }
 
+/* On a V100 the batch and the length decide too; Turing and sm_86 never get it. */
+static void older_devices_have_gates_of_their_own(void **state)
+{
+    static const struct {
+        const char *problem;
+        int major, minor;
+        enum lb_cudnn_variant variant;
+        const char *why;
+    } choices[] = {
+        {"T100_B64_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T40_B128_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T39_B128_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 128 with seq_len 39"},
+        {"T20_B96_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T19_B96_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 96 with seq_len 19"},
+        {"T10_B32_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T9_B32_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 32 with seq_len 9"},
+        {"T100_B8_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T100_B24_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 24 with"},
+        {"T100_B80_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 80 with"},
+        {"T100_B112_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 112 with"},
+        {"T100_B64_H512/f16/infer", 7, 5, CUDNN_STANDARD, "compute capability 7.5"},
+        {"T100_B64_H512/f16/infer", 8, 6, CUDNN_STANDARD, "compute capability 8.6"},
+        {"T9_B24_H512/f16/infer", 8, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        struct lb_problem p = trial_problem(choices[i].problem);
+        struct lb_device_info device = {
+            .major = choices[i].major, .minor = choices[i].minor, .sm_count = 108};
+        struct lb_error why = {""};
+        if (lb_cudnn_rules_usual(&p, &device, &why) != choices[i].variant ||
+            strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
+            fail_msg("%s on %d.%d: '%s', not '%s'", choices[i].problem, choices[i].major,
+                     choices[i].minor, why.text, choices[i].why);
+    }
+}
+
+static void ragged_calls_are_not_captured(void **state)
+{
+    struct lb_problem full = trial_problem("T25_B16_H128/f16/infer");
+    struct lb_problem ragged = trial_problem("T25_B16_H128/f16/infer/ragged");
+    struct lb_error why = {""};
+    (void)state;
+    assert_int_equal(lb_cudnn_rules_capture(&full, true, NULL), LB_OK);
+    assert_int_equal(lb_cudnn_rules_capture(&ragged, false, NULL), LB_OK);
+    assert_int_equal(lb_cudnn_rules_capture(&ragged, true, &why), LB_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "lengths"));
+}
+
 /* The library refuses some of it already when it is described, which needs no device. What the
  * rules refuse there it must refuse too, and the other way round. */
 static void descriptors_agree_with_the_rules(void **state)
@@ -180,6 +229,19 @@ static void the_librarys_answers_become_verdicts(void **state)
     cudnnDestroyRNNDescriptor(descriptor);
 }
 
+/* What fails is not what cannot be done: an algorithm must not leave a comparison unnoticed. */
+static void a_probe_that_fails_is_no_refusal(void **state)
+{
+    struct lb_error err;
+    (void)state;
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_NOT_SUPPORTED, "asking", &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_BAD_PARAM, "asking", &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_EXECUTION_FAILED, "asking", &err), LB_FAILED);
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_INTERNAL_ERROR, "asking", &err), LB_FAILED);
+    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_NOT_INITIALIZED, "asking", &err), LB_FAILED);
+}
+
 /* A layout as the library might give it: parts backwards, with gaps, biases in front. */
 static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *offsets)
 {
@@ -247,8 +309,11 @@ int main(void)
         cmocka_unit_test(each_variant_names_its_limit),
         cmocka_unit_test(bf16_needs_ampere),
         cmocka_unit_test(the_usual_choice_is_pytorchs),
+        cmocka_unit_test(older_devices_have_gates_of_their_own),
+        cmocka_unit_test(ragged_calls_are_not_captured),
         cmocka_unit_test(descriptors_agree_with_the_rules),
         cmocka_unit_test(the_librarys_answers_become_verdicts),
+        cmocka_unit_test(a_probe_that_fails_is_no_refusal),
         cmocka_unit_test(weights_survive_the_way_there_and_back),
         cmocka_unit_test(a_part_outside_the_weight_space_is_found),
     };

@@ -1,18 +1,32 @@
-/* A stand-in for CUPTI that reports made-up launches. */
+/* A stub of CUPTI that reports made-up launches. */
 #include "cupti_stub.h"
 
 #include <cupti.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum cupti_stub_mode mode;
 static CUpti_BuffersCallbackRequestFunc request;
 static CUpti_BuffersCallbackCompleteFunc complete;
-static int attached, pending; /* records are delivered by the first flush after enabling */
+static int attached, pending; /* the first flush after enabling delivers the records */
 
 void cupti_stub_use(enum cupti_stub_mode new_mode)
 {
     mode = new_mode;
+}
+
+__attribute__((constructor)) static void take_mode_of_environment(void)
+{
+    static const struct {
+        const char *name;
+        enum cupti_stub_mode mode;
+    } modes[] = {{"old", STUB_OLD}, {"hang", STUB_HANG}, {"crash", STUB_CRASH}};
+    const char *name = getenv("LB_CUPTI_STUB");
+    for (size_t i = 0; name && i < sizeof(modes) / sizeof(modes[0]); i++)
+        if (strcmp(modes[i].name, name) == 0)
+            mode = modes[i].mode;
 }
 
 int cupti_stub_attached(void)
@@ -22,7 +36,7 @@ int cupti_stub_attached(void)
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
-    *version = CUPTI_API_VERSION;
+    *version = mode == STUB_OLD ? 23 : CUPTI_API_VERSION;
     return CUPTI_SUCCESS;
 }
 
@@ -50,6 +64,8 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     (void)kind;
+    while (mode == STUB_HANG)
+        pause();
     pending = 0;
     return CUPTI_SUCCESS;
 }
@@ -78,7 +94,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
     uint8_t *buffer;
     size_t bytes, most;
-    const uint64_t origin = UINT64_C(1800000000000000000); /* beyond what a double counts */
+    const uint64_t origin = UINT64_C(1800000000000000000); /* more ns than a double holds exactly */
     CUpti_ActivityKernel9 records[4];
     (void)flag;
     if (!pending || mode == STUB_NO_KERNEL)
@@ -106,6 +122,8 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t bytes, CUpti_Acti
 
 CUptiResult cuptiFinalize(void)
 {
+    if (mode == STUB_CRASH)
+        abort();
     attached--;
     return CUPTI_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* The tracer's use of CUPTI, on a stand-in for the library that reports made-up launches. */
+/* How kernel_trace uses CUPTI, with a stub of the library that reports made-up launches. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,8 +31,8 @@ static void records_become_kernels(void **state)
     int calls = 0;
     struct lb_kernels k;
     cupti_stub_use(STUB_SOUND);
-    for (int again = 1; again <= 2; again++) { /* what the first trace saw is not in the second */
-        assert_int_equal(lb_kernel_trace(count_call, &calls, &k, NULL), LB_OK);
+    for (int again = 1; again <= 2; again++) { /* the second trace has no records of the first */
+        assert_int_equal(lb_kernel_trace(count_call, &calls, false, &k, NULL), LB_OK);
         assert_int_equal(calls, again);
         assert_int_equal(k.count, 2);
         assert_true(k.launches == 3 && k.span_ns == 501 && k.gap_ns == 51);
@@ -50,27 +50,27 @@ static void records_become_kernels(void **state)
     }
 }
 
-static void another_profiler_is_a_reason(void **state)
+static void another_profiler_is_reported(void **state)
 {
     (void)state;
     int calls = 0;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
     cupti_stub_use(STUB_TAKEN);
-    assert_int_equal(lb_kernel_trace(count_call, &calls, &k, &err), LB_ABSENT);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, false, &k, &err), LB_ABSENT);
     assert_non_null(strstr(err.text, "another profiler is attached"));
     assert_int_equal(calls, 0);
     assert_int_equal(cupti_stub_attached(), 0);
 }
 
-static void a_call_without_kernels_is_a_reason(void **state)
+static void a_call_without_kernels_is_reported(void **state)
 {
     (void)state;
     int calls = 0;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
     cupti_stub_use(STUB_NO_KERNEL);
-    assert_int_equal(lb_kernel_trace(count_call, &calls, &k, &err), LB_ABSENT);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, false, &k, &err), LB_ABSENT);
     assert_non_null(strstr(err.text, "no kernel"));
 }
 
@@ -80,18 +80,35 @@ static void a_failing_call_leaves_nothing_attached(void **state)
     struct lb_kernels k = {0};
     struct lb_error err = {""};
     cupti_stub_use(STUB_SOUND);
-    assert_int_equal(lb_kernel_trace(failing_call, NULL, &k, &err), LB_FAILED);
+    assert_int_equal(lb_kernel_trace(failing_call, NULL, false, &k, &err), LB_FAILED);
     assert_string_equal(err.text, "the planted failure");
     assert_int_equal(cupti_stub_attached(), 0);
+}
+
+/* Detaching an older CUPTI from a process that replayed graphs crashes it. */
+static void an_old_library_is_kept_away_from_graphs(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct lb_kernels k = {0};
+    struct lb_error err = {""};
+    cupti_stub_use(STUB_OLD);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, true, &k, &err), LB_ABSENT);
+    assert_non_null(strstr(err.text, "graphs are traced from CUPTI of CUDA 12.6 on"));
+    assert_int_equal(calls, 0);
+    cupti_stub_use(STUB_SOUND);
+    assert_int_equal(lb_kernel_trace(count_call, &calls, true, &k, &err), LB_OK);
+    lb_kernels_free(&k);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_become_kernels),
-        cmocka_unit_test(another_profiler_is_a_reason),
-        cmocka_unit_test(a_call_without_kernels_is_a_reason),
+        cmocka_unit_test(another_profiler_is_reported),
+        cmocka_unit_test(a_call_without_kernels_is_reported),
         cmocka_unit_test(a_failing_call_leaves_nothing_attached),
+        cmocka_unit_test(an_old_library_is_kept_away_from_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The sampler: when it stops, what it keeps. Times are made up, so that no clock is needed. */
+/* The sampler: when it stops, and what it keeps. The times of calls are made up. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,10 @@
 
 enum { DAY_S = 86400 };
 
-static struct timespec held; /* what the clock says while it is held; tv_sec 0: it runs */
+static struct timespec held; /* the time of the stopped clock; tv_sec 0: it runs */
 
-/* In the place of the system's: the machine has been up for 200 days longer. */
+/* Replaces the system's clock: it can be stopped, and the machine seems to be up 200 days longer.
+ */
 int clock_gettime(clockid_t id, struct timespec *now)
 {
     if (held.tv_sec > 0) {
@@ -30,7 +31,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-static void nanoseconds_are_told_apart_however_long_the_machine_is_up(void **state)
+static void the_clock_resolves_nanoseconds_however_long_the_machine_is_up(void **state)
 {
     (void)state;
     double start = lb_now_ns(), last;
@@ -49,11 +50,11 @@ static void nanoseconds_are_told_apart_however_long_the_machine_is_up(void **sta
     assert_true(start >= 0 && lb_now_ns() - start < 60e9);
 }
 
-/* A source of sample times: base plus a spread that alternates, from a small generator. */
+/* A source of sample times: base plus a uniform random part of at most spread. */
 struct source {
     double base, spread;
-    double slope; /* added a call: drift */
-    long call_ns; /* what a call takes on the held clock */
+    double slope; /* added per call: drift */
+    long call_ns; /* the duration of a call by the stopped clock */
     uint32_t state;
     size_t calls;
     size_t fail_at; /* 0: never */
@@ -93,8 +94,8 @@ static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
     struct lb_samples samples;
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
-    /* Uniform of width w: the median's standard error is w / (2 sqrt n), so 1.96 of them are 1 %
-     * of the median at n = (1.96 * 300 / 2 / 11.5)^2 = 654. */
+    /* For a uniform distribution of width w the median's standard error is w / (2 sqrt n), so 1.96
+     * of them are 1 % of the median at n = (1.96 * 300 / 2 / 11.5)^2 = 654. */
     assert_in_range(samples.count, 300, 1400);
     lb_samples_free(&samples);
 }
@@ -110,7 +111,7 @@ static void drifting_times_end_on_a_plateau(void **state)
     lb_samples_free(&samples);
 }
 
-static void the_largest_count_is_kept_to(void **state)
+static void the_largest_count_is_never_exceeded(void **state)
 {
     (void)state;
     struct source source = {.base = 1000, .spread = 1000, .state = 1};
@@ -131,7 +132,7 @@ static void a_long_call_gets_six_samples_when_time_runs_out(void **state)
     struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 10000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
-    options.max_ns = 30e6; /* three calls; six more than the first fit in three times that */
+    options.max_ns = 30e6; /* three calls; a warm-up call and six samples fit in three times that */
     held = (struct timespec){.tv_sec = 1};
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
     held.tv_sec = 0;
@@ -172,11 +173,11 @@ static void a_failure_leaves_no_samples(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nanoseconds_are_told_apart_however_long_the_machine_is_up),
+        cmocka_unit_test(the_clock_resolves_nanoseconds_however_long_the_machine_is_up),
         cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
         cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
         cmocka_unit_test(drifting_times_end_on_a_plateau),
-        cmocka_unit_test(the_largest_count_is_kept_to),
+        cmocka_unit_test(the_largest_count_is_never_exceeded),
         cmocka_unit_test(a_long_call_gets_six_samples_when_time_runs_out),
         cmocka_unit_test(a_very_long_call_is_cut_at_three_times_the_time),
         cmocka_unit_test(a_failure_leaves_no_samples),

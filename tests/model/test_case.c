@@ -1,4 +1,4 @@
-/* The text form of a case: both ways, for every field, and what is refused. */
+/* The text form of a case: reading and printing every field, and which texts are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Case files: what is tolerated, what is refused and where, and every file that is shipped. */
+/* Case files: which forms are accepted, what is refused at which position, and every file in
+ * bench/cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,11 +80,11 @@ static void malformed_lines_name_file_line_and_column(void **state)
         {"T1_B1_H1/f16/tf32\n", 0, ":1:1: math tf32 goes with dtype f32, not f16"},
         {"T1_B1_H1\n\x7f"
          "ELF\n",
-         0, ":2:1: byte 0x7f: a case file is text"},
-        {"T1_B1_H1\0\n", 10, ":1:9: byte 0x00: a case file is text"},
+         0, ":2:1: byte 0x7f: a case file must be text"},
+        {"T1_B1_H1\0\n", 10, ":1:9: byte 0x00: a case file must be text"},
         {"{\"schema\": 1}\n", 0, ":1:1: '{\"schema\": 1}' is neither an implementation's name"},
-        {"", 0, ": holds no case"},
-        {"# only words\n", 0, ": holds no case"},
+        {"", 0, ": the file has no case"},
+        {"# only words\n", 0, ": the file has no case"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_case_list list = {0};

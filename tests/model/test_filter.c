@@ -1,4 +1,4 @@
-/* --where expressions: what they compute, how they group, and what is refused. */
+/* Filters: their results, the precedence of operators, and which expressions are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void sizes_stand_for_the_problem(void **state)
     assert_false(holds("T - 25"));
 }
 
-/* Each text is also C, so the compiler says what it should be. */
+/* Each expression is also valid C, so the compiler computes the expected value. */
 #define SAME_AS_C(expression)          \
     {                                  \
 #expression, (expression) != 0 \
@@ -117,8 +117,10 @@ static void malformed_expressions_name_the_column(void **state)
     expect_refusal("T > 1)", "--where 'T > 1)': column 6: " OPERATOR "the end");
     expect_refusal("T B", "--where 'T B': column 3: " OPERATOR "the end");
     expect_refusal("10T", "--where '10T': column 3: " OPERATOR "the end");
-    expect_refusal("T = 1", "--where 'T = 1': column 3: comparison is ==, and is &&, or is ||");
-    expect_refusal("T & 1", "--where 'T & 1': column 3: comparison is ==, and is &&, or is ||");
+    expect_refusal("T = 1",
+                   "--where 'T = 1': column 3: write == to compare, && for and, || for or");
+    expect_refusal("T & 1",
+                   "--where 'T & 1': column 3: write == to compare, && for and, || for or");
     expect_refusal("T < 9223372036854775808",
                    "--where 'T < 9223372036854775808': column 5: a number must be below 2^63");
 #undef OPERAND
@@ -143,7 +145,7 @@ static void results_beyond_64_bits_are_refused(void **state)
 #undef AT
 }
 
-/* begin, then middle n times, then end. */
+/* Makes a text of begin, then n times middle, then end. */
 static char *repeat(const char *begin, const char *middle, size_t n, const char *end)
 {
     char *text = calloc(1, strlen(begin) + n * strlen(middle) + strlen(end) + 1);

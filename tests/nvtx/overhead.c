@@ -1,15 +1,15 @@
-/* What NVTX costs while no tool is attached: ns a range, over cases of eight phases as case_run.c
- * opens them. Fails above the bound in ns that is its argument. */
+/* Measures what NVTX costs per range while no tool is attached, over cases of eight phases as
+ * case_run.c opens them. The argument is the limit in ns above which it fails. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "measure/nvtx.h"
 #include "base/clock.h"
+#include "measure/nvtx.h"
 
 enum { ROUNDS = 11, CASES = 200000, RANGES = 1 + LB_NVTX_NONE };
 
-static double ns_a_range(const struct lb_case *c)
+static double ns_per_range(const struct lb_case *c)
 {
     double start = lb_now_ns();
     for (int i = 0; i < CASES; i++) {
@@ -30,8 +30,8 @@ int main(int argc, char **argv)
         lb_case_parse("cpu_ref/T3_B2_H4/f32/infer", &c, NULL, NULL, NULL) != LB_OK)
         return 77;
     for (int i = 0; i < ROUNDS; i++)
-        best = fmin(best, ns_a_range(&c));
-    printf("%.2f ns a range without a tool (best of %d rounds of %d ranges)\n", best, ROUNDS,
+        best = fmin(best, ns_per_range(&c));
+    printf("%.2f ns per range without a tool (best of %d rounds of %d ranges)\n", best, ROUNDS,
            CASES * RANGES);
     return best <= bound ? 0 : 1;
 }

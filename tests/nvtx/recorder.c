@@ -1,9 +1,10 @@
-/* An NVTX tool for tests: writes every event, with what it refers to spelled out, as a line of JSON
- * to $NVTX_RECORDER_OUT.<process id>.
+/* An NVTX tool for tests: writes every event as a line of JSON, with names in place of handles, to
+ * $NVTX_RECORDER_OUT.<process id>.
  *
- * Loaded by NVTX_INJECTION64_PATH. Preloaded as well, it also notes each reading of the monotonic
- * clock, and calls that a plug-in reports by nvtx_recorder_note: so that it can be seen in one
- * order what lies within a timed region. Lines are written one by one, to be there after a kill. */
+ * It is loaded by NVTX_INJECTION64_PATH. When it is preloaded as well, it also records each reading
+ * of the monotonic clock, and calls that a plug-in reports by nvtx_recorder_note, so that tests see
+ * in which order these and the ranges happen. Each line is written at once, so that it survives a
+ * kill. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -81,7 +82,7 @@ void nvtx_recorder_note(const char *event)
     write_line(line, (size_t)length);
 }
 
-/* In the C library's place when this library is preloaded. */
+/* Replaces the C library's function when this library is preloaded. */
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (clock == CLOCK_MONOTONIC)
@@ -108,7 +109,7 @@ static json_t *field_json(const nvtxPayloadSchemaEntry_t *field, const char *dat
     }
 }
 
-/* Attached by its schema: {"schema": name, field: value, ...}. */
+/* A payload, decoded by its schema: {"schema": name, field: value, ...}. */
 static json_t *payload_json(const nvtxEventAttributes_t *attributes)
 {
     if (attributes->payloadType != NVTX_PAYLOAD_TYPE_EXT)

@@ -1,4 +1,4 @@
-/* Regions: where one implementation is fastest is found where it is so, and noise finds nothing. */
+/* Regions in which one implementation is fastest: true ones are found, and noise makes none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 static const int t_values[] = {16, 64, 256}, b_values[] = {1, 8, 64}, h_values[] = {64, 256, 1024};
 
-/* How long a made-up implementation takes; 0: it does not run. */
+/* The time of a made-up implementation; 0 where it does not run. */
 typedef double time_law(int t, int b, int h);
 
 static double plain(int t, int b, int h)
@@ -30,7 +30,7 @@ static double better_at_small_b_and_large_h(int t, int b, int h)
     return plain(t, b, h) * (h >= 256 && b <= 8 ? 0.5 : 2);
 }
 
-/* Within the samples' spread of the other, now above and now below it. */
+/* Within the noise of the other's samples, at times above and at times belof. */
 static double as_good(int t, int b, int h)
 {
     return plain(t, b, h) * ((t + b + h) % 3 == 0 ? 1.001 : 0.999);
@@ -46,17 +46,17 @@ static double fast_but_small_h_only(int t, int b, int h)
     return h <= 64 ? 0.2 * plain(t, b, h) : 0;
 }
 
-struct world {
+struct fixture {
     struct lb_run run;
     struct lb_series_list series;
     struct lb_groups groups;
     struct lb_regions regions;
 };
 
-/* alpha takes plain, beta takes the law. */
-static struct world make_world(time_law *law)
+/* Implementation alpha follows the law plain, beta the given one. */
+static struct fixture make_fixture(time_law *law)
 {
-    struct world w = {.run = {.header = synthetic_header(), .resumes = json_array()}};
+    struct fixture f = {.run = {.header = synthetic_header(), .resumes = json_array()}};
     for (int i = 0; i < 27; i++) {
         int t = t_values[i / 9], b = b_values[i / 3 % 3], h = h_values[i % 3];
         const double times[] = {plain(t, b, h), law(t, b, h)};
@@ -64,22 +64,22 @@ static struct world make_world(time_law *law)
             char text[128];
             snprintf(text, sizeof(text), "%s/T%d_B%d_H%d/f32/infer", k ? "beta" : "alpha", t, b, h);
             enum lb_verdict verdict = times[k] > 0 ? LB_VERDICT_OK : LB_VERDICT_UNSUPPORTED;
-            synthetic_add(&w.run, synthetic_row(text, verdict, times[k], 1, 20));
+            synthetic_add(&f.run, synthetic_row(text, verdict, times[k], 1, 20));
         }
     }
-    assert_int_equal(lb_series_collect(&w.run, &w.series, NULL), LB_OK);
-    assert_int_equal(lb_groups_create(&w.run, &w.series, &w.groups, NULL), LB_OK);
-    assert_int_equal(w.groups.count, 27);
-    assert_int_equal(lb_regions_find(w.groups.items, 27, 2, &w.regions, NULL), LB_OK);
-    return w;
+    assert_int_equal(lb_series_collect(&f.run, &f.series, NULL), LB_OK);
+    assert_int_equal(lb_groups_create(&f.run, &f.series, &f.groups, NULL), LB_OK);
+    assert_int_equal(f.groups.count, 27);
+    assert_int_equal(lb_regions_find(f.groups.items, 27, 2, &f.regions, NULL), LB_OK);
+    return f;
 }
 
-static void free_world(struct world *w)
+static void free_fixture(struct fixture *f)
 {
-    lb_regions_free(&w->regions);
-    lb_groups_free(&w->groups);
-    lb_series_free(&w->series);
-    lb_run_free(&w->run);
+    lb_regions_free(&f->regions);
+    lb_groups_free(&f->groups);
+    lb_series_free(&f->series);
+    lb_run_free(&f->run);
 }
 
 enum { ALPHA, BETA };
@@ -87,71 +87,71 @@ enum { ALPHA, BETA };
 static void one_cut_is_found_where_it_is(void **state)
 {
     (void)state;
-    struct world w = make_world(better_at_large_h);
-    assert_int_equal(w.regions.count, 2);
-    const struct lb_region *small = &w.regions.items[0], *large = &w.regions.items[1];
+    struct fixture f = make_fixture(better_at_large_h);
+    assert_int_equal(f.regions.count, 2);
+    const struct lb_region *small = &f.regions.items[0], *large = &f.regions.items[1];
     assert_int_equal(small->series, ALPHA);
     assert_int_equal(small->high[LB_SIZE_H], 64);
     assert_int_equal(small->count, 9);
     assert_int_equal(large->series, BETA);
     assert_int_equal(large->low[LB_SIZE_H], 64);
     assert_int_equal(large->count, 18);
-    free_world(&w);
+    free_fixture(&f);
 }
 
 static void two_cuts_are_found_in_succession(void **state)
 {
     (void)state;
-    struct world w = make_world(better_at_small_b_and_large_h);
+    struct fixture f = make_fixture(better_at_small_b_and_large_h);
     size_t beta = 0;
-    assert_int_equal(w.regions.count, 3);
+    assert_int_equal(f.regions.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        if (w.regions.items[i].series != BETA)
+        if (f.regions.items[i].series != BETA)
             continue;
         beta++;
-        assert_int_equal(w.regions.items[i].count, 12);
-        assert_int_equal(w.regions.items[i].high[LB_SIZE_B], 8);
-        assert_int_equal(w.regions.items[i].low[LB_SIZE_H], 64);
+        assert_int_equal(f.regions.items[i].count, 12);
+        assert_int_equal(f.regions.items[i].high[LB_SIZE_B], 8);
+        assert_int_equal(f.regions.items[i].low[LB_SIZE_H], 64);
     }
     assert_int_equal(beta, 1);
-    free_world(&w);
+    free_fixture(&f);
 }
 
 static void noise_is_no_region(void **state)
 {
     (void)state;
-    struct world w = make_world(as_good);
-    assert_int_equal(w.regions.count, 1);
-    assert_int_equal(w.regions.items[0].count, 27);
-    free_world(&w);
+    struct fixture f = make_fixture(as_good);
+    assert_int_equal(f.regions.count, 1);
+    assert_int_equal(f.regions.items[0].count, 27);
+    free_fixture(&f);
 }
 
 static void single_cell_is_no_region(void **state)
 {
     (void)state;
-    struct world w = make_world(better_in_one);
-    assert_int_equal(w.regions.count, 1);
-    assert_int_equal(w.regions.items[0].series, ALPHA);
-    free_world(&w);
+    struct fixture f = make_fixture(better_in_one);
+    assert_int_equal(f.regions.count, 1);
+    assert_int_equal(f.regions.items[0].series, ALPHA);
+    free_fixture(&f);
 }
 
 static void where_it_does_not_run_it_is_not_chosen(void **state)
 {
     (void)state;
-    struct world w = make_world(fast_but_small_h_only);
-    assert_int_equal(w.regions.count, 2);
-    assert_int_equal(w.regions.items[0].series, BETA);
-    assert_int_equal(w.regions.items[0].high[LB_SIZE_H], 64);
-    assert_int_equal(w.regions.items[1].series, ALPHA);
-    free_world(&w);
+    struct fixture f = make_fixture(fast_but_small_h_only);
+    assert_int_equal(f.regions.count, 2);
+    assert_int_equal(f.regions.items[0].series, BETA);
+    assert_int_equal(f.regions.items[0].high[LB_SIZE_H], 64);
+    assert_int_equal(f.regions.items[1].series, ALPHA);
+    free_fixture(&f);
 }
 
 static void intervals_decide_who_leads(void **state)
 {
     (void)state;
-    struct world w = make_world(as_good);
+    struct fixture f = make_fixture(as_good);
     for (size_t i = 0; i < 27; i++) {
-        const struct lb_group *group = &w.groups.items[i];
+        const struct lb_group *group = &f.groups.items[i];
         const struct lb_row *a = lb_group_row(group, ALPHA), *b = lb_group_row(group, BETA);
         assert_ptr_equal(group->best, a->median_ns < b->median_ns ? a : b);
         assert_ptr_equal(lb_group_runner_up(group, ALPHA), b);
@@ -159,7 +159,7 @@ static void intervals_decide_who_leads(void **state)
         assert_int_equal(lb_group_leads(group, a) && lb_group_leads(group, b),
                          !lb_rows_apart(a, b));
     }
-    free_world(&w);
+    free_fixture(&f);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Pictures: their data are the records', and what can't be drawn is said in a sentence. */
+/* Pictures: their data are those of the records, and a sentence explains every missing picture. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,11 +14,13 @@
 #include <cmocka.h>
 
 #include "base/palette.h"
+#include "plot/gnuplot.h"
 #include "plot/plot.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 
 static const char *folder;
+static const char *const endings[] = {".svg", ".png", NULL}, *const nothing[] = {NULL};
 
 static const char *const two_impls[] = {"cpu_ref", "cpu_simd", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
@@ -37,7 +39,7 @@ static enum lb_status draw(const struct lb_run *run, const char *kind, const cha
     const struct lb_plot_options options = {.folder = folder,
                                             .scripts = LB_SOURCE_DIR "/plots",
                                             .baseline = baseline,
-                                            .kind = kind,
+                                            .kinds = kind,
                                             .time_limit_s = 30};
     return lb_plot(run, &options, report, err);
 }
@@ -174,8 +176,8 @@ static void cells_whose_intervals_overlap_have_the_sign_of_a_tie(void **state)
     lb_run_free(&run);
 }
 
-/* The line of a page's script that sets the name. */
-static void setting_is(const char *script, const char *line)
+/* Asserts that the script has this line, which is a setting. */
+static void assert_setting(const char *script, const char *line)
 {
     char text[1024];
     bool found = false;
@@ -187,7 +189,8 @@ static void setting_is(const char *script, const char *line)
         fail_msg("%s has no line '%s'", script, line);
 }
 
-/* An oracle 50 times as slow would leave what differs by a tenth without any colour. */
+/* An oracle that is 50 times as slow must not hide differences of 10 % in a wide range of colours.
+ */
 static void one_slow_series_does_not_stretch_the_colours(void **state)
 {
     (void)state;
@@ -196,7 +199,7 @@ static void one_slow_series_does_not_stretch_the_colours(void **state)
         const char *range, *clipped;
     } trials[] = {
         {{1e6, 1.1e6, 50e6}, "range = 1", "clipped = 1"},
-        {{1e6, 1.1e6, 3e6}, "range = 2", "clipped = 0"}, /* one step farther: all are shown */
+        {{1e6, 1.1e6, 3e6}, "range = 2", "clipped = 0"}, /* a factor of two more: all are shown */
         {{1e6, 40e6, 50e6}, "range = 6", "clipped = 0"}, /* both are slow */
     };
     static const char *const impls[] = {"onednn", "cpu_simd", "cpu_ref"};
@@ -210,13 +213,13 @@ static void one_slow_series_does_not_stretch_the_colours(void **state)
             synthetic_add(&run, synthetic_row(id, LB_VERDICT_OK, trials[i].ns[k % 3], 1, 20));
         }
         assert_int_equal(draw(&run, "speedup-b", "onednn", &report, NULL), LB_OK);
-        setting_is("speedup-b_f32_infer.gp", trials[i].range);
-        setting_is("speedup-b_f32_infer.gp", trials[i].clipped);
+        assert_setting("speedup-b_f32_infer.gp", trials[i].range);
+        assert_setting("speedup-b_f32_infer.gp", trials[i].clipped);
         lb_run_free(&run);
     }
 }
 
-/* Lines that are quotients of two rows, or another number of one. */
+/* Lines that show ratios of two rows, or other numbers of a row than its time. */
 static void ratios_rates_and_memory_are_the_records(void **state)
 {
     (void)state;
@@ -258,7 +261,7 @@ static void ratios_rates_and_memory_are_the_records(void **state)
     lb_run_free(&run);
 }
 
-/* Runs with little to show: pages that have something, and a sentence for those that have not. */
+/* Runs with little to show: some pages, and a sentence about each kind that is missing. */
 static void degenerate_runs_are_drawn_or_explained(void **state)
 {
     (void)state;
@@ -270,7 +273,7 @@ static void degenerate_runs_are_drawn_or_explained(void **state)
         size_t pages;
         const char *note;
     } runs[] = {
-        {{one_impl, one_t, one_b, one_h, infer, false}, "cpu_ref", 1, "two values of H"},
+        {{one_impl, one_t, one_b, one_h, infer, false}, "cpu_ref", 0, "no two cases"},
         {{two_impls, one_t, b_values, h_values, infer, false}, "cpu_ref", 5, "two values of T"},
         {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, "another impl"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 5, "baseline 'cudnn'"},
@@ -318,7 +321,27 @@ static void unknown_kind_is_refused(void **state)
     lb_run_free(&run);
 }
 
-/* Puts a program of that text in gnuplot's place; NULL: none. */
+static void chosen_kinds_alone_are_drawn(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, false};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    struct lb_error err = {""};
+    assert_int_equal(draw(&run, "none", "cpu_ref", &report, &err), LB_OK);
+    assert_int_equal(report.pages, 0);
+    assert_non_null(strstr(report.notes, "none were asked for"));
+    assert_int_equal(draw(&run, "time-h,roofline", "cpu_ref", &report, &err), LB_OK);
+    assert_int_equal(report.pages, 2);
+    assert_true(exists("time-h_f32_infer.svg") && exists("roofline_f32_infer.svg"));
+    assert_false(exists("time-b_f32_infer.svg"));
+    assert_int_equal(lb_plot_check_kinds("--plots", "time-h,", &err), LB_INVALID);
+    assert_int_equal(lb_plot_check_kinds("--plots", "none,time-h", &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "--plots none,time-h: the kinds are speedup-b"));
+    lb_run_free(&run);
+}
+
+/* Replaces gnuplot by a program of this text; NULL: by none. */
 static void replace_gnuplot(const char *text)
 {
     const char *path = scratch_path("gnuplot");
@@ -332,7 +355,7 @@ static void replace_gnuplot(const char *text)
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void without_gnuplot_data_and_scripts_are_there(void **state)
+static void without_gnuplot_data_and_scripts_are_written(void **state)
 {
     (void)state;
     const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, infer, false};
@@ -362,61 +385,95 @@ static void failing_gnuplot_is_quoted(void **state)
     lb_run_free(&run);
 }
 
-static void hanging_gnuplot_is_stopped(void **state)
+static void hanging_gnuplot_is_stopped_at_a_limit_told_before(void **state)
 {
     (void)state;
     struct lb_error err = {""};
     char script[] = "a.gp", *scripts[] = {script};
     time_t start = time(NULL);
     replace_gnuplot("#!/bin/sh\nexec /bin/sleep 60\n");
-    assert_int_equal(lb_gnuplot_run(folder, scripts, 1, 0.2, &err), LB_FAILED);
-    assert_non_null(strstr(err.text, "more than 0.2 s"));
+    int own = dup(2);
+    assert_true(own >= 0 && freopen(scratch_path("stderr"), "w", stderr));
+    enum lb_status st = lb_gnuplot_run(folder, scripts, 1, endings, 0.2, &err);
+    fflush(stderr);
+    assert_true(dup2(own, 2) == 2 && close(own) == 0);
+    assert_int_equal(st, LB_FAILED);
+    assert_non_null(strstr(err.text, "time limit of 0.2 s"));
+    char told[128] = "";
+    FILE *file = open_data("stderr");
+    assert_non_null(fgets(told, sizeof(told), file));
+    fclose(file);
+    assert_string_equal(told, "gnuplot is drawing; it is stopped after 0.2 s\n");
     assert_true(time(NULL) - start < 20);
 }
 
-/* Stopped, failing or late: what was drawn half, or is of other data, is not left. */
-static void only_whole_pictures_are_left(void **state)
+/* A gnuplot that is stopped, fails, takes too long, or leaves a picture empty or cut short, leaves
+ * no picture behind; and neither does an earlier one stay. */
+static void only_complete_pictures_are_left(void **state)
 {
     (void)state;
-    static const char *const gnuplots[] = {"#!/bin/sh\nexec /bin/sleep 60\n", "#!/bin/sh\nexit 2\n",
-                                           "#!/bin/sh\nexit 0\n"};
+#define DRAW(svg, png) \
+    "#!/bin/sh\ncd "   \
+    "%s"               \
+    "; printf '" svg "' > a.svg; printf '" png "' > a.png\n"
+#define WHOLE_PNG "\\211PNG..IEND\\256B`\\202"
+    static const struct {
+        const char *gnuplot;
+        enum lb_status st;
+    } trials[] = {
+        {"#!/bin/sh\nexec /bin/sleep 60\n", LB_FAILED},
+        {"#!/bin/sh\nexit 2\n", LB_FAILED},
+        {"#!/bin/sh\nexit 0\n", LB_FAILED}, /* nothing is drawn */
+        {DRAW("<svg>", WHOLE_PNG), LB_FAILED},
+        {DRAW("", WHOLE_PNG), LB_FAILED},
+        {DRAW("<svg></svg>\\n", "\\211PNG.."), LB_FAILED},
+        {DRAW("<svg></svg>\\n", ""), LB_FAILED},
+        {DRAW("<svg></svg>\\n", WHOLE_PNG), LB_OK},
+        {"#!/bin/sh\nexec /bin/sleep 60\n", LB_INTERRUPTED}, /* stopped */
+    };
     static const volatile sig_atomic_t stop = 1;
-    char script[] = "a.gp", *scripts[] = {script};
-    for (int i = 0; i < 4; i++) { /* the last: stopped */
+    char script[] = "a.gp", *scripts[] = {script}, text[1024];
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
         struct lb_error err = {""};
-        FILE *half = fopen(scratch_path("a.svg"), "w");
-        assert_non_null(half);
-        fputs("<svg", half);
-        fclose(half);
-        replace_gnuplot(gnuplots[i % 3]);
-        lb_gnuplot_heed(i == 3 ? &stop : NULL);
-        enum lb_status st = lb_gnuplot_run(folder, scripts, 1, i == 3 ? 60 : 0.5, &err);
-        lb_gnuplot_heed(NULL);
-        assert_int_equal(st, i == 3 ? LB_INTERRUPTED : i == 2 ? LB_OK : LB_FAILED);
-        assert_int_equal(exists("a.svg"), i == 2);
+        FILE *old = fopen(scratch_path("a.svg"), "w");
+        assert_non_null(old);
+        fputs("<svg></svg>", old);
+        fclose(old);
+        snprintf(text, sizeof(text), trials[i].gnuplot, folder);
+        replace_gnuplot(text);
+        bool stopped = trials[i].st == LB_INTERRUPTED;
+        lb_gnuplot_set_stop(stopped ? &stop : NULL);
+        enum lb_status st = lb_gnuplot_run(folder, scripts, 1, endings, stopped ? 60 : 0.5, &err);
+        lb_gnuplot_set_stop(NULL);
+        if (st != trials[i].st)
+            fail_msg("trial %zu: %s", i, err.text);
+        assert_int_equal(exists("a.svg") && exists("a.png"), st == LB_OK);
+        assert_int_equal(exists("a.svg") || exists("a.png"), st == LB_OK);
     }
+#undef DRAW
+#undef WHOLE_PNG
 }
 
-/* gnuplot reads the folder's name in its own quotes: none of these characters may mean anything. */
+/* gnuplot reads the folder's name inside quotes, where none of these characters may be special. */
 static void folder_of_any_name_is_drawn_into(void **state)
 {
     (void)state;
     struct lb_error err = {""};
     char path[600], script[] = "a.gp", *scripts[] = {script};
-    const char *odd = scratch_path("it's \"a\" $HOME `x` \\n");
-    snprintf(path, sizeof(path), "%s/a.gp", odd);
-    assert_int_equal(mkdir(odd, 0777), 0);
+    const char *special = scratch_path("it's \"a\" $HOME `x` \\n");
+    snprintf(path, sizeof(path), "%s/a.gp", special);
+    assert_int_equal(mkdir(special, 0777), 0);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fputs("set print 'said'\nprint 1\n", file);
+    fputs("set print 'printed'\nprint 1\n", file);
     fclose(file);
-    if (lb_gnuplot_run(odd, scripts, 1, 10, &err) != LB_OK)
+    if (lb_gnuplot_run(special, scripts, 1, nothing, 10, &err) != LB_OK)
         fail_msg("%s", err.text);
-    snprintf(path, sizeof(path), "%s/said", odd);
+    snprintf(path, sizeof(path), "%s/printed", special);
     assert_int_equal(access(path, F_OK), 0);
 }
 
-/* Timelines and pictures give an implementation the same colour. */
+/* Timelines and pictures show an implementation in the same colour. */
 static void palette_is_that_of_the_scripts(void **state)
 {
     (void)state;
@@ -453,10 +510,11 @@ int main(void)
         TEST(degenerate_runs_are_drawn_or_explained),
         TEST(run_without_times_has_no_pictures),
         TEST(unknown_kind_is_refused),
-        TEST(without_gnuplot_data_and_scripts_are_there),
+        TEST(chosen_kinds_alone_are_drawn),
+        TEST(without_gnuplot_data_and_scripts_are_written),
         TEST(failing_gnuplot_is_quoted),
-        TEST(only_whole_pictures_are_left),
-        TEST(hanging_gnuplot_is_stopped),
+        TEST(only_complete_pictures_are_left),
+        TEST(hanging_gnuplot_is_stopped_at_a_limit_told_before),
         TEST(folder_of_any_name_is_drawn_into),
         TEST(palette_is_that_of_the_scripts),
     };

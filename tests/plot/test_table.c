@@ -1,4 +1,4 @@
-/* The sweep's table: what it calls the fastest, and that it fits a terminal. */
+/* The table of a sweep: which row it marks as fastest, and that it fits a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "plot/table.h"
 #include "tests/helpers/synthetic_run.h"
 
-/* Prints a run of three implementations at one problem, with so many samples each. */
+/* Prints a run of three implementations on one problem; ns and samples are those of each. */
 static char *print_three(const double ns[3], const size_t samples[3])
 {
     static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn"};
@@ -33,16 +33,16 @@ static char *print_three(const double ns[3], const size_t samples[3])
     return text;
 }
 
-/* What stands behind the speed-up in the line of an implementation. */
-static void place_is(const char *table, const char *impl, const char *place)
+/* Asserts the words behind the speed-up in the line of an implementation. */
+static void assert_rank(const char *table, const char *impl, const char *rank)
 {
     char start[64];
     snprintf(start, sizeof(start), "\n  %s ", impl);
     const char *line = strstr(table, start);
     assert_non_null(line);
-    const char *found = strstr(line + 1, place);
+    const char *found = strstr(line + 1, rank);
     if (!found || found > line + 1 + strcspn(line + 1, "\n"))
-        fail_msg("%s is not '%s' in:%s", impl, place, table);
+        fail_msg("%s is not '%s' in:%s", impl, rank, table);
 }
 
 static const size_t many[] = {40, 40, 40};
@@ -51,9 +51,9 @@ static void a_clear_winner_is_the_fastest(void **state)
 {
     (void)state;
     char *table = print_three((double[]){3e6, 1e6, 2e6}, many);
-    place_is(table, "cpu_simd", "x  * fastest");
-    place_is(table, "onednn", "x  ok");
-    place_is(table, "cpu_ref", "1.00x  ok");
+    assert_rank(table, "cpu_simd", "x  * fastest");
+    assert_rank(table, "onednn", "x  ok");
+    assert_rank(table, "cpu_ref", "1.00x  ok");
     assert_null(strstr(table, "tied"));
     free(table);
 }
@@ -64,22 +64,22 @@ static void all_that_overlap_the_fastest_are_tied(void **state)
     char *table = print_three((double[]){3e6, 1e6, 1.001e6}, many);
     for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 80);
-    place_is(table, "cpu_simd", "x  = fastest, tied");
-    place_is(table, "onednn", "x  = fastest, tied");
-    place_is(table, "cpu_ref", "1.00x  ok");
+    assert_rank(table, "cpu_simd", "x  = fastest, tied");
+    assert_rank(table, "onednn", "x  = fastest, tied");
+    assert_rank(table, "cpu_ref", "1.00x  ok");
     assert_null(strstr(table, "* fastest"));
-    assert_non_null(strstr(table, "= can't be told from the fastest"));
+    assert_non_null(strstr(table, "= tied with the fastest"));
     free(table);
 }
 
-/* Too few samples for an interval are no tie with what is far away. */
+/* A row with too few samples for an interval does not tie with one that is far away. */
 static void few_samples_tie_within_their_range_only(void **state)
 {
     (void)state;
     char *table = print_three((double[]){3e6, 1e6, 1e6}, (size_t[]){3, 40, 3});
-    place_is(table, "cpu_ref", "1.00x  ok");
-    place_is(table, "cpu_simd", "x  = fastest, tied");
-    place_is(table, "onednn", "x  = fastest, tied");
+    assert_rank(table, "cpu_ref", "1.00x  ok");
+    assert_rank(table, "cpu_simd", "x  = fastest, tied");
+    assert_rank(table, "onednn", "x  = fastest, tied");
     free(table);
 }
 
@@ -87,8 +87,8 @@ static void the_only_one_is_no_winner(void **state)
 {
     (void)state;
     char *table = print_three((double[]){3e6, 0, 0}, many);
-    place_is(table, "cpu_ref", "1.00x  ok");
-    place_is(table, "onednn", "! crash: made up");
+    assert_rank(table, "cpu_ref", "1.00x  ok");
+    assert_rank(table, "onednn", "! crash: made up");
     assert_null(strstr(table, "fastest"));
     free(table);
 }

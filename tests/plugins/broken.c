@@ -1,8 +1,8 @@
-/* LSTMs that are wrong on purpose: FAULT, a compile-time name, says how; with FAULT=none all is
- * right. Tests hold that the comparison with the oracle finds each fault, and finds none in none.
+/* LSTMs that are wrong on purpose: the compile-time name FAULT says how; with FAULT=none the LSTM
+ * is correct. Tests check that the comparison with the oracle finds each fault, and none in `none`.
  *
- * A plain LSTM of its own, loops over elements in double, one layer, one direction, full lengths,
- * tanh: slow, and independent of the oracle, so that `none` is a second opinion. */
+ * It is a plain LSTM: loops over elements in double, one layer, one direction, full lengths, tanh.
+ * It is slow and shares no code with the oracle, so that `none` also checks the oracle. */
 #include <math.h>
 #include <string.h>
 
@@ -13,23 +13,23 @@
 
 enum fault {
     none,
-    swapped_gates,        /* reads the weights as i g f o */
-    stale_h,              /* the recurrence sees h two steps back */
-    unwritten_tail,       /* y's last column stays unwritten in the last row at the last step */
-    wrong_after_step_100, /* the bias is lost from step 100 on */
-    wrong_middle_row,     /* in batches above 16 one row misses the last term of its products */
-    zero_gate_gradient,   /* weight gradients of the forget gate are zero */
-    dropped_row_in_dw,    /* weight gradients miss the last row of the batch */
-    dw_in_first_call,     /* weight gradients are those of the first backward ever after */
-    past_workspace,       /* writes one element more than it asked room for */
-    idle_after_first      /* the second call and all later ones do nothing */
+    swapped_gates,        /* reads the weights in the gate order i g f o */
+    stale_h,              /* the recurrence uses h of two steps before instead of one */
+    unwritten_tail,       /* the last element of y is not written */
+    wrong_after_step_100, /* no bias from step 100 on */
+    wrong_middle_row,     /* for B > 16, one batch row lacks the last term of its dot products */
+    zero_gate_gradient,   /* the weight gradients of the forget gate are zero */
+    dropped_row_in_dw,    /* the weight gradients lack the last batch row */
+    dw_in_first_call,     /* the weight gradients stay those of the first backward call */
+    past_workspace,       /* writes one element behind the workspace that it asked for */
+    idle_after_first      /* all forward calls after the first do nothing */
 };
 
 static const enum fault fault = FAULT;
 
 const struct lb_impl *lb_plugin(uint32_t abi);
 
-/* Doubles in the harness's buffers. */
+/* The state of a case. The arrays lie in the harness's buffers. */
 struct broken {
     struct lb_problem problem;
     size_t T, B, I, H;
@@ -37,11 +37,11 @@ struct broken {
     double *w_ih, *w_hh, *bias; /* [4H, I], [4H, H], [4H] */
     double *dw_ih, *dw_hh, *db;
     double *x;            /* [T, B, I] */
-    double *h, *c;        /* [T + 1, B, H]: entry 0 is the initial state */
+    double *h, *c;        /* [T + 1, B, H]: the initial state, then the state after each step */
     double *gates;        /* [T, B, 4H] */
     double *dy, *dh, *dc; /* [T, B, H], [B, H], [B, H] */
     double *dx;           /* [T, B, I] */
-    size_t backwards;     /* calls so far */
+    size_t backwards;     /* backward calls so far */
 };
 
 static size_t weight_count(const struct broken *s)
@@ -50,9 +50,9 @@ static size_t weight_count(const struct broken *s)
 }
 
 static enum lb_status broken_supports(const struct lb_problem *p,
-                                      const struct lb_exec_config *place, struct lb_error *why)
+                                      const struct lb_exec_config *config, struct lb_error *why)
 {
-    (void)place;
+    (void)config;
     if (p->layers > 1 || p->directions > 1 || p->ragged || p->act != LB_ACT_TANH ||
         p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "the test plug-in has one layer and one direction");
@@ -60,10 +60,10 @@ static enum lb_status broken_supports(const struct lb_problem *p,
 }
 
 static enum lb_status broken_create(void *self, const struct lb_problem *problem,
-                                    const struct lb_exec_config *place, struct lb_error *err)
+                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct broken *s = self;
-    (void)place, (void)err;
+    (void)config, (void)err;
     *s = (struct broken){.problem = *problem,
                          .T = (size_t)problem->seq_len,
                          .B = (size_t)problem->batch,
@@ -129,7 +129,7 @@ static double dot(const double *a, const double *b, size_t count)
     return sum;
 }
 
-/* Where gate (i, f, g or o) has its rows in the weights. */
+/* Which block of H rows of the weights belongs to a gate (0 to 3: i f g o). */
 static size_t block_of(size_t gate)
 {
     if (fault == swapped_gates && (gate == 1 || gate == 2))
@@ -137,7 +137,7 @@ static size_t block_of(size_t gate)
     return gate;
 }
 
-/* The pre-activation of one gate of one unit: before is the h that the recurrence sees. */
+/* The pre-activation of one gate of one hidden unit. before [H]: the h that the recurrence uses. */
 static double pre_activation(const struct broken *s, size_t t, size_t b, size_t gate, size_t j,
                              const double *before)
 {
@@ -151,7 +151,7 @@ static double pre_activation(const struct broken *s, size_t t, size_t b, size_t 
 
 static void cell(const struct broken *s, size_t t, size_t b)
 {
-    size_t earlier = fault == stale_h && t > 0 ? t - 1 : t; /* entry t is h_{t-1} */
+    size_t earlier = fault == stale_h && t > 0 ? t - 1 : t; /* s->h[t] is h before step t */
     const double *before = s->h + (earlier * s->B + b) * s->H;
     for (size_t j = 0; j < s->H; j++) {
         double *gates = s->gates + (t * s->B + b) * 4 * s->H + j;
@@ -188,8 +188,8 @@ static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
     return LB_OK;
 }
 
-/* Gates of one row of one step -> gradients of the pre-activations; dc -> that of the step before.
- */
+/* Backward of one batch row at one step: reconfigs its gates by the gradients of the
+ * pre-activations, and dc by the gradient of the state before the step. */
 static void cell_backward(const struct broken *s, size_t t, size_t b)
 {
     for (size_t j = 0; j < s->H; j++) {
@@ -208,7 +208,8 @@ static void cell_backward(const struct broken *s, size_t t, size_t b)
     }
 }
 
-/* One row of one step into the gradients of one row of the weights: da [1], x [I], h [H]. */
+/* Adds what one batch row at one step contributes to the gradients of one row of the weights.
+ * da: gradient of the pre-activation; x [I]; h [H]. */
 static void add_to_weights(const struct broken *s, size_t row, double da, const double *x,
                            const double *h)
 {
@@ -219,7 +220,8 @@ static void add_to_weights(const struct broken *s, size_t row, double da, const 
     s->db[row] += da;
 }
 
-/* What flows from one row of one step into its input, the step before, and the weights. */
+/* Passes the gradients of one batch row at one step on to its input, the step before and the
+ * weights. */
 static void spread(const struct broken *s, size_t t, size_t b)
 {
     const double *x = s->x + (t * s->B + b) * s->I, *h = s->h + (t * s->B + b) * s->H;
@@ -288,7 +290,9 @@ static const struct lb_impl impl = {
     .name = "broken_" TEXT(FAULT),
     .summary = "test plug-in: a plain LSTM that is wrong in one way",
     .memory = LB_HOST,
-    .traits = FAULT == dw_in_first_call ? 0 : LB_DETERMINISTIC, /* its hash would give it away */
+    .traits =
+        FAULT == dw_in_first_call ? 0 : LB_DETERMINISTIC, /* else its result hash would differ
+                                                             between calls and reveal the fault */
     .state_size = sizeof(struct broken),
     .supports = broken_supports,
     .create = broken_create,

@@ -1,6 +1,6 @@
-/* A plug-in with a fake device under it: cpu_ref, whose tensors lie in what counts as device
- * memory. Its device fails once, in the case with seq_len 7, in the way that FAULT, a compile-time
- * name, says. Tests hold that each fault costs that row and no other. */
+/* A plug-in on a fake device: cpu_ref, whose tensors lie in memory that counts as the device's. The
+ * device fails in the case with seq_len 7, in the way that the compile-time name FAULT says. Tests
+ * check that each fault costs the row of that case and no other. */
 #include <string.h>
 
 #include "impl.h"
@@ -25,6 +25,8 @@ static const struct {
     {"illegal_address", FAKE_ILLEGAL_ADDRESS},
     {"no_capture", FAKE_NO_CAPTURE},
     {"hang", FAKE_HANG},
+    {"hang_upload", FAKE_HANG_UPLOAD},
+    {"hang_recheck", FAKE_HANG_RECHECK},
 };
 
 static struct lb_impl impl; /* cpu_ref's, on the fake device */
@@ -38,11 +40,11 @@ static enum fake_fault planted(void)
 }
 
 static enum lb_status create(void *self, const struct lb_problem *problem,
-                             const struct lb_exec_config *place, struct lb_error *err)
+                             const struct lb_exec_config *config, struct lb_error *err)
 {
     if (problem->seq_len == BAD_SEQ_LEN)
         fake_device_break(planted());
-    return lb_impl_cpu_ref.create(self, problem, place, err);
+    return lb_impl_cpu_ref.create(self, problem, config, err);
 }
 
 static void destroy(void *self)

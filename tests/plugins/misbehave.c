@@ -1,5 +1,5 @@
-/* A plug-in that is right but for one thing: FAULT, a compile-time name, says which. Tests hold
- * that each fault costs its own row and no other. Everything else is cpu_ref's. */
+/* A plug-in with one fault, which the compile-time name FAULT names; everything else is cpu_ref's.
+ * Tests check that each fault costs its own row and no other. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 extern const struct lb_impl lb_impl_cpu_ref;
 const struct lb_impl *lb_plugin(uint32_t abi);
 
-static struct lb_impl impl; /* cpu_ref's, with the faulty slot replaced */
+static struct lb_impl impl; /* cpu_ref's, with the faulty slot reconfigd */
 
 static enum lb_status crash(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
@@ -50,7 +50,7 @@ static void crash_in_destroy(void *self)
     raise(SIGABRT);
 }
 
-/* Takes memory page by page until somebody ends it. */
+/* Takes memory until the process is ended. */
 static enum lb_status eat(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     (void)self, (void)io, (void)err;
@@ -75,7 +75,7 @@ static enum lb_status chatter(void *self, const struct lb_forward_io *io, struct
     return lb_impl_cpu_ref.forward(self, io, err);
 }
 
-/* Right once, then never again: what is checked is not what is timed. */
+/* Correct in the first call only: what is checked is not what is timed. */
 static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     static int calls;
@@ -85,15 +85,15 @@ static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct l
 static size_t y_bytes, state_bytes; /* of the case that was created last */
 
 static enum lb_status note_sizes(void *self, const struct lb_problem *p,
-                                 const struct lb_exec_config *place, struct lb_error *err)
+                                 const struct lb_exec_config *config, struct lb_error *err)
 {
     size_t size = lb_dtype_size(p->dtype);
     y_bytes = (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * size;
     state_bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * size;
-    return lb_impl_cpu_ref.create(self, p, place, err);
+    return lb_impl_cpu_ref.create(self, p, config, err);
 }
 
-/* Right, and one byte more than it was given. */
+/* Correct, but writes one byte behind y. */
 static enum lb_status past_end(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
@@ -101,7 +101,7 @@ static enum lb_status past_end(void *self, const struct lb_forward_io *io, struc
     return st;
 }
 
-/* Right, and the last row of the states before the first. */
+/* Correct, but writes before the start of cn. */
 static enum lb_status before_start(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
@@ -109,7 +109,7 @@ static enum lb_status before_start(void *self, const struct lb_forward_io *io, s
     return st;
 }
 
-/* Failure and choice in bytes that are no text, with what would colour a terminal. */
+/* Messages and a description in bytes that are no UTF-8, with escape sequences for a terminal. */
 static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
                                     struct lb_error *err)
 {
@@ -118,13 +118,13 @@ static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
 }
 
 static enum lb_status refuse_in_bytes(const struct lb_problem *p,
-                                      const struct lb_exec_config *place, struct lb_error *why)
+                                      const struct lb_exec_config *config, struct lb_error *why)
 {
-    enum lb_status st = lb_impl_cpu_ref.supports(p, place, why);
+    enum lb_status st = lb_impl_cpu_ref.supports(p, config, why);
     return p->hidden % 2 == 0 ? st : lb_fail(why, LB_UNSUPPORTED, "\xfe\033]0;odd\a");
 }
 
-static const char *choose_in_bytes(const void *self)
+static const char *describe_in_bytes(const void *self)
 {
     (void)self;
     return "algorithm \xc0\xaf";
@@ -168,7 +168,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     if (strcmp(TEXT(FAULT), "bytes") == 0) {
         impl.summary = "\xff bytes \033[1m";
         impl.supports = refuse_in_bytes;
-        impl.describe = choose_in_bytes;
+        impl.describe = describe_in_bytes;
     }
     if (strcmp(TEXT(FAULT), "slow_to_load") == 0)
         sleep(5);

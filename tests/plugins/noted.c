@@ -1,5 +1,5 @@
-/* A plug-in that reports its calls to the recorder of tests/nvtx, so that a test knows what lies
- * within a timed region. Everything else is cpu_ref's. */
+/* A plug-in that reports its calls to the recorder of tests/nvtx, so that a test sees which calls
+ * lie within a timed region. Everything else is cpu_ref's. */
 #include <dlfcn.h>
 #include <string.h>
 

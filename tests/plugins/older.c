@@ -1,6 +1,5 @@
 /* A plug-in that was built for interface FAULT, a compile-time number, and offers no other:
- * cpu_ref, whose struct ends where that interface's did. What lies behind it is not to be called.
- */
+ * cpu_ref, whose struct ends where that interface's did. What lies behind it must not be called. */
 #include <stdlib.h>
 
 #include "impl.h"
@@ -13,10 +12,12 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 
-static void no_note(const struct lb_problem *problem, const struct lb_exec_config *place,
-                    struct lb_error *text)
+/* Interfaces 2 and 3 had a note that wrote into a struct lb_error; 1 had none. Either way, the
+ * program must not call it. */
+static void no_note(const struct lb_problem *problem, const struct lb_exec_config *config,
+                    char *text, size_t size)
 {
-    (void)problem, (void)place, (void)text;
+    (void)problem, (void)config, (void)text, (void)size;
     abort();
 }
 
@@ -26,11 +27,10 @@ static enum lb_status no_check(const void *self, struct lb_error *err)
     abort();
 }
 
-static void note(const struct lb_problem *problem, const struct lb_exec_config *place,
-                 struct lb_error *text)
+static enum lb_status check(const void *self, struct lb_error *err)
 {
-    (void)problem, (void)place;
-    lb_fail(text, LB_OK, "interface 2 has remarks");
+    (void)self;
+    return lb_fail(err, LB_FAILED, "interface 3 has a check");
 }
 
 const struct lb_impl *lb_plugin(uint32_t abi)
@@ -39,7 +39,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.abi = FAULT;
     impl.name = "older_" TEXT(FAULT);
     impl.summary = "cpu_ref of an older interface";
-    impl.note = FAULT < 2 ? no_note : note;
-    impl.check = no_check;
+    impl.note = no_note;
+    impl.check = FAULT < 3 ? no_check : check;
     return abi == FAULT ? &impl : NULL;
 }

@@ -1,6 +1,6 @@
-/* A plug-in with a planted slowdown: cpu_ref, slower by FAULT percent, or by what the environment
- * variable LB_SLOW_PERCENT says; with LB_SLOW_HIDDEN, only problems of that hidden size. All builds
- * have the name "slow": they are builds of one implementation. */
+/* A plug-in with a planted slowdown: cpu_ref, slower by FAULT percent, or by as many percent as the
+ * environment variable LB_SLOW_PERCENT says; with LB_SLOW_HIDDEN, only for problems of that hidden
+ * size. All builds have the name "slow", as builds of one implementation have. */
 #include <stdlib.h>
 
 #include "impl.h"
@@ -12,12 +12,12 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 static struct lb_impl impl;
 
 static enum lb_status slow_create(void *self, const struct lb_problem *problem,
-                                  const struct lb_exec_config *place, struct lb_error *err)
+                                  const struct lb_exec_config *config, struct lb_error *err)
 {
     const char *percent = getenv("LB_SLOW_PERCENT"), *hidden = getenv("LB_SLOW_HIDDEN");
     bool meant = !hidden || strtol(hidden, NULL, 10) == problem->hidden;
     lb_planted_percent = !meant ? 0 : percent ? strtod(percent, NULL) : FAULT;
-    return lb_planted_impl.create(self, problem, place, err);
+    return lb_planted_impl.create(self, problem, config, err);
 }
 
 const struct lb_impl *lb_plugin(uint32_t abi)

@@ -14,7 +14,7 @@
 #include "measure/kernel_trace.h"
 #include "record/gpu_kernels.h"
 
-/* Names as profilers have shown them, and the rule that is to decide; "" for none. */
+/* Names that profilers have shown, and the rule that must match each; "" for none. */
 static const struct {
     const char *name, *part;
     enum lb_tensor_cores tensor_cores;
@@ -164,7 +164,7 @@ static void launches_add_up_by_kernel(void **state)
     assert_true(isnan(k.launches) && !k.items);
 }
 
-/* Layers in a wavefront run side by side: a gap is where nothing at all runs. */
+/* Kernels of several layers can overlap: a gap is a time in which none of them runs. */
 static void overlapping_kernels_leave_no_gap(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void overlapping_kernels_leave_no_gap(void **state)
     lb_kernels_free(&k);
 }
 
-/* So many launches of each of up to two kernels, 10 ns each. */
+/* Makes the given number of launches of each of up to two kernels, 10 ns each. */
 static struct lb_kernels made_of(char *first, int first_count, char *second, int second_count)
 {
     struct lb_launch_record launches[512];

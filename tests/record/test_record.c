@@ -1,4 +1,4 @@
-/* Rows to JSON and back: nothing is lost, nothing is made up, broken ones are refused by name. */
+/* Rows to JSON and back: nothing is lost or added, and invalid rows are refused by key. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static void row_reads_back_bit_by_bit(void **state)
     lb_row_free(&row);
 }
 
-/* Records from before a key was there are read; what follows from others is computed anew. */
+/* Records that lack newer keys can be read; derived numbers are computed anew. */
 static void a_row_without_later_keys_is_read(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void text_in_another_encoding_loses_no_row(void **state)
     assert_string_equal(copy.reason, "cut in a letter: ?");
 }
 
-/* A file can't disagree with itself: what its samples say is what readers see. */
+/* Derived numbers in a file that contradict its samples are ignored. */
 static void derived_numbers_are_computed_anew(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void processes_are_units_and_give_the_median(void **state)
     lb_row_free(&row);
 }
 
-/* Two rows that a case's blocks gave, the second with more to say. */
+/* The rows of two blocks of a case; the second has larger errors and a warning. */
 static void later_blocks_add_what_they_found(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static void keys_to_come_are_read_over(void **state)
     json_decref(object);
 }
 
-/* A row as short as a program of this schema may ever have written it. */
+/* The shortest row that any program of this schema version can have written. */
 static void keys_that_older_programs_lack_are_done_without(void **state)
 {
     (void)state;

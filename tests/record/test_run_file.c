@@ -1,4 +1,5 @@
-/* The file of a run: what survives kills, full disks and second writers, and what is refused. */
+/* The file of a run: what survives a kill, a full disk or a second writer, and which files are
+ * refused. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -82,10 +83,10 @@ static void run_reads_back_from_file_and_folder(void **state)
 {
     (void)state;
     write_run(true);
-    const char *const places[] = {path, folder};
+    const char *const paths[] = {path, folder};
     for (int i = 0; i < 2; i++) {
         struct lb_run run;
-        assert_int_equal(lb_run_read(places[i], &run, NULL), LB_OK);
+        assert_int_equal(lb_run_read(paths[i], &run, NULL), LB_OK);
         assert_int_equal(run.count, 2);
         assert_int_equal(run.rows[1].c.problem.seq_len, 4);
         assert_true(run.finished && run.interrupted && !run.torn);
@@ -150,7 +151,7 @@ static void torn_tail_is_cut_at_every_offset(void **state)
     free(text);
 }
 
-/* A run killed while it wrote its header holds nothing: it starts anew. */
+/* A run that was killed while it wrote its header is empty, and can be created again. */
 static void torn_header_is_no_run(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void torn_header_is_no_run(void **state)
     free(text);
 }
 
-static void footer_in_the_middle_ends_a_sitting_only(void **state)
+static void footer_in_the_middle_ends_a_session_only(void **state)
 {
     (void)state;
     struct lb_run_file file = {0};
@@ -190,7 +191,7 @@ static void footer_in_the_middle_ends_a_sitting_only(void **state)
     lb_run_free(&run);
 }
 
-/* Whoever opens a run may still find that it can't go on. */
+/* Opening a run does not change it, since the caller may still decide not to resume. */
 static void a_run_that_is_only_opened_stays_as_it_is(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void two_writers_cannot_share_a_folder(void **state)
     lb_run_close(&second);
 }
 
-/* A file size limit stands for a disk that is full: a short write, then a failure. */
+/* A file size limit acts like a full disk: a short write, then a failure. */
 static void full_disk_leaves_whole_lines(void **state)
 {
     (void)state;
@@ -307,7 +308,8 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
         {"{\"a\":1}\n", ":1: not a line of a run: the first must be the header"},
         {"[1,2]\n", ":1: not a line of a run"},
         {"{\"kind\":\"row\"}\n", ":1: not a line of a run: the first must be the header"},
-        {"{\"kind\":\"header\",\"schema\":2}\n", ":1: schema version 2, this program reads 1"},
+        {"{\"kind\":\"header\",\"schema\":2}\n",
+         ":1: schema version 2, but this program reads version 1"},
         {"{\"kind\":\"header\"}\n", ":1: the header has no schema version"},
         {HEADER "{\"kind\":\"row\"}\n", ":2: case"},
         {HEADER "{}\n", ":2: not a line of a run: it has no kind"},
@@ -333,6 +335,58 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
     assert_int_equal(lb_run_read("/nonexistent/run.jsonl", &run, NULL), LB_IO);
 }
 
+static void a_recorded_run_is_read_under_the_names_of_today(void **state)
+{
+    struct lb_run run;
+    struct lb_error err = {""};
+    size_t renamed = 0;
+    (void)state;
+    if (lb_run_read(LB_SOURCE_DIR "/results/cpu-opponents", &run, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < run.count; i++) {
+        assert_string_not_equal(run.rows[i].c.impl, "cpu_blas");
+        renamed += strcmp(run.rows[i].c.impl, "cpu_simd") == 0;
+    }
+    assert_true(renamed > 0);
+    const json_t *first = json_array_get(json_object_get(run.header, "cases"), 0);
+    assert_string_equal(json_string_value(first), "cpu_simd/T20_B1_I100_H128/f32/infer");
+    lb_run_free(&run);
+}
+
+static void an_old_name_is_renamed_in_header_and_rows(void **state)
+{
+    static const char header[] =
+        "{\"kind\":\"header\",\"schema\":1,\"baseline\":\"cpu_blas:x\",\"cases\":"
+        "[\"cpu_blas/T1_B1_H1\",\"cpu_blast/T1_B1_H1\",\"cpu_ref/T1_B1_H1\",7]}\n";
+    static const char *const rows[] = {"cpu_blas", "cpu_simd"};
+    struct lb_run run;
+    struct lb_error err = {""};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "%s{\"kind\":\"row\",\"case\":\"cpu_blas/T1_B1_I1_H1/f32/infer\",\"impl\":"
+                 "\"%s\",\"verdict\":\"ok\"}\n",
+                 header, rows[i]);
+        spill(text, strlen(text));
+        if (i == 1) { /* case and keys must still agree with each other */
+            assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
+            assert_non_null(strstr(err.text, "impl: it contradicts case 'cpu_blas/"));
+            continue;
+        }
+        assert_int_equal(lb_run_read(path, &run, &err), LB_OK);
+        assert_string_equal(run.rows[0].c.impl, "cpu_simd");
+        const json_t *cases = json_object_get(run.header, "cases");
+        assert_string_equal(json_string_value(json_object_get(run.header, "baseline")),
+                            "cpu_simd:x");
+        assert_string_equal(json_string_value(json_array_get(cases, 0)), "cpu_simd/T1_B1_H1");
+        assert_string_equal(json_string_value(json_array_get(cases, 1)), "cpu_blast/T1_B1_H1");
+        assert_string_equal(json_string_value(json_array_get(cases, 2)), "cpu_ref/T1_B1_H1");
+        assert_true(json_is_integer(json_array_get(cases, 3)));
+        lb_run_free(&run);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -341,13 +395,15 @@ int main(void)
         TEST(second_run_never_overwrites_the_first),
         TEST(torn_tail_is_cut_at_every_offset),
         TEST(torn_header_is_no_run),
-        TEST(footer_in_the_middle_ends_a_sitting_only),
+        TEST(footer_in_the_middle_ends_a_session_only),
         TEST(a_run_that_is_only_opened_stays_as_it_is),
         TEST(later_row_of_a_case_holds),
         TEST(two_writers_cannot_share_a_folder),
         TEST(full_disk_leaves_whole_lines),
         TEST(folder_that_cannot_be_written_is_said_at_once),
         TEST(foreign_files_are_refused_with_line_and_reason),
+        TEST(a_recorded_run_is_read_under_the_names_of_today),
+        TEST(an_old_name_is_renamed_in_header_and_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

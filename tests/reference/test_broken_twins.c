@@ -1,4 +1,4 @@
-/* Wrong implementations are found out, and their right twin is not. */
+/* The comparison finds the faults of wrong implementations, and none in their correct twin. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,8 @@
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
 
-/* Small: every row is distinct. Big: dealt from a few rows, more than 16 places and 100 steps. */
+/* In the small problem every row is distinct. The big one is dealt from a few rows, and has more
+ * than 16 batch rows and 100 steps. */
 static const char *const small_text = "T7_B5_I6_H9", *const big_text = "T110_B20_I48_H48";
 
 static const enum lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16};
@@ -45,7 +46,7 @@ static const struct lb_impl *twin(const char *fault)
     return impl;
 }
 
-/* How the comparison judges a twin on a problem in a dtype. */
+/* The outcome of the comparison for a twin on a problem in a dtype. */
 static struct lb_check judge(const char *fault, const char *text, enum lb_dtype dtype,
                              enum lb_pass pass)
 {
@@ -59,7 +60,7 @@ static struct lb_check judge(const char *fault, const char *text, enum lb_dtype 
     return check;
 }
 
-/* Found in each dtype, in the tensor that the reason names. */
+/* Fails unless the fault is found in each dtype, with a reason that contains `reason`. */
 static void expect_found(const char *fault, const char *text, enum lb_pass pass, const char *reason)
 {
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
@@ -87,7 +88,7 @@ static void the_big_problem_is_dealt_and_the_small_one_is_not(void **state)
     assert_int_equal(lb_class_count(&small), small.batch);
 }
 
-static void an_independent_right_implementation_passes(void **state)
+static void an_independent_correct_implementation_passes(void **state)
 {
     (void)state;
     expect_right("none", small_text, LB_TRAIN);
@@ -118,14 +119,14 @@ static void an_unwritten_element_is_found(void **state)
 static void an_error_after_step_100_is_found(void **state)
 {
     (void)state;
-    expect_right("wrong_after_step_100", small_text, LB_INFER); /* it has no such step */
+    expect_right("wrong_after_step_100", small_text, LB_INFER); /* it has fewer steps */
     expect_found("wrong_after_step_100", big_text, LB_INFER, "y [t 10");
 }
 
 static void a_single_wrong_row_of_a_big_batch_is_found(void **state)
 {
     (void)state;
-    expect_right("wrong_middle_row", small_text, LB_INFER); /* too few rows for it */
+    expect_right("wrong_middle_row", small_text, LB_INFER); /* it has no such row */
     expect_found("wrong_middle_row", big_text, LB_INFER, ", b 10,");
 }
 
@@ -175,7 +176,7 @@ static void a_second_call_that_does_nothing_is_found(void **state)
     (void)state;
     assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "deterministic"));
-    impl.traits = 0; /* nor where it makes no such promise */
+    impl.traits = 0; /* also found when it does not promise to be deterministic */
     assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
     assert_false(check.right);
     assert_non_null(strstr(check.reason, "is NaN"));
@@ -185,7 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_big_problem_is_dealt_and_the_small_one_is_not),
-        cmocka_unit_test(an_independent_right_implementation_passes),
+        cmocka_unit_test(an_independent_correct_implementation_passes),
         cmocka_unit_test(swapped_gates_are_found),
         cmocka_unit_test(a_stale_h_is_found),
         cmocka_unit_test(an_unwritten_element_is_found),

@@ -1,4 +1,4 @@
-/* Implementations against golden files that PyTorch's nn.LSTM made (golden/make_golden.py). */
+/* Compares implementations with golden files made by PyTorch's nn.LSTM (golden/make_golden.py). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,15 +14,15 @@
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 
-enum { MAX_ENTRIES = 4 };
+enum { MAX_LAYER_DIRS = 4 };
 
 /* A golden file, with its inputs as an implementation takes them. */
 struct golden {
     json_t *json;
     struct lb_problem problem;
-    size_t entries;
+    size_t layer_dirs;
     struct lb_inputs inputs;
-    void *weights[4][MAX_ENTRIES]; /* w_ih, w_hh, b_ih, b_hh */
+    void *weights[4][MAX_LAYER_DIRS]; /* w_ih, w_hh, b_ih, b_hh */
 };
 
 static int64_t whole(const json_t *json, const char *key)
@@ -33,7 +33,7 @@ static int64_t whole(const json_t *json, const char *key)
     return json_integer_value(value);
 }
 
-/* A list of numbers in the dtype; *count may be NULL. */
+/* A list of numbers, stored in the dtype; the caller frees it. count may be NULL. */
 static void *stored(enum lb_dtype dtype, const json_t *list, size_t *count)
 {
     size_t n = json_array_size(list);
@@ -41,7 +41,8 @@ static void *stored(enum lb_dtype dtype, const json_t *list, size_t *count)
     assert_true(storage && n > 0);
     for (size_t i = 0; i < n; i++) {
         double value = json_number_value(json_array_get(list, i));
-        assert_true(value == lb_round(dtype, value)); /* nothing is lost on the way */
+        assert_true(value ==
+                    lb_round(dtype, value)); /* no rounding: the file holds values of the dtype */
         lb_store(dtype, storage + i * lb_dtype_size(dtype), &value, 1);
     }
     if (count)
@@ -68,15 +69,15 @@ static void open_golden(struct golden *g, const char *name)
                                      .directions = whole(g->json, "directions"),
                                      .dtype = strcmp(dtype, "f64") == 0 ? LB_F64 : LB_F32,
                                      .pass = LB_TRAIN};
-    g->entries = (size_t)(g->problem.layers * g->problem.directions);
-    assert_true(g->entries <= MAX_ENTRIES);
+    g->layer_dirs = (size_t)(g->problem.layers * g->problem.directions);
+    assert_true(g->layer_dirs <= MAX_LAYER_DIRS);
     void **const slots[] = {&g->inputs.x,  &g->inputs.h0,  &g->inputs.c0,
                             &g->inputs.dy, &g->inputs.dhn, &g->inputs.dcn};
     static const char *const keys[] = {"x", "h0", "c0", "dy", "dhn", "dcn"};
     for (size_t i = 0; i < 6; i++)
         *slots[i] = stored(g->problem.dtype, json_object_get(g->json, keys[i]), NULL);
     for (size_t i = 0; i < 4; i++)
-        for (size_t e = 0; e < g->entries; e++)
+        for (size_t e = 0; e < g->layer_dirs; e++)
             g->weights[i][e] = stored(g->problem.dtype,
                                       json_array_get(json_object_get(g->json, parts[i]), e), NULL);
     g->inputs.weights = (struct lb_weights){.w_ih = (const void *const *)g->weights[0],
@@ -88,7 +89,7 @@ static void open_golden(struct golden *g, const char *name)
 static void close_golden(struct golden *g)
 {
     for (size_t i = 0; i < 4; i++)
-        for (size_t e = 0; e < g->entries; e++)
+        for (size_t e = 0; e < g->layer_dirs; e++)
             free(g->weights[i][e]);
     free(g->inputs.x);
     free(g->inputs.h0);
@@ -104,10 +105,10 @@ static double distance(enum lb_dtype dtype, const void *result, const json_t *li
 {
     double worst = 0, size = 0;
     for (size_t i = 0; i < json_array_size(list); i++) {
-        double right = json_number_value(json_array_get(list, i)), value;
+        double golden = json_number_value(json_array_get(list, i)), value;
         lb_load(dtype, (const char *)result + i * lb_dtype_size(dtype), &value, 1);
-        worst = isfinite(value) ? fmax(worst, fabs(value - right)) : (double)INFINITY;
-        size = fmax(size, fabs(right));
+        worst = isfinite(value) ? fmax(worst, fabs(value - golden)) : (double)INFINITY;
+        size = fmax(size, fabs(golden));
     }
     return worst / size;
 }
@@ -125,7 +126,7 @@ static double worst_distance(const struct golden *g, const struct lb_results *r)
         worst =
             fmax(worst, distance(g->problem.dtype, results[i], json_object_get(g->json, keys[i])));
     for (size_t i = 0; i < 4; i++)
-        for (size_t e = 0; e < g->entries; e++)
+        for (size_t e = 0; e < g->layer_dirs; e++)
             worst = fmax(worst,
                          distance(g->problem.dtype, gradients[i][e],
                                   json_array_get(json_object_get(g->json, gradient_keys[i]), e)));
@@ -136,18 +137,17 @@ static double run_golden(const struct lb_impl *impl, const struct golden *g)
 {
     struct lb_results results = {0};
     struct lb_error err = {""};
-    struct lb_exec_config place = {.threads = 1,
-                                   .variant = impl->variants ? impl->variants[0] : NULL};
+    struct lb_exec_config config = {.threads = 1,
+                                    .variant = impl->variants ? impl->variants[0] : NULL};
     if (lb_results_create(&g->problem, &results, &err) != LB_OK ||
-        trial_run(impl, &g->problem, &place, &g->inputs, &results, &err) != LB_OK)
+        trial_run(impl, &g->problem, &config, &g->inputs, &results, &err) != LB_OK)
         fail_msg("%s: %s", impl->name, err.text);
     double worst = worst_distance(g, &results);
     lb_results_destroy(&results);
     return worst;
 }
 
-/* Results of f64 agree to a few of its roundings; those of f32, where PyTorch computes in f32, to a
- * few of those. */
+/* A few roundings of the dtype in which PyTorch computed the file. */
 static double allowed(enum lb_dtype dtype)
 {
     return dtype == LB_F64 ? 1e-14 : 4e-6;
@@ -156,8 +156,8 @@ static double allowed(enum lb_dtype dtype)
 static void implementations_match_pytorch(void **state)
 {
     (void)state;
-    for (const struct lb_registration *row = lb_impl_table; row->name; row++) {
-        if (!row->impl || row->impl->memory != LB_HOST || !row->impl->backward)
+    for (const struct lb_registration *listed = lb_impl_table; listed->name; listed++) {
+        if (!listed->impl || listed->impl->memory != LB_HOST || !listed->impl->backward)
             continue;
         for (int i = 0; i < 8; i++) {
             char name[64];
@@ -165,11 +165,11 @@ static void implementations_match_pytorch(void **state)
             snprintf(name, sizeof(name), "lstm_%s_L%d_D%d.json", i & 4 ? "f64" : "f32", 1 + (i & 1),
                      1 + (i >> 1 & 1));
             open_golden(&g, name);
-            struct lb_exec_config place = {.threads = 1};
-            if (row->impl->supports(&g.problem, &place, NULL) == LB_OK) {
-                double worst = run_golden(row->impl, &g);
+            struct lb_exec_config config = {.threads = 1};
+            if (listed->impl->supports(&g.problem, &config, NULL) == LB_OK) {
+                double worst = run_golden(listed->impl, &g);
                 if (!(worst <= allowed(g.problem.dtype)))
-                    fail_msg("%s, %s: off by %g of a tensor's size", row->name, name, worst);
+                    fail_msg("%s, %s: off by %g of a tensor's size", listed->name, name, worst);
             }
             close_golden(&g);
         }
@@ -178,11 +178,11 @@ static void implementations_match_pytorch(void **state)
 
 static const struct lb_impl *built_in(const char *name)
 {
-    const struct lb_registration *row = lb_impl_table;
-    while (row->name && strcmp(row->name, name) != 0)
-        row++;
-    assert_non_null(row->impl);
-    return row->impl;
+    const struct lb_registration *listed = lb_impl_table;
+    while (listed->name && strcmp(listed->name, name) != 0)
+        listed++;
+    assert_non_null(listed->impl);
+    return listed->impl;
 }
 
 static void swapped_gates_do_not_match(void **state)

@@ -1,4 +1,5 @@
-/* The oracle: gradients by finite differences, ragged rows, counted rows. */
+/* The oracle: its gradients against finite differences, ragged rows, rows that count several times.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,13 +16,13 @@
 
 enum { PARTS = 4 }; /* w_ih, w_hh, b_ih, b_hh */
 
-/* A small network with arrays of its own, and the weights that were packed into it. */
+/* A small network that owns its arrays, and the weights that were packed into it. */
 struct network {
     struct lb_oracle oracle;
     struct lb_lstm_counts n;
-    size_t entries;
+    size_t layer_dirs;
     double *x, *h0, *c0, *dy, *dhn, *dcn;
-    double *weights[8][PARTS]; /* of each entry */
+    double *weights[8][PARTS]; /* of each layer and direction */
     size_t sizes[8][PARTS];
     double *dw[8][PARTS];
 };
@@ -40,7 +41,7 @@ static double *drawn(const struct lb_problem *p, enum lb_drawn what, size_t coun
 
 static void pack(struct network *net)
 {
-    for (size_t e = 0; e < net->entries; e++)
+    for (size_t e = 0; e < net->layer_dirs; e++)
         lb_oracle_pack(&net->oracle, e, net->weights[e][0], net->weights[e][1], net->weights[e][2],
                        net->weights[e][3]);
 }
@@ -51,7 +52,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
                                                LB_DRAWN_B_HH};
     struct lb_problem p = trial_problem(text);
     struct lb_lstm_counts n = lb_lstm_counts(&p);
-    *net = (struct network){.n = n, .entries = (size_t)(p.layers * p.directions)};
+    *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
     net->x = drawn(&p, LB_DRAWN_X, n.x);
     net->h0 = drawn(&p, LB_DRAWN_H0, n.state);
     net->c0 = drawn(&p, LB_DRAWN_C0, n.state);
@@ -77,7 +78,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
                                      .dc0 = numbers(n.state),
                                      .between = numbers(n.between),
                                      .operand = numbers(n.operand)};
-    for (size_t e = 0; e < net->entries; e++)
+    for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             size_t H = (size_t)p.hidden;
             size_t columns = part == 0   ? (size_t)lb_layer_input(&p, (int64_t)e / p.directions)
@@ -99,7 +100,7 @@ static void close_network(struct network *net)
                         net->h0,    net->c0, net->dy,  net->dhn,   net->dcn};
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
         free(arrays[i]);
-    for (size_t e = 0; e < net->entries; e++)
+    for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             free(net->weights[e][part]);
             free(net->dw[e][part]);
@@ -125,25 +126,25 @@ static bool past_end(const struct network *net, size_t step_and_row)
 static double loss(struct network *net)
 {
     const struct lb_problem *p = &net->oracle.problem;
-    size_t wide = (size_t)(p->directions * p->hidden), rows = (size_t)(p->seq_len * p->batch);
-    const double *y = net->oracle.y + (size_t)(p->layers - 1) * rows * wide;
+    size_t y_width = (size_t)(p->directions * p->hidden), rows = (size_t)(p->seq_len * p->batch);
+    const double *y = net->oracle.y + (size_t)(p->layers - 1) * rows * y_width;
     pack(net);
     lb_oracle_forward(&net->oracle);
     double sum =
         dot(net->oracle.hn, net->dhn, net->n.state) + dot(net->oracle.cn, net->dcn, net->n.state);
     for (size_t i = 0; i < rows; i++)
         if (!past_end(net, i))
-            sum += dot(y + i * wide, net->dy + i * wide, wide);
+            sum += dot(y + i * y_width, net->dy + i * y_width, y_width);
     return sum;
 }
 
-/* Forward and backward, and all gradients. */
+/* Runs forward and backward, and computes all gradients. */
 static void differentiate(struct network *net, const int32_t *counts)
 {
     pack(net);
     lb_oracle_forward(&net->oracle);
     lb_oracle_backward(&net->oracle);
-    for (size_t e = 0; e < net->entries; e++) {
+    for (size_t e = 0; e < net->layer_dirs; e++) {
         lb_oracle_weight_gradients(&net->oracle, e, counts, net->dw[e][0], net->dw[e][1],
                                    net->dw[e][2]);
         memcpy(net->dw[e][3], net->dw[e][2], net->sizes[e][2] * sizeof(double));
@@ -154,7 +155,7 @@ static void differentiate(struct network *net, const int32_t *counts)
 static double worst_difference(struct network *net, double *values, const double *gradient,
                                size_t count)
 {
-    const double step = 1e-5; /* rounding 1e-16/1e-5, truncation 1e-10 */
+    const double step = 1e-5; /* errors: rounding 1e-16 / 1e-5, truncation 1e-10 */
     double worst = 0;
     for (size_t i = 0; i < count; i++) {
         double kept = values[i];
@@ -174,7 +175,7 @@ static double worst_of_all(struct network *net)
     double worst = worst_difference(net, net->x, o->dx, net->n.x);
     worst = fmax(worst, worst_difference(net, net->h0, o->dh0, net->n.state));
     worst = fmax(worst, worst_difference(net, net->c0, o->dc0, net->n.state));
-    for (size_t e = 0; e < net->entries; e++)
+    for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++)
             worst = fmax(worst, worst_difference(net, net->weights[e][part], net->dw[e][part],
                                                  net->sizes[e][part]));
@@ -220,12 +221,12 @@ static void finite_differences_find_a_wrong_gradient(void **state)
     struct network net;
     open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train", NULL);
     differentiate(&net, NULL);
-    memset(net.dw[2][1] + 9, 0, 9 * sizeof(double)); /* gate f of a w_hh in the middle */
+    memset(net.dw[2][1] + 9, 0, 9 * sizeof(double)); /* gate f of dw_hh of layer 1, direction 0 */
     assert_true(worst_of_all(&net) > 1e-4);
     close_network(&net);
 }
 
-static void ragged_rows_are_zero_past_their_end_and_deaf_to_what_is_there(void **state)
+static void ragged_rows_are_zero_past_their_end_and_ignore_inputs_there(void **state)
 {
     (void)state;
     struct network net;
@@ -246,7 +247,8 @@ static void ragged_rows_are_zero_past_their_end_and_deaf_to_what_is_there(void *
     close_network(&net);
 }
 
-/* A ragged row alone, full length, is the row in its batch: hn of both directions tells. */
+/* A ragged row gives the same hn, in both directions, as a full-length problem of that row alone.
+ */
 static void a_ragged_row_equals_the_row_alone(void **state)
 {
     (void)state;
@@ -269,7 +271,7 @@ static void a_ragged_row_equals_the_row_alone(void **state)
     close_network(&batch);
 }
 
-static void counted_rows_weigh_as_often_as_they_count(void **state)
+static void a_row_with_count_n_contributes_n_times(void **state)
 {
     (void)state;
     static const int32_t counts[3] = {5, 0, 2}, only[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
@@ -303,9 +305,9 @@ int main(void)
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(gradients_of_ragged_rows_match_finite_differences),
         cmocka_unit_test(finite_differences_find_a_wrong_gradient),
-        cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_deaf_to_what_is_there),
+        cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there),
         cmocka_unit_test(a_ragged_row_equals_the_row_alone),
-        cmocka_unit_test(counted_rows_weigh_as_often_as_they_count),
+        cmocka_unit_test(a_row_with_count_n_contributes_n_times),
         cmocka_unit_test(sizes_beyond_any_memory_do_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The reference: what the comparison lets pass, what it finds, and what the cache keeps. */
+/* The reference: which results pass the comparison, which errors it finds, and what the cache
+ * keeps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 
 extern const struct lb_impl lb_impl_cpu_ref;
 
-/* A right result, to be damaged, and what it is compared with. */
+/* A correct result, into which tests put errors, and the reference that it is compared with. */
 struct fixture {
     struct lb_problem problem;
     struct lb_counts n;
@@ -27,13 +28,13 @@ struct fixture {
 
 static void open_fixture(struct fixture *f, const char *text)
 {
-    struct lb_exec_config place = {.threads = 1};
+    struct lb_exec_config config = {.threads = 1};
     struct lb_error err = {""};
     *f = (struct fixture){.problem = trial_problem(text)};
     if (lb_problem_counts(&f->problem, &f->n, &err) != LB_OK ||
         lb_reference_open(NULL, &f->problem, 1, &f->reference, &err) != LB_OK ||
         lb_results_create(&f->problem, &f->results, &err) != LB_OK ||
-        trial_run(&lb_impl_cpu_ref, &f->problem, &place, lb_reference_inputs(f->reference),
+        trial_run(&lb_impl_cpu_ref, &f->problem, &config, lb_reference_inputs(f->reference),
                   &f->results, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
 }
@@ -66,17 +67,17 @@ static void set(const struct fixture *f, void *tensor, size_t i, double value)
 
 static const char *const dtype_names[LB_DTYPE_COUNT] = {"f64", "f32", "f16", "bf16"};
 
-/* Small, with all rows distinct, and big, dealt from a few rows. */
+/* In the small shape all rows are distinct; the big one is dealt from a few rows. */
 static const char *const small_shape = "T6_B5_I4_H7", *const big_shape = "T64_B40_I50_H50";
 
-static void open_shape(struct fixture *f, const char *shape, int dtype, const char *rest)
+static void open_shape(struct fixture *f, const char *shape, int dtype, const char *pass)
 {
     char text[128];
-    snprintf(text, sizeof(text), "%s/%s/%s", shape, dtype_names[dtype], rest);
+    snprintf(text, sizeof(text), "%s/%s/%s", shape, dtype_names[dtype], pass);
     open_fixture(f, text);
 }
 
-static void a_right_result_passes(void **state)
+static void a_correct_result_passes(void **state)
 {
     (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
@@ -91,7 +92,7 @@ static void a_right_result_passes(void **state)
         }
 }
 
-/* Every tensor of a train result, with its number of elements. */
+/* A tensor of a train result, with its number of elements. */
 struct tensor {
     void *at;
     size_t count;
@@ -114,7 +115,7 @@ static size_t tensors_of(const struct fixture *f, struct tensor out[10])
     return 10;
 }
 
-/* Largest magnitude in a tensor: the unit of planted errors. */
+/* The largest magnitude in a tensor, which is the unit of the errors that tests add. */
 static double size_of(const struct fixture *f, const struct tensor *tensor)
 {
     double size = 0;
@@ -126,7 +127,7 @@ static double size_of(const struct fixture *f, const struct tensor *tensor)
 static void an_error_in_one_element_of_any_tensor_is_found(void **state)
 {
     (void)state;
-    /* In parts of the tensor's largest element: what one element can hide behind is less. */
+    /* Relative to the tensor's largest element; each is more than the tolerance of any element. */
     static const double errors[LB_DTYPE_COUNT] = {2e-13, 1e-4, 0.04, 0.3};
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
         for (int big = 0; big < 2; big++) {
@@ -169,7 +170,7 @@ static void nan_and_infinity_in_any_tensor_are_found(void **state)
     }
 }
 
-static void what_stays_unwritten_is_found_in_every_dtype(void **state)
+static void an_unwritten_element_is_found_in_every_dtype(void **state)
 {
     (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
@@ -182,7 +183,7 @@ static void what_stays_unwritten_is_found_in_every_dtype(void **state)
     }
 }
 
-static void a_wrong_output_comes_before_a_wrong_gradient(void **state)
+static void a_wrong_output_is_reported_before_a_wrong_gradient(void **state)
 {
     struct fixture f;
     (void)state;
@@ -194,14 +195,14 @@ static void a_wrong_output_comes_before_a_wrong_gradient(void **state)
     close_fixture(&f);
 }
 
-static void rows_that_changed_places_are_found(void **state)
+static void swapped_rows_are_found(void **state)
 {
     (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct fixture f;
         open_shape(&f, big_shape, dtype, "infer");
         size_t H = 50, last = (64 - 1) * 40 * H; /* the last step of y */
-        size_t a = 0, b = 1;                     /* two places with rows of their own */
+        size_t a = 0, b = 1;                     /* two batch rows that repeat different rows */
         while (get(&f, f.results.y, last + a * H) == get(&f, f.results.y, last + b * H))
             b++;
         for (size_t j = 0; j < H; j++) {
@@ -239,7 +240,7 @@ static void reasons_name_layer_direction_gate_and_element(void **state)
     close_fixture(&f);
 }
 
-/* Opens and closes, and tells what the cache did in all. */
+/* Opens a reference twice, and returns the cache's counts since it was created. */
 static void visit(struct lb_reference_cache *cache, const char *text, size_t *computed,
                   size_t *reused)
 {
@@ -250,11 +251,11 @@ static void visit(struct lb_reference_cache *cache, const char *text, size_t *co
     assert_int_equal(lb_reference_open(cache, &problem, 1, &reference, &err), LB_OK);
     lb_reference_close(reference);
     assert_int_equal(trial_check(&lb_impl_cpu_ref, &problem, cache, 1, &check, &err), LB_OK);
-    assert_true(check.right); /* what comes out of the cache is the right answer */
+    assert_true(check.right); /* the cached results are correct */
     lb_reference_cache_counts(cache, computed, reused);
 }
 
-static void the_cache_shares_answers_between_batches_passes_and_visits(void **state)
+static void the_cache_shares_results_between_batches_passes_and_visits(void **state)
 {
     (void)state;
     struct lb_reference_cache *cache;
@@ -275,7 +276,7 @@ static void the_cache_shares_answers_between_batches_passes_and_visits(void **st
     lb_reference_cache_destroy(cache);
 }
 
-static void the_cache_computes_again_what_lacks_a_backward(void **state)
+static void the_cache_computes_again_when_results_lack_a_backward(void **state)
 {
     (void)state;
     struct lb_reference_cache *cache;
@@ -287,7 +288,7 @@ static void the_cache_computes_again_what_lacks_a_backward(void **state)
     lb_reference_cache_destroy(cache);
 }
 
-static void a_full_cache_drops_the_oldest_answer_that_nobody_uses(void **state)
+static void a_full_cache_drops_the_oldest_unused_results(void **state)
 {
     (void)state;
     struct lb_reference_cache *cache;
@@ -297,7 +298,7 @@ static void a_full_cache_drops_the_oldest_answer_that_nobody_uses(void **state)
     assert_int_equal(lb_reference_cache_create(1, &cache, NULL), LB_OK); /* nothing fits */
     assert_int_equal(lb_reference_open(cache, &problem, 1, &held, NULL), LB_OK);
     visit(cache, "T5_B3_H5/f32/infer", &computed, &reused);
-    assert_int_equal(computed, 3); /* dropped at once, twice */
+    assert_int_equal(computed, 3); /* both visits computed, because nothing is kept */
     visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
     assert_int_equal(computed, 3); /* in use: still there */
     lb_reference_close(held);
@@ -306,7 +307,7 @@ static void a_full_cache_drops_the_oldest_answer_that_nobody_uses(void **state)
     lb_reference_cache_destroy(cache);
 }
 
-static void another_seed_is_another_answer(void **state)
+static void another_seed_gives_other_inputs(void **state)
 {
     (void)state;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
@@ -324,33 +325,33 @@ static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
     struct fixture f;
     struct tensor tensors[10];
     open_fixture(&f, "T3_B2_I3_H3/bf16/train");
-    uint64_t hash = lb_results_hash(&f.problem, &f.results);
+    uint64_t hash = lb_results_hash(&f.results);
     size_t count = tensors_of(&f, tensors);
     for (size_t i = 0; i < count; i++) {
         uint16_t *last = (uint16_t *)tensors[i].at + tensors[i].count - 1;
         *last ^= 1;
-        assert_true(lb_results_hash(&f.problem, &f.results) != hash);
+        assert_true(lb_results_hash(&f.results) != hash);
         *last ^= 1;
     }
-    assert_true(lb_results_hash(&f.problem, &f.results) == hash);
+    assert_true(lb_results_hash(&f.results) == hash);
     close_fixture(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_result_passes),
+        cmocka_unit_test(a_correct_result_passes),
         cmocka_unit_test(an_error_in_one_element_of_any_tensor_is_found),
         cmocka_unit_test(nan_and_infinity_in_any_tensor_are_found),
-        cmocka_unit_test(what_stays_unwritten_is_found_in_every_dtype),
-        cmocka_unit_test(a_wrong_output_comes_before_a_wrong_gradient),
-        cmocka_unit_test(rows_that_changed_places_are_found),
+        cmocka_unit_test(an_unwritten_element_is_found_in_every_dtype),
+        cmocka_unit_test(a_wrong_output_is_reported_before_a_wrong_gradient),
+        cmocka_unit_test(swapped_rows_are_found),
         cmocka_unit_test(a_value_past_a_ragged_end_is_found),
         cmocka_unit_test(reasons_name_layer_direction_gate_and_element),
-        cmocka_unit_test(the_cache_shares_answers_between_batches_passes_and_visits),
-        cmocka_unit_test(the_cache_computes_again_what_lacks_a_backward),
-        cmocka_unit_test(a_full_cache_drops_the_oldest_answer_that_nobody_uses),
-        cmocka_unit_test(another_seed_is_another_answer),
+        cmocka_unit_test(the_cache_shares_results_between_batches_passes_and_visits),
+        cmocka_unit_test(the_cache_computes_again_when_results_lack_a_backward),
+        cmocka_unit_test(a_full_cache_drops_the_oldest_unused_results),
+        cmocka_unit_test(another_seed_gives_other_inputs),
         cmocka_unit_test(the_hash_changes_with_any_bit_of_any_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

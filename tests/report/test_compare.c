@@ -35,7 +35,7 @@ static struct lb_run_comparison compare(const struct lb_run *base, const struct 
 
 #define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
 
-/* Every kind of change there is, worst first. */
+/* Every kind of change, the worst first. */
 static void every_change_has_its_name(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void one_block_each_is_too_few_to_tell(void **state)
     lb_run_free(&base);
 }
 
-/* Ten processes against one process of ten blocks: a process is a unit, so that one is one. */
+/* Ten processes against one process of ten blocks: the latter is one unit, not ten. */
 static void a_process_is_never_compared_with_a_block(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void a_process_is_never_compared_with_a_block(void **state)
     lb_run_free(&base);
 }
 
-/* n processes a side whose logarithms lie apart evenly, now's above base's by the shift. */
+/* n processes per side whose logarithms are evenly spaced; now's are above base's by the shift. */
 static enum lb_change verdict_of(size_t n, double spread, double shift, double margin,
                                  const char *words)
 {
@@ -128,8 +128,8 @@ static enum lb_change verdict_of(size_t n, double spread, double shift, double m
     for (int s = 0; s < 2; s++) {
         struct lb_row row = synthetic_row(CASE(1), LB_VERDICT_OK, 0, 0, 0);
         for (size_t p = 0; p < n; p++) {
-            double place = (double)p / (double)(n - 1) - 0.5 + 1e-3 * s; /* nothing ties */
-            const double sample = 1e6 * exp(spread * place + shift * s);
+            double position = (double)p / (double)(n - 1) - 0.5 + 1e-3 * s; /* nothing ties */
+            const double sample = 1e6 * exp(spread * position + shift * s);
             if (p > 0)
                 assert_int_equal(lb_row_add_process(&row, NULL), LB_OK);
             assert_int_equal(lb_row_add_block(&row, &sample, 1, NULL), LB_OK);
@@ -147,12 +147,12 @@ static enum lb_change verdict_of(size_t n, double spread, double shift, double m
     return change;
 }
 
-/* Each half of the verdict alone is not enough: certain and small, large and uncertain. */
+/* A significant but small shift, and a large but uncertain one, are not enough for a verdict. */
 static void verdict_needs_both_certainty_and_size(void **state)
 {
     (void)state;
-    static const char chance[] = "beyond the margin, but chance can't be ruled out",
-                      perhaps[] = "differs, but perhaps by less than the margin",
+    static const char chance[] = "the estimate is beyond the margin, but chance can't be ruled out",
+                      perhaps[] = "the times differ, but perhaps by less than the margin",
                       wide[] = "the interval reaches beyond the margin";
     assert_int_equal(verdict_of(15, 0.001, 0.019, 0.02, ""), LB_CHANGE_SAME);
     assert_int_equal(verdict_of(15, 0.010, 0.030, 0.02, ""), LB_CHANGE_SLOWER);
@@ -260,7 +260,7 @@ static void what_a_reader_must_know_is_said(void **state)
     lb_run_free(&base);
 }
 
-/* Blocks of one process have a verdict, and a word on what it can't know; drift is named. */
+/* Blocks of one process get a verdict and a note on its limits; drift is reported. */
 static void doubts_about_the_units_are_said(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void too_few_pairs_are_said_to_be_too_few(void **state)
         enum lb_change change;
         const char *word, *advice; /* in the pair's note and in the comparison's */
     } known[] = {
-        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, 6 are", ""},
+        {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, at least 6 are", ""},
         {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, one slowdown alone among 1 cases"},
         {1, 7, LB_CHANGE_INCONCLUSIVE, "chance", "--benchmark_repetitions=8 would do"},
         {1, 8, LB_CHANGE_SLOWER, "", ""},
@@ -367,7 +367,7 @@ static void too_few_pairs_are_said_to_be_too_few(void **state)
     }
 }
 
-/* Four units a side are enough for two sets, but blocks taken in turn are no sets. */
+/* Four units per side are enough for two sets, but interleaved blocks must form pairs. */
 static void unequal_blocks_in_turn_are_not_compared(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static struct lb_run_comparison compare(const struct lb_run *base, const struct 
     return comparison;
 }
 
-/* Runs of many cases; every `every`th is slower by a tenth. */
+/* Runs of many cases, of which one in `every` is slower by a tenth. */
 static void make_large(size_t count, size_t every, struct lb_run *base, struct lb_run *now)
 {
     *base = synthetic_empty();
@@ -80,7 +80,7 @@ static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
     lb_run_free(&base);
 }
 
-/* With more regressions than there is room for, it is still whole, and says how many it lost. */
+/* With more regressions than fit, the Markdown is still complete and says how many it left out. */
 static void markdown_of_regressions_alone_stays_whole(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void markdown_of_regressions_alone_stays_whole(void **state)
         fclose(out);
         assert_true(size < LB_MARKDOWN_LIMIT);
         assert_int_equal(occurrences(text, "<details>"), occurrences(text, "</details>"));
-        const char *cut = strstr(text, " cases of the least severe are left out");
+        const char *cut = strstr(text, " cases, the least severe ones, are left out");
         while (cut && cut > text && cut[-1] != '\n')
             cut--;
         left_out = cut ? strtoul(cut, NULL, 10) : 0;

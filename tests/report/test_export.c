@@ -15,7 +15,8 @@
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 
-/* A timed row in two blocks, one that did not run, and one that failed with an odd reason. */
+/* A timed row in two blocks, one that did not run, and one that failed with special characters in
+ * its reason. */
 static struct lb_run small_run(void)
 {
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
@@ -113,7 +114,7 @@ static void run_without_rows_is_a_whole_document(void **state)
     lb_run_free(&run);
 }
 
-/* A format half written must not take the place of a whole one. */
+/* A half-written file must not replace a whole one. */
 static void failed_export_leaves_the_earlier_file(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Holds every kernel to a checked-in row: registers, spills, shared memory, instructions.
 
-  budgets.py compile --nvcc NVCC --out DIR [--include DIR]... SOURCE.cu...
+  budgets.py compile --nvcc NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
   budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
   budgets.py measure --reports DIR
 
-compile makes, for each source and architecture, PTX, the assembler's resource report and the
-machine code. check compares these with the table: a kernel without a row fails, and so does a row
+compile makes, for each source and architecture (all that the table has, or those given), PTX, the
+assembler's resource report and the machine code. check compares these with the table: a kernel without a row fails, and so does a row
 without a kernel. measure prints rows as they are now, for pasting.
 
 A table row: kernel, arch, threads a block, registers, spill bytes and static shared bytes at
@@ -48,7 +48,8 @@ def run(command, **options):
 
 
 def compile_one(options, source, arch):
-    stem = os.path.splitext(os.path.basename(source))[0]
+    folder, name = os.path.split(source)  # files of one name lie in several folders
+    stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
     includes = [word for path in options.include for word in ("-I", path)]
     run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]
@@ -61,11 +62,12 @@ def compile_one(options, source, arch):
 
 def compile_all(options):
     os.makedirs(options.out, exist_ok=True)
+    arches = options.arch or ARCHES
     for name in os.listdir(options.out):
-        if name.endswith((".ptx", ".txt", ".cubin")):
+        if name.endswith(tuple(f".{a}.{kind}" for a in arches for kind in ("ptx", "txt", "cubin"))):
             os.remove(os.path.join(options.out, name))
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        jobs = [pool.submit(compile_one, options, s, a) for s in options.source for a in ARCHES]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1 if options.arch else 2) as pool:
+        jobs = [pool.submit(compile_one, options, s, a) for s in options.source for a in arches]
         for job in jobs:
             job.result()
 
@@ -196,6 +198,7 @@ def main():
     verb = verbs.add_parser("compile")
     verb.add_argument("--nvcc", required=True)
     verb.add_argument("--out", required=True)
+    verb.add_argument("--arch", action="append", choices=ARCHES)
     verb.add_argument("--include", action="append", default=[])
     verb.add_argument("source", nargs="+")
     verb = verbs.add_parser("check")

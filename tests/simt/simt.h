@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 #include <vector_types.h>
@@ -32,6 +33,7 @@ struct launch_config {
     size_t shared_bytes = 0; /* dynamic shared memory a block */
     unsigned cluster = 1;    /* consecutive blocks a cluster */
     uint64_t seed = 0;       /* 0: round robin; any other: random, and the same again */
+    bool count = false;      /* what accesses cost; needs kernels compiled for check mode */
 };
 
 /* What can be found wrong. A wrong result is the test's to find. */
@@ -54,17 +56,28 @@ struct finding {
     std::string text; /* kernel, place, thread and source line of both accesses */
 };
 
+/* What the accesses of one kind cost the warps of the first block, and the least they could. */
+struct access_cost {
+    uint64_t instructions = 0;     /* of a warp */
+    uint64_t units = 0, ideal = 0; /* shared memory: wavefronts; global: sectors of 32 bytes */
+    uint64_t lines = 0,
+             lines_ideal = 0; /* global: of 128 bytes, of lanes that are served at once */
+};
+
 struct outcome {
-    std::vector<finding> findings; /* one of a kind and pair of lines */
-    uint64_t switches = 0;         /* fiber switches */
-    uint64_t accesses = 0;         /* memory accesses checked */
+    std::vector<finding> findings;               /* one of a kind and pair of lines */
+    uint64_t switches = 0;                       /* fiber switches */
+    uint64_t accesses = 0;                       /* memory accesses checked */
+    std::map<std::string, access_cost> costs;    /* where counted: "shared load", ... */
+    std::map<std::string, uint64_t> collectives; /* barriers, shuffles, products, of a warp */
 
     bool ok() const
     {
         return findings.empty();
     }
     bool has(fault kind) const;
-    std::string text() const; /* all findings, a line each */
+    std::string text() const;      /* all findings, a line each */
+    void add(const outcome &more); /* of a launch after this one */
 };
 
 /* Whether the kernels of this program were compiled for check mode (compiler's thread-sanitizer
@@ -79,7 +92,7 @@ outcome launch_kernel(const launch_config &config, bool check, const std::functi
 
 inline outcome launch(const launch_config &config, const std::function<void()> &kernel)
 {
-    return launch_kernel(config, check_mode, kernel);
+    return launch_kernel(config, check_mode && !config.count, kernel);
 }
 
 /* "Global memory", poisoned with 0xff (NaN in every float type), with red zones around it.

@@ -129,19 +129,33 @@ static void mma_tf32_multiplies()
               [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_tf32(d, a, b, c); });
 }
 
-static void mma_tf32_ignores_low_bits_and_mma_sums_in_f32()
+static void mma_sums_in_f32()
 {
     CHECK(clean(simt::launch(grid_of(1, lanes, 1), [] {
         uint32_t a[4], b[2];
         float c[4] = {1e8f, 1e8f, 1e8f, 1e8f}, d[4];
         for (uint32_t &r : a)
-            r = __float_as_uint(1.0f) | 0x1fff; /* 1, and 13 bits that are not read */
+            r = __float_as_uint(1.0f);
         for (uint32_t &r : b)
             r = __float_as_uint(3.0f);
         lb_ptx::mma_tf32(d, a, b, c);
         for (float r : d)
             CHECK(r == 1e8f + 24.0f);
     })));
+}
+
+/* The unit would cut off the low 13 bits: an operand that has them was never rounded. */
+static void mma_tf32_refuses_an_operand_that_is_not_rounded()
+{
+    for (bool in_a : {false, true}) {
+        simt::outcome o = simt::launch(grid_of(1, lanes, 1), [=] {
+            uint32_t one = __float_as_uint(1.0f), more = one | 1;
+            uint32_t a[4] = {one, one, one, in_a ? more : one}, b[2] = {one, in_a ? one : more};
+            float c[4] = {}, d[4];
+            lb_ptx::mma_tf32(d, a, b, c);
+        });
+        CHECK(o.has(simt::fault::misuse));
+    }
 }
 
 static void to_tf32_rounds_to_nearest_ties_away()
@@ -429,8 +443,9 @@ static const test tests[] = {
     {"mma_f16_multiplies", mma_f16_multiplies},
     {"mma_bf16_multiplies", mma_bf16_multiplies},
     {"mma_tf32_multiplies", mma_tf32_multiplies},
-    {"mma_tf32_ignores_low_bits_and_mma_sums_in_f32",
-     mma_tf32_ignores_low_bits_and_mma_sums_in_f32},
+    {"mma_sums_in_f32", mma_sums_in_f32},
+    {"mma_tf32_refuses_an_operand_that_is_not_rounded",
+     mma_tf32_refuses_an_operand_that_is_not_rounded},
     {"to_tf32_rounds_to_nearest_ties_away", to_tf32_rounds_to_nearest_ties_away},
     {"ldmatrix_deals_rows_to_lanes", ldmatrix_deals_rows_to_lanes},
     {"ldmatrix_transposed_deals_columns", ldmatrix_transposed_deals_columns},

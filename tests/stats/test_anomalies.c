@@ -1,4 +1,4 @@
-/* Tests of what is odd about samples: each anomaly is found where it is planted, and seldom in
+/* Anomalies of samples: each anomaly is found where it is planted, and seldom in
  * independent samples of whatever distribution. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void draw_outliers(double *values, size_t n, uint64_t *random)
         values[i] *= 2;
 }
 
-/* Share of series of n with the flag. */
+/* The share of series of n samples that get the flag. */
 static double share(draw *series, size_t n, unsigned flag)
 {
     uint64_t random = 11 + n;
@@ -197,7 +197,7 @@ static void intervals_that_dependence_breaks_are_flagged(void **state)
     }
 }
 
-/* How often they are found in fewer samples: a coefficient of 0.6, a drift of three sigma. */
+/* How often anomalies are found in fewer samples: a coefficient of 0.6, a drift of three sigma. */
 static void detection_grows_with_the_number_of_samples(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void detection_grows_with_the_number_of_samples(void **state)
     }
 }
 
-/* However certain, a drift of less than half a percent matters to nobody. */
+/* A drift of less than half a percent is not flagged, however significant it is. */
 static void drift_that_is_certain_and_small_is_not_flagged(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void drift_that_is_certain_and_small_is_not_flagged(void **state)
     }
 }
 
-/* A clock of few steps makes ties, which are no anomaly. */
+/* A coarse clock makes equal samples, which are not an anomaly. */
 static void draw_in_steps(double *values, size_t n, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++)
@@ -244,7 +244,7 @@ static void tied_samples_are_seldom_flagged(void **state)
     }
 }
 
-/* Blocks that differ as wholes have levels, which is no autocorrelation inside them. */
+/* Blocks at different levels are not autocorrelation within the blocks. */
 static void levels_of_blocks_are_no_autocorrelation(void **state)
 {
     (void)state;

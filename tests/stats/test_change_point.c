@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The definition, term by term. */
+/* The energy distance by its definition, term by term. */
 static double energy(const double *values, size_t n, size_t split)
 {
     double across = 0, first = 0, second = 0, a = (double)split, b = (double)(n - split);
@@ -61,21 +61,21 @@ static void nile_changes_in_1898(void **state)
     assert_int_equal(1871 + points[0], 1899); /* the first year after it */
 }
 
-/* 60 runs with 1 % of noise and a step of 5 % at each place in turn. */
+/* 60 runs with 1 % of noise and a step of 5 % at each position in turn. */
 static void planted_change_is_found_within_one_run(void **state)
 {
     (void)state;
     struct lb_change_options options = lb_change_defaults();
     uint64_t random = 60;
     options.least_shift = log(1.02);
-    for (size_t place = 5; place <= 55; place++) {
+    for (size_t step_at = 5; step_at <= 55; step_at++) {
         double values[60];
         size_t points[60], count;
         for (size_t i = 0; i < 60; i++)
-            values[i] = log(1e6) + 0.01 * draws_normal(&random) + (i >= place ? log(1.05) : 0);
+            values[i] = log(1e6) + 0.01 * draws_normal(&random) + (i >= step_at ? log(1.05) : 0);
         assert_int_equal(lb_change_points(values, 60, &options, points, &count, NULL), LB_OK);
         assert_int_equal(count, 1);
-        assert_true(points[0] + 1 >= place && points[0] <= place + 1);
+        assert_true(points[0] + 1 >= step_at && points[0] <= step_at + 1);
     }
 }
 
@@ -115,7 +115,8 @@ static void nothing_is_found_where_nothing_changes(void **state)
     assert_true(wrong <= 7); /* 1 % of 200 is 2; more than 7 has probability 0.1 % */
 }
 
-/* As --history asks, with a margin of 2 % and 1 % of noise: hardly one in a thousand histories. */
+/* With the margin of --history, 2 %, and 1 % of noise there is about one false alarm in a thousand.
+ */
 static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
 {
     (void)state;

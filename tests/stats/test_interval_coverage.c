@@ -19,7 +19,7 @@ static double draw_log_normal(uint64_t *state)
     return exp(draws_normal(state));
 }
 
-/* 60 % around 0, 40 % around 10. */
+/* Two modes: 60 % of the values are near 0, 40 % near 10. */
 static double draw_two_modes(uint64_t *state)
 {
     return draws_uniform(state) < 0.6 ? draws_normal(state) : 10 + draws_normal(state);
@@ -65,7 +65,7 @@ static void median_interval_covers_as_the_binomial_says(void **state)
         }
 }
 
-/* Shares of intervals that hold a planted shift, and of p-values up to 5 % without one. */
+/* The share of intervals that contain a known shift, and of p-values up to 5 % without a shift. */
 static void check_shift(const struct law *law, size_t n, size_t m)
 {
     uint64_t random = n + m;

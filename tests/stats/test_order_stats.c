@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* 1, 2, ..., n: an order statistic is its own rank. */
+/* Fills in 1, 2, ..., n, so that each order statistic is equal to its rank. */
 static double *ranks(size_t n)
 {
     double *values = malloc(n * sizeof(*values));

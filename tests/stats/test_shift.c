@@ -53,7 +53,7 @@ static void p_values_have_the_critical_values_of_the_printed_table(void **state)
     }
 }
 
-/* Counted with whole numbers of any length in Python. */
+/* Counted with Python's integers, which have any length. */
 static void p_values_are_exact(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void pairs_without_a_difference_widen_the_interval(void **state)
     assert_true(shift.lo95 == 0);
 }
 
-/* All differences by brute force, in order: what the interval's bounds are taken from. */
+/* All differences by brute force, in order; the interval's bounds must be two of them. */
 static void bounds_are_order_statistics_of_all_differences(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void sets_that_are_all_one_value_do_not_differ(void **state)
 }
 
 /* The fifteen p-values of Benjamini & Hochberg (1995), section 3.2, where four are rejected at 5 %;
- * SciPy's false_discovery_control has the rest. */
+ * SciPy's false_discovery_control has the others. */
 static void adjusted_p_values_are_as_in_the_paper(void **state)
 {
     (void)state;

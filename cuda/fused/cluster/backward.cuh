@@ -1,14 +1,14 @@
-/* fused_backward.cuh: gradients of a whole sequence's pre-activations in one launch, transposed
+/* Gradients of a whole sequence's pre-activations in one launch, transposed
  * weights stationary. The weight gradients, dx and db are products over all steps, done after. */
 #ifndef LB_FUSED_BACKWARD_CUH
 #define LB_FUSED_BACKWARD_CUH
 
 #include "cuda/fused/cluster/cluster.cuh"
 
-namespace lb_fused
+namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_fused_backward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_cluster_backward_shared gives its size. */
 template <class Tile> struct backward_shared {
     static constexpr int sums = Tile::cells * Tile::own_units * 8; /* floats from one block */
     static constexpr int sums_bytes = Tile::blocks * sums * 4;
@@ -31,12 +31,6 @@ template <class Tile> struct backward_shared {
 };
 
 #ifdef LB_PTX_SM90
-
-/* What one cell's step reads from global memory. */
-struct cell_inputs {
-    float4 gates;
-    float c, c_prev, dy;
-};
 
 /* What a thread carries from step to step. Steps go from T - 1 to 0. */
 template <class Tile> struct backward_thread {
@@ -61,8 +55,9 @@ __device__ inline void load_gradients(const lb_fused_backward_args &a, backward_
         size_t at = state_index(a, t.place, t.rows[i].row);
         bool begun = t.rows[i].length > a.to; /* by the launch before this one */
         const float *carry = static_cast<const float *>(a.carry);
-        t.dh[i] = begun ? carry[at] : widen(static_cast<const T *>(a.dhn)[at]);
-        t.dc[i] = begun ? carry[at + state_size(a)] : widen(static_cast<const T *>(a.dcn)[at]);
+        t.dh[i] = begun ? carry[at] : convert_to_real(static_cast<const T *>(a.dhn)[at]);
+        t.dc[i] =
+            begun ? carry[at + state_size(a)] : convert_to_real(static_cast<const T *>(a.dcn)[at]);
     }
 }
 
@@ -80,27 +75,22 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
             continue;
         size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
-        in.dy = widen(static_cast<const T *>(a.dy)[at]);
+        in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
         in.c = step == min(r.length, a.to) - 1 ? cells[at] : in.c_prev;
         if (step > 0)
             in.c_prev = cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
         else
-            in.c_prev = widen(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
+            in.c_prev =
+                convert_to_real(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
     }
 }
 
 /* One cell's step back: gradients of i f g o before activation; past a row's end zero. */
-template <class Tile> __device__ inline float4 cell_back(backward_thread<Tile> &t, int i, int step)
+template <class Tile> __device__ inline float4 step_back(backward_thread<Tile> &t, int i, int step)
 {
     if (step >= t.rows[i].length)
         return make_float4(0, 0, 0, 0);
-    const cell_inputs &in = t.next[i];
-    const float4 &g = in.gates;
-    float dh = t.dh[i] + in.dy, squashed = tangent(in.c);
-    float dc = t.dc[i] + dh * g.w * (1 - squashed * squashed);
-    t.dc[i] = dc * g.y;
-    return make_float4(dc * g.z * g.x * (1 - g.x), dc * in.c_prev * g.y * (1 - g.y),
-                       dc * g.x * (1 - g.z * g.z), dh * squashed * g.w * (1 - g.w));
+    return cell_back<fast_functions>(t.next[i], t.dh[i], t.dc[i]);
 }
 
 /* A cell's four gradients, 8 bytes: to this block's operand and to global memory. */
@@ -111,7 +101,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
     const cell_place &p = t.place;
     uint2 packed = make_uint2(bits_of<T>(d.x) | bits_of<T>(d.y) << 16,
                               bits_of<T>(d.z) | bits_of<T>(d.w) << 16);
-    int offset = (p.warp * Tile::cells + i) * slice_bytes + p.lane / 8 * 64 + p.column * 8;
+    int offset = (p.warp * Tile::cells + i) * slice_bytes + place_in_slice(p.lane / 8, p.column);
     *reinterpret_cast<uint2 *>(operand + offset) = packed;
     const cell_row &r = t.rows[i];
     if (r.length == 0)
@@ -128,12 +118,9 @@ __device__ inline void send_sums(const backward_thread<Tile> &t, const float (&s
 {
     using shared = backward_shared<Tile>;
     const cell_place &p = t.place;
-    bool odd = p.lane % 2;
-    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1);
-    float got1 = __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1);
-    const float packet[4] = {odd ? got0 : sum[0], odd ? got1 : sum[1], odd ? sum[2] : got0,
-                             odd ? sum[3] : got1};
-    int unit = (p.warp * (Tile::blocks / 4) + m) * 16 + p.lane / 4 + (odd ? 8 : 0);
+    float packet[4];
+    gather_columns(sum, p.lane, packet);
+    int unit = (p.warp * (Tile::blocks / 4) + m) * 16 + p.lane / 4 + p.lane % 2 * 8;
     int offset = p.rank * shared::sums + (i * Tile::own_units + unit % Tile::own_units) * 8 +
                  p.lane % 4 / 2 * 4;
     if (8 * i + p.lane % 4 / 2 * 4 >= t.live)
@@ -173,7 +160,7 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
 {
     unsigned char *operand = s.dgates + state % 2 * backward_shared<Tile>::operand_bytes;
     for (int i = 0; i < Tile::cells; i++)
-        store_dgates<T, Tile>(a, t, cell_back(t, i, step), i, step, operand);
+        store_dgates<T, Tile>(a, t, step_back(t, i, step), i, step, operand);
     load_inputs<T, Tile>(a, t, step - 1);
     __syncthreads();
     float sum[Tile::blocks / 4][Tile::cells][4];
@@ -194,8 +181,8 @@ __device__ inline void store_gradients(const lb_fused_backward_args &a,
             static_cast<float *>(a.carry)[at] = t.dh[i];
             static_cast<float *>(a.carry)[at + state_size(a)] = t.dc[i];
         } else if (t.rows[i].length > 0 && a.from == 0) {
-            narrow(static_cast<T *>(a.dh0)[at], t.dh[i]);
-            narrow(static_cast<T *>(a.dc0)[at], t.dc[i]);
+            static_cast<T *>(a.dh0)[at] = convert_to_storage<T>(t.dh[i]);
+            static_cast<T *>(a.dc0)[at] = convert_to_storage<T>(t.dc[i]);
         }
     }
 }
@@ -209,7 +196,7 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     t.place = find_place<Tile>();
     t.live = live_columns<Tile>(a, t.place);
     t.sums_at = lb_ptx::shared_address(s.sums_of);
-    t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
+    load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
     load_gradients<T, Tile>(a, t);
     load_inputs<T, Tile>(a, t, a.to - 1);
     unsigned quads = (t.live + 3) / 4; /* columns go in fours */
@@ -230,16 +217,16 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
 
 #endif
 
-/* fused_backward_kernel: what the training forward kept and dy to gradients of the pre-activations
- * of steps and of the initial state. lb_fused_backward_args has the shapes.
- *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
- *   Dynamic shared memory: lb_fused_backward_shared.
- *   Cost a step and block: the flops of the forward kernel; 4 * units * columns bytes sent and as
- *   many received; from global memory 22 bytes a cell, to it 8.
- * It exists for every architecture, since host code names it; before sm_90, and where shared
- * memory is too small, it is empty. */
+/* fused_cluster_backward_kernel: what the training forward kept and dy to gradients of the
+ * pre-activations of steps and of the initial state. lb_fused_backward_args has the shapes. grid
+ * (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps). Dynamic shared
+ * memory: lb_cluster_backward_shared. Cost a step and block: the flops of the forward kernel; 4 *
+ * units * columns bytes sent and as many received; from global memory 22 bytes a cell, to it 8. It
+ * exists for every architecture, since host code names it; before sm_90, and where shared memory is
+ * too small, it is empty. */
 template <class T, class Tile>
-__global__ void __launch_bounds__(Tile::threads, 1) fused_backward_kernel(lb_fused_backward_args a)
+__global__ void __launch_bounds__(Tile::threads, 1)
+    fused_cluster_backward_kernel(lb_fused_backward_args a)
 {
 #ifdef LB_PTX_SM90
     if constexpr (backward_shared<Tile>::bytes <= shared_limit)
@@ -247,6 +234,6 @@ __global__ void __launch_bounds__(Tile::threads, 1) fused_backward_kernel(lb_fus
 #endif
 }
 
-} // namespace lb_fused
+} // namespace lb_cluster
 
 #endif

@@ -1,4 +1,4 @@
-/* fused_cluster.cuh: what the forward and the backward cluster kernel share: tiles as types, the
+/* What the forward and the backward cluster kernel share: tiles as types, the
  * cell's place of a thread, weights that rest in registers and shared memory, the sending of sums
  * and states to peers. cuda/README.md draws one step. */
 #ifndef LB_FUSED_CLUSTER_CUH
@@ -11,26 +11,18 @@
 
 #include "cuda/common/ptx.cuh"
 #include "cuda/fused/cluster/tile.h"
-#include "cuda/fused/common/args.h"
+#include "cuda/fused/common/recurrence.cuh"
 
-namespace lb_fused
+namespace lb_cluster
 {
 
-constexpr int lanes = 32;
+using namespace lb_recurrence;
 
-/* Dynamic shared memory that a block may have: CUDA C++ Programming Guide, "Technical
- * Specifications per Compute Capability". Kernels of larger tiles are empty. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-constexpr int shared_limit = 99 << 10;
-#else
-constexpr int shared_limit = 227 << 10;
-#endif
-
-/* struct lb_fused_tile as a type. */
+/* struct lb_cluster_tile as a type. */
 template <int blocks_, int warps_, int split_, int resident_, int columns_> struct tile {
     static constexpr int blocks = blocks_, warps = warps_, split = split_;
     static constexpr int resident = resident_, columns = columns_;
-    static constexpr lb_fused_tile figures = {blocks_, warps_, split_, resident_, columns_};
+    static constexpr lb_cluster_tile figures = {blocks_, warps_, split_, resident_, columns_};
     static constexpr int threads = lanes * warps;
     static constexpr int own_units = 4 * warps;          /* of a block */
     static constexpr int units = own_units * blocks;     /* of the cluster: the largest H */
@@ -42,40 +34,7 @@ template <int blocks_, int warps_, int split_, int resident_, int columns_> stru
     static_assert(resident <= fragments && columns % 8 == 0, "a fragment rests in one place");
 };
 
-/* ---- Numbers --------------------------------------------------------------------------------- */
-
-__device__ inline float widen(__half v)
-{
-    return __half2float(v);
-}
-
-__device__ inline float widen(__nv_bfloat16 v)
-{
-    return __bfloat162float(v);
-}
-
-__device__ inline void narrow(__half &to, float v)
-{
-    __half rounded = __float2half_rn(v);
-    to = rounded; /* a store of its own, which the emulator sees */
-}
-
-__device__ inline void narrow(__nv_bfloat16 &to, float v)
-{
-    __nv_bfloat16 rounded = __float2bfloat16_rn(v);
-    to = rounded;
-}
-
-/* The bits of v, rounded once to T. */
-template <class T> __device__ inline uint32_t bits_of(float v)
-{
-    union {
-        T value;
-        uint16_t bits;
-    } u = {};
-    narrow(u.value, v);
-    return u.bits;
-}
+/* ---- Products -------------------------------------------------------------------------------- */
 
 template <class T>
 __device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
@@ -92,18 +51,6 @@ __device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (
                                                const uint32_t (&b)[2])
 {
     lb_ptx::mma_bf16(sum, a, b, sum);
-}
-
-/* By fast exp and division: absolute error a few 2^-24, which f16 and bf16 do not see. Right at
- * both ends, where exp is 0 or infinite. */
-__device__ inline float sigmoid(float v)
-{
-    return __fdividef(1.0f, 1.0f + __expf(-v));
-}
-
-__device__ inline float tangent(float v)
-{
-    return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * v));
 }
 
 /* ---- Places ---------------------------------------------------------------------------------- */
@@ -154,77 +101,52 @@ __device__ inline cell_row find_row(const Args &a, const cell_place &p, int bloc
     return r;
 }
 
-/* The time that a row is at after `step` steps; past its end, time counts on. */
 __device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
 {
-    return p.direction == 1 && step < r.length ? r.length - 1 - step : step;
+    return lb_recurrence::time_of(r.length, p.direction, step);
 }
 
 /* Element index in [T, B, D, H] and in [D, B, H]. */
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
 {
-    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
-    return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
+    return lb_recurrence::sequence_index(a, p.direction, time, row, p.unit);
 }
 
 template <class Args>
 __device__ inline size_t state_index(const Args &a, const cell_place &p, int row)
 {
-    return (static_cast<size_t>(p.direction) * a.batch + row) * a.hidden + p.unit;
+    return lb_recurrence::state_index(a, p.direction, row, p.unit);
 }
 
-/* Elements of [D, B, H]. */
-template <class Args> __device__ inline size_t state_size(const Args &a)
+/* ---- Operands -------------------------------------------------------------------------------- */
+
+/* packed [D, blocks, warps, fragments, 32] in global memory; room [warps, spilled, 32] in shared.
+ */
+template <class Tile>
+__device__ inline void load_weights(stationary<Tile> &weights, const void *packed, uint4 *room,
+                                    const cell_place &p)
 {
-    return static_cast<size_t>(a.directions) * a.batch * a.hidden;
+    int warp = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
+    weights.load(static_cast<const uint4 *>(packed) +
+                     static_cast<size_t>(warp) * Tile::fragments * lanes,
+                 room + p.warp * Tile::spilled * lanes, p.lane);
 }
 
-/* ---- Weights --------------------------------------------------------------------------------- */
-
-/* A warp's fragments: the first in registers, the others in shared memory. */
-template <class Tile> struct stationary {
-    uint32_t held[Tile::resident][4];
-    const uint4 *spilled; /* [spilled, 32]; each lane reads only what it copied itself */
-
-    /* packed [D, blocks, warps, fragments, 32]; room [warps, spilled, 32] in shared memory */
-    __device__ inline void load(const uint4 *packed, uint4 *room, const cell_place &p)
-    {
-        int warp = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
-        const uint4 *from = packed + static_cast<size_t>(warp) * Tile::fragments * lanes + p.lane;
-        uint4 *to = room + p.warp * Tile::spilled * lanes + p.lane;
-        spilled = to;
-        for (int f = 0; f < Tile::spilled; f++)
-            lb_ptx::copy_async<16>(to + f * lanes, from + (Tile::resident + f) * lanes);
-        lb_ptx::copy_async_commit();
-#pragma unroll
-        for (int f = 0; f < Tile::resident; f++) {
-            uint4 v = from[f * lanes];
-            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
-        }
-        lb_ptx::copy_async_wait<0>();
-    }
-
-    /* Fragment f, a compile-time constant once loops are unrolled. */
-    __device__ inline void get(int f, uint32_t (&a)[4]) const
-    {
-        if (f < Tile::resident) {
-            for (int r = 0; r < 4; r++)
-                a[r] = held[f][r];
-        } else {
-            uint4 v = spilled[(f - Tile::resident) * lanes];
-            a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
-        }
-    }
-};
-
-/* Operand of one slice of 16 deep and one column block: 256 bytes, [4 lanes t][8 columns][4 deep].
- * Lane 4g + t reads its 8 bytes; a warp reads all 256, no two lanes in one bank. */
+/* The operand of one slice, 16 deep, and one block of 8 columns: 256 bytes, [4 lanes t][8 columns]
+ * [4 deep]. Lane 4 g + t reads the 8 bytes of column g. A half-warp is served at once; without the
+ * exchange of columns its lanes t = 0 and t = 2 would want the same banks. */
 constexpr int slice_bytes = 256;
+
+/* Where column `column` of lanes t lies, in bytes; two neighbouring columns stay neighbours. */
+__device__ inline int place_in_slice(int t, int column)
+{
+    return t * 64 + (column ^ (t & 2) * 2) * 8;
+}
 
 __device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane)
 {
-    uint2 v = *reinterpret_cast<const uint2 *>(slice + lane % 4 * 64 + lane / 4 * 8);
+    uint2 v = *reinterpret_cast<const uint2 *>(slice + place_in_slice(lane % 4, lane / 4));
     b[0] = v.x, b[1] = v.y;
 }
 
@@ -290,6 +212,6 @@ struct arrivals {
 
 #endif
 
-} // namespace lb_fused
+} // namespace lb_cluster
 
 #endif

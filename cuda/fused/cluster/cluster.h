@@ -1,7 +1,7 @@
-/* Launching the fused cluster kernels: a C interface. Every launcher only enqueues on the stream
+/* Launching the cluster kernels from C. Every launcher only enqueues on the stream
  * (cudaStream_t). */
-#ifndef LB_FUSED_H
-#define LB_FUSED_H
+#ifndef LB_FUSED_CLUSTER_H
+#define LB_FUSED_CLUSTER_H
 
 #include <stdbool.h>
 
@@ -14,26 +14,28 @@
 extern "C" {
 #endif
 
-/* One of the kernels that ship: tile is in LB_FUSED_FORWARD_TILES or LB_FUSED_BACKWARD_TILES. */
-struct lb_fused_kernel {
-    struct lb_fused_tile tile;
+/* One of the kernels that ship: tile is in LB_CLUSTER_FORWARD_TILES or LB_CLUSTER_BACKWARD_TILES.
+ */
+struct lb_cluster_kernel {
+    struct lb_cluster_tile tile;
     enum lb_dtype dtype; /* LB_F16 or LB_BF16 */
     bool backward;
-    bool train; /* forward: keeps what backward needs */
+    bool train;      /* forward: keeps what backward needs */
+    const void *row; /* of the table of kernels; set by ready */
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many clusters of it run
  * at a time. LB_UNSUPPORTED where not even one does, LB_FAILED in CUDA's words. */
-enum lb_status lb_fused_ready(const struct lb_fused_kernel *kernel, int *clusters,
-                              struct lb_error *err);
-
-/* Steps [from, to) of a layer, directions side by side. After lb_fused_ready. */
-enum lb_status lb_fused_forward(const struct lb_fused_kernel *kernel,
-                                const struct lb_fused_forward_args *args, void *stream,
+enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
                                 struct lb_error *err);
-enum lb_status lb_fused_backward(const struct lb_fused_kernel *kernel,
-                                 const struct lb_fused_backward_args *args, void *stream,
-                                 struct lb_error *err);
+
+/* Steps [from, to) of a layer, directions side by side. After lb_cluster_ready. */
+enum lb_status lb_cluster_forward(const struct lb_cluster_kernel *kernel,
+                                  const struct lb_fused_forward_args *args, void *stream,
+                                  struct lb_error *err);
+enum lb_status lb_cluster_backward(const struct lb_cluster_kernel *kernel,
+                                   const struct lb_fused_backward_args *args, void *stream,
+                                   struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,13 @@
-/* fused_forward.cuh: the recurrent part of a whole sequence in one launch, weights stationary. */
+/* The recurrent part of a whole sequence in one launch, weights stationary. */
 #ifndef LB_FUSED_FORWARD_CUH
 #define LB_FUSED_FORWARD_CUH
 
 #include "cuda/fused/cluster/cluster.cuh"
 
-namespace lb_fused
+namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_fused_forward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_cluster_forward_shared gives its size. */
 template <class Tile> struct forward_shared {
     static constexpr int h_bytes = Tile::units * Tile::columns * 2;
     static constexpr int sums = Tile::warps * (Tile::split - 1) * Tile::cells * lanes;
@@ -64,14 +64,15 @@ __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place 
 {
     int first_row = p.row - p.column;
     for (int i = threadIdx.x; i < Tile::units * Tile::columns; i += Tile::threads) {
-        int unit = i % 4 + i / 32 % 4 * 4 + i / 128 / Tile::cells * 16;
-        int row = first_row + i / 4 % 8 + i / 128 % Tile::cells * 8;
-        T value;
-        narrow(value, 0.0f);
+        int t = i / 32 % 4, column = i / 4 % 8, slice = i / 128;
+        int unit = i % 4 + t * 4 + slice / Tile::cells * 16;
+        int row = first_row + column + slice % Tile::cells * 8;
+        T value = convert_to_storage<T>(0.0f);
         if (unit < a.hidden && row < a.batch)
             value = first_h<T>(a, p, row, unit);
-        reinterpret_cast<T *>(h)[i] = value;
-        reinterpret_cast<T *>(h)[i + Tile::units * Tile::columns] = value;
+        T *to = reinterpret_cast<T *>(h + slice * slice_bytes + place_in_slice(t, column)) + i % 4;
+        to[0] = value;
+        to[Tile::units * Tile::columns] = value;
     }
 }
 
@@ -101,7 +102,7 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
-        t.c[i] = widen(static_cast<const T *>(a.c0)[at]);
+        t.c[i] = convert_to_real(static_cast<const T *>(a.c0)[at]);
         if (a.from > 0 && t.rows[i].length > a.from)
             t.c[i] = static_cast<const float *>(a.carry)[at];
     }
@@ -140,30 +141,19 @@ __device__ inline void swap_sums(float (&own)[Tile::cells][4],
     }
 }
 
-/* A lane's sums are two gates of two columns; its neighbour in lane 4 has the other two gates. Each
- * takes one column: 2 shuffles bring i f g o of one cell together. */
-__device__ inline float4 gather_gates(const float (&sum)[4], int lane)
-{
-    bool odd = lane / 4 % 2;
-    float keep0 = odd ? sum[1] : sum[0], keep1 = odd ? sum[3] : sum[2];
-    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[1], 4);
-    float got1 = __shfl_xor_sync(~0u, odd ? sum[2] : sum[3], 4);
-    return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
-}
-
 /* One cell's step; past a row's end the state stays. Gives the activated gates. */
 template <class Tile>
 __device__ inline float4 step_cell(forward_thread<Tile> &t, const float4 &sum, int i, int step)
 {
     float4 g;
-    g.x = sigmoid(sum.x + t.pre[i].x + t.bias.x);
-    g.y = sigmoid(sum.y + t.pre[i].y + t.bias.y);
-    g.z = tangent(sum.z + t.pre[i].z + t.bias.z);
-    g.w = sigmoid(sum.w + t.pre[i].w + t.bias.w);
+    g.x = fast_functions::sigmoid(sum.x + t.pre[i].x + t.bias.x);
+    g.y = fast_functions::sigmoid(sum.y + t.pre[i].y + t.bias.y);
+    g.z = fast_functions::tangent(sum.z + t.pre[i].z + t.bias.z);
+    g.w = fast_functions::sigmoid(sum.w + t.pre[i].w + t.bias.w);
     float c = g.y * t.c[i] + g.x * g.z;
     if (step < t.rows[i].length) {
         t.c[i] = c;
-        t.h[i] = g.w * tangent(c);
+        t.h[i] = g.w * fast_functions::tangent(c);
     }
     return g;
 }
@@ -188,7 +178,8 @@ __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
 
     using shared = forward_shared<Tile>;
     int four = p.rank * Tile::warps + p.warp; /* these units, as the cluster counts by four */
-    int offset = (four / 4 * Tile::cells + i) * slice_bytes + four % 4 * 64 + p.lane % 4 * 16;
+    int offset =
+        (four / 4 * Tile::cells + i) * slice_bytes + place_in_slice(four % 4, p.lane % 4 * 2);
     uint32_t full = 2 * shared::h_bytes + shared::sums * sizeof(float4);
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
         if (p.lane / 4 + 8 * q < Tile::blocks && 8 * i + p.lane % 4 * 2 < t.live)
@@ -205,7 +196,7 @@ __device__ inline void store_step(const lb_fused_forward_args &a, const forward_
         return;
     size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
     bool past = step >= r.length;
-    narrow(static_cast<T *>(a.y)[at], past ? 0.0f : t.h[i]);
+    static_cast<T *>(a.y)[at] = convert_to_storage<T>(past ? 0.0f : t.h[i]);
     if (train && !past) {
         __stcs(static_cast<float4 *>(a.gates) + at, gates);
         __stcs(static_cast<float *>(a.cells) + at, t.c[i]);
@@ -223,8 +214,8 @@ __device__ inline void store_state(const lb_fused_forward_args &a, const forward
             static_cast<float *>(a.carry)[at] = t.c[i];
         if (t.rows[i].length > a.to || t.rows[i].length <= a.from)
             continue;
-        narrow(static_cast<T *>(a.hn)[at], t.h[i]);
-        narrow(static_cast<T *>(a.cn)[at], t.c[i]);
+        static_cast<T *>(a.hn)[at] = convert_to_storage<T>(t.h[i]);
+        static_cast<T *>(a.cn)[at] = convert_to_storage<T>(t.c[i]);
     }
 }
 
@@ -262,7 +253,7 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     forward_thread<Tile> t;
     t.place = find_place<Tile>();
     t.live = live_columns<Tile>(a, t.place);
-    t.weights.load(static_cast<const uint4 *>(a.weights), s.weights, t.place);
+    load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
     load_state<T, Tile>(a, t);
     load_pre<Tile>(a, t, a.from);
     load_h0<T, Tile>(a, t.place, s.h);
@@ -286,17 +277,17 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
 
 #endif
 
-/* fused_forward_kernel: pre-activations of steps to y and the final state; with `train` also
- * activated gates and cells. lb_fused_forward_args has the shapes.
- *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
- *   Dynamic shared memory: lb_fused_forward_shared.
- *   Cost a step and block: 2 * 16 * units * columns * warps flops on the tensor cores; reads of h
- *   from shared memory units * columns * 2 * warps / split bytes; to each peer 8 * warps * columns
- *   bytes, fewer where columns have no row; from global memory 16 bytes a cell, to it 2, with
- * `train` 20 more. It exists for every architecture, since host code names it; before sm_90, and
- * where shared memory is too small, it is empty. */
+/* fused_cluster_forward_kernel: pre-activations of steps to y and the final state; with `train`
+ * also activated gates and cells. lb_fused_forward_args has the shapes. grid (blocks * ceil(B /
+ * columns), D) in clusters of (blocks), block (32 * warps). Dynamic shared memory:
+ * lb_cluster_forward_shared. Cost a step and block: 2 * 16 * units * columns * warps flops on the
+ * tensor cores; reads of h from shared memory units * columns * 2 * warps / split bytes; to each
+ * peer 8 * warps * columns bytes, fewer where columns have no row; from global memory 16 bytes a
+ * cell, to it 2, with `train` 20 more. It exists for every architecture, since host code names it;
+ * before sm_90, and where shared memory is too small, it is empty. */
 template <class T, class Tile, bool train>
-__global__ void __launch_bounds__(Tile::threads, 1) fused_forward_kernel(lb_fused_forward_args a)
+__global__ void __launch_bounds__(Tile::threads, 1)
+    fused_cluster_forward_kernel(lb_fused_forward_args a)
 {
 #ifdef LB_PTX_SM90
     if constexpr (forward_shared<Tile>::bytes <= shared_limit)
@@ -304,6 +295,6 @@ __global__ void __launch_bounds__(Tile::threads, 1) fused_forward_kernel(lb_fuse
 #endif
 }
 
-} // namespace lb_fused
+} // namespace lb_cluster
 
 #endif

@@ -1,23 +1,23 @@
-/* fused_pack.c: recurrent weights to the order in which the fused kernels' lanes hold them. */
+/* Recurrent weights to the order in which the fused kernels' lanes hold them. */
 #include "cuda/fused/cluster/tile.h"
 
 enum { lanes = 32, depth = 16, pair = 2 };
 
-/* Shared memory: weights that do not rest in registers, then what a step moves, then two mbarriers.
+/* Shared memory: weights that do not stay in registers, then what a step moves, then two mbarriers.
  */
-static size_t spilled_bytes(const struct lb_fused_tile *tile)
+static size_t spilled_bytes(const struct lb_cluster_tile *tile)
 {
-    return (size_t)tile->warps * (size_t)(lb_fused_fragments(tile) - tile->resident) * lanes * 16;
+    return (size_t)tile->warps * (size_t)(lb_cluster_fragments(tile) - tile->resident) * lanes * 16;
 }
 
-size_t lb_fused_forward_shared(const struct lb_fused_tile *tile)
+size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile)
 {
-    size_t h = (size_t)lb_fused_units(tile) * (size_t)tile->columns * 2;
+    size_t h = (size_t)lb_cluster_units(tile) * (size_t)tile->columns * 2;
     size_t sums = (size_t)tile->warps * (size_t)(tile->split - 1) * 16 * (size_t)tile->columns * 4;
     return spilled_bytes(tile) + 2 * h + sums + 2 * sizeof(uint64_t);
 }
 
-size_t lb_fused_backward_shared(const struct lb_fused_tile *tile)
+size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile)
 {
     size_t units = 4 * (size_t)tile->warps, columns = (size_t)tile->columns;
     size_t sums = (size_t)tile->blocks * units * columns * 4; /* of all peers, for own units */
@@ -46,10 +46,10 @@ static uint16_t element(const uint16_t *w_hh, int hidden, int gate, int unit, in
     return w_hh[((size_t)gate * (size_t)hidden + (size_t)unit) * (size_t)hidden + (size_t)from];
 }
 
-void lb_fused_pack_forward(const struct lb_fused_tile *tile, int hidden, const uint16_t *w_hh,
-                           uint16_t *packed)
+void lb_cluster_pack_forward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
+                             uint16_t *packed)
 {
-    int fragments = lb_fused_fragments(tile), slices = fragments / tile->split;
+    int fragments = lb_cluster_fragments(tile), slices = fragments / tile->split;
     for (int warp = 0; warp < tile->blocks * tile->warps; warp++) {
         int member = warp % tile->split;
         for (int f = 0; f < fragments; f++) {
@@ -64,12 +64,12 @@ void lb_fused_pack_forward(const struct lb_fused_tile *tile, int hidden, const u
     }
 }
 
-void lb_fused_pack_backward(const struct lb_fused_tile *tile, int hidden, const uint16_t *w_hh,
-                            uint16_t *packed)
+void lb_cluster_pack_backward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
+                              uint16_t *packed)
 {
     int own = 4 * tile->warps, rows = tile->blocks / 4; /* row tiles of a warp */
     for (int warp = 0; warp < tile->blocks * tile->warps; warp++) {
-        for (int f = 0; f < lb_fused_fragments(tile); f++) {
+        for (int f = 0; f < lb_cluster_fragments(tile); f++) {
             int first = warp / tile->warps * own + f / rows * (depth / 4);
             int to = (warp % tile->warps * rows + f % rows) * 16;
             for (int i = 0; i < lanes * 8; i++) {

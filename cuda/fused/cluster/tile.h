@@ -28,54 +28,55 @@
 extern "C" {
 #endif
 
-struct lb_fused_tile {
+struct lb_cluster_tile {
     int blocks;   /* of a cluster: 1 to 16 */
     int warps;    /* of a block */
     int split;    /* warps that share a depth, forward */
-    int resident; /* fragments of a warp that rest in registers */
+    int resident; /* fragments of a warp that stay in registers */
     int columns;  /* rows of the batch a cluster: 8 or 16 */
 };
 
 /* What ships: X(blocks, warps, split, resident, columns). The lists that kernels are made from,
  * that `auto` chooses from and that budgets.csv holds. Backward keeps a sum of each block in shared
  * memory, so that 16 blocks of 12 warps have room for 8 columns only. */
-#define LB_FUSED_TILES(X) \
-    X(4, 8, 1, 8, 8)      \
-    X(8, 8, 2, 16, 8)     \
-    X(8, 8, 2, 16, 16)    \
-    X(16, 8, 2, 32, 8)    \
+#define LB_CLUSTER_TILES(X) \
+    X(4, 8, 1, 8, 8)        \
+    X(8, 8, 2, 16, 8)       \
+    X(8, 8, 2, 16, 16)      \
+    X(16, 8, 2, 32, 8)      \
     X(16, 8, 2, 32, 16)
-#define LB_FUSED_FORWARD_TILES(X)  LB_FUSED_TILES(X) X(16, 12, 3, 28, 8) X(16, 12, 2, 26, 16)
-#define LB_FUSED_BACKWARD_TILES(X) LB_FUSED_TILES(X) X(16, 12, 3, 26, 8)
+#define LB_CLUSTER_FORWARD_TILES(X)  LB_CLUSTER_TILES(X) X(16, 12, 3, 28, 8) X(16, 12, 2, 26, 16)
+#define LB_CLUSTER_BACKWARD_TILES(X) LB_CLUSTER_TILES(X) X(16, 12, 3, 26, 8)
 
 /* The largest H. */
-static inline int lb_fused_units(const struct lb_fused_tile *tile)
+static inline int lb_cluster_units(const struct lb_cluster_tile *tile)
 {
     return 4 * tile->warps * tile->blocks;
 }
 
 /* Fragments of a warp, in registers and shared memory together; the same for both passes. */
-static inline int lb_fused_fragments(const struct lb_fused_tile *tile)
+static inline int lb_cluster_fragments(const struct lb_cluster_tile *tile)
 {
-    return lb_fused_units(tile) / 16;
+    return lb_cluster_units(tile) / 16;
 }
 
 /* Bytes of one direction's packed weights: 16 a lane and fragment. */
-static inline size_t lb_fused_weight_bytes(const struct lb_fused_tile *tile)
+static inline size_t lb_cluster_weight_bytes(const struct lb_cluster_tile *tile)
 {
-    return (size_t)tile->blocks * (size_t)tile->warps * (size_t)lb_fused_fragments(tile) * 32 * 16;
+    return (size_t)tile->blocks * (size_t)tile->warps * (size_t)lb_cluster_fragments(tile) * 32 *
+           16;
 }
 
 /* Dynamic shared memory of a block, bytes. Kernels lay it out in the order of these sums. */
-size_t lb_fused_forward_shared(const struct lb_fused_tile *tile);
-size_t lb_fused_backward_shared(const struct lb_fused_tile *tile);
+size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile);
+size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile);
 
 /* w_hh [4H, H] of a 2-byte dtype -> packed [blocks, warps, fragments, 32 lanes, 8], zero where the
  * tile is larger than H. */
-void lb_fused_pack_forward(const struct lb_fused_tile *tile, int hidden, const uint16_t *w_hh,
-                           uint16_t *packed);
-void lb_fused_pack_backward(const struct lb_fused_tile *tile, int hidden, const uint16_t *w_hh,
-                            uint16_t *packed);
+void lb_cluster_pack_forward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
+                             uint16_t *packed);
+void lb_cluster_pack_backward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
+                              uint16_t *packed);
 
 #ifdef __cplusplus
 }

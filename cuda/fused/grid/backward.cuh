@@ -1,4 +1,4 @@
-/* fused_grid_backward.cuh: gradients of a layer's pre-activations in one launch, transposed weights
+/* Gradients of a layer's pre-activations in one launch, transposed weights
  * stationary in all blocks of a group. The weight gradients, dx and db are products over all steps,
  * done after. */
 #ifndef LB_FUSED_GRID_BACKWARD_CUH
@@ -34,12 +34,6 @@ template <class Math, class Tile> struct backward_shared {
     }
 };
 
-/* What one cell's step reads from global memory. */
-struct cell_inputs {
-    float4 gates;
-    float c, c_prev, dy;
-};
-
 /* What a thread carries from step to step. Steps go from to - 1 down to from. */
 template <class Math, class Tile> struct backward_thread {
     static constexpr int quads = Tile::cells / 4; /* packets that one block sends another */
@@ -72,12 +66,9 @@ __device__ inline void send_sums(const backward_thread<Math, Tile> &t, const flo
                                  int row_tile, int eight, int state, int chunk)
 {
     const block_place &p = t.place;
-    bool odd = p.lane % 2;
-    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1);
-    float got1 = __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1);
-    const float four[4] = {odd ? got0 : sum[0], odd ? got1 : sum[1], odd ? sum[2] : got0,
-                           odd ? sum[3] : got1};
-    int unit = row_tile * 16 + p.lane / 4 + (odd ? 8 : 0), quad = p.lane % 4 / 2;
+    float four[4];
+    gather_columns(sum, p.lane, four);
+    int unit = row_tile * 16 + p.lane / 4 + p.lane % 2 * 8, quad = p.lane % 4 / 2;
     if (8 * eight + 4 * quad >= live_columns<Tile>(p, chunk) || unit >= p.blocks * Tile::units)
         return;
     uint32_t packet[4];
@@ -168,28 +159,15 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
         cell_inputs &in = t.next[n];
         size_t at = sequence_index(a, direction, time_of(length, direction, step), c.row, c.unit);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
-        in.dy = lb_cell::widen(static_cast<const T *>(a.dy)[at]);
+        in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
         in.c = cells[at];
         if (step > 0)
             in.c_prev = cells[sequence_index(a, direction, time_of(length, direction, step - 1),
                                              c.row, c.unit)];
         else
-            in.c_prev = lb_cell::widen(
+            in.c_prev = convert_to_real(
                 static_cast<const T *>(a.c0)[state_index(a, direction, c.row, c.unit)]);
     }
-}
-
-/* One cell's step back: gradients of i f g o before activation, from dh and dc after the step. */
-template <class Math> __device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
-{
-    const float4 &g = in.gates;
-    float squashed = Math::tangent(in.c);
-    dh += in.dy;
-    dc += dh * g.w * (1 - squashed * squashed);
-    float4 d = make_float4(dc * g.z * g.x * (1 - g.x), dc * in.c_prev * g.y * (1 - g.y),
-                           dc * g.x * (1 - g.z * g.z), dh * squashed * g.w * (1 - g.w));
-    dc *= g.y;
-    return d;
 }
 
 /* A cell's four gradients, 8 or 16 bytes: to this block's operand and to global memory. */
@@ -242,8 +220,8 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
             size_t of = state_index(a, p.direction, c.row, c.unit);
             float dh;
             if (step == length - 1) {
-                dh = lb_cell::widen(static_cast<const T *>(a.dhn)[of]);
-                dc = lb_cell::widen(static_cast<const T *>(a.dcn)[of]);
+                dh = convert_to_real(static_cast<const T *>(a.dhn)[of]);
+                dc = convert_to_real(static_cast<const T *>(a.dcn)[of]);
             } else if (step == a.to - 1) {
                 dh = static_cast<const float *>(a.carry)[of];
             } else {
@@ -279,7 +257,7 @@ __device__ inline void multiply(const backward_thread<Math, Tile> &t,
         typename Math::sums sum[Tile::eights] = {};
         for (int k = 0; k < packets; k++) {
             uint32_t w[2][4];
-            t.weights.get(m * packets + k, w);
+            get_pair(t.weights, m * packets + k, w);
             for (int i = 0; i < Tile::eights; i++)
                 Math::multiply(sum[i], w, b[k][i]);
         }
@@ -298,7 +276,7 @@ template <class Math, class Tile>
 __device__ inline void load_state(const lb_fused_backward_args &a, const block_place &p,
                                   const backward_shared<Math, Tile> &s)
 {
-    size_t states = static_cast<size_t>(a.directions) * a.batch * a.hidden;
+    size_t states = state_size(a);
     for (int i = threadIdx.x; i < p.chunks * Tile::cells; i += Tile::threads) {
         cell_place cell = find_cell<Tile>(p, a.hidden, i / Tile::cells, i % Tile::cells);
         s.lengths[i] = length_of(a, cell);
@@ -315,7 +293,7 @@ __device__ inline void store_state(const lb_fused_backward_args &a, const block_
                                    const backward_shared<Math, Tile> &s, int chunk)
 {
     using T = typename Math::stored;
-    size_t states = static_cast<size_t>(a.directions) * a.batch * a.hidden;
+    size_t states = state_size(a);
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads, of_all = chunk * Tile::cells + at;
         if (at >= Tile::cells || s.lengths[of_all] <= a.from)
@@ -324,8 +302,8 @@ __device__ inline void store_state(const lb_fused_backward_args &a, const block_
         size_t of = state_index(a, p.direction, c.row, c.unit);
         float dh = sum_parts<Math, Tile>(s.parts, c);
         if (a.from == 0) {
-            static_cast<T *>(a.dh0)[of] = lb_cell::narrow<T>::from(dh);
-            static_cast<T *>(a.dc0)[of] = lb_cell::narrow<T>::from(s.dc[of_all]);
+            static_cast<T *>(a.dh0)[of] = convert_to_storage<T>(dh);
+            static_cast<T *>(a.dc0)[of] = convert_to_storage<T>(s.dc[of_all]);
         } else {
             static_cast<float *>(a.carry)[of] = dh;
             static_cast<float *>(a.carry)[states + of] = s.dc[of_all];

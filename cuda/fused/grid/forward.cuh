@@ -1,4 +1,4 @@
-/* fused_grid_forward.cuh: the recurrent part of a layer in one launch, weights stationary in all
+/* The recurrent part of a layer in one launch, weights stationary in all
  * blocks of a group, h through the second-level cache. */
 #ifndef LB_FUSED_GRID_FORWARD_CUH
 #define LB_FUSED_GRID_FORWARD_CUH
@@ -64,12 +64,12 @@ template <class T>
 __device__ inline float first_h(const lb_fused_forward_args &a, int direction, int row, int unit)
 {
     if (a.from == 0)
-        return lb_cell::widen(static_cast<const T *>(a.h0)[state_index(a, direction, row, unit)]);
+        return convert_to_real(static_cast<const T *>(a.h0)[state_index(a, direction, row, unit)]);
     int length = a.lengths ? a.lengths[row] : a.seq_len;
     if (a.from >= length)
         return 0;
     int time = time_of(length, direction, a.from - 1);
-    return lb_cell::widen(
+    return convert_to_real(
         static_cast<const T *>(a.y)[sequence_index(a, direction, time, row, unit)]);
 }
 
@@ -194,7 +194,7 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
                 continue;
             for (int m = 0; m < Tile::rows; m++) {
                 uint32_t w[2][4];
-                t.weights.get((first + q) * Tile::rows + m, w);
+                get_pair(t.weights, (first + q) * Tile::rows + m, w);
                 for (int i = 0; i < Tile::eights; i++)
                     Math::multiply(sum[q % chains][m][i], w, b[q * Tile::eights + i]);
             }
@@ -265,10 +265,9 @@ __device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
                                   float c, float h)
 {
     using T = typename Math::stored;
-    using narrow = lb_cell::narrow<T>;
     int time = time_of(length, direction, step);
     size_t at = sequence_index(a, direction, time, cell.row, cell.unit);
-    static_cast<T *>(a.y)[at] = narrow::from(h);
+    static_cast<T *>(a.y)[at] = convert_to_storage<T>(h);
     if (step >= length)
         return;
     if (a.cells) {
@@ -277,8 +276,8 @@ __device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
     }
     if (step == length - 1) {
         size_t of = state_index(a, direction, cell.row, cell.unit);
-        static_cast<T *>(a.hn)[of] = narrow::from(h);
-        static_cast<T *>(a.cn)[of] = narrow::from(c);
+        static_cast<T *>(a.hn)[of] = convert_to_storage<T>(h);
+        static_cast<T *>(a.cn)[of] = convert_to_storage<T>(c);
     }
 }
 
@@ -336,7 +335,7 @@ __device__ inline void load_state(const lb_fused_forward_args &a, const block_pl
             continue;
         size_t at = state_index(a, p.direction, cell.row, cell.unit);
         s.c[i] = a.from > 0 ? static_cast<const float *>(a.carry)[at]
-                            : lb_cell::widen(static_cast<const T *>(a.c0)[at]);
+                            : convert_to_real(static_cast<const T *>(a.c0)[at]);
     }
 }
 

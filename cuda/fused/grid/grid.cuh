@@ -1,33 +1,19 @@
-/* fused_grid.cuh: what the forward and the backward grid kernel share: tiles as types, products of
+/* What the forward and the backward grid kernel share: tiles as types, products of
  * each kind, weights that rest in registers and shared memory, packets that carry their own epoch,
  * waits that end. cuda/README.md draws one step. */
 #ifndef LB_FUSED_GRID_CUH
 #define LB_FUSED_GRID_CUH
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include "cuda/common/ptx.cuh"
-#include "cuda/common/scalar.cuh"
+#include "cuda/fused/common/recurrence.cuh"
 #include "cuda/fused/grid/grid.h"
 
 namespace lb_grid
 {
 
+using namespace lb_recurrence;
 using lb_ptx::scope;
 
-constexpr int lanes = 32;
-constexpr int slice_bytes = 512; /* a packet of 8 columns: [4 lanes t][8 columns][16 bytes] */
-
-/* Dynamic shared memory that a block may have: CUDA C++ Programming Guide, "Technical
- * Specifications per Compute Capability". Kernels of larger tiles are empty. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-constexpr int shared_limit = 99 << 10;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr int shared_limit = 163 << 10;
-#else
-constexpr int shared_limit = 227 << 10;
-#endif
+constexpr int slice_bytes = 512; /* a packet of 8 columns: 16 bytes per lane */
 
 /* struct lb_grid_tile as a type. */
 template <int units_, int warps_, int packets_, int resident_, int columns_> struct tile {
@@ -50,41 +36,6 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
 /* ---- Numbers ----------------------------------------------------------------------------------
  */
 
-/* By fast exp and division: absolute error a few 2^-24, which f16 and bf16 do not see. Right at
- * both ends, where exp is 0 or infinite. */
-struct fast_functions {
-    static __device__ inline float sigmoid(float v)
-    {
-        return __fdividef(1.0f, 1.0f + __expf(-v));
-    }
-    static __device__ inline float tangent(float v)
-    {
-        return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * v));
-    }
-};
-
-struct exact_functions {
-    static __device__ inline float sigmoid(float v)
-    {
-        return lb_cell::sigmoid(v);
-    }
-    static __device__ inline float tangent(float v)
-    {
-        return lb_cell::tangent(v);
-    }
-};
-
-/* The bits of v, rounded once to T. */
-template <class T> __device__ inline uint32_t bits_of(float v)
-{
-    union {
-        T value;
-        uint16_t bits;
-    } u = {};
-    u.value = lb_cell::narrow<T>::from(v);
-    return u.bits;
-}
-
 /* A lane's share of a product with one packet: 2 k-steps, 16 rows, 8 columns.
  *   sums: of the 16 x 8; finish brings them to d as mma leaves them: (g, 2t) (g, 2t+1) (g+8, 2t)
  *   (g+8, 2t+1).   operand: what a lane needs of a packet, from a slice in shared memory. */
@@ -101,9 +52,20 @@ struct tensor_sums {
     }
 };
 
+/* Where lane 4 g + t finds its 16 bytes, column g at depth t, in chunks of 16 bytes. Three accesses
+ * shape it. A quarter-warp, which is served at once, loads the 128 bytes of two columns: one line,
+ * no two chunks in the same banks. The cells of a warp store 8 columns of one t: one sector of 32
+ * bytes per two columns, no two of them in the same banks, hence t ^ column / 2. The f32 product
+ * loads one column at all t: no two in the same banks. */
+__device__ inline int chunk_in_slice(int column, int t)
+{
+    return column / 2 * 8 + (t ^ column / 2) * 2 + column % 2;
+}
+
+/* In bytes. */
 __device__ inline int place_in_slice(int lane)
 {
-    return (lane % 4 * 8 + lane / 4) * 16;
+    return chunk_in_slice(lane / 4, lane % 4) * 16;
 }
 
 __device__ inline tensor_operand take_operand(const unsigned char *slice, int lane)
@@ -201,7 +163,8 @@ struct fma_sums {
 };
 
 struct fma_operand {
-    const float4 *columns; /* [8] 4 units each */
+    const float4 *slice;
+    int t; /* of this lane */
 };
 
 struct f32_math : float_math {
@@ -216,12 +179,12 @@ struct f32_math : float_math {
     }
     static __device__ inline operand take(const unsigned char *slice, int lane)
     {
-        return {reinterpret_cast<const float4 *>(slice) + lane % 4 * 8};
+        return {reinterpret_cast<const float4 *>(slice), lane % 4};
     }
     static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
     {
         for (int column = 0; column < 8; column++) {
-            float4 h = b.columns[column];
+            float4 h = b.slice[chunk_in_slice(column, b.t)]; /* 4 units */
             for (int r = 0; r < 2; r++) {
                 float &sum = s.v[r][column];
                 sum = __fmaf_rn(__uint_as_float(a[0][r]), h.x, sum);
@@ -235,46 +198,13 @@ struct f32_math : float_math {
 
 template <class Math> constexpr int deep = 4 * Math::lane_units; /* units of a packet */
 
-/* ---- Weights ----------------------------------------------------------------------------------
- */
-
-/* A warp's fragments: the first in registers, the others in shared memory. */
-template <class Tile> struct stationary {
-    uint32_t held[Tile::resident][4];
-    const uint4 *spilled; /* [spilled, 32]; each lane reads only what it copied itself */
-
-    /* from [fragments, 32], room [spilled, 32] in shared memory: this warp's */
-    __device__ inline void load(const uint4 *from, uint4 *room, int lane)
-    {
-        from += lane;
-        room += lane;
-        spilled = room;
-        for (int f = 0; f < Tile::spilled; f++)
-            lb_ptx::copy_async<16>(room + f * lanes, from + (Tile::resident + f) * lanes);
-        lb_ptx::copy_async_commit();
-#pragma unroll
-        for (int f = 0; f < Tile::resident; f++) {
-            uint4 v = from[f * lanes];
-            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
-        }
-        lb_ptx::copy_async_wait<0>();
-    }
-
-    /* Fragments 2 f and 2 f + 1, compile-time constants once loops are unrolled. */
-    __device__ inline void get(int f, uint32_t (&a)[2][4]) const
-    {
-        for (int k = 0; k < 2; k++) {
-            int at = 2 * f + k;
-            if (at < Tile::resident) {
-                for (int r = 0; r < 4; r++)
-                    a[k][r] = held[at][r];
-            } else {
-                uint4 v = spilled[(at - Tile::resident) * lanes];
-                a[k][0] = v.x, a[k][1] = v.y, a[k][2] = v.z, a[k][3] = v.w;
-            }
-        }
-    }
-};
+/* Fragments 2 f and 2 f + 1: the two k-steps of a packet. */
+template <class Tile>
+__device__ inline void get_pair(const stationary<Tile> &weights, int f, uint32_t (&a)[2][4])
+{
+    weights.get(2 * f, a[0]);
+    weights.get(2 * f + 1, a[1]);
+}
 
 /* ---- Places -----------------------------------------------------------------------------------
  */
@@ -333,42 +263,11 @@ __device__ inline cell_place find_cell(const block_place &p, int hidden, int chu
     return c;
 }
 
-/* The time that a row is at after `step` steps; past its end, time counts on. */
-__device__ inline int time_of(int length, int direction, int step)
-{
-    return direction == 1 && step < length ? length - 1 - step : step;
-}
-
-/* Element index in [T, B, D, H] and in [D, B, H]. */
-template <class Layer>
-__device__ inline size_t sequence_index(const Layer &a, int direction, int time, int row, int unit)
-{
-    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
-    return (row_of_all * a.directions + direction) * a.hidden + unit;
-}
-
-template <class Layer>
-__device__ inline size_t state_index(const Layer &a, int direction, int row, int unit)
-{
-    return (static_cast<size_t>(direction) * a.batch + row) * a.hidden + unit;
-}
-
 template <class Layer> __device__ inline int length_of(const Layer &a, const cell_place &c)
 {
     if (!c.exists)
         return 0;
     return a.lengths ? a.lengths[c.row] : a.seq_len;
-}
-
-/* A lane's sums are two gates of two columns; its neighbour in lane 4 has the other two gates. Each
- * takes one column: 2 shuffles bring i f g o of one cell together. */
-__device__ inline float4 gather_gates(const float (&sum)[4], int lane)
-{
-    bool odd = lane / 4 % 2;
-    float keep0 = odd ? sum[1] : sum[0], keep1 = odd ? sum[3] : sum[2];
-    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[1], 4);
-    float got1 = __shfl_xor_sync(~0u, odd ? sum[2] : sum[3], 4);
-    return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
 }
 
 /* ---- Exchange ---------------------------------------------------------------------------------

@@ -35,13 +35,14 @@ struct lb_grid_kernel {
     enum lb_grid_math math;
     struct lb_grid_split split;
     bool backward;
-    bool beside; /* directions side by side in one launch, else one after the other */
+    bool beside;     /* directions side by side in one launch, else one after the other */
+    const void *row; /* of the table of kernels; set by ready */
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many blocks of it run at
  * a time. LB_UNSUPPORTED where it cannot keep `needed` blocks resident, LB_FAILED in CUDA's words.
  */
-enum lb_status lb_grid_ready(const struct lb_grid_kernel *kernel, int needed, int *resident,
+enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *resident,
                              struct lb_error *err);
 
 /* Steps [from, to) of a layer, all directions. After lb_grid_ready. */

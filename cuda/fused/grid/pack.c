@@ -1,4 +1,4 @@
-/* fused_grid_pack.c: recurrent weights to the order in which the grid kernels' lanes hold them, and
+/* Recurrent weights to the order in which the grid kernels' lanes hold them, and
  * the sizes of what those kernels use. */
 #include "cuda/fused/grid/tile.h"
 

@@ -11,7 +11,7 @@
  * permuted so that a lane's 16 bytes are its operands.
  *
  * Forward: gates x hidden. A warp multiplies all units / 4 row tiles of its block (16 rows, 4
- * units, rows ordered as in fused_tile.h) by its part of the depth: packets warp, warp + warps,
+ * units, rows ordered as in cluster/tile.h) by its part of the depth: packets warp, warp + warps,
  * ..., at most `packets` of them. Backward: hidden x own gates. A warp multiplies row tiles warp,
  * warp + warps, ... of ALL units by the depth of its block's 4 * units gate gradients. Both have
  * the same number of weight fragments a warp; the first `resident` stay in registers, the rest in
@@ -31,7 +31,7 @@ struct lb_grid_tile {
     int units;    /* of a block: 8 or a multiple of 16 */
     int warps;    /* of a block */
     int packets;  /* of depth a warp, at most: H is at most deep * packets * warps */
-    int resident; /* fragments of a warp that rest in registers */
+    int resident; /* fragments of a warp that stay in registers */
     int columns;  /* rows of the batch in a chunk: 8 or 16 */
 };
 

@@ -1,4 +1,4 @@
-/* fused_step_backward.cuh: one backward step of a layer, product and cell. */
+/* One backward step of a layer: the matrix product and the cells. */
 #ifndef LB_FUSED_STEP_BACKWARD_CUH
 #define LB_FUSED_STEP_BACKWARD_CUH
 
@@ -31,10 +31,10 @@ __device__ inline R cell_back(const lb_fused_backward_args &a, size_t at, R c_pr
     R inner = squash(static_cast<const R *>(a.cells)[at], relu);
     dc += dh * o * squash_slope(inner, relu);
     T *to = static_cast<T *>(a.dgates) + 4 * at;
-    to[0] = narrow<T>::from(dc * g * i * (R(1) - i));
-    to[1] = narrow<T>::from(dc * c_prev * f * (R(1) - f));
-    to[2] = narrow<T>::from(dc * i * squash_slope(g, relu));
-    to[3] = narrow<T>::from(dh * inner * o * (R(1) - o));
+    to[0] = convert_to_storage<T>(dc * g * i * (R(1) - i));
+    to[1] = convert_to_storage<T>(dc * c_prev * f * (R(1) - f));
+    to[2] = convert_to_storage<T>(dc * i * squash_slope(g, relu));
+    to[3] = convert_to_storage<T>(dh * inner * o * (R(1) - o));
     return dc * f;
 }
 
@@ -53,7 +53,7 @@ __device__ inline void finish_gradient(const lb_fused_backward_args &a, const bl
     size_t at = step < 0 ? 0 : sequence_index(a, p.direction, row, length, step) * a.hidden + unit;
     if (step >= length) {
         for (int q = 0; q < 4; q++)
-            static_cast<T *>(a.dgates)[4 * at + q] = narrow<T>::from(R(0));
+            static_cast<T *>(a.dgates)[4 * at + q] = convert_to_storage<T>(R(0));
         return;
     }
     size_t state = state_index(a, p.direction, row) * a.hidden + unit;
@@ -61,24 +61,24 @@ __device__ inline void finish_gradient(const lb_fused_backward_args &a, const bl
                state; /* of dc */
     R dh, dc;
     if (step == length - 1) {
-        dh = widen(static_cast<const T *>(a.dhn)[state]);
-        dc = widen(static_cast<const T *>(a.dcn)[state]);
+        dh = convert_to_real(static_cast<const T *>(a.dhn)[state]);
+        dc = convert_to_real(static_cast<const T *>(a.dcn)[state]);
     } else {
         dh = block_sum<Product, Tile>(memory, index % Tile::rows, index / Tile::rows);
         dc = *carry;
     }
     if (step < 0) {
-        static_cast<T *>(a.dh0)[state] = narrow<T>::from(dh);
-        static_cast<T *>(a.dc0)[state] = narrow<T>::from(dc);
+        static_cast<T *>(a.dh0)[state] = convert_to_storage<T>(dh);
+        static_cast<T *>(a.dc0)[state] = convert_to_storage<T>(dc);
         return;
     }
     R c_prev;
     if (step == 0)
-        c_prev = widen(static_cast<const T *>(a.c0)[state]);
+        c_prev = convert_to_real(static_cast<const T *>(a.c0)[state]);
     else
         c_prev = static_cast<const R *>(
             a.cells)[sequence_index(a, p.direction, row, length, step - 1) * a.hidden + unit];
-    dh += widen(static_cast<const T *>(a.dy)[at]);
+    dh += convert_to_real(static_cast<const T *>(a.dy)[at]);
     *carry = cell_back<T>(a, at, c_prev, dh, dc, relu);
 }
 

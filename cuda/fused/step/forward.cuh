@@ -1,4 +1,4 @@
-/* fused_step_forward.cuh: one forward step of a layer, product and cell. */
+/* One forward step of a layer: the matrix product and the cells. */
 #ifndef LB_FUSED_STEP_FORWARD_CUH
 #define LB_FUSED_STEP_FORWARD_CUH
 
@@ -45,7 +45,7 @@ __device__ inline void load_cell(const lb_fused_forward_args &a, const block_pla
     for (int q = 0; q < 4; q++)
         cell.pre[q] = static_cast<const R *>(a.pre)[4 * at + q];
     size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
-    cell.c = step == 0 ? R(widen(static_cast<const T *>(a.c0)[state]))
+    cell.c = step == 0 ? R(convert_to_real(static_cast<const T *>(a.c0)[state]))
                        : static_cast<const R *>(a.carry)[state];
 }
 
@@ -63,7 +63,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
         return;
     size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
     if (step >= cell.length) {
-        static_cast<T *>(a.y)[at] = narrow<T>::from(R(0));
+        static_cast<T *>(a.y)[at] = convert_to_storage<T>(R(0));
         return;
     }
     const R *bias = static_cast<const R *>(a.bias) + 4 * (p.direction * a.hidden + cell.unit);
@@ -75,7 +75,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
     }
     R c = gate[1] * cell.c + gate[0] * gate[2], h = gate[3] * squash(c, relu);
     size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
-    static_cast<T *>(a.y)[at] = narrow<T>::from(h);
+    static_cast<T *>(a.y)[at] = convert_to_storage<T>(h);
     static_cast<R *>(a.carry)[state] = c;
     if (a.cells) {
         static_cast<R *>(a.cells)[at] = c;
@@ -83,8 +83,8 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
             static_cast<R *>(a.gates)[4 * at + q] = gate[q];
     }
     if (step == cell.length - 1) {
-        static_cast<T *>(a.hn)[state] = narrow<T>::from(h);
-        static_cast<T *>(a.cn)[state] = narrow<T>::from(c);
+        static_cast<T *>(a.hn)[state] = convert_to_storage<T>(h);
+        static_cast<T *>(a.cn)[state] = convert_to_storage<T>(c);
     }
 }
 

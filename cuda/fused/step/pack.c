@@ -1,4 +1,4 @@
-/* fused_step_pack.c: recurrent weights to the rows that the fused step kernels read. */
+/* Recurrent weights to the rows that the fused step kernels read. */
 #include "cuda/fused/step/tile.h"
 
 #include <string.h>

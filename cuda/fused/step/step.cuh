@@ -1,4 +1,4 @@
-/* fused_step.cuh: the product of one step, which the forward and the backward step kernel share: a
+/* The matrix product of one step, which the forward and the backward step kernel share: a
  * block of weights times some rows of the batch, depth in slices through shared memory. Any type,
  * any size. cuda/README.md draws it. */
 #ifndef LB_FUSED_STEP_CUH
@@ -16,12 +16,12 @@
 namespace lb_fused_step
 {
 
+using lb_cell::convert_to_real;
+using lb_cell::convert_to_storage;
 using lb_cell::inside_t;
-using lb_cell::narrow;
 using lb_cell::sigmoid;
 using lb_cell::squash;
 using lb_cell::squash_slope;
-using lb_cell::widen;
 
 constexpr int lanes = 32;
 constexpr int chunk = 16;   /* bytes that go to shared memory together */
@@ -249,7 +249,7 @@ template <class Product, class Tile> struct fetcher {
         for (int e = 0; e < chunk / static_cast<int>(sizeof(T)); e++)
             reinterpret_cast<T *>(to)[e] = (e + 1) * static_cast<long>(sizeof(T)) <= valid
                                                ? reinterpret_cast<const T *>(from)[e]
-                                               : narrow<T>::from(inside_t<T>(0));
+                                               : convert_to_storage<T>(inside_t<T>(0));
     }
 
     /* Slice k on its way to its stage. */

@@ -18,11 +18,12 @@ struct lb_fused_step_kernel {
     enum lb_math math; /* f32: ieee on the plain units, else TF32 products */
     enum lb_act act;
     bool backward;
+    const void *row; /* of the table of kernels; set by ready */
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many blocks of it run at
  * a time. LB_FAILED in CUDA's words. */
-enum lb_status lb_fused_step_ready(const struct lb_fused_step_kernel *kernel, int *blocks,
+enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *blocks,
                                    struct lb_error *err);
 
 /* Steps [args.from, args.to) of a layer, directions side by side; backward the gradients of the

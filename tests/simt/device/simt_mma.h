@@ -38,10 +38,8 @@ struct bf16_pair {
 
 struct tf32 {
     static constexpr int values = 1;
-    /* The unit reads 19 of 32 bits: what to_tf32 has not rounded is cut off. */
     static double value(uint32_t bits, int)
     {
-        bits &= 0xffffe000u;
         float f;
         __builtin_memcpy(&f, &bits, sizeof f);
         return f;
@@ -148,6 +146,9 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                      const float (&c)[4], simt::site at = simt::site::here())
 {
+    for (uint32_t bits : {a[0], a[1], a[2], a[3], b[0], b[1]})
+        if ((bits & 0x7f800000u) != 0x7f800000u && bits & 0x1fffu)
+            simt::fail(at, "mma tf32: an operand is not rounded to TF32");
     simt::mma<simt::tf32>(d, a, b, c, "mma tf32", at);
 }
 

@@ -1,5 +1,5 @@
-/* simt_ptx.h: the host twins of cuda/common/ptx.cuh, under the same names. What each does is said there;
- * here stands only what the host needs on top. */
+/* simt_ptx.h: the host twins of cuda/common/ptx.cuh, under the same names. What each does is said
+ * there; here stands only what the host needs on top. */
 #ifndef LB_SIMT_PTX_H
 #define LB_SIMT_PTX_H
 

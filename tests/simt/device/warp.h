@@ -31,7 +31,7 @@ inline int within(int lane, int from, int width)
     return from < first || from >= first + width ? lane : from;
 }
 
-inline int stream_number()
+inline int lane_number()
 {
     return static_cast<int>(self->lane);
 }
@@ -42,7 +42,7 @@ template <class T>
 inline T __shfl_sync(uint32_t mask, T value, int from, int width = 32,
                      simt::site at = simt::site::here())
 {
-    int first = simt::stream_number() & ~(width - 1);
+    int first = simt::lane_number() & ~(width - 1);
     return simt::shuffle(mask, value, first + (from & (width - 1)), "__shfl_sync", at);
 }
 
@@ -50,7 +50,7 @@ template <class T>
 inline T __shfl_xor_sync(uint32_t mask, T value, int lanes, int width = 32,
                          simt::site at = simt::site::here())
 {
-    int lane = simt::stream_number();
+    int lane = simt::lane_number();
     /* Unlike the others, xor may read an earlier segment (PTX ISA, "shfl.sync"). */
     int from = (lane ^ lanes) < (lane & ~(width - 1)) + width ? lane ^ lanes : lane;
     return simt::shuffle(mask, value, from, "__shfl_xor_sync", at);
@@ -60,7 +60,7 @@ template <class T>
 inline T __shfl_down_sync(uint32_t mask, T value, unsigned by, int width = 32,
                           simt::site at = simt::site::here())
 {
-    int lane = simt::stream_number();
+    int lane = simt::lane_number();
     int from = simt::within(lane, lane + static_cast<int>(by), width);
     return simt::shuffle(mask, value, from, "__shfl_down_sync", at);
 }
@@ -69,7 +69,7 @@ template <class T>
 inline T __shfl_up_sync(uint32_t mask, T value, unsigned by, int width = 32,
                         simt::site at = simt::site::here())
 {
-    int lane = simt::stream_number();
+    int lane = simt::lane_number();
     int from = simt::within(lane, lane - static_cast<int>(by), width);
     return simt::shuffle(mask, value, from, "__shfl_up_sync", at);
 }

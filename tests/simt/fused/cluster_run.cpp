@@ -48,10 +48,10 @@ class comparison
 
 halves packed_weights(const subject &s, const truth &r)
 {
-    size_t halves_each = lb_fused_weight_bytes(&s.tile) / 2;
+    size_t halves_each = lb_cluster_weight_bytes(&s.tile) / 2;
     halves w_hh = stored(s.dtype, r.w_hh);
     halves packed(halves_each * static_cast<size_t>(r.problem.directions));
-    auto pack = s.forward ? lb_fused_pack_forward : lb_fused_pack_backward;
+    auto pack = s.forward ? lb_cluster_pack_forward : lb_cluster_pack_backward;
     size_t matrix = 4 * static_cast<size_t>(r.problem.hidden * r.problem.hidden);
     for (size_t d = 0; d < static_cast<size_t>(r.problem.directions); d++)
         pack(&s.tile, static_cast<int>(r.problem.hidden), w_hh.data() + d * matrix,
@@ -68,8 +68,9 @@ simt::launch_config launch_of(const subject &s, const shape &size, uint64_t seed
     config.block.x = static_cast<unsigned>(32 * s.tile.warps);
     config.cluster = static_cast<unsigned>(s.tile.blocks);
     config.shared_bytes =
-        s.forward ? lb_fused_forward_shared(&s.tile) : lb_fused_backward_shared(&s.tile);
+        s.forward ? lb_cluster_forward_shared(&s.tile) : lb_cluster_backward_shared(&s.tile);
     config.seed = seed;
+    config.count = size.count;
     return config;
 }
 

@@ -17,7 +17,7 @@ struct subject {
     const char *name;
     void (*forward)(lb_fused_forward_args);
     void (*backward)(lb_fused_backward_args);
-    lb_fused_tile tile;
+    lb_cluster_tile tile;
     lb_dtype dtype;
     bool train; /* forward keeps gates and cells */
 };

@@ -5,8 +5,12 @@
 #include "../mutants.h"
 #include "truth.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
 
 namespace simt_fused
 {
@@ -43,6 +47,91 @@ int test_clean(const Case (&cases)[count], uint64_t first, uint64_t past, const 
         }
         printf("%s: error at most %.2g of its limit, %.0f ms\n", c.kernel.name, worst, ms);
     }
+    return failures != 0;
+}
+
+/* ---- What accesses cost, per step -------------------------------------------------------------
+ */
+
+/* One line of a counts table: of the first block, in one step. */
+struct counted_row {
+    double instructions, units, ideal, lines, lines_ideal;
+};
+
+using counted_rows = std::map<std::string, counted_row>; /* by "kernel,kind" */
+
+/* The cost of one step: the difference of two lengths, so that beginning and end fall out. */
+template <class Case, class Run> counted_rows count_case(Case c, const Run &run_case)
+{
+    const int few = 4, steps = 2;
+    simt::outcome outcomes[2];
+    for (int longer : {0, 1}) {
+        c.size.seq_len = few + longer * steps;
+        c.size.batch = c.kernel.tile.columns;
+        c.size.count = true;
+        outcomes[longer] = run_case(c, 1).outcome;
+    }
+    counted_rows rows;
+    for (const auto &cost : outcomes[1].costs) {
+        const simt::access_cost &more = cost.second, &less = outcomes[0].costs[cost.first];
+        auto each = [&](uint64_t a, uint64_t b) {
+            return static_cast<double>(static_cast<int64_t>(a - b)) / steps;
+        };
+        rows[std::string(c.kernel.name) + "," + cost.first] = {
+            each(more.instructions, less.instructions), each(more.units, less.units),
+            each(more.ideal, less.ideal), each(more.lines, less.lines),
+            each(more.lines_ideal, less.lines_ideal)};
+    }
+    for (const auto &met : outcomes[1].collectives) {
+        uint64_t less = outcomes[0].collectives[met.first];
+        double each = static_cast<double>(met.second - less) / steps;
+        rows[std::string(c.kernel.name) + "," + met.first] = {each, 0, 0, 0, 0};
+    }
+    return rows;
+}
+
+/* kernel,kind,instructions,units,ideal,lines,lines_ideal; no row where the file is missing. */
+inline counted_rows read_counts(const char *path)
+{
+    counted_rows rows;
+    std::ifstream file(path);
+    std::string line, kernel, kind;
+    for (std::getline(file, line); std::getline(file, line);) {
+        std::replace(line.begin(), line.end(), ',', '\t');
+        std::istringstream words(line);
+        std::getline(words, kernel, '\t');
+        std::getline(words, kind, '\t');
+        counted_row r = {};
+        words >> r.instructions >> r.units >> r.ideal >> r.lines >> r.lines_ideal;
+        rows[kernel + "," + kind] = r;
+    }
+    return rows;
+}
+
+/* Every count of a case is at most that of its row, and every row is of a case. table: the file;
+ * without one, what is counted is printed as rows. */
+template <class Case, size_t count, class Run>
+int test_counts(const Case (&cases)[count], const char *table, const Run &run_case)
+{
+    counted_rows held = table ? read_counts(table) : counted_rows(), counted;
+    for (const Case &c : cases)
+        counted.merge(count_case(c, run_case));
+    int failures = 0;
+    if (!table)
+        printf("kernel,kind,instructions,units,ideal,lines,lines_ideal\n");
+    for (const auto &c : counted) {
+        const counted_row &r = c.second, &h = held[c.first];
+        bool more = r.instructions > h.instructions || r.units > h.units || r.lines > h.lines;
+        failures += table && more;
+        if (!table || more)
+            printf("%s%s,%g,%g,%g,%g,%g\n", table ? "FAILED more than its row: " : "",
+                   c.first.c_str(), r.instructions, r.units, r.ideal, r.lines, r.lines_ideal);
+    }
+    for (const auto &h : held)
+        if (!counted.count(h.first))
+            failures++, printf("FAILED a row of nothing: %s\n", h.first.c_str());
+    if (table)
+        printf("%zu rows, %d failures\n", held.size(), failures);
     return failures != 0;
 }
 

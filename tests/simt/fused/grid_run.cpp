@@ -39,12 +39,15 @@ void do_other_things(const lb_fused_fault *fault, uint32_t *elsewhere)
 class trial
 {
   public:
-    trial(const subject &s, const truth &r, const manner &m, verdict &v)
-        : subject_(s), truth_(r), manner_(m), verdict_(v), dtype_(dtype_of(s.math))
+    trial(const subject &s, const truth &r, const manner &m, bool count, verdict &v)
+        : subject_(s), truth_(r), manner_(m), verdict_(v), count_(count), dtype_(dtype_of(s.math))
     {
         int batch = static_cast<int>(r.problem.batch);
         split_ = lb_grid_split_of(&s.tile, batch, m.groups);
-        fault_ = simt::device_copy(std::vector<lb_fused_fault>(1), "fault");
+        lb_fused_fault before = {};
+        if (m.given_up)
+            before = {1, 0, m.missing, 1};
+        fault_ = simt::device_copy(std::vector<lb_fused_fault>(1, before), "fault");
     }
 
     void forward(uint64_t seed);
@@ -55,6 +58,7 @@ class trial
     const truth &truth_;
     const manner &manner_;
     verdict &verdict_;
+    bool count_;
     lb_dtype dtype_;
     lb_grid_split split_;
     lb_fused_fault *fault_;
@@ -164,19 +168,18 @@ class trial
         config.block.x = static_cast<unsigned>(32 * subject_.tile.warps);
         config.shared_bytes = shared;
         config.seed = seed;
+        config.count = count_;
         a.layer.from = from, a.layer.to = to;
         a.layer.scratch = simt::device_copy(bytes(exchange), "exchange");
         int missing = manner_.missing;
         uint32_t *elsewhere = simt::device_copy(std::vector<uint32_t>(1), "elsewhere");
         for (; a.direction < directions(); a.direction += static_cast<int>(beside)) {
-            simt::outcome o = simt::launch(config, [=] {
+            verdict_.outcome.add(simt::launch(config, [=] {
                 if (static_cast<int>(simt::linear_block()) != missing)
                     kernel(a);
                 else if (simt::linear_thread() == 0)
                     do_other_things(a.layer.fault, elsewhere);
-            });
-            auto &all = verdict_.outcome.findings;
-            all.insert(all.end(), o.findings.begin(), o.findings.end());
+            }));
         }
     }
 };
@@ -249,7 +252,7 @@ verdict run(const subject &s, const shape &size, const manner &how, uint64_t see
     verdict v;
     simt::device_reset();
     v.milliseconds = simt_test::milliseconds_of([&] {
-        trial t(s, r, how, v);
+        trial t(s, r, how, size.count, v);
         if (s.forward)
             t.forward(seed);
         else
@@ -278,6 +281,15 @@ manner without_block(int block)
     manner m;
     m.missing = block;
     m.spin_limit = 1000;
+    return m;
+}
+
+/* Nobody's own limit ends a wait: the others' fault record must. */
+manner after_giving_up(int block)
+{
+    manner m;
+    m.missing = block;
+    m.given_up = true;
     return m;
 }
 

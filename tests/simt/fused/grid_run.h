@@ -23,16 +23,18 @@ struct subject {
 /* How the case is launched. */
 struct manner {
     int groups = 1;
-    int cut = 0;        /* a launch ends at this step and another goes on; 0: none does */
-    int missing = -1;   /* a block that is never seen */
-    int spoiled = -1;   /* forward: a row with a pre-activation at time 1 that is no number */
-    bool apart = false; /* directions one after the other */
+    int cut = 0;           /* a launch ends at this step and another goes on; 0: none does */
+    int missing = -1;      /* a block that is never seen */
+    bool given_up = false; /* some block has given up waiting for it before the launch begins */
+    int spoiled = -1;      /* forward: a row with a pre-activation at time 1 that is no number */
+    bool apart = false;    /* directions one after the other */
     uint32_t spin_limit = 1u << 30; /* the emulator finds a livelock long before */
 };
 
 manner with_groups(int groups);
 manner cut_at(int step);
 manner without_block(int block);
+manner after_giving_up(int block);
 manner with_spoiled(int row);
 
 struct verdict : simt_fused::verdict {

@@ -29,19 +29,19 @@ GRID = ["f16", "bf16", "f32", "tf32"]
 # stand inside a namespace, so what the sources include is named here.
 FAMILIES = {
     "cluster": {
-        "headers": ["cluster.cuh", "forward.cuh", "backward.cuh"],
-        "includes": ["<cooperative_groups.h>", "<cuda_bf16.h>", "<cuda_fp16.h>", 
-                     '"cuda/common/ptx.cuh"'],
-        "run": "cluster_run.h", "subject": "simt_cluster::subject", "scope": "lb_fused",
+        "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
+        "includes": ["<cooperative_groups.h>", "<cuda_bf16.h>", "<cuda_fp16.h>",
+                     '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
+        "run": "cluster_run.h", "subject": "simt_cluster::subject", "scope": "lb_cluster",
         "kernels": {
-            "forward": "{S}fused_forward_kernel<__half, {tile}, false>, nullptr, {figures}, LB_F16, "
+            "forward": "{S}fused_cluster_forward_kernel<__half, {tile}, false>, nullptr, {figures}, LB_F16, "
                        "false",
-            "train": "{S}fused_forward_kernel<__half, {tile}, true>, nullptr, {figures}, LB_F16, true",
-            "backward": "nullptr, {S}fused_backward_kernel<__half, {tile}>, {figures}, LB_F16, false",
+            "train": "{S}fused_cluster_forward_kernel<__half, {tile}, true>, nullptr, {figures}, LB_F16, true",
+            "backward": "nullptr, {S}fused_cluster_backward_kernel<__half, {tile}>, {figures}, LB_F16, false",
         },
     },
     "grid": {
-        "headers": ["grid.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/recurrence.cuh", "grid.cuh", "forward.cuh", "backward.cuh"],
         "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", '"cuda/fused/grid/grid.h"',
                      '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
         "run": "grid_run.h", "subject": "simt_grid::mutated", "scope": "lb_grid",

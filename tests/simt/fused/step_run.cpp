@@ -49,8 +49,8 @@ double limit_of(const subject &s)
 class trial
 {
   public:
-    trial(const subject &s, const truth &r, verdict &v)
-        : s_(s), r_(r), v_(v), real_(real_of(s.dtype))
+    trial(const subject &s, const truth &r, bool count, verdict &v)
+        : s_(s), r_(r), v_(v), count_(count), real_(real_of(s.dtype))
     {
     }
 
@@ -61,6 +61,7 @@ class trial
     const subject &s_;
     const truth &r_;
     verdict &v_;
+    bool count_;
     lb_dtype real_;
 
     template <class Args> void set_common(Args &a) const;
@@ -113,7 +114,8 @@ bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
     config.shared_bytes = lb_fused_step_shared(&s_.tile);
     config.seed = seed;
     bool relu = s_.act == LB_ACT_RELU;
-    v_.outcome = simt::launch(config, [=] { kernel(a, step, relu); });
+    config.count = count_;
+    v_.outcome.add(simt::launch(config, [=] { kernel(a, step, relu); }));
     return v_.outcome.ok();
 }
 
@@ -174,7 +176,7 @@ verdict run(const subject &s, const shape &size, uint64_t seed)
     verdict v;
     simt::device_reset();
     v.milliseconds = simt_test::milliseconds_of([&] {
-        trial t(s, r, v);
+        trial t(s, r, size.count, v);
         if (s.forward)
             t.forward(seed);
         else

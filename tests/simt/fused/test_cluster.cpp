@@ -1,7 +1,7 @@
 /* test_cluster.cpp: the fused cluster kernels clean under many schedules.
  *
  *   test_simt_cluster_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_cluster_fast shipped          every tile that ships, once; sizes */
+ *   test_simt_cluster_fast builtin          every built-in tile, once; sizes */
 #include "cluster_run.h"
 #include "family.h"
 
@@ -19,22 +19,22 @@ namespace
 {
 
 /* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
-using plain = lb_fused::tile<4, 2, 1, 2, 8>;   /* H to 32 */
-using shared = lb_fused::tile<4, 2, 2, 1, 16>; /* depth split, half of the weights spilled */
-using wide = lb_fused::tile<16, 1, 1, 4, 8>;   /* two peers a lane; H to 64 */
+using plain = lb_cluster::tile<4, 2, 1, 2, 8>;   /* H to 32 */
+using shared = lb_cluster::tile<4, 2, 2, 1, 16>; /* depth split, half of the weights spilled */
+using wide = lb_cluster::tile<16, 1, 1, 4, 8>;   /* two peers a lane; H to 64 */
 
 template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
 
 template <class T, class Tile, bool train> subject forward(const char *name)
 {
-    return {name,        lb_fused::fused_forward_kernel<T, Tile, train>,
+    return {name,        lb_cluster::fused_cluster_forward_kernel<T, Tile, train>,
             nullptr,     Tile::figures,
             dtype_of<T>, train};
 }
 
 template <class T, class Tile> subject backward(const char *name)
 {
-    return {name,          nullptr,     lb_fused::fused_backward_kernel<T, Tile>,
+    return {name,          nullptr,     lb_cluster::fused_cluster_backward_kernel<T, Tile>,
             Tile::figures, dtype_of<T>, false};
 }
 
@@ -50,6 +50,7 @@ const check_case cases[] = {
     {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
     {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
     {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
+    {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
     {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false, 2}},
     {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true, 3}},
     {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
@@ -67,38 +68,43 @@ verdict run_case(const check_case &c, uint64_t seed)
     return run(c.kernel, c.size, seed);
 }
 
-#define LB_BUILTIN_FORWARD(blocks, warps, split, resident, columns)                  \
-    {forward<__half, lb_fused::tile<blocks, warps, split, resident, columns>, true>( \
-         "forward f16 " #blocks "x" #warps " columns " #columns),                    \
+#define LB_BUILTIN_FORWARD(blocks, warps, split, resident, columns)                    \
+    {forward<__half, lb_cluster::tile<blocks, warps, split, resident, columns>, true>( \
+         "forward f16 " #blocks "x" #warps " columns " #columns),                      \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
-#define LB_BUILTIN_BACKWARD(blocks, warps, split, resident, columns)                   \
-    {backward<__nv_bfloat16, lb_fused::tile<blocks, warps, split, resident, columns>>( \
-         "backward bf16 " #blocks "x" #warps " columns " #columns),                    \
+#define LB_BUILTIN_BACKWARD(blocks, warps, split, resident, columns)                     \
+    {backward<__nv_bfloat16, lb_cluster::tile<blocks, warps, split, resident, columns>>( \
+         "backward bf16 " #blocks "x" #warps " columns " #columns),                      \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
 
-int test_shipped()
+/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+int test_builtin(const char *table = nullptr)
 {
-    const check_case shipped[] = {LB_FUSED_FORWARD_TILES(LB_BUILTIN_FORWARD)
-                                      LB_FUSED_BACKWARD_TILES(LB_BUILTIN_BACKWARD)};
-    return test_clean(shipped, 1, 2, run_case);
+    const check_case builtin[] = {LB_CLUSTER_FORWARD_TILES(LB_BUILTIN_FORWARD)
+                                      LB_CLUSTER_BACKWARD_TILES(LB_BUILTIN_BACKWARD)};
+    if (table)
+        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
+    return test_clean(builtin, 1, 2, run_case);
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
-#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                            \
-    {lb_fused_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
-     lb_fused::forward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
-#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                            \
-    {lb_fused_backward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
-     lb_fused::backward_shared<lb_fused::tile<blocks, warps, split, resident, columns>>::bytes},
-template <int... figures> constexpr lb_fused_tile lb_fused_tiles_one = {figures...};
+#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                              \
+    {lb_cluster_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
+     lb_cluster::forward_shared<                                                              \
+         lb_cluster::tile<blocks, warps, split, resident, columns>>::bytes},
+#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                              \
+    {lb_cluster_backward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
+     lb_cluster::backward_shared<                                                              \
+         lb_cluster::tile<blocks, warps, split, resident, columns>>::bytes},
+template <int... figures> constexpr lb_cluster_tile lb_fused_tiles_one = {figures...};
 
 int test_shared_memory()
 {
-    const size_t sizes[][2] = {LB_FUSED_FORWARD_TILES(LB_SIZE_FORWARD)
-                                   LB_FUSED_BACKWARD_TILES(LB_SIZE_BACKWARD)};
+    const size_t sizes[][2] = {LB_CLUSTER_FORWARD_TILES(LB_SIZE_FORWARD)
+                                   LB_CLUSTER_BACKWARD_TILES(LB_SIZE_BACKWARD)};
     int failures = 0;
     for (const auto &s : sizes) {
-        bool right = s[0] == s[1] && s[0] <= lb_fused::shared_limit;
+        bool right = s[0] == s[1] && s[0] <= lb_cluster::shared_limit;
         failures += !right;
         printf("%s %zu bytes by the host, %zu by the kernel\n", right ? "ok" : "FAILED", s[0],
                s[1]);
@@ -112,8 +118,10 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
-    if (argc == 2 && !strcmp(argv[1], "shipped"))
-        return test_shipped() | test_shared_memory();
-    fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);
+    if (argc == 2 && !strcmp(argv[1], "builtin"))
+        return test_builtin() | test_shared_memory();
+    if (argc == 3 && !strcmp(argv[1], "counts"))
+        return test_builtin(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
     return 2;
 }

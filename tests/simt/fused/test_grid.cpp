@@ -2,7 +2,7 @@
  *
  *   test_simt_grid_fast clean SEEDS      small tiles, odd sizes; the same of _check
  *   test_simt_grid_fast waits            waits that don't end are reported; the same of _check
- *   test_simt_grid_fast shipped          every tile that ships, once; weights' round trip; sizes */
+ *   test_simt_grid_fast builtin          every built-in tile, once; weights' round trip; sizes */
 #include "grid_run.h"
 
 #include "cuda/fused/grid/backward.cuh"
@@ -27,6 +27,8 @@ namespace
 using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* half: H to 64, f32: to 32 */
 using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory */
 using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells a thread */
+using deep = lb_grid::tile<8, 1, 4, 8, 8>;     /* a warp has up to four packets */
+using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward collects 16 blocks at a time */
 
 template <class Math, class Tile> subject forward(const char *name, bool train)
 {
@@ -63,6 +65,11 @@ const check_case cases[] = {
     {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, with_groups(2)},
     {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, cut_at(3)},
     {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
+    {forward<f16_math, narrow>("forward f16 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
+    {forward<bf16_math, narrow>("forward bf16 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
+    {forward<f32_math, narrow>("forward f32 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
+    {forward<f16_math, narrow>("forward f16 four chunks", false), {4, 27, 33, 1, false}, {}},
+    {forward<f16_math, deep>("forward f16 three packets", false), {5, 5, 90, 1, false}, {}},
     {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}, {}},
     {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}, {}},
     {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, cut_at(2)},
@@ -73,6 +80,7 @@ const check_case cases[] = {
     {backward<bf16_math, narrow>("backward bf16"), {1, 1, 1, 1, false}, {}},
     {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}, {}},
     {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}, {}},
+    {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}, {}},
     {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, with_groups(2)},
     {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, cut_at(3)},
     {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
@@ -121,6 +129,23 @@ int test_waits()
     return failures != 0;
 }
 
+/* A block whose wait does not end leaves once others have given up, whatever its own limit is. */
+int test_others_gave_up()
+{
+    const check_case waiting[] = {
+        {forward<f16_math, narrow>("forward f16", false), {5, 5, 29, 1, false}, after_giving_up(2)},
+        {backward<f16_math, narrow>("backward f16"), {5, 5, 29, 1, false}, after_giving_up(2)},
+    };
+    int failures = 0;
+    for (const check_case &c : waiting) {
+        verdict v = run_case(c, 1);
+        failures += !v.outcome.ok();
+        printf("%s %s leaves once others gave up\n%s", v.outcome.ok() ? "ok" : "FAILED",
+               c.kernel.name, v.outcome.text().c_str());
+    }
+    return failures != 0;
+}
+
 /* The bit that tells the epoch is one that only numbers leave free. */
 int test_no_number()
 {
@@ -161,11 +186,14 @@ int test_no_number()
                    {2, columns + 1, 12 * units - 3, 1, false},                                   \
                    {}},
 
-int test_shipped()
+/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+int test_builtin(const char *table = nullptr)
 {
-    const check_case shipped[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
+    const check_case builtin[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
                                       LB_GRID_FLOAT_TILES(LB_BUILTIN_FLOAT)};
-    return test_clean(shipped, 1, 2, run_case);
+    if (table)
+        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
+    return test_clean(builtin, 1, 2, run_case);
 }
 
 /* What host code allocates is what the kernels lay out, and no more than a block may have. */
@@ -245,9 +273,12 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "clean"))
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number();
     if (argc == 2 && !strcmp(argv[1], "waits"))
-        return test_waits();
-    if (argc == 2 && !strcmp(argv[1], "shipped"))
-        return test_shipped() || test_sizes() || test_packing();
-    fprintf(stderr, "usage: %s clean SEEDS | waits | shipped\n", argv[0]);
+        return test_waits() | test_others_gave_up();
+    if (argc == 2 && !strcmp(argv[1], "builtin"))
+        return test_builtin() || test_sizes() || test_packing();
+    if (argc == 3 && !strcmp(argv[1], "counts"))
+        return test_builtin(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | waits | builtin | counts TABLE.CSV | counts print\n",
+            argv[0]);
     return 2;
 }

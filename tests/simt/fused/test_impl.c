@@ -142,7 +142,7 @@ static const char *tuned_file(void)
     return path;
 }
 
-static void expect_chosen(const char *text, const char *begins, const char *has)
+static void expect_description(const char *text, const char *begins, const char *has)
 {
     struct lb_row row;
     run_case(text, &row);
@@ -156,12 +156,12 @@ static void what_was_measured_is_known_to_later_runs(void **state)
     static const char text[] = "fused/T2_B2_I3_H5/f64/train";
     (void)state;
     tuned_file();
-    expect_chosen(text, "step: ", "expected");
+    expect_description(text, "step: ", "expected");
     scratch_setenv("LB_TUNE", "1");
-    expect_chosen(text, "step: ", "tuned, ");
+    expect_description(text, "step: ", "tuned, ");
     scratch_setenv("LB_TUNE", NULL);
-    expect_chosen(text, "step: ", "tuned, ");
-    expect_chosen("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
+    expect_description(text, "step: ", "tuned, ");
+    expect_description("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
 }
 
 /* A launch takes the fake device as long as any other: one for all steps beats one a step. */
@@ -172,11 +172,11 @@ static void a_variant_is_tuned_apart_from_auto(void **state)
     (void)state;
     tuned_file();
     scratch_setenv("LB_TUNE", "1");
-    expect_chosen(any, "cluster: ", "tuned, ");
-    expect_chosen(step, "step: ", "tuned, ");
+    expect_description(any, "cluster: ", "tuned, ");
+    expect_description(step, "step: ", "tuned, ");
     scratch_setenv("LB_TUNE", NULL);
-    expect_chosen(any, "cluster: ", "tuned, ");
-    expect_chosen(step, "step: ", "tuned, ");
+    expect_description(any, "cluster: ", "tuned, ");
+    expect_description(step, "step: ", "tuned, ");
 }
 
 /* What was measured over two steps, where launching weighs most, says nothing of long sequences. */
@@ -188,9 +188,9 @@ static void few_steps_are_tuned_apart_from_many(void **state)
     expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
     expect_ok("fused:step/T64_B1_I2_H3/f64/infer");
     scratch_setenv("LB_TUNE", NULL);
-    expect_chosen("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, ");
-    expect_chosen("fused:step/T3_B1_I2_H3/f64/infer", "step: ", "expected");
-    expect_chosen("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
+    expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, ");
+    expect_description("fused:step/T3_B1_I2_H3/f64/infer", "step: ", "expected");
+    expect_description("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
 }
 
 /* Launches one by one cost the host's time, so that another tile may be the fastest. */
@@ -201,13 +201,13 @@ static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
     (void)state;
     tuned_file();
     scratch_setenv("LB_TUNE", "1");
-    expect_chosen(text, "step: ", "tuned, ");
+    expect_description(text, "step: ", "tuned, ");
     assert_int_equal(fake_device_counts()->captures, 0);
     scratch_setenv("LB_TUNE", NULL);
-    expect_chosen(replayed, "step: ", "expected");
+    expect_description(replayed, "step: ", "expected");
     assert_int_equal(fake_device_counts()->captures, 1);
     scratch_setenv("LB_TUNE", "1");
-    expect_chosen(replayed, "step: ", "tuned, ");
+    expect_description(replayed, "step: ", "tuned, ");
     assert_true(fake_device_counts()->captures > 2); /* the case, and every tile */
 }
 
@@ -249,20 +249,20 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
         write_tuned(path, value);
         lb_fused_step.describe(&c.problem, &plans[i], says, sizeof(says));
         snprintf(units, sizeof(units), "%.20s", strstr(says, "time, ") + 6);
-        expect_chosen(text, "step: ", "tuned, 123.40 us");
-        expect_chosen(text, "step: ", units);
+        expect_description(text, "step: ", "tuned, 123.40 us");
+        expect_description(text, "step: ", units);
     }
     write_tuned(path, "step 0 17 123400"); /* a tile that is no more */
-    expect_chosen(text, "step: ", "expected");
+    expect_description(text, "step: ", "expected");
     write_tuned(path, "no plan at all");
-    expect_chosen(text, "step: ", "expected");
+    expect_description(text, "step: ", "expected");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("something else\n", file);
     fclose(file);
     scratch_setenv("LB_TUNE", "1"); /* nor is it overwritten */
-    expect_chosen(text, "step: ", "not a file of tuned choices");
-    expect_chosen(text, "step: ", "expected");
+    expect_description(text, "step: ", "not a file of tuned choices");
+    expect_description(text, "step: ", "expected");
     scratch_setenv("LB_TUNE", NULL);
 }
 
@@ -357,7 +357,8 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
         const char *model, *text, *says;
     } cases[] = {
         {"h100", "fused:cluster/T9_B8_H769/f16/infer", "hidden 769"},
-        {"a100", "fused:cluster/T9_B8_H64/f16/infer", "compute capability 8.0"},
+        {"a100", "fused:cluster/T9_B8_H64/f16/infer",
+         "needs compute capability 9.0, this is an NVIDIA A100"},
         {"h100", "fused:cluster/T9_B8_H64/f32/infer", "f32"},
         {"h100", "fused:cluster/T9_B8_H64/f16/infer/act-relu", "relu"},
     };

@@ -1,7 +1,7 @@
 /* test_step.cpp: the fused step kernels clean under many schedules, in every type.
  *
  *   test_simt_step_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_step_fast shipped          every tile that ships, once in every type */
+ *   test_simt_step_fast builtin          every built-in tile, once in every type */
 #include "family.h"
 #include "step_run.h"
 
@@ -112,10 +112,13 @@ verdict run_case(const check_case &c, uint64_t seed)
     LB_BUILTIN_TILES(tf32, __VA_ARGS__) \
     LB_BUILTIN_TILES(f32, __VA_ARGS__) LB_BUILTIN_TILES(f64, __VA_ARGS__)
 
-int test_shipped()
+/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+int test_builtin(const char *table = nullptr)
 {
-    const check_case shipped[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
-    return test_clean(shipped, 1, 2, run_case);
+    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
+    if (table)
+        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
+    return test_clean(builtin, 1, 2, run_case);
 }
 
 /* Sums take the place of the slices, and a block has what shared memory the least device has. */
@@ -133,8 +136,10 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
-    if (argc == 2 && !strcmp(argv[1], "shipped"))
-        return test_shipped();
-    fprintf(stderr, "usage: %s clean SEEDS | shipped\n", argv[0]);
+    if (argc == 2 && !strcmp(argv[1], "builtin"))
+        return test_builtin();
+    if (argc == 3 && !strcmp(argv[1], "counts"))
+        return test_builtin(argv[2]);
+    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
     return 2;
 }

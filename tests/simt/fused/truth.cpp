@@ -29,17 +29,19 @@ doubles draw(const lb_problem &p, lb_drawn what, size_t count)
 /* One direction's weights, drawn. */
 struct weights {
     doubles w_ih, w_hh, b_ih, b_hh;
-    weights(const lb_problem &p, size_t entry)
+    weights(const lb_problem &p, size_t layer_dir, bool saturated)
     {
         size_t rows = 4 * static_cast<size_t>(p.hidden);
         w_ih.resize(rows * static_cast<size_t>(p.input));
         w_hh.resize(rows * static_cast<size_t>(p.hidden));
         b_ih.resize(rows);
         b_hh.resize(rows);
-        lb_draw_weights(&p, seed, LB_DRAWN_W_IH, entry, w_ih.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_W_HH, entry, w_hh.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_B_IH, entry, b_ih.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_B_HH, entry, b_hh.data());
+        lb_draw_weights(&p, seed, LB_DRAWN_W_IH, layer_dir, w_ih.data());
+        lb_draw_weights(&p, seed, LB_DRAWN_W_HH, layer_dir, w_hh.data());
+        lb_draw_weights(&p, seed, LB_DRAWN_B_IH, layer_dir, b_ih.data());
+        lb_draw_weights(&p, seed, LB_DRAWN_B_HH, layer_dir, b_hh.data());
+        for (size_t gate = 0; saturated && gate < 4; gate++) /* all open: c grows by 1 per step */
+            b_ih[gate * static_cast<size_t>(p.hidden)] = 16;
     }
 };
 
@@ -158,7 +160,7 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
     net.dx = dx.data(), net.dh0 = r.dh0.data(), net.dc0 = r.dc0.data();
     net.between = between.data(), net.operand = operand.data();
     for (size_t d = 0; d < static_cast<size_t>(s.directions); d++) {
-        weights w(p, d);
+        weights w(p, d, s.saturated);
         lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data());
         set_inputs(r, x, d, w);
     }

@@ -16,11 +16,13 @@ namespace simt_fused
 struct shape {
     int seq_len, batch, hidden, directions;
     bool ragged;
-    int cut = 0; /* a launch ends with this step and another goes on; 0: one does all */
+    int cut = 0;            /* a launch ends with this step and another goes on; 0: one does all */
+    bool saturated = false; /* unit 0 counts its steps in c, so that its h rounds to 1 */
+    bool count = false;     /* count what accesses cost, and look for no races */
 };
 
 /* All in double unless a type is given; what kernels read in a dtype is rounded to it already.
- * Shapes as in fused_args.h. */
+ * Shapes as in cuda/fused/common/args.h. */
 struct truth {
     lb_problem problem;
     std::vector<int32_t> lengths;            /* [B]; empty when not ragged */

@@ -217,6 +217,11 @@ void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, sit
 {
     check_alignment(to, bytes + zero_bytes, "cp.async", at);
     check_alignment(from, bytes + zero_bytes, "cp.async", at);
+    if (state.config.count) {
+        count_access(to, bytes + zero_bytes, true, false, place_of(at));
+        if (bytes > 0)
+            count_access(from, bytes, false, false, place_of(at));
+    }
     copy c = make_copy(to, from, bytes);
     c.zero_bytes = zero_bytes;
     check_copy(c, agent::copy, agent::copy, false, at);

@@ -135,6 +135,7 @@ void finish_exchange(exchange &e)
 
 void block_barrier(unsigned id, unsigned count, bool waits, site at)
 {
+    count_meeting("barrier");
     block *home = current()->home;
     if (id >= named_barriers)
         fail(at, "barrier %u: a block has %u", id, named_barriers);
@@ -206,6 +207,7 @@ void grid_barrier(site at)
 const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
                              const collective &what, site at)
 {
+    count_meeting(what.name);
     warp &w = *current()->in_warp;
     check_mask(w, mask, what.name, at);
     exchange &e = exchange_of(w, mask);

@@ -40,6 +40,14 @@ struct copy_groups {
  * waiting for one kind says nothing of another. Bulk stores can be waited for by halves. */
 enum class agent { copy, bulk_read, bulk_write, tracked, count };
 
+/* One access of a lane, where they are counted. */
+struct counted_access {
+    unsigned char *address; /* canonical */
+    uint32_t place, meetings;
+    unsigned bytes, lane;
+    bool write, strong;
+};
+
 struct thread : identity {
     void *stack = nullptr;
     block *home = nullptr;
@@ -53,9 +61,11 @@ struct thread : identity {
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
     bool cluster_arrived = false;    /* at a cluster barrier, and has not waited yet */
     unsigned cluster_generation = 0; /* the one it arrived at */
-    clock now;                       /* happens-before: all that precedes the next access */
-    clock released[scope_count];     /* by the last fence of at least this scope */
-    clock observed[scope_count];     /* by relaxed reads; a fence of the scope makes it `now` */
+    uint32_t meetings = 0;           /* collectives and barriers so far, where they are counted */
+    std::vector<counted_access> counted;
+    clock now;                   /* happens-before: all that precedes the next access */
+    clock released[scope_count]; /* by the last fence of at least this scope */
+    clock observed[scope_count]; /* by relaxed reads; a fence of the scope makes it `now` */
 };
 
 /* One collective in flight: the lanes of a mask, their operands and results. Two generations,
@@ -199,6 +209,11 @@ void deliver_sometimes(); /* at a yield: seeds of the early kind let something l
 void deliver_when_idle(); /* all spin */
 void deliver_rest();      /* the kernel is over */
 void check_no_copies(thread *leaving);
+
+/* count.cpp: nothing happens unless the launch asks for it */
+void count_access(const void *address, size_t bytes, bool write, bool strong, uint32_t place);
+void count_meeting(const char *name);
+void count_finish();
 
 /* report.cpp */
 uint32_t place_of(site at);

@@ -148,6 +148,8 @@ void strong_begin(const void *address, size_t bytes, strong_order order, site at
         return;
     current()->waits_at = at;
     yield(at);
+    if (state.config.count)
+        count_access(address, bytes, order.kind == strong::store, true, place_of(at));
     if (!state.check)
         return;
     thread *t = current();
@@ -204,6 +206,8 @@ void fence_proxy_async()
 
 void weak_access(const void *address, size_t bytes, bool write, site at)
 {
+    if (self && state.config.count)
+        count_access(address, bytes, write, false, place_of(at));
     if (self && state.check)
         shadow_access(canonical(address), bytes, write, plain_actor(current(), -1), place_of(at));
 }

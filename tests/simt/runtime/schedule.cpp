@@ -289,6 +289,7 @@ outcome launch_kernel(const launch_config &config, bool check, const std::functi
         shadow_begin();
     }
     run_all();
+    count_finish();
     restore_static_shared();
     check_red_zones();
     free_shared(mark);

@@ -27,6 +27,8 @@ void preempt()
 
 void plain(void *address, size_t bytes, bool write, const void *program_counter)
 {
+    if (self && state.config.count)
+        count_access(address, bytes, write, false, place_of(program_counter));
     if (!self || !state.check)
         return;
     unsigned char *byte = canonical(address);

@@ -1,0 +1,97 @@
+/* What a framework asks of a layer before it runs its fast kernel: rules read from a file of
+ * bench/criteria, and a layer's settings held to them. */
+#ifndef LB_CRITERIA_H
+#define LB_CRITERIA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/status.h"
+
+enum { LB_RULE_WORDS = 16, LB_RULE_CONDITIONS = 16 };
+
+/* A setting of the layer. Texts belong to the criteria that it is part of. */
+struct lb_setting {
+    const char *name;
+    bool is_number;
+    const char *value;                 /* the layer's, or the default */
+    bool given;                        /* by the user */
+    const char *words[LB_RULE_WORDS];  /* [word_count] those allowed; of a number none */
+    const char *called[LB_RULE_WORDS]; /* [word_count] what this program calls the word */
+    size_t word_count;
+};
+
+enum lb_rule_test {
+    LB_TEST_IS,
+    LB_TEST_IS_NOT,
+    LB_TEST_AT_MOST,
+    LB_TEST_AT_LEAST,
+    LB_TEST_BELOW,
+    LB_TEST_ABOVE,
+    LB_TEST_MULTIPLE_OF,
+    LB_TEST_COUNT
+};
+
+struct lb_condition {
+    const char *setting; /* its name; NULL: no condition, which holds */
+    enum lb_rule_test test;
+    const char *words[LB_RULE_WORDS]; /* [word_count] words, numbers, or names of settings */
+    size_t word_count;
+};
+
+/* A criterion (one condition), an algorithm or a note (any number of them, which must all hold). */
+struct lb_rule {
+    enum lb_rule_kind { LB_CRITERION, LB_ALGORITHM, LB_NOTE } kind;
+    const char *text; /* an algorithm's name, a note's sentences; "" of a criterion */
+    struct lb_condition conditions[LB_RULE_CONDITIONS];
+    size_t condition_count;
+    struct lb_condition only_if;           /* a criterion matters only where this holds */
+    const char *unmet, *nearest, *changes; /* of a criterion; "" where not given */
+};
+
+struct lb_criteria {
+    const char *title, *fast, *version, *source, *instead, *price;
+    struct lb_setting *settings; /* [setting_count] */
+    size_t setting_count;
+    struct lb_rule *rules; /* [rule_count] in the file's order */
+    size_t rule_count;
+    char *text;    /* what all texts above point into */
+    char **copies; /* [copy_count] values given by the user */
+    size_t copy_count;
+};
+
+/* Reads the criteria of that name ("keras") among those that come with the program. LB_INVALID:
+ * there are none of that name, err names the nearest or all; or the file is wrong, err says in
+ * which line. LB_IO, LB_OOM. */
+enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
+                                struct lb_error *err);
+
+/* Whether there are criteria of that name. */
+bool lb_criteria_exist(const char *name);
+
+/* Sets the layer's settings: "units=512, activation=relu". LB_INVALID names the part that is wrong
+ * and what is allowed; LB_OOM. */
+enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
+                               struct lb_error *err);
+
+void lb_criteria_free(struct lb_criteria *criteria); /* accepts a zeroed one */
+
+/* The setting of that name; NULL: none. */
+const struct lb_setting *lb_criteria_find(const struct lb_criteria *criteria, const char *name);
+
+/* Whether the condition holds for the layer. */
+bool lb_condition_holds(const struct lb_criteria *criteria, const struct lb_condition *condition);
+
+/* Whether all conditions of the rule hold; a criterion whose only_if does not, is met. */
+bool lb_rule_holds(const struct lb_criteria *criteria, const struct lb_rule *rule);
+
+/* Whether the fast kernel runs: all criteria are met. */
+bool lb_criteria_met(const struct lb_criteria *criteria);
+
+/* What a condition asks for: "tanh", "auto or true", "at most 1024". */
+void lb_condition_text(const struct lb_condition *condition, char *text, size_t size);
+
+/* The command that measures the price, with the layer's settings in place. */
+void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size);
+
+#endif

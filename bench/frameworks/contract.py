@@ -1,0 +1,176 @@
+"""What plugin.c and the adapters agree on: the case, the harness's tensors, and how errors are told.
+
+An adapter is a module with
+
+    TITLE      the framework's name, for messages
+    MODULES    the modules that it imports, in the order in which users would install them
+    supports(case)         raises Unsupported with one sentence; must not import the framework
+    create(case, stream)   opens a case and returns a session; stream is a cudaStream_t as a number
+
+and a session has
+
+    prepare(w_ih, w_hh, b_ih, b_hh, lengths)  lists of Tensor, one per layer and direction, gate order
+                                              i f g o; lengths: a tuple, empty when rows are full
+    bind_forward(x, h0, c0, y, hn, cn)        tensors of the calls of forward that follow
+    forward()                                 timed
+    bind_backward(dy, dhn, dcn, dx, dh0, dc0) likewise of backward
+    backward()                                timed
+    gradients(w_ih, w_hh, b_ih, b_hh)         writes the last backward's weight gradients
+    describe()                                one sentence on what runs
+    destroy()
+"""
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+
+# enum lb_status of harness/api/status.h
+UNSUPPORTED, ABSENT, OOM, FAILED = 1, 2, 4, 6
+
+BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+DLPACK_FLOAT, DLPACK_BFLOAT = 2, 4
+DLPACK_HOST, DLPACK_CUDA = 1, 2
+
+dlpack = None  # set by plugin.c: dlpack(address, shape, code, bits, device type, device)
+
+
+class Unsupported(Exception):
+    """The framework can't run the case: the row says so, and why."""
+
+
+class Absent(Exception):
+    """The framework, or what it needs, is not there."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case, in the words of harness/api/problem.h. device: "cpu" or "cuda"."""
+
+    # pylint: disable=too-many-instance-attributes
+    seq_len: int
+    batch: int
+    input: int
+    hidden: int
+    layers: int
+    directions: int
+    dtype: str
+    passes: str
+    math: str
+    act: str
+    ragged: int
+    threads: int
+    variant: str
+    device: str
+    ordinal: int
+
+    @property
+    def trains(self):
+        """Whether forward must keep what backward needs."""
+        return self.passes != "infer"
+
+    @property
+    def has_backward(self):
+        return self.passes in ("backward", "train")
+
+    def input_of(self, layer):
+        return self.input if layer == 0 else self.directions * self.hidden
+
+    def layer_dirs(self):
+        """(layer, direction, index) of all, in the order of the weights."""
+        return [(layer, direction, layer * self.directions + direction)
+                for layer in range(self.layers) for direction in range(self.directions)]
+
+
+class Tensor:
+    """Memory of the harness, row-major. memory: a memoryview of bytes, None on a device; device: -1
+    on the host, else a GPU's ordinal. Frameworks take it through DLPack, NumPy through numpy()."""
+
+    def __init__(self, address, memory, shape, dtype, device):
+        self.address, self.memory, self.shape, self.dtype = address, memory, shape, dtype
+        self.device = device
+
+    def __dlpack__(self, **_):
+        code = DLPACK_BFLOAT if self.dtype == "bf16" else DLPACK_FLOAT
+        kind, ordinal = self.__dlpack_device__()
+        return dlpack(self.address, self.shape, code, 8 * BYTES[self.dtype], kind, ordinal)
+
+    def __dlpack_device__(self):
+        return (DLPACK_HOST, 0) if self.device < 0 else (DLPACK_CUDA, self.device)
+
+    def numpy(self):
+        """A view. NumPy itself has no bfloat16: that of ml_dtypes, which JAX and TensorFlow use."""
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy.frombuffer(self.memory, numpy_type(self.dtype)).reshape(self.shape)
+
+    def copy_from_device(self, address, stream):
+        """Enqueues a copy of another buffer of the device to this one, on the harness's stream."""
+        import ctypes  # pylint: disable=import-outside-toplevel
+        import math  # pylint: disable=import-outside-toplevel
+        copy = ctypes.CDLL("libcuda.so.1").cuMemcpyDtoDAsync_v2
+        copy.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
+        status = copy(self.address, address, math.prod(self.shape) * BYTES[self.dtype], stream)
+        if status:
+            raise RuntimeError(f"cuMemcpyDtoDAsync answered {status}")
+
+
+def numpy_type(dtype):
+    import numpy  # pylint: disable=import-outside-toplevel
+    if dtype == "bf16":
+        import ml_dtypes  # pylint: disable=import-outside-toplevel
+        return numpy.dtype(ml_dtypes.bfloat16)
+    return numpy.dtype({"f64": "float64", "f32": "float32", "f16": "float16"}[dtype])
+
+
+def regroup_gates(array, order):
+    """Rows of array [4H, ...] in gate order i f g o, as those of another order, such as "iofg"."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    gates = dict(zip("ifgo", numpy.split(array, 4)))
+    return numpy.concatenate([gates[gate] for gate in order])
+
+
+def ungroup_gates(array, order):
+    """The inverse of regroup_gates."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    gates = dict(zip(order, numpy.split(array, 4)))
+    return numpy.concatenate([gates[gate] for gate in "ifgo"])
+
+
+def check(adapter, case):
+    """Raises when the case can't run: the framework is not there, or does not take it."""
+    for module in adapter.MODULES:
+        if importlib.util.find_spec(module) is None:
+            python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+            raise Absent(f"{adapter.TITLE} is not there: the {python} of {sys.prefix} has no module "
+                         f"'{module}'; bench/frameworks/setup.sh installs it")
+    if case.math != "ieee" and case.device == "cpu":
+        raise Unsupported(f"math {case.math}: on a CPU {adapter.TITLE} computes in full precision")
+    adapter.supports(case)
+
+
+def explain(error):
+    """(status, sentence) of an exception."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = " ".join(lines[:2])[:400]
+    name = type(error).__name__
+    if isinstance(error, Unsupported):
+        return UNSUPPORTED, text
+    if isinstance(error, (Absent, ImportError)):
+        return ABSENT, text
+    if isinstance(error, MemoryError) or "OutOfMemory" in name or "ResourceExhausted" in name:
+        return OOM, f"{name}: {text}"
+    return FAILED, f"{name}: {text}"
+
+
+def choose_threads(module, threads):
+    """Notes the number of threads that a framework starts with, for those that can't change it
+    later. Raises Unsupported when it has already started with another number."""
+    chosen = _threads.setdefault(module, threads)
+    if chosen != threads:
+        raise Unsupported(f"threads {threads}: {module} keeps the {chosen} that it started with in "
+                          f"this process; give --threads {threads} to a sweep of its own")
+
+
+_threads = {}
+sys.stdout = sys.stderr  # what frameworks print is for people; stdout is the program's
+os.environ.setdefault("PYTHONWARNINGS", "ignore")

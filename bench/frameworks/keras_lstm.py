@@ -1,0 +1,216 @@
+"""Keras on TensorFlow: keras.layers.LSTM, one per layer and direction, in a tf.function.
+
+Variants: auto, the layer as it comes (cuDNN on a GPU where its criteria hold); generic, use_cudnn off;
+unrolled, unroll=True; jit, the function compiled by XLA, in training forward and backward as one; mixed, the policy mixed_float16 or
+mixed_bfloat16, which keeps weights in f32. In the others a dtype of f16 or bf16 is the policy of that
+name: weights, states and sums in it.
+
+Gate order of Keras: i f c o, the project's own. Its kernel is the transpose of w_ih. It has one bias;
+it gets the sum of the two, and its gradient is that of both. Keras wants [B, T, I]: the transposes are
+part of the function, since a user with this input pays them too.
+"""
+
+import os
+
+from contract import Absent, Unsupported, choose_threads, numpy_type
+
+TITLE = "Keras on TensorFlow"
+MODULES = ["tensorflow", "keras", "numpy"]
+MOST_UNROLLED_STEPS = 256  # of all layers and directions; building the graph takes minutes from there
+
+
+def supports(case):
+    if case.math == "half":
+        raise Unsupported("math half: TensorFlow has no switch for products of f32 in f16")
+    if case.variant == "mixed" and case.dtype not in ("f16", "bf16"):
+        raise Unsupported(f"dtype {case.dtype}: a mixed policy computes in f16 or bf16")
+    if case.variant == "jit" and case.passes in ("forward", "backward"):
+        raise Unsupported(f"pass {case.passes}: XLA compiles forward and backward as one function, "
+                          "which pass train measures")
+    steps = case.seq_len * case.layers * case.directions
+    if case.variant == "unrolled" and steps > MOST_UNROLLED_STEPS:
+        raise Unsupported(f"{steps} steps of all layers: unrolled, Keras takes minutes to build more "
+                          f"than {MOST_UNROLLED_STEPS}")
+    if case.variant == "unrolled" and case.seq_len == 1:
+        raise Unsupported("seq_len 1: Keras does not unroll one step")
+
+
+def create(case, stream):
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    if case.device == "cpu":
+        choose_threads("TensorFlow", case.threads)
+    import tensorflow  # pylint: disable=import-outside-toplevel
+    import keras  # pylint: disable=import-outside-toplevel
+    if case.device == "cuda" and not tensorflow.config.list_physical_devices("GPU"):
+        raise Absent("this TensorFlow sees no GPU")
+    if case.device == "cpu" and not _started:
+        tensorflow.config.threading.set_intra_op_parallelism_threads(case.threads)
+        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+        _started.append(True)
+    return Session(tensorflow, keras, case, stream)
+
+
+_started = []
+
+
+class Session:
+    """One case."""
+
+    # pylint: disable=too-many-instance-attributes
+    def __init__(self, tensorflow, keras, case, stream):
+        self.tf, self.keras, self.case, self.stream = tensorflow, keras, case, stream
+        self.place = f"/GPU:{case.ordinal}" if case.device == "cuda" else "/CPU:0"
+        self.dtype = {"f64": "float64", "f32": "float32", "f16": "float16",
+                      "bf16": "bfloat16"}[case.dtype]
+        self.mask = None
+        self.layers = []
+        self.function = self.inputs = self.outputs = self.given = self.wanted = None
+        self.tape = self.found = self.weight_gradients = None
+        if case.device == "cuda":
+            tensorflow.config.experimental.enable_tensor_float_32_execution(case.math == "tf32")
+        with tensorflow.device(self.place):
+            self.make_layers()
+
+    def make_layers(self):
+        case = self.case
+        policy = f"mixed_{self.dtype}" if case.variant == "mixed" else self.dtype
+        activation = "tanh" if case.act == "tanh" else "relu"
+        for layer, direction, _ in case.layer_dirs():
+            made = self.keras.layers.LSTM(
+                case.hidden, activation=activation, return_sequences=True, return_state=True,
+                go_backwards=bool(direction), unroll=case.variant == "unrolled", dtype=policy,
+                zero_output_for_mask=case.variant != "unrolled",
+                recurrent_initializer="zeros",  # prepare sets all weights
+                use_cudnn=False if case.variant == "generic" else "auto")
+            made.build((case.batch, case.seq_len, case.input_of(layer)))
+            self.layers.append(made)
+
+    def prepare(self, w_ih, w_hh, b_ih, b_hh, lengths):
+        import numpy  # pylint: disable=import-outside-toplevel
+        exact = numpy.float64 if self.case.dtype == "f64" else numpy.float32
+        for index, layer in enumerate(self.layers):
+            values = [w_ih[index].numpy().astype(exact).T, w_hh[index].numpy().astype(exact).T,
+                      b_ih[index].numpy().astype(exact) + b_hh[index].numpy().astype(exact)]
+            for variable, value in zip(layer.trainable_variables, values):
+                variable.assign(value)
+        if lengths:
+            steps = numpy.arange(self.case.seq_len)
+            with self.tf.device(self.place):
+                self.mask = self.tf.constant(steps[None, :] < numpy.array(lengths)[:, None])
+        compiled = self.case.variant == "jit"
+        run = self.train_step if compiled and self.case.trains else self.run
+        self.function = self.tf.function(run, jit_compile=compiled or None, autograph=False)
+
+    def run(self, x, h0, c0):
+        """(y, hn, cn) of [T, B, I] inputs."""
+        tf, case = self.tf, self.case
+        x, hn, cn = tf.transpose(x, [1, 0, 2]), [], []
+        for layer in range(case.layers):
+            outputs = []
+            for direction in range(case.directions):
+                index = layer * case.directions + direction
+                y, h, c = self.layers[index](x, mask=self.mask, training=case.trains,
+                                             initial_state=[h0[index], c0[index]])
+                y = tf.reverse(y, [1]) if direction else y
+                if self.mask is not None and case.variant == "unrolled":
+                    # Unrolled and backwards, Keras 3.15 zeroes by the mask of forwards steps.
+                    y = tf.where(self.mask[:, :, None], y, tf.zeros_like(y))
+                outputs.append(y)
+                hn.append(h)
+                cn.append(c)
+            x = tf.concat(outputs, 2) if len(outputs) > 1 else outputs[0]
+        return tf.transpose(x, [1, 0, 2]), tf.stack(hn), tf.stack(cn)
+
+    def train_step(self, inputs, given):
+        """((y, hn, cn), gradients of the inputs and the weights)."""
+        with self.tf.GradientTape() as tape:
+            for tensor in inputs:
+                tape.watch(tensor)
+            found = self.run(*inputs)
+        return found, tape.gradient(list(found), [*inputs, *self.variables()],
+                                    output_gradients=given)
+
+    def take(self, tensor):
+        """A TensorFlow tensor on the harness's memory."""
+        return self.tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
+
+    def bind_forward(self, x, h0, c0, y, hn, cn):
+        self.inputs = [self.take(tensor) for tensor in (x, h0, c0)]
+        self.outputs = (y, hn, cn)
+
+    def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
+        self.given = [self.take(tensor) for tensor in (dy, dhn, dcn)]
+        self.wanted = (dx, dh0, dc0)
+
+    def write(self, tensors, values):
+        import numpy  # pylint: disable=import-outside-toplevel
+        for tensor, value in zip(tensors, values):
+            if tensor.memory is not None:
+                numpy.copyto(tensor.numpy(), value.numpy())
+            else:
+                tensor.copy_from_device(device_address(self.tf, value), self.stream)
+
+    def variables(self):
+        return [variable.value for layer in self.layers for variable in layer.trainable_variables]
+
+    def forward(self):
+        with self.tf.device(self.place):
+            if not self.case.trains:
+                self.write(self.outputs, self.function(*self.inputs))
+                return
+            if self.case.variant == "jit":
+                return  # backward runs both
+            with self.tf.GradientTape() as tape:
+                for given in self.inputs:
+                    tape.watch(given)
+                self.found = self.function(*self.inputs)
+            self.tape = tape
+            self.write(self.outputs, self.found)
+
+    def backward(self):
+        with self.tf.device(self.place):
+            if self.case.variant == "jit":
+                outputs, found = self.function(self.inputs, self.given)
+                self.write(self.outputs, outputs)
+            else:
+                wanted = [*self.inputs, *self.variables()]
+                found = self.tape.gradient(list(self.found), wanted, output_gradients=self.given)
+        self.write(self.wanted, found[:3])
+        self.weight_gradients = found[3:]
+        self.tape = self.found = None
+
+    def gradients(self, w_ih, w_hh, b_ih, b_hh):
+        import numpy  # pylint: disable=import-outside-toplevel
+        for index in range(len(self.layers)):
+            kernel, recurrent, bias = (self.weight_gradients[3 * index + k].numpy()
+                                       for k in range(3))
+            for tensor, value in ((w_ih, kernel.T), (w_hh, recurrent.T), (b_ih, bias),
+                                  (b_hh, bias)):
+                numpy.copyto(tensor[index].numpy(),
+                             value.astype(numpy_type(self.case.dtype)))
+
+    def describe(self):
+        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        if self.case.device == "cuda":
+            place = "on TensorFlow's own stream, waited for"
+        how = {"unrolled": "unrolled", "jit": "compiled by XLA",
+               "generic": "use_cudnn=False"}.get(self.case.variant, "")
+        policy = self.layers[0].dtype_policy.name
+        return (f"Keras {self.keras.__version__} on TensorFlow {self.tf.__version__}, LSTM"
+                f"{', ' + how if how else ''}, policy {policy}, {place}")
+
+    def destroy(self):
+        self.__dict__.clear()
+        self.layers = []
+
+
+def device_address(tensorflow, value):
+    """Where a tensor lies on the GPU, once it is computed."""
+    import ctypes  # pylint: disable=import-outside-toplevel
+    tensorflow.test.experimental.sync_devices()
+    capsule = tensorflow.experimental.dlpack.to_dlpack(value)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(ctypes.c_void_p))[0]

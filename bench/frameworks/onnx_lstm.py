@@ -1,0 +1,144 @@
+"""ONNX Runtime: a model of one LSTM operator per layer, made here with the onnx package. It infers
+only. Gate order of the operator: i o f c. Its outputs go straight into the harness's buffers, where
+one direction leaves y in the right layout; two need the model's own Transpose.
+"""
+
+from contract import Absent, Unsupported, numpy_type, regroup_gates
+
+TITLE = "ONNX Runtime"
+MODULES = ["onnxruntime", "onnx", "numpy"]
+OPSET, IR_VERSION = 17, 8
+
+
+def supports(case):
+    if case.trains:
+        raise Unsupported(f"pass {case.passes}: ONNX Runtime infers only")
+    if case.math == "half":
+        raise Unsupported("math half: ONNX Runtime has no switch for products of f32 in f16")
+    if case.dtype == "bf16" or case.device == "cpu" and case.dtype != "f32":
+        raise Unsupported(f"dtype {case.dtype}: its LSTM has no kernel of that type on a "
+                          f"{'CPU, f32 only' if case.device == 'cpu' else 'GPU'}")
+
+
+def create(case, stream):
+    import onnxruntime  # pylint: disable=import-outside-toplevel
+    if case.device == "cuda" and "CUDAExecutionProvider" not in \
+            onnxruntime.get_available_providers():
+        raise Absent("this ONNX Runtime was built without CUDA; install onnxruntime-gpu")
+    return Session(onnxruntime, case, stream)
+
+
+def make_model(case, weights, ragged):
+    """The serialized model. weights: per layer (W, R, B) of the operator's layout."""
+    from onnx import TensorProto, helper, numpy_helper  # pylint: disable=import-outside-toplevel
+    element = {"f64": TensorProto.DOUBLE, "f32": TensorProto.FLOAT,
+               "f16": TensorProto.FLOAT16}[case.dtype]
+    T, B, H, D = case.seq_len, case.batch, case.hidden, case.directions
+    cell = "Tanh" if case.act == "tanh" else "Relu"
+    nodes, constants, last, x = [], [], ([], []), "x"
+    shape = numpy_helper.from_array(_int64([T, B, D * H]), "flat")
+    constants.append(shape)
+    for layer, (w, r, b) in enumerate(weights):
+        for name, array in (("w", w), ("r", r), ("b", b)):
+            constants.append(numpy_helper.from_array(array, f"{name}{layer}"))
+        outputs = [f"{name}{layer}" for name in ("raw", "hn", "cn")]
+        nodes.append(helper.make_node(
+            "LSTM", [x, f"w{layer}", f"r{layer}", f"b{layer}", "lengths" if ragged else "",
+                     f"h0_{layer}", f"c0_{layer}"], outputs, hidden_size=H,
+            direction="bidirectional" if D == 2 else "forward",
+            activations=["Sigmoid", cell, cell] * D))
+        nodes.append(helper.make_node("Transpose", [outputs[0]], [f"rows{layer}"],
+                                      perm=[0, 2, 1, 3]))
+        x = "y" if layer == case.layers - 1 else f"y{layer}"
+        nodes.append(helper.make_node("Reshape", [f"rows{layer}", "flat"], [x]))
+        for names, name in zip(last, outputs[1:]):
+            names.append(name)
+    for names, name in zip(last, ("hn", "cn")):
+        nodes.append(helper.make_node("Concat", names, [name], axis=0))
+    for name in ("h0", "c0"):
+        nodes.append(helper.make_node("Split", [name], [f"{name}_{layer}" for layer in
+                                                        range(case.layers)], axis=0))
+    nodes = nodes[-2:] + nodes[:-2]  # in the order of use
+    states = [case.layers * D, B, H]
+    inputs = [helper.make_tensor_value_info("x", element, [T, B, case.input])]
+    inputs += [helper.make_tensor_value_info(name, element, states) for name in ("h0", "c0")]
+    if ragged:
+        inputs.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, [B]))
+    results = [helper.make_tensor_value_info("y", element, [T, B, D * H])]
+    results += [helper.make_tensor_value_info(name, element, states) for name in ("hn", "cn")]
+    graph = helper.make_graph(nodes, "lstm", inputs, results, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
+                              ir_version=IR_VERSION)
+    return model.SerializeToString()
+
+
+def _int64(values):
+    import numpy  # pylint: disable=import-outside-toplevel
+    return numpy.array(values, dtype=numpy.int64)
+
+
+class Session:
+    """One case."""
+
+    def __init__(self, onnxruntime, case, stream):
+        self.onnxruntime, self.case, self.stream = onnxruntime, case, stream
+        self.session = self.binding = self.lengths = None
+
+    def prepare(self, *weights_and_lengths):
+        import numpy  # pylint: disable=import-outside-toplevel
+        *kinds, lengths = weights_and_lengths
+        case, directions = self.case, self.case.directions
+        w_ih, w_hh, b_ih, b_hh = ([regroup_gates(tensor.numpy(), "iofg") for tensor in kind]
+                                  for kind in kinds)
+        layers = []
+        for layer in range(case.layers):
+            mine = range(layer * directions, (layer + 1) * directions)
+            layers.append((numpy.stack([w_ih[index] for index in mine]),
+                           numpy.stack([w_hh[index] for index in mine]),
+                           numpy.stack([numpy.concatenate([b_ih[index], b_hh[index]])
+                                        for index in mine])))
+        options = self.onnxruntime.SessionOptions()
+        options.intra_op_num_threads = case.threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        providers = ["CPUExecutionProvider"]
+        if case.device == "cuda":
+            providers = [("CUDAExecutionProvider",
+                          {"device_id": case.ordinal, "user_compute_stream": str(self.stream),
+                           "use_tf32": str(int(case.math == "tf32"))})]
+        self.session = self.onnxruntime.InferenceSession(
+            make_model(case, layers, bool(lengths)), options, providers=providers)
+        self.binding = self.session.io_binding()
+        if lengths:
+            self.lengths = numpy.array(lengths, dtype=numpy.int32)
+
+    def bind_forward(self, x, h0, c0, y, hn, cn):
+        import numpy  # pylint: disable=import-outside-toplevel
+        device = self.case.device
+        element = numpy_type(self.case.dtype).type
+        self.binding.clear_binding_inputs()
+        self.binding.clear_binding_outputs()
+        for name, tensor in (("x", x), ("h0", h0), ("c0", c0)):
+            self.binding.bind_input(name, device, self.case.ordinal, element, tensor.shape,
+                                    tensor.address)
+        if self.lengths is not None:
+            self.binding.bind_input("lengths", "cpu", 0, numpy.int32, self.lengths.shape,
+                                    self.lengths.ctypes.data)
+        for name, tensor in (("y", y), ("hn", hn), ("cn", cn)):
+            self.binding.bind_output(name, device, self.case.ordinal, element, tensor.shape,
+                                     tensor.address)
+
+    def forward(self):
+        self.session.run_with_iobinding(self.binding)
+
+    def backward(self):
+        raise Unsupported("ONNX Runtime infers only")
+
+    def describe(self):
+        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        if self.case.device == "cuda":
+            place = "CUDAExecutionProvider"
+        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {place}"
+
+    def destroy(self):
+        self.__dict__.clear()

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes the Python environment that the frameworks' rows run in, with pinned versions from PyPI:
+#
+#     bench/frameworks/setup.sh [--only pytorch,keras,onnxruntime,jax] [--into FOLDER]
+#
+# The folder is where the plug-ins look: $LB_FRAMEWORKS, else bench-lstm/frameworks in the user's
+# cache. A folder that is there already gets what it lacks. PyTorch brings NVIDIA's libraries along,
+# some 5 GB; the other three take 2 GB. Without a network nothing is made, and the rows use what the
+# system's Python has, such as Debian's python3-torch.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+only=pytorch,keras,onnxruntime,jax
+into=${LB_FRAMEWORKS:-${XDG_CACHE_HOME:-$HOME/.cache}/bench-lstm/frameworks}
+python=${PYTHON:-python3} # of the version that the plug-ins were built for
+
+usage() {
+  echo "usage: setup.sh [--only pytorch,keras,onnxruntime,jax] [--into FOLDER]" >&2
+  exit 2
+}
+
+while [ $# -gt 0 ]; do
+  case $1 in
+  --only | --into) [ $# -ge 2 ] || usage ;;
+  *) usage ;;
+  esac
+  case $1 in
+  --only) only=$2 ;;
+  --into) into=$2 ;;
+  esac
+  shift 2
+done
+
+wanted=()
+for name in ${only//,/ }; do
+  grep -q "^\[$name\]" "$here/versions.txt" || {
+    echo "setup.sh: --only $name: allowed are $(sed -n 's/^\[\(.*\)\]/\1/p' "$here/versions.txt" |
+      paste -sd,)" >&2
+    exit 2
+  }
+  mapfile -t lines < <(sed -n "/^\[$name\]/,/^\[/{/^[a-z]/p}" "$here/versions.txt")
+  wanted+=("${lines[@]}")
+done
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+  echo "setup.sh: the pinned versions need Python 3.11 or newer; name one with PYTHON=" >&2
+  exit 1
+fi
+"$python" -m venv "$into"
+"$into/bin/python3" -m pip install --disable-pip-version-check "${wanted[@]}"
+echo "frameworks of $into:"
+"$into/bin/python3" -m pip list --disable-pip-version-check --format=freeze |
+  grep -iE '^(torch|tensorflow[a-z_-]*|keras|onnxruntime|onnx|jax|jaxlib|numpy)=='
+echo "bench-lstm --sweep --framework $only --cases frameworks"

@@ -1,0 +1,168 @@
+"""PyTorch's nn.LSTM. Gate order i f g o, two biases: the project's own layout.
+
+Variants: auto, nn.LSTM as it comes (on a CPU oneDNN where PyTorch picks it, on a GPU cuDNN); native,
+PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.LSTM unrolled into its
+steps, which TorchInductor then compiles.
+"""
+
+from contract import Absent, Unsupported
+
+TITLE = "PyTorch"
+MODULES = ["torch"]
+MOST_COMPILED_STEPS = 64  # per layer and direction; compiling takes minutes from there on
+
+
+def supports(case):
+    if case.act != "tanh":
+        raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
+    if case.math == "half":
+        raise Unsupported("math half: PyTorch has no switch for products of f32 in f16")
+    if case.variant == "compile":
+        if case.ragged:
+            raise Unsupported("ragged: torch.compile leaves packed sequences to the eager nn.LSTM")
+        steps = case.seq_len * case.layers * case.directions
+        if steps > MOST_COMPILED_STEPS:
+            raise Unsupported(f"{steps} steps of all layers: torch.compile unrolls them, and takes "
+                              f"minutes for more than {MOST_COMPILED_STEPS}")
+
+
+def create(case, stream):
+    import torch  # pylint: disable=import-outside-toplevel
+    if case.device == "cuda" and not torch.cuda.is_available():
+        raise Absent("this PyTorch sees no GPU")
+    return Session(torch, case, stream)
+
+
+class Session:
+    """One case."""
+
+    # pylint: disable=too-many-instance-attributes
+    def __init__(self, torch, case, stream):
+        self.torch, self.case = torch, case
+        if case.device == "cpu":
+            torch.set_num_threads(case.threads)
+        self.dtype = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
+                      "bf16": torch.bfloat16}[case.dtype]
+        self.device = torch.device(case.device, case.ordinal if case.device == "cuda" else None)
+        self.stream = None
+        if case.device == "cuda":
+            self.stream = torch.cuda.ExternalStream(stream, self.device)
+            torch.backends.cuda.matmul.allow_tf32 = case.math == "tf32"
+            torch.backends.cudnn.allow_tf32 = case.math == "tf32"
+        self.module = torch.nn.LSTM(case.input, case.hidden, case.layers,
+                                    bidirectional=case.directions == 2, dtype=self.dtype,
+                                    device=self.device)
+        self.call = self.module
+        self.lengths = None
+        self.seen = ""
+        self.x = self.state = self.y = self.last = self.outputs = None
+        self.given = self.wanted = self.weight_gradients = None
+        if case.variant == "compile":
+            torch._dynamo.reset()  # pylint: disable=protected-access
+            torch._dynamo.config.allow_rnn = True  # pylint: disable=protected-access
+            self.call = torch.compile(self.module, dynamic=False)
+
+    def parameters(self):
+        """(w_ih, w_hh, b_ih, b_hh) per layer and direction."""
+        return [[getattr(self.module, f"{name}_l{layer}{'_reverse' if direction else ''}")
+                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+                for layer, direction, _ in self.case.layer_dirs()]
+
+    def switches(self):
+        """Everything runs within these: which library the variant may use."""
+        backends = self.torch.backends
+        backends.mkldnn.set_flags(self.case.variant != "native")
+        backends.cudnn.enabled = self.case.variant != "native"
+
+    def prepare(self, *weights_and_lengths):
+        *kinds, lengths = weights_and_lengths
+        with self.torch.no_grad():
+            for index, parameters in enumerate(self.parameters()):
+                for kind, parameter in zip(kinds, parameters):
+                    parameter.copy_(self.torch.from_dlpack(kind[index]))
+        if lengths:
+            self.lengths = self.torch.tensor(lengths, dtype=self.torch.int64)
+        self.module.train(self.case.trains)
+        self.module.flatten_parameters()
+        self.seen = self.operators()
+
+    def operators(self):
+        """The operator that PyTorch dispatches nn.LSTM to, seen on one step of the case."""
+        from torch.utils._python_dispatch import TorchDispatchMode
+        names = []
+
+        class Seen(TorchDispatchMode):
+            """Notes what is called."""
+
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                names.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        if self.case.variant == "compile" and self.case.trains:
+            return "unrolled and compiled by TorchInductor"
+        self.switches()
+        x = self.torch.zeros(1, self.case.batch, self.case.input, dtype=self.dtype,
+                             device=self.device)
+        with Seen(), self.torch.set_grad_enabled(self.case.trains):
+            self.module(x)
+        fast = [name.split(".")[1] for name in names if "rnn" in name]
+        if self.case.variant == "compile":
+            return f"torch.compile around {fast[0]}" if fast else "compiled by TorchInductor"
+        return fast[0] if fast else "its own kernels"
+
+    def bind_forward(self, x, h0, c0, y, hn, cn):
+        take = self.torch.from_dlpack
+        leaf = [take(tensor).requires_grad_(self.case.trains) for tensor in (x, h0, c0)]
+        self.x, self.state = leaf[0], tuple(leaf[1:])
+        self.y, self.last = take(y), (take(hn), take(cn))
+
+    def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
+        take = self.torch.from_dlpack
+        self.given = [take(tensor) for tensor in (dy, dhn, dcn)]
+        self.wanted = [take(tensor) for tensor in (dx, dh0, dc0)]
+
+    def run(self):
+        """y, hn, cn of the framework's own."""
+        if self.lengths is None:
+            y, last = self.call(self.x, self.state)
+            return y, *last
+        rnn = self.torch.nn.utils.rnn
+        packed, last = self.call(rnn.pack_padded_sequence(self.x, self.lengths), self.state)
+        y, _ = rnn.pad_packed_sequence(packed, total_length=self.case.seq_len)
+        return y, *last
+
+    def forward(self):
+        self.switches()
+        with self.torch.cuda.stream(self.stream), self.torch.set_grad_enabled(self.case.trains):
+            self.outputs = self.run()
+        with self.torch.cuda.stream(self.stream), self.torch.no_grad():
+            for mine, theirs in zip((self.y, *self.last), self.outputs):
+                mine.copy_(theirs)
+
+    def backward(self):
+        self.switches()
+        parameters = [parameter for entry in self.parameters() for parameter in entry]
+        with self.torch.cuda.stream(self.stream):
+            found = self.torch.autograd.grad(self.outputs, (self.x, *self.state, *parameters),
+                                             self.given)
+            with self.torch.no_grad():
+                for mine, theirs in zip(self.wanted, found):
+                    mine.copy_(theirs)
+        self.weight_gradients = found[3:]
+        self.outputs = None
+
+    def gradients(self, *kinds):
+        for index in range(len(kinds[0])):
+            for place, kind in enumerate(kinds):
+                found = self.weight_gradients[4 * index + place]
+                self.torch.from_dlpack(kind[index]).copy_(found)
+
+    def describe(self):
+        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        if self.case.device == "cuda":
+            place = f"cuDNN {self.torch.backends.cudnn.version()}"
+        return (f"PyTorch {self.torch.__version__} nn.LSTM"
+                f"{', ' + self.seen if self.seen else ''}, {place}")
+
+    def destroy(self):
+        self.__dict__.clear()

@@ -1,0 +1,24 @@
+/* The frameworks that --framework names, and where their plug-ins lie. */
+#ifndef LB_FRAMEWORK_PLUGINS_H
+#define LB_FRAMEWORK_PLUGINS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/status.h"
+
+/* NULL-terminated: "pytorch", "keras", ...; an implementation's name each. */
+extern const char *const lb_framework_names[];
+
+/* What the row of a framework says when its plug-in was not built; "absent" follows from it. */
+extern const char *const lb_framework_absent;
+
+/* The path of the plug-in of that framework: beside the program in a build folder, or where
+ * installed programs have it. False where there is none. */
+bool lb_framework_plugin(const char *name, char *path, size_t size);
+
+/* The name among lb_framework_names that text [length] is. LB_INVALID with the nearest, or all. */
+enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
+                                 struct lb_error *err);
+
+#endif

@@ -1,0 +1,156 @@
+/* Launching the fused kernels of all families. Each family has one table of its kernels; it is
+ * searched once, when a kernel is readied, and launches use the row that was found. */
+#ifndef LB_FUSED_LAUNCH_CUH
+#define LB_FUSED_LAUNCH_CUH
+
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/common/launch_error.cuh"
+
+namespace lb_fused_launch
+{
+
+/* Key: a struct without padding that holds all that a kernel was compiled for. */
+template <class Key, class... Parameters> struct row {
+    Key key;
+    void (*kernel)(Parameters...);
+};
+
+/* The row of that key. NULL, with LB_UNSUPPORTED's message, where no kernel was compiled for it. */
+template <class Row, size_t count, class Key>
+const Row *find(const Row (&rows)[count], const Key &key, const char *family, struct lb_error *err)
+{
+    for (const Row &row : rows)
+        if (!memcmp(&row.key, &key, sizeof(key)))
+            return &row;
+    lb_fail(err, LB_UNSUPPORTED, "no %s kernel was built for this tile", family);
+    return nullptr;
+}
+
+struct shape {
+    const char *family; /* for messages */
+    unsigned grid[3], threads;
+    unsigned cluster; /* blocks of a cluster, along x; 0: no clusters */
+    bool cooperative; /* all blocks must be resident at once */
+    size_t shared;    /* bytes of dynamic shared memory of a block */
+};
+
+#ifdef __CUDACC__
+
+inline enum lb_status failed(const char *doing, const shape &s, cudaError_t error,
+                             struct lb_error *err)
+{
+    char kernel[40];
+    snprintf(kernel, sizeof(kernel), "the %s kernel", s.family);
+    return lb_launch_failed(doing, kernel, error, err);
+}
+
+/* *attribute must live as long as the result. */
+inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttribute *attribute)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(s.grid[0], s.grid[1], s.grid[2]);
+    config.blockDim = dim3(s.threads);
+    config.dynamicSmemBytes = s.shared;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = attribute;
+    config.numAttrs = s.cluster > 0 || s.cooperative;
+    if (s.cluster > 0) {
+        attribute->id = cudaLaunchAttributeClusterDimension;
+        attribute->val.clusterDim.x = s.cluster;
+        attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    } else if (s.cooperative) {
+        attribute->id = cudaLaunchAttributeCooperative;
+        attribute->val.cooperative = 1;
+    }
+    return config;
+}
+
+/* How many clusters of the shape run at a time. */
+inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resident,
+                                   struct lb_error *err)
+{
+    cudaLaunchAttribute attribute;
+    shape one = s;
+    one.grid[0] = s.cluster, one.grid[1] = one.grid[2] = 1;
+    cudaLaunchConfig_t config = config_of(one, nullptr, &attribute);
+    cudaError_t error = cudaSuccess;
+    if (s.cluster > 8) /* the portable limit of sm_90 */
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (error == cudaSuccess)
+        error = cudaOccupancyMaxActiveClusters(resident, kernel, &config);
+    if (error != cudaSuccess)
+        return failed("asking the occupancy of", s, error, err);
+    if (*resident < 1)
+        return lb_fail(err, LB_UNSUPPORTED, "this device cannot run a cluster of %u blocks",
+                       s.cluster);
+    return LB_OK;
+}
+
+/* Readies a kernel for launches by this process, and asks the device how many blocks of the shape
+ * it runs at a time, or how many clusters where the shape has them. */
+template <class... Parameters>
+enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int *resident,
+                            struct lb_error *err)
+{
+    const void *kernel = reinterpret_cast<const void *>(function);
+    int device = 0, multiprocessors = 0, cooperative = 0, shared = 0, each = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error == cudaSuccess) /* the most there is: later launches may need more than this one */
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (error == cudaSuccess && s.cluster > 0)
+        return ask_clusters(kernel, s, resident, err);
+    if (error == cudaSuccess)
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &each, function, static_cast<int>(s.threads), s.shared);
+    if (error != cudaSuccess)
+        return failed("readying", s, error, err);
+    if (s.cooperative && !cooperative)
+        return lb_fail(err, LB_UNSUPPORTED, "this device has no cooperative launch");
+    *resident = each * multiprocessors;
+    return LB_OK;
+}
+
+inline enum lb_status clear(const shape &s, void *memory, size_t bytes, void *stream,
+                            struct lb_error *err)
+{
+    cudaError_t error = cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream));
+    return error == cudaSuccess ? LB_OK : failed("clearing the exchange of", s, error, err);
+}
+
+/* Enqueues one launch. A cooperative one is refused by the driver where not all of its blocks fit
+ * at once, and never started in part. */
+template <class... Parameters>
+enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
+                       struct lb_error *err, const Parameters &...arguments)
+{
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t config = config_of(s, stream, &attribute);
+    cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+    return error == cudaSuccess ? LB_OK : failed("launching", s, error, err);
+}
+
+#else /* a host compiler: whoever includes this runs kernels in its own way */
+
+template <class... Parameters>
+enum lb_status ask_resident(void (*kernel)(Parameters...), const shape &s, int *resident,
+                            struct lb_error *err);
+enum lb_status clear(const shape &s, void *memory, size_t bytes, void *stream,
+                     struct lb_error *err);
+template <class... Parameters>
+enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
+                       struct lb_error *err, const Parameters &...arguments);
+
+#endif
+
+} // namespace lb_fused_launch
+
+#endif

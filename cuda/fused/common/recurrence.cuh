@@ -1,0 +1,196 @@
+/* What the cluster and the grid kernels share: the cell's arithmetic, weights that stay in place
+ * for the whole sequence, and the shuffles between a product and its cells. Every function is
+ * called by all 32 lanes of a warp where it shuffles, and touches no memory but its arguments. */
+#ifndef LB_FUSED_RECURRENCE_CUH
+#define LB_FUSED_RECURRENCE_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/common/ptx.cuh"
+#include "cuda/common/scalar.cuh"
+#include "cuda/fused/common/args.h"
+
+namespace lb_recurrence
+{
+
+using lb_cell::convert_to_real;
+using lb_cell::convert_to_storage;
+
+constexpr int lanes = 32;
+
+/* The most dynamic shared memory that a block may have, in bytes. A kernel whose tile needs more is
+ * compiled empty. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
+ * Capability". */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int shared_limit = 99 << 10;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int shared_limit = 163 << 10;
+#else
+constexpr int shared_limit = 227 << 10;
+#endif
+
+/* ---- Numbers ----------------------------------------------------------------------------------
+ */
+
+/* Sigmoid and tanh by fast exp and division. The absolute error is a few 2^-24, far below the
+ * rounding of f16 and bf16. Both limits are right: exp goes to 0 or to infinity there. */
+struct fast_functions {
+    static __device__ inline float sigmoid(float v)
+    {
+        return __fdividef(1.0f, 1.0f + __expf(-v));
+    }
+    static __device__ inline float tangent(float v)
+    {
+        return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * v));
+    }
+};
+
+/* The same by exact exp, division and tanh, for f32 and TF32. */
+struct exact_functions {
+    static __device__ inline float sigmoid(float v)
+    {
+        return lb_cell::sigmoid(v);
+    }
+    static __device__ inline float tangent(float v)
+    {
+        return lb_cell::tangent(v);
+    }
+};
+
+/* The 16 bits of v, rounded once to T. */
+template <class T> __device__ inline uint32_t bits_of(float v)
+{
+    union {
+        T value;
+        uint16_t bits;
+    } u = {};
+    u.value = convert_to_storage<T>(v);
+    return u.bits;
+}
+
+/* ---- Indices ----------------------------------------------------------------------------------
+ */
+
+/* The time of a row's step `step`: direction 1 starts at the row's own end. Past the end both
+ * directions count on. */
+__device__ inline int time_of(int length, int direction, int step)
+{
+    return direction == 1 && step < length ? length - 1 - step : step;
+}
+
+/* Element index in [T, B, D, H]. */
+template <class Args>
+__device__ inline size_t sequence_index(const Args &a, int direction, int time, int row, int unit)
+{
+    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
+    return (row_of_all * a.directions + direction) * a.hidden + unit;
+}
+
+/* Element index in [D, B, H]. */
+template <class Args>
+__device__ inline size_t state_index(const Args &a, int direction, int row, int unit)
+{
+    return (static_cast<size_t>(direction) * a.batch + row) * a.hidden + unit;
+}
+
+/* Elements of [D, B, H]. */
+template <class Args> __device__ inline size_t state_size(const Args &a)
+{
+    return static_cast<size_t>(a.directions) * a.batch * a.hidden;
+}
+
+/* ---- Weights ----------------------------------------------------------------------------------
+ */
+
+/* A warp's weight fragments for the whole sequence, 16 bytes per lane and fragment: the first
+ * Tile::resident of them in registers, the other Tile::spilled in shared memory. */
+template <class Tile> struct stationary {
+    uint32_t held[Tile::resident][4];
+    const uint4 *spilled; /* [spilled, 32]; a lane reads only what it copied itself */
+
+    /* from [fragments, 32]: this warp's, in global memory. room [spilled, 32]: its part of shared
+     * memory. */
+    __device__ inline void load(const uint4 *from, uint4 *room, int lane)
+    {
+        from += lane;
+        room += lane;
+        spilled = room;
+        for (int f = 0; f < Tile::spilled; f++)
+            lb_ptx::copy_async<16>(room + f * lanes, from + (Tile::resident + f) * lanes);
+        lb_ptx::copy_async_commit();
+#pragma unroll
+        for (int f = 0; f < Tile::resident; f++) {
+            uint4 v = from[f * lanes];
+            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
+        }
+        lb_ptx::copy_async_wait<0>();
+    }
+
+    /* Fragment f, which must be a compile-time constant once loops are unrolled: registers have no
+     * index. */
+    __device__ inline void get(int f, uint32_t (&a)[4]) const
+    {
+        if (f < Tile::resident) {
+            for (int r = 0; r < 4; r++)
+                a[r] = held[f][r];
+        } else {
+            uint4 v = spilled[(f - Tile::resident) * lanes];
+            a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+        }
+    }
+};
+
+/* ---- Between a product and its cells ----------------------------------------------------------
+ */
+
+/* A lane's four sums are two gates of two columns, and lane ^ 4 has the other two gates of the same
+ * columns. Each lane keeps one column: two shuffles bring i f g o of one cell together. */
+__device__ inline float4 gather_gates(const float (&sum)[4], int lane)
+{
+    bool odd = lane / 4 % 2;
+    float keep0 = odd ? sum[1] : sum[0], keep1 = odd ? sum[3] : sum[2];
+    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[1], 4);
+    float got1 = __shfl_xor_sync(~0u, odd ? sum[2] : sum[3], 4);
+    return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
+}
+
+/* A lane's four sums are two units (rows g and g + 8) of two columns, and lane ^ 1 has the same
+ * units of the two columns beside them. Each lane keeps one unit, an odd lane that of row g + 8:
+ * two shuffles bring its four columns together. */
+__device__ inline void gather_columns(const float (&sum)[4], int lane, float (&four)[4])
+{
+    bool odd = lane % 2;
+    float got0 = __shfl_xor_sync(~0u, odd ? sum[0] : sum[2], 1);
+    float got1 = __shfl_xor_sync(~0u, odd ? sum[1] : sum[3], 1);
+    four[0] = odd ? got0 : sum[0], four[1] = odd ? got1 : sum[1];
+    four[2] = odd ? sum[2] : got0, four[3] = odd ? sum[3] : got1;
+}
+
+/* ---- Backward cell ----------------------------------------------------------------------------
+ */
+
+/* What one cell's backward step reads from global memory. */
+struct cell_inputs {
+    float4 gates; /* i f g o, activated */
+    float c, c_prev, dy;
+};
+
+/* Gradients of i f g o before their activation. dh, dc: of the state after the step, dh without dy.
+ * dc becomes that of the state before the step. */
+template <class Functions>
+__device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
+{
+    const float4 &g = in.gates;
+    float squashed = Functions::tangent(in.c);
+    dh += in.dy;
+    dc += dh * g.w * (1 - squashed * squashed);
+    float4 d = make_float4(dc * g.z * g.x * (1 - g.x), dc * in.c_prev * g.y * (1 - g.y),
+                           dc * g.x * (1 - g.z * g.z), dh * squashed * g.w * (1 - g.w));
+    dc *= g.y;
+    return d;
+}
+
+} // namespace lb_recurrence
+
+#endif

@@ -1,0 +1,118 @@
+/* The grid kernels for the device: their table, and launching them with all blocks resident. */
+#include "cuda/fused/common/launch.cuh"
+#include "cuda/fused/grid/backward.cuh"
+#include "cuda/fused/grid/forward.cuh"
+
+namespace lb_grid
+{
+
+struct key {
+    lb_grid_tile tile;
+    int math;
+};
+
+using forward_row = lb_fused_launch::row<key, lb_grid_forward_args>;
+using backward_row = lb_fused_launch::row<key, lb_grid_backward_args>;
+
+template <class Math, class Tile> constexpr forward_row forward_kernel()
+{
+    return {{Tile::figures, Math::figure}, fused_grid_forward_kernel<Math, Tile>};
+}
+
+template <class Math, class Tile> constexpr backward_row backward_kernel()
+{
+    return {{Tile::figures, Math::figure}, fused_grid_backward_kernel<Math, Tile>};
+}
+
+#define LB_GRID_FORWARD_HALF(...) \
+    forward_kernel<f16_math, tile<__VA_ARGS__>>(), forward_kernel<bf16_math, tile<__VA_ARGS__>>(),
+#define LB_GRID_FORWARD_FLOAT(...) \
+    forward_kernel<tf32_math, tile<__VA_ARGS__>>(), forward_kernel<f32_math, tile<__VA_ARGS__>>(),
+#define LB_GRID_BACKWARD_HALF(...) \
+    backward_kernel<f16_math, tile<__VA_ARGS__>>(), backward_kernel<bf16_math, tile<__VA_ARGS__>>(),
+#define LB_GRID_BACKWARD_FLOAT(...) \
+    backward_kernel<tf32_math, tile<__VA_ARGS__>>(), backward_kernel<f32_math, tile<__VA_ARGS__>>(),
+
+static const forward_row forward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_FORWARD_HALF)
+                                               LB_GRID_FLOAT_TILES(LB_GRID_FORWARD_FLOAT)};
+static const backward_row backward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_BACKWARD_HALF)
+                                                 LB_GRID_FLOAT_TILES(LB_GRID_BACKWARD_FLOAT)};
+
+/* Of one launch: all directions where the plan has them beside each other, else one. */
+static lb_fused_launch::shape shape_of(const lb_grid_kernel &k, int hidden, int directions)
+{
+    return {"grid",
+            {static_cast<unsigned>(lb_grid_blocks(&k.tile, hidden)),
+             static_cast<unsigned>(k.split.groups),
+             k.beside ? static_cast<unsigned>(directions) : 1u},
+            static_cast<unsigned>(lanes * k.tile.warps),
+            0,
+            true,
+            k.backward ? lb_grid_backward_shared(&k.tile, k.math, k.split.chunks)
+                       : lb_grid_forward_shared(&k.tile, k.math, k.split.chunks)};
+}
+
+template <class Row, size_t count>
+static enum lb_status ready(const Row (&rows)[count], struct lb_grid_kernel *k, int needed,
+                            int *resident, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const Row *row = lb_fused_launch::find(rows, key{k->tile, k->math}, "grid", err);
+    k->row = row;
+    if (!row)
+        return LB_UNSUPPORTED;
+    LB_TRY(lb_fused_launch::ask_resident(row->kernel, shape_of(*k, 1, 1), resident, err));
+    if (*resident < needed)
+        return lb_fail(err, LB_UNSUPPORTED,
+                       "%d blocks of the grid kernel must run at once, and this device has room "
+                       "for %d",
+                       needed, *resident);
+done:
+    return st;
+}
+
+/* All directions of a layer: in one launch, or in one each. */
+template <class Args, class Layer>
+static enum lb_status launch(const struct lb_grid_kernel *k, size_t exchange, const Layer &layer,
+                             void *stream, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const auto *row = static_cast<const lb_fused_launch::row<key, Args> *>(k->row);
+    lb_fused_launch::shape shape = shape_of(*k, layer.hidden, layer.directions);
+    Args args = {};
+    args.layer = layer;
+    args.rows = k->split.rows;
+    args.spin_limit = LB_GRID_SPIN_LIMIT;
+    LB_TRY(lb_fused_launch::clear(shape, layer.scratch, exchange, stream, err));
+    for (; args.direction < layer.directions; args.direction += static_cast<int>(shape.grid[2]))
+        LB_TRY(lb_fused_launch::enqueue(row->kernel, shape, stream, err, args));
+done:
+    return st;
+}
+
+} // namespace lb_grid
+
+enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *resident,
+                             struct lb_error *err)
+{
+    return kernel->backward ? lb_grid::ready(lb_grid::backward_rows, kernel, needed, resident, err)
+                            : lb_grid::ready(lb_grid::forward_rows, kernel, needed, resident, err);
+}
+
+enum lb_status lb_grid_forward(const struct lb_grid_kernel *kernel,
+                               const struct lb_fused_forward_args *args, void *stream,
+                               struct lb_error *err)
+{
+    size_t exchange = lb_grid_forward_exchange(&kernel->tile, kernel->math, args->hidden,
+                                               &kernel->split, args->directions);
+    return lb_grid::launch<lb_grid_forward_args>(kernel, exchange, *args, stream, err);
+}
+
+enum lb_status lb_grid_backward(const struct lb_grid_kernel *kernel,
+                                const struct lb_fused_backward_args *args, void *stream,
+                                struct lb_error *err)
+{
+    size_t exchange =
+        lb_grid_backward_exchange(&kernel->tile, args->hidden, &kernel->split, args->directions);
+    return lb_grid::launch<lb_grid_backward_args>(kernel, exchange, *args, stream, err);
+}

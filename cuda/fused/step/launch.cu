@@ -1,0 +1,95 @@
+/* The step kernels for the device: their table, and launching them once per step. */
+#include "cuda/fused/common/launch.cuh"
+#include "cuda/fused/step/backward.cuh"
+#include "cuda/fused/step/forward.cuh"
+#include "cuda/fused/step/step.h"
+
+namespace lb_fused_step
+{
+
+struct key {
+    lb_fused_step_tile tile;
+    int dtype, tensor; /* tensor: products on the tensor cores; in f32 they are TF32 */
+};
+
+using forward_row = lb_fused_launch::row<key, lb_fused_forward_args, int, bool>;
+using backward_row = lb_fused_launch::row<key, lb_fused_backward_args, int, bool>;
+
+/* Every type with every tile, of one pass. */
+#define LB_STEP_ROWS(kernel, ...)                                                           \
+    {{{__VA_ARGS__}, LB_F64, false}, kernel<plain_product<double>, tile<__VA_ARGS__>>},     \
+        {{{__VA_ARGS__}, LB_F32, false}, kernel<plain_product<float>, tile<__VA_ARGS__>>},  \
+        {{{__VA_ARGS__}, LB_F32, true}, kernel<tensor_product<float>, tile<__VA_ARGS__>>},  \
+        {{{__VA_ARGS__}, LB_F16, true}, kernel<tensor_product<__half>, tile<__VA_ARGS__>>}, \
+        {{{__VA_ARGS__}, LB_BF16, true},                                                    \
+         kernel<tensor_product<__nv_bfloat16>, tile<__VA_ARGS__>>},
+#define LB_STEP_FORWARD_ROWS(...)  LB_STEP_ROWS(fused_step_forward_kernel, __VA_ARGS__)
+#define LB_STEP_BACKWARD_ROWS(...) LB_STEP_ROWS(fused_step_backward_kernel, __VA_ARGS__)
+
+static const forward_row forward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_FORWARD_ROWS)};
+static const backward_row backward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_BACKWARD_ROWS)};
+
+static lb_fused_launch::shape shape_of(const lb_fused_step_kernel &k, int hidden, int batch,
+                                       int directions)
+{
+    long units = lb_fused_step_units(&k.tile, k.backward);
+    long rows = (batch + k.tile.columns - 1) / k.tile.columns;
+    return {"step",
+            {static_cast<unsigned>((hidden + units - 1) / units * rows),
+             static_cast<unsigned>(directions), 1},
+            static_cast<unsigned>(lb_fused_step_threads(&k.tile)),
+            0,
+            false,
+            lb_fused_step_shared(&k.tile)};
+}
+
+template <class Row, size_t count>
+static enum lb_status ready(const Row (&rows)[count], struct lb_fused_step_kernel *k, int *blocks,
+                            struct lb_error *err)
+{
+    bool tensor = k->dtype == LB_F32 ? k->math != LB_IEEE : k->dtype != LB_F64;
+    const Row *row = lb_fused_launch::find(rows, key{k->tile, k->dtype, tensor}, "step", err);
+    k->row = row;
+    return row ? lb_fused_launch::ask_resident(row->kernel, shape_of(*k, 1, 1, 1), blocks, err)
+               : LB_UNSUPPORTED;
+}
+
+template <class Row, class Args>
+static enum lb_status launch(const struct lb_fused_step_kernel *k, const Args &args, int step,
+                             void *stream, struct lb_error *err)
+{
+    return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel,
+                                    shape_of(*k, args.hidden, args.batch, args.directions), stream,
+                                    err, args, step, k->act == LB_ACT_RELU);
+}
+
+} // namespace lb_fused_step
+
+enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *blocks,
+                                   struct lb_error *err)
+{
+    return kernel->backward
+               ? lb_fused_step::ready(lb_fused_step::backward_rows, kernel, blocks, err)
+               : lb_fused_step::ready(lb_fused_step::forward_rows, kernel, blocks, err);
+}
+
+enum lb_status lb_fused_step_forward(const struct lb_fused_step_kernel *kernel,
+                                     const struct lb_fused_forward_args *args, void *stream,
+                                     struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int step = args->from; step < args->to && st == LB_OK; step++)
+        st = lb_fused_step::launch<lb_fused_step::forward_row>(kernel, *args, step, stream, err);
+    return st;
+}
+
+enum lb_status lb_fused_step_backward(const struct lb_fused_step_kernel *kernel,
+                                      const struct lb_fused_backward_args *args, void *stream,
+                                      struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    int last = args->from > 0 ? args->from : -1; /* -1: the initial state */
+    for (int step = args->to - 1; step >= last && st == LB_OK; step--)
+        st = lb_fused_step::launch<lb_fused_step::backward_row>(kernel, *args, step, stream, err);
+    return st;
+}

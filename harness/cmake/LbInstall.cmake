@@ -1,0 +1,48 @@
+# What is installed beside the program, and the Debian package that `cpack -G DEB` makes of it all.
+include(CMakePackageConfigHelpers)
+
+# What a plug-in includes: impl.h and all that it includes.
+set(api ${PROJECT_SOURCE_DIR}/harness/api)
+install(FILES ${api}/impl.h ${api}/problem.h ${api}/dtype.h ${api}/status.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bench-lstm)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/plugins/example/
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bench-lstm/example-plugin)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+        ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# For authors of plug-ins: a CMake package and a pkg-config file. Neither depends on the architecture,
+# and both find the prefix from where they lie, so an installed tree may be moved.
+file(STRINGS ${api}/impl.h line REGEX "#define LB_IMPL_ABI ")
+string(REGEX MATCH "[0-9]+" LB_IMPL_ABI "${line}")
+set(cmake_folder ${CMAKE_INSTALL_DATADIR}/cmake/bench-lstm)
+set(pkgconfig_folder ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/harness/cmake/bench-lstm-config.cmake.in
+  ${PROJECT_BINARY_DIR}/install/bench-lstm-config.cmake
+  INSTALL_DESTINATION ${cmake_folder}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/install/bench-lstm-config-version.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES ${PROJECT_BINARY_DIR}/install/bench-lstm-config.cmake
+        ${PROJECT_BINARY_DIR}/install/bench-lstm-config-version.cmake
+        DESTINATION ${cmake_folder})
+file(RELATIVE_PATH LB_PREFIX_FROM_PC /${pkgconfig_folder} /)
+string(REGEX REPLACE "/$" "" LB_PREFIX_FROM_PC "${LB_PREFIX_FROM_PC}")
+configure_file(${PROJECT_SOURCE_DIR}/harness/cmake/bench-lstm.pc.in
+  ${PROJECT_BINARY_DIR}/install/bench-lstm.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/install/bench-lstm.pc DESTINATION ${pkgconfig_folder})
+
+# dpkg-shlibdeps reads the libraries that the program needs from the program itself.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME bench-lstm)
+set(CPACK_PACKAGE_CONTACT "the bench-lstm authors <bench-lstm@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# It draws the pictures; without it a sweep leaves records and tables.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS gnuplot-nox)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, pkg-config, valgrind")
+include(CPack)

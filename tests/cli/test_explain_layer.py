@@ -1,0 +1,74 @@
+"""--explain in a framework's words, and --framework where there is none."""
+
+import os
+import unittest
+
+from program import PROGRAM, ProgramTest, run
+
+
+class ExplainLayer(ProgramTest):
+    """bench-lstm --explain keras 'units=512, ...'"""
+
+    def test_what_is_not_met_is_told_with_the_nearest_setting(self):
+        done = run("--explain", "keras", "units=512, activation=relu, recurrent_dropout=0.1, "
+                   "dtype=mixed_float16, mask=left")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        table = done.stdout.split("runs ")[0].splitlines()
+        met = {line.split()[0]: line.split()[-1] for line in table if line.endswith((" yes", " no"))}
+        self.assertEqual({name for name, answer in met.items() if answer == "no"},
+                         {"activation", "recurrent_dropout", "mask"})
+        self.assertIn("runs      not the cuDNN kernel", done.stdout)
+        for nearest in ("activation=tanh", "recurrent_dropout=0", "mask=right"):
+            self.assertIn(f"  nearest {nearest}\n", done.stdout)
+        self.assertIn("-H 512 --dtype f16", done.stdout)
+
+    def test_a_layer_that_meets_all_runs_the_fast_kernel_and_its_algorithm(self):
+        done = run("--explain", "pytorch",
+                   "hidden_size=512, input_size=512, batch=16, dtype=float16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("runs      the cuDNN kernel\nalgorithm persist_static\n", done.stdout)
+        self.assertNotIn("nearest", done.stdout)
+
+    def test_wrong_words_are_refused_in_one_line(self):
+        for words, said in ((["keras", "unit=5"], "did you mean units?"),
+                            (["keras", "mask=up"], "allowed are none, right, left"),
+                            (["kers", "units=5"], "did you mean keras?"),
+                            (["keras", "units=5", "mask=left"], "one word too many")):
+            done = run("--explain", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_a_case_is_explained_as_before(self):
+        done = run("--explain", "cpu_ref/T3_B2_H4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("flops", done.stdout)
+
+
+class WithoutPlugins(ProgramTest):
+    """A program beside which there is no plug-in of a framework."""
+
+    def test_a_framework_that_was_not_built_is_a_row_with_its_reason(self):
+        alone = self.path("alone")
+        os.mkdir(alone)
+        program = os.path.join(alone, "bench-lstm")
+        with open(PROGRAM, "rb") as source, open(program, "wb") as copy:
+            copy.write(source.read())
+        os.chmod(program, 0o755)
+        import program as module  # pylint: disable=import-outside-toplevel
+        self.addCleanup(setattr, module, "PROGRAM", PROGRAM)
+        module.PROGRAM = program
+        rows, _ = self.sweep("--framework", "keras,jax", "--impl", "keras,jax,cpu_ref", "-T", "3",
+                             "-B", "2", "-H", "4", "--case-time", "0.01")
+        self.assertEqual({row["impl"]: row["verdict"] for row in rows.values()},
+                         {"keras": "absent", "jax": "absent", "cpu_ref": "ok"})
+        self.assertIn("headers", rows["jax/T3_B2_I4_H4/f32/infer"]["reason"])
+
+    def test_an_unknown_framework_is_refused(self):
+        done = run("--sweep", "--framework", "pytroch")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("did you mean pytorch?", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

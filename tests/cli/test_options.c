@@ -1,0 +1,278 @@
+/* The table of options: every row can be used, is in --help, and is refused where it has no
+ * effect. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/command_line.h"
+#include "cli/help.h"
+
+/* The text of --help; the caller's to free. */
+static char *help_text(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    lb_help_print(stream);
+    fclose(stream);
+    return text;
+}
+
+/* Whether the command line word of that name leads to the row called owner. */
+static bool leads_to(const char *name, const char *owner)
+{
+    const char *value;
+    const struct lb_option *found = lb_option_match(name, &value);
+    return found && strcmp(found->name, owner) == 0;
+}
+
+/* What is wrong with a row; NULL: nothing. help: the text of --help. */
+static const char *complaint(const struct lb_option *row, const char *help)
+{
+    size_t length = row->help ? strlen(row->help) : 0;
+    if (length == 0)
+        return "no help";
+    if (row->help[length - 1] != '.')
+        return "help that is no sentence";
+    if (!strstr(help, row->name) || (row->short_name && !strstr(help, row->short_name)))
+        return "not in --help";
+    if (!leads_to(row->name, row->name) ||
+        (row->short_name && !leads_to(row->short_name, row->name)))
+        return "another row takes its name";
+    if (!row->set)
+        return "no setter";
+    if (!row->argument != !row->placeholder)
+        return "argument and placeholder don't agree";
+    if (row->command != LB_CMD_NONE && (row->group != LB_GROUP_COMMANDS || row->commands))
+        return "a command outside its group";
+    if (row->command == LB_CMD_NONE && (row->group == LB_GROUP_COMMANDS || !row->commands))
+        return "a setting without a command";
+    return NULL;
+}
+
+static void every_row_is_complete_and_reachable(void **state)
+{
+    (void)state;
+    char *help = help_text();
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const char *wrong = complaint(&lb_option_table[i], help);
+        if (wrong)
+            fail_msg("%s: %s", lb_option_table[i].name, wrong);
+    }
+    free(help);
+}
+
+/* The broken twins of a good row, one per complaint. */
+static void a_row_with_a_gap_is_found(void **state)
+{
+    (void)state;
+    char *help = help_text();
+    const char *value;
+    const struct lb_option *good = lb_option_match("--seed", &value);
+    struct lb_option twin = *good;
+    assert_null(complaint(&twin, help));
+    twin.help = NULL;
+    assert_string_equal(complaint(&twin, help), "no help");
+    twin = *good;
+    twin.name = "--sed";
+    assert_string_equal(complaint(&twin, help), "not in --help");
+    twin = *good;
+    twin.short_name = "-T";
+    assert_string_equal(complaint(&twin, help), "another row takes its name");
+    twin = *good;
+    twin.set = NULL;
+    assert_string_equal(complaint(&twin, help), "no setter");
+    twin = *good;
+    twin.commands = 0;
+    assert_string_equal(complaint(&twin, help), "a setting without a command");
+    twin = *good;
+    twin.placeholder = NULL;
+    assert_string_equal(complaint(&twin, help), "argument and placeholder don't agree");
+    free(help);
+}
+
+static void every_command_has_one_row(void **state)
+{
+    (void)state;
+    for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
+        size_t rows = 0;
+        for (size_t i = 0; i < lb_option_count; i++)
+            rows += (int)lb_option_table[i].command == c;
+        assert_int_equal(rows, 1);
+        assert_string_not_equal(lb_command_name((enum lb_command)c), "");
+    }
+}
+
+/* On a command line, after and before the command, and in the message the commands to use. */
+static void a_setting_is_refused_where_it_has_no_effect(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const struct lb_option *row = &lb_option_table[i];
+        for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
+            struct lb_error err = {""};
+            const char *command = lb_command_name((enum lb_command)c);
+            bool informs = c == LB_CMD_HELP || c == LB_CMD_VERSION;
+            bool works = informs || row->command != LB_CMD_NONE || (row->commands >> c & 1);
+            enum lb_status st = lb_check_effect(row, row->name, (enum lb_command)c, &err);
+            assert_int_equal(st, works ? LB_OK : LB_INVALID);
+            for (int other = 1; !works && other < LB_CMD_COUNT; other++)
+                if (row->commands >> other & 1)
+                    assert_non_null(strstr(err.text, lb_command_name((enum lb_command)other)));
+            assert_true(works || (strstr(err.text, row->name) && strstr(err.text, command)));
+        }
+    }
+}
+
+static enum lb_status read_line(const char *line, struct lb_options *options, struct lb_error *err)
+{
+    static char words[512];
+    static char *argv[32];
+    int argc = 0;
+    snprintf(words, sizeof(words), "bench-lstm %s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return lb_command_line_read(argc, argv, options, err);
+}
+
+static void values_are_read_in_every_way_of_writing_them(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "--sweep -T64 -B 2 -H=4 --out here --hang-limit 0 --benchmark_repetitions=3",
+        "-o here --hang-limit=0 -T 64 --benchmark_repetitions=3 -B2 -H4 --sweep",
+        "-ohere --hang-limit 5 --hang-limit 0 -T64 -B2 -H4 --benchmark_repetitions=3 --sweep",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct lb_options options;
+        struct lb_error err = {""};
+        if (read_line(lines[i], &options, &err) != LB_OK)
+            fail_msg("%s: %s", lines[i], err.text);
+        assert_int_equal(options.command, LB_CMD_SWEEP);
+        assert_string_equal(options.out, "here");
+        assert_int_equal(options.hang_limit, 0);
+        assert_int_equal(options.repetitions, 3);
+        assert_int_equal(options.selection.axes[LB_AXIS_SEQ_LEN].values[0], 64);
+        assert_int_equal(options.selection.axes[LB_AXIS_BATCH].values[0], 2);
+        assert_int_equal(options.selection.axes[LB_AXIS_HIDDEN].values[0], 4);
+        assert_true(lb_option_given(&options, "--out"));
+        assert_false(lb_option_given(&options, "--memory"));
+        assert_false(options.quick);
+        lb_options_free(&options);
+    }
+}
+
+/* Several options share a setter and differ in the field that it sets. */
+static void every_plain_option_sets_its_own_field(void **state)
+{
+    (void)state;
+    struct lb_options o;
+    struct lb_error err = {""};
+    assert_int_equal(read_line("--sweep --out a --baseline b --tuned c --benchmark_out=d --quick "
+                               "--case-time 1 --time-budget 2 --call-limit 3 --hang-limit 4 "
+                               "--processes 5 --device 6 --benchmark_repetitions=7",
+                               &o, &err),
+                     LB_OK);
+    assert_string_equal(o.out, "a");
+    assert_string_equal(o.baseline, "b");
+    assert_string_equal(o.tuned, "c");
+    assert_string_equal(o.benchmark_out, "d");
+    assert_true(o.quick && !o.kernels && !o.tune && !o.strict);
+    assert_true(o.case_time_s == 1 && o.time_budget_s == 2 && o.call_limit_s == 3);
+    assert_int_equal(o.hang_limit, 4);
+    assert_int_equal(o.processes, 5);
+    assert_int_equal(o.device, 6);
+    assert_int_equal(o.repetitions, 7);
+    lb_options_free(&o);
+    assert_int_equal(
+        read_line("--profile x --perf-control p --kernels --profile-calls 8", &o, &err), LB_OK);
+    assert_string_equal(o.perf_control, "p");
+    assert_true(!o.quick && o.kernels && !o.tune && !o.strict);
+    assert_int_equal(o.profile_calls, 8);
+    lb_options_free(&o);
+    assert_int_equal(read_line("--compare x y --strict --confirm z", &o, &err), LB_OK);
+    assert_string_equal(o.confirm, "z");
+    assert_true(!o.quick && !o.kernels && !o.tune && o.strict);
+    lb_options_free(&o);
+    assert_int_equal(read_line("--list --device-model h100 --tune", &o, &err), LB_OK);
+    assert_string_equal(o.device_model, "h100");
+    assert_true(!o.kernels && o.tune && !o.strict);
+    lb_options_free(&o);
+}
+
+static void the_two_formats_of_google_benchmark_are_kept_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool json;
+    } cases[] = {
+        {"--sweep --benchmark_format=json", true},
+        {"--sweep --benchmark_format=console", false},
+        {"--sweep --benchmark_out_format=json", false},
+        {"--sweep --benchmark_format=json --benchmark_out_format=console", true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_options options;
+        struct lb_error err = {""};
+        assert_int_equal(read_line(cases[i].line, &options, &err), LB_OK);
+        assert_int_equal(options.benchmark_json, cases[i].json);
+        assert_int_equal(options.benchmark_count, 0);
+        lb_options_free(&options);
+    }
+}
+
+static void words_behind_the_first_go_to_their_command(void **state)
+{
+    (void)state;
+    struct lb_options options;
+    struct lb_error err = {""};
+    assert_int_equal(read_line("--report base old new -o page.html", &options, &err), LB_OK);
+    assert_string_equal(options.run, "base");
+    assert_int_equal(options.run_count, 2);
+    assert_string_equal(options.runs[1], "new");
+    lb_options_free(&options);
+    assert_int_equal(read_line("--compare=base new --strict", &options, &err), LB_OK);
+    assert_string_equal(options.subject, "base");
+    assert_string_equal(options.run, "new");
+    assert_true(options.strict);
+    lb_options_free(&options);
+    assert_int_equal(read_line("--compare base --strict", &options, &err), LB_INVALID);
+    assert_int_equal(read_line("--strict=yes --compare a b", &options, &err), LB_INVALID);
+}
+
+/* The words of an axis are listed twice, where they are parsed and in the help: they must agree. */
+static void the_help_of_an_axis_lists_its_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
+        const char *value, *const *words = lb_axis_table[i].words;
+        const struct lb_option *row = lb_option_match(lb_axis_table[i].flag, &value);
+        assert_non_null(row);
+        for (size_t k = 0; words && words[k]; k++)
+            assert_non_null(strstr(row->help, words[k]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_complete_and_reachable),
+        cmocka_unit_test(a_row_with_a_gap_is_found),
+        cmocka_unit_test(every_command_has_one_row),
+        cmocka_unit_test(a_setting_is_refused_where_it_has_no_effect),
+        cmocka_unit_test(values_are_read_in_every_way_of_writing_them),
+        cmocka_unit_test(every_plain_option_sets_its_own_field),
+        cmocka_unit_test(the_two_formats_of_google_benchmark_are_kept_apart),
+        cmocka_unit_test(words_behind_the_first_go_to_their_command),
+        cmocka_unit_test(the_help_of_an_axis_lists_its_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

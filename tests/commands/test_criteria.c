@@ -1,0 +1,186 @@
+/* The criteria of the frameworks: files are read, layers are held to them, and what is wrong in
+ * either is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "commands/criteria.h"
+#include "tests/helpers/scratch_folder.h"
+
+static const char *const all[] = {"keras", "keras2", "tensorflow1", "pytorch", "pytorch_cpu"};
+
+/* Whether the fast kernel runs for a layer. */
+static bool met(const char *name, const char *layer)
+{
+    struct lb_criteria criteria;
+    struct lb_error err = {""};
+    enum lb_status st = lb_criteria_read(name, &criteria, &err);
+    if (st == LB_OK)
+        st = lb_criteria_set(&criteria, layer, &err);
+    if (st != LB_OK)
+        fail_msg("%s", err.text);
+    bool answer = lb_criteria_met(&criteria);
+    lb_criteria_free(&criteria);
+    return answer;
+}
+
+static void defaults_run_the_fast_kernel(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        assert_true(met(all[i], ""));
+}
+
+static void each_criterion_can_fail(void **state)
+{
+    static const char *const keras[] = {
+        "device=cpu",     "use_cudnn=false", "activation=relu",       "recurrent_activation=relu",
+        "use_bias=False", "unroll=true",     "recurrent_dropout=0.1", "mask=left"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(keras) / sizeof(keras[0]); i++)
+        assert_false(met("keras", keras[i]));
+    assert_false(met("keras", " units = 512 , activation = 'relu' "));
+    assert_true(met("keras", "units=512, dtype=mixed_float16, dropout=0.5, mask=right"));
+}
+
+static void conditions_on_numbers_and_other_settings_hold(void **state)
+{
+    (void)state;
+    assert_true(met("pytorch", "proj_size=64, hidden_size=128"));
+    assert_false(met("pytorch", "proj_size=128, hidden_size=128"));
+    assert_false(met("pytorch", "dtype=bfloat16, compute=7.5"));
+    assert_true(met("pytorch", "dtype=float16, compute=7.5"));
+    assert_false(met("pytorch_cpu", "dtype=bfloat16, bf16_cpu=false"));
+    assert_true(met("pytorch_cpu", "dtype=float32, bf16_cpu=false"));
+}
+
+/* The first algorithm whose conditions hold. */
+static const char *algorithm(struct lb_criteria *criteria, const char *layer)
+{
+    struct lb_error err = {""};
+    if (lb_criteria_read("pytorch", criteria, &err) != LB_OK ||
+        lb_criteria_set(criteria, layer, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < criteria->rule_count; i++)
+        if (criteria->rules[i].kind == LB_ALGORITHM && lb_rule_holds(criteria, &criteria->rules[i]))
+            return criteria->rules[i].text;
+    return "";
+}
+
+static void algorithms_are_picked_in_order(void **state)
+{
+    static const struct {
+        const char *layer, *algorithm;
+    } cases[] = {
+        {"hidden_size=1100, dtype=float16", "standard"},
+        {"hidden_size=192, dtype=float32", "persist_static_small_h"},
+        {"hidden_size=192, dtype=float32, pass=train", "standard"},
+        {"hidden_size=512, input_size=512, batch=16, dtype=float16", "persist_static"},
+        {"hidden_size=512, input_size=512, batch=12, dtype=float16", "standard"},
+        {"hidden_size=512, input_size=512, batch=16, dtype=float16, compute=8.6", "standard"},
+        {"hidden_size=64, packed=true", "standard"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_criteria criteria;
+        assert_string_equal(algorithm(&criteria, cases[i].layer), cases[i].algorithm);
+        lb_criteria_free(&criteria);
+    }
+}
+
+static void the_price_names_the_layers_sizes(void **state)
+{
+    struct lb_criteria criteria;
+    char text[1000];
+    (void)state;
+    assert_int_equal(lb_criteria_read("keras", &criteria, NULL), LB_OK);
+    assert_int_equal(lb_criteria_set(&criteria, "units=77, dtype=mixed_float16", NULL), LB_OK);
+    lb_criteria_price(&criteria, text, sizeof(text));
+    assert_non_null(strstr(text, "-H 77 --dtype f16 "));
+    assert_null(strchr(text, '{'));
+    lb_criteria_free(&criteria);
+}
+
+static void wrong_settings_are_named(void **state)
+{
+    static const struct {
+        const char *layer, *said;
+    } cases[] = {
+        {"unit=5", "did you mean units?"},       {"units=many", "a number was expected"},
+        {"activation=tahn", "allowed are tanh"}, {"relu", "name=value was expected"},
+        {"units=nan", "a number was expected"},  {"zzzzzz=1", "there are units, features"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_criteria criteria;
+        struct lb_error err = {""};
+        assert_int_equal(lb_criteria_read("keras", &criteria, &err), LB_OK);
+        assert_int_equal(lb_criteria_set(&criteria, cases[i].layer, &err), LB_INVALID);
+        if (!strstr(err.text, cases[i].said))
+            fail_msg("%s: %s", cases[i].layer, err.text);
+        lb_criteria_free(&criteria);
+    }
+}
+
+static void unknown_names_tell_which_there_are(void **state)
+{
+    struct lb_criteria criteria;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(lb_criteria_read("caffe", &criteria, &err), LB_INVALID);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        assert_non_null(strstr(err.text, all[i]));
+    assert_false(lb_criteria_exist("../cases/cpu"));
+    assert_true(lb_criteria_exist("keras"));
+}
+
+/* What is said of a criteria file of that text. */
+static void refused(const char *text, const char *said)
+{
+    struct lb_criteria criteria;
+    struct lb_error err = {""};
+    FILE *file = fopen(scratch_path("criteria/made.txt"), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(lb_criteria_read("made", &criteria, &err), LB_INVALID);
+    if (!strstr(err.text, said))
+        fail_msg("'%s' was expected, not '%s'", said, err.text);
+}
+
+static void wrong_files_are_named_with_their_line(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(scratch_path("criteria"), 0777), 0);
+    scratch_setenv("BENCH_LSTM_SHARE", scratch_folder());
+    refused("title x\nfats y\n", "line 2: there is no keyword called 'fats'");
+    refused("  unmet x\n", "line 1: there is nothing above 'unmet'");
+    refused("setting a word x x\ncriterion b is x\n", "line 2: there is no setting 'b'");
+    refused("setting a word x x\ncriterion a was x\n", "line 2: there is no test 'was'");
+    refused("setting a word x x\ncriterion a is x\n", "must be there");
+    refused("title x\n        y\nfats y\n", "line 3: there is no keyword called 'fats'");
+    refused("setting a colour x\n", "line 1: a setting is");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_run_the_fast_kernel),
+        cmocka_unit_test(each_criterion_can_fail),
+        cmocka_unit_test(conditions_on_numbers_and_other_settings_hold),
+        cmocka_unit_test(algorithms_are_picked_in_order),
+        cmocka_unit_test(the_price_names_the_layers_sizes),
+        cmocka_unit_test(wrong_settings_are_named),
+        cmocka_unit_test(unknown_names_tell_which_there_are),
+        cmocka_unit_test_setup_teardown(wrong_files_are_named_with_their_line, scratch_setup,
+                                        scratch_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+"""The criteria hold to the frameworks' own decisions, over random layers.
+
+Keras 3 and Keras 2 (tf_keras) of the environment of setup.sh, other versions of Keras from the
+folders in LB_KERAS_VERSIONS, separated by colons (pip install --no-deps --target FOLDER keras==3.5.0),
+and PyTorch on the CPU. Exit code 77: none of them is there.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cli"))
+
+from program import run  # pylint: disable=wrong-import-position
+
+COUNT = int(os.environ.get("LB_CRITERIA_LAYERS", "1000"))
+CRITERIA = os.path.join(HERE, "..", "..", "bench", "criteria")
+
+
+def environment_python():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.environ.get("LB_FRAMEWORKS") or os.path.join(cache, "bench-lstm", "frameworks")
+    python = os.path.join(folder, "bin", "python3")
+    return python if os.path.exists(python) else "/usr/bin/python3"
+
+
+def has(module, env=None):
+    """Whether the environment has the module."""
+    return subprocess.run([environment_python(), "-c", f"import {module}"], env=env, check=False,
+                          capture_output=True).returncode == 0
+
+
+def read_settings(name):
+    """Settings of a criteria file: name -> (default, words)."""
+    settings = {}
+    with open(os.path.join(CRITERIA, name + ".txt"), encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith("setting"):
+                _, setting, _, default, *words = line.split()
+                settings[setting] = (default, [word.split("=")[0] for word in words])
+    return settings
+
+
+def draw(numbers, settings, rare):
+    """A layer: each setting its default, or else with probability `rare`."""
+    layer = {}
+    for name, (default, words) in settings.items():
+        layer[name] = default
+        if numbers.random() < rare:
+            if words:
+                layer[name] = numbers.choice(words)
+            elif "dropout" in name:
+                layer[name] = numbers.choice(["0", "0.0", "0.1", "0.5"])
+            else:
+                layer[name] = str(numbers.randint(1, 4))
+    return layer
+
+
+def told(name, layer, env=None):
+    """Whether the program says that the fast kernel runs."""
+    done = run("--explain", name, ", ".join(f"{key}={value}" for key, value in layer.items()),
+               env=env)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("runs "))
+    return not line.split(None, 1)[1].startswith("not ")
+
+
+def decisions(script, arguments, layers, env=None):
+    """What a framework says of layers, and what it says before."""
+    done = subprocess.run([environment_python(), os.path.join(HERE, script), *arguments], env=env,
+                          input="".join(json.dumps(layer) + "\n" for layer in layers), text=True,
+                          capture_output=True, timeout=1500, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = [line for line in done.stderr.splitlines() if ", TensorFlow " in line]
+    return [json.loads(line) for line in done.stdout.splitlines()], "".join(said)
+
+
+class Criteria(unittest.TestCase):
+    """Each framework's own code against the file of rules."""
+
+    def compare(self, name, layers, answers):
+        self.assertEqual(len(layers), len(answers))
+        fast = 0
+        for layer, answer in zip(layers, answers):
+            self.assertEqual(told(name, layer), answer, f"{name}: {layer}")
+            fast += answer
+        self.assertGreater(fast, len(layers) // 10) # both answers must come often
+        self.assertLess(fast, len(layers) * 9 // 10)
+
+    def check_twin(self, name, layers, answers):
+        """Rules that let unrolled layers pass are found to be wrong."""
+        with tempfile.TemporaryDirectory() as share:
+            os.mkdir(os.path.join(share, "criteria"))
+            with open(os.path.join(CRITERIA, name + ".txt"), encoding="utf-8") as file:
+                text = file.read()
+            self.assertIn("criterion unroll is false", text)
+            with open(os.path.join(share, "criteria", name + ".txt"), "w", encoding="utf-8") as file:
+                file.write(text.replace("criterion unroll is false", "criterion unroll is true false"))
+            env = os.environ | {"BENCH_LSTM_SHARE": share}
+            self.assertTrue(any(told(name, layer, env) != answer for layer, answer
+                                in zip(layers, answers) if layer["unroll"] == "true"))
+
+    def check_keras(self, name, module, seed, env=None):
+        numbers, settings = random.Random(seed), read_settings(name)
+        if env: # an older Keras can't make variables of these dtypes on a newer TensorFlow
+            for word in ("float64", "float16", "bfloat16"):
+                settings["dtype"][1].remove(word)
+        layers = [draw(numbers, settings, 0.15) for _ in range(COUNT)]
+        answers, version = decisions("keras_decisions.py", [module], layers, env)
+        print(version, file=sys.stderr)
+        self.compare(name, layers, answers)
+        self.check_twin(name, layers, answers)
+
+    def test_keras_3(self):
+        if not has("keras, tensorflow"):
+            self.skipTest("no Keras")
+        self.check_keras("keras", "keras", 1)
+
+    def test_other_versions_of_keras_3(self):
+        folders = [folder for folder in os.environ.get("LB_KERAS_VERSIONS", "").split(":") if folder]
+        if not folders:
+            self.skipTest("LB_KERAS_VERSIONS names no folder")
+        for seed, folder in enumerate(folders, 2):
+            with self.subTest(folder):
+                self.check_keras("keras", "keras", seed, os.environ | {"PYTHONPATH": folder})
+
+    def test_keras_2(self):
+        if not has("tf_keras"):
+            self.skipTest("no tf_keras")
+        self.check_keras("keras2", "tf_keras", 1)
+
+    def test_pytorch_on_the_cpu(self):
+        if not has("torch"):
+            self.skipTest("no PyTorch")
+        numbers, settings = random.Random(1), read_settings("pytorch_cpu")
+        layers = [draw(numbers, settings, 0.2) for _ in range(COUNT)]
+        for layer in layers:
+            layer["hidden_size"], layer["proj_size"] = "5", layer["proj_size"]
+            layer["packed"] = "true" if numbers.random() < 0.15 else "false"
+        (cpu, *answers), _ = decisions("pytorch_decisions.py", [], layers)
+        self.assertFalse(cpu["bf16_flattened"], "the note on flatten_parameters no longer holds")
+        for layer in layers:
+            for key in ("bf16_cpu", "fp16_cpu"):
+                layer[key] = str(cpu[key]).lower()
+        self.assertNotIn(None, answers)
+        self.compare("pytorch_cpu", layers, answers)
+
+
+if __name__ == "__main__":
+    outcome = unittest.main(exit=False).result
+    if len(outcome.skipped) == outcome.testsRun:
+        sys.exit(77)
+    sys.exit(0 if outcome.wasSuccessful() else 1)

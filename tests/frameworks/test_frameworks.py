@@ -1,0 +1,204 @@
+"""A framework's row is held to the oracle on random problems, and what is broken in it is found.
+
+    test_frameworks.py FRAMEWORK [--count N] [--seed N] [--dtype f32,...] [--pass train,...]
+
+N random problems of each dtype and pass; ctest takes few, and 200 take an hour for a framework that
+compiles each. Exit code 77: the framework, or its plug-in, is not there.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tests", "cli"))
+
+from program import BUILD, ProgramTest, run  # pylint: disable=wrong-import-position
+
+DTYPES, PASSES = ["f64", "f32", "f16", "bf16"], ["infer", "forward", "backward", "train"]
+
+# What a framework can run: dtypes and passes of which every problem is to be ok, in one of the
+# variants; with the variants that are held to the oracle.
+ABLE = {
+    "pytorch": (DTYPES, PASSES, ["auto", "native"]),
+    "keras": (DTYPES, PASSES, ["auto", "unrolled", "jit", "mixed"]),
+    "onnxruntime": (["f32"], ["infer"], ["auto"]),
+    "jax": (DTYPES, PASSES, ["auto"]),
+}
+
+# A fault: the adapter's file, what is replaced in it, by what.
+SWAPPED_GATES = {
+    "pytorch": ("torch_lstm.py", "self.torch.from_dlpack(kind[index]))",
+                "self.torch.from_dlpack(kind[index]).roll(self.case.hidden, 0))"),
+    "keras": ("keras_lstm.py", "variable.assign(value)",
+              "variable.assign(numpy.roll(value, self.case.hidden, -1))"),
+    "onnxruntime": ("onnx_lstm.py", '"iofg"', '"ifog"'),
+    "jax": ("jax_lstm.py", "i, f, g, o = numpy.split", "f, i, g, o = numpy.split"),
+}
+SWAPPED_GRADIENTS = {
+    "pytorch": ("torch_lstm.py", ".copy_(found)", ".copy_(found.roll(self.case.hidden, 0))"),
+    "keras": ("keras_lstm.py", "(b_hh, bias)", "(b_hh, 0 * bias)"),
+    "jax": ("jax_lstm.py", "numpy.asarray(array))",
+            "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
+}
+ABORTS = {  # ends the process in one case
+    name: (file, "    def forward(self):\n",
+           "    def forward(self):\n        if self.case.hidden == 13:\n            import os\n"
+           "            os.abort()\n")
+    for name, (file, _, _) in SWAPPED_GATES.items()}
+
+
+def plugin_of(name):
+    return os.path.join(BUILD, "frameworks", f"bench_lstm_{name}.so")
+
+
+def draw(numbers, dtype, kind, relu):
+    """A small random problem as a line of a case file."""
+    T, B, L, D = (numbers.randint(1, 12), numbers.randint(1, 9), numbers.choice([1, 1, 2, 3]),
+                  numbers.choice([1, 2]))
+    text = f"T{T}_B{B}_I{numbers.randint(1, 24)}_H{numbers.randint(1, 24)}"
+    text += (f"_L{L}" if L > 1 else "") + (f"_D{D}" if D > 1 else "") + f"/{dtype}/{kind}"
+    text += "/ragged" if numbers.random() < 0.5 else ""
+    return text + ("/act-relu" if relu and numbers.random() < 0.2 else "")
+
+
+class Framework(ProgramTest):
+    """One framework, which main() chooses."""
+
+    name, count, seed, dtypes, passes = "", 2, 1, DTYPES, PASSES
+
+    def rows_of(self, lines, plugin=None, variants=("auto",), **options):
+        cases = self.path("cases.txt")
+        with open(cases, "w", encoding="utf-8") as file:
+            file.write("\n".join(dict.fromkeys(lines)) + "\n")
+        impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
+            if len(ABLE[self.name][2]) > 1 else self.name
+        added = ["--plugin", plugin] if plugin else ["--framework", self.name]
+        rows, _ = self.sweep(*added, "--impl", impls, "--cases",
+                             cases, "--case-time", "0.001", timeout=None, **options)
+        return rows
+
+    def broken(self, fault):
+        """A copy of the plug-in beside adapters of which one has the fault."""
+        folder = self.path("broken")
+        shutil.copytree(os.path.join(ROOT, "bench", "frameworks"), folder)
+        file, old, new = fault
+        path = os.path.join(folder, file)
+        with open(path, encoding="utf-8") as source:
+            text = source.read()
+        self.assertIn(old, text, "the fault is no longer where the test puts it")
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(text.replace(old, new))
+        return shutil.copy(plugin_of(self.name), folder)
+
+    def test_random_problems_are_right(self):
+        dtypes, passes, variants = ABLE[self.name]
+        numbers = random.Random(self.seed)
+        lines = [draw(numbers, dtype, kind, self.name != "pytorch")
+                 for dtype in dtypes if dtype in self.dtypes
+                 for kind in passes if kind in self.passes for _ in range(self.count)]
+        rows = self.rows_of(lines, variants=variants)
+        usual = 0
+        for case, row in rows.items():
+            self.assertIn(row["verdict"], ("ok", "unsupported"), f"{case}: {row['reason']}")
+            if row["variant"] in ("", "auto"):
+                self.assertEqual(row["verdict"], "ok", f"{case}: {row['reason']}")
+                usual += 1
+        self.assertEqual(usual, len(set(lines)))
+
+    def test_swapped_gates_are_found(self):
+        lines = ["T3_B2_I5_H4/f32/infer", "T3_B2_I5_H4_D2/f32/infer/ragged"]
+        for row in self.rows_of(lines, self.broken(SWAPPED_GATES[self.name]), exit_code=1).values():
+            self.assertEqual(row["verdict"], "wrong")
+
+    def test_wrong_weight_gradients_are_found(self):
+        if self.name not in SWAPPED_GRADIENTS:
+            self.skipTest("it infers only")
+        plugin = self.broken(SWAPPED_GRADIENTS[self.name])
+        rows = self.rows_of(["T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f32/infer"], plugin, exit_code=1)
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "wrong" if row["pass"] == "train" else "ok")
+
+    def test_a_crash_costs_its_row_only(self):
+        plugin = self.broken(ABORTS[self.name])
+        lines = [f"T3_B2_I5_H{hidden}/f32/infer" for hidden in (4, 13, 8)]
+        for row in self.rows_of(lines, plugin, exit_code=1).values():
+            self.assertEqual(row["verdict"], "crash" if row["hidden"] == 13 else "ok")
+
+    def test_each_number_of_threads_is_used(self):
+        rows = self.rows_of(["T3_B2_I5_H4/f32/infer/th2", "T3_B2_I5_H4/f32/infer",
+                             "T3_B2_I5_H8/f32/infer/th2"])
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertRegex(row["chosen"], rf", {row['threads']} threads?\b")
+
+    def test_it_says_what_it_cannot_do(self):
+        lines = ["T3_B2_I5_H4/f32/infer/half"]
+        for row in self.rows_of(lines, exit_code=5).values():
+            self.assertEqual(row["verdict"], "unsupported")
+            self.assertIn("math half", row["reason"])
+
+
+class Absence(ProgramTest):
+    """What is told where there is no framework."""
+
+    name = ""
+
+    def test_a_missing_framework_is_a_row_with_its_reason(self):
+        rows, _ = self.sweep("--plugin", plugin_of(self.name), "--impl", self.name, "-T", "3", "-B",
+                             "2", "-H", "4", exit_code=5,
+                             env=os.environ | {"LB_FRAMEWORKS": self.empty_environment()})
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "absent", row["reason"])
+            self.assertIn("setup.sh", row["reason"])
+
+    def empty_environment(self):
+        """A virtual environment without packages, as setup.sh makes it before it installs."""
+        folder = self.path("environment")
+        os.makedirs(os.path.join(folder, "bin"))
+        os.symlink(sys.executable, os.path.join(folder, "bin", "python3"))
+        with open(os.path.join(folder, "pyvenv.cfg"), "w", encoding="utf-8") as file:
+            file.write(f"home = {os.path.dirname(sys.executable)}\n"
+                       "include-system-site-packages = false\n")
+        return folder
+
+
+def framework_is_there(name):
+    """Whether a tiny case runs: else the reason is printed."""
+    if not os.path.exists(plugin_of(name)):
+        print(f"skipped: {plugin_of(name)} was not built: no headers of Python 3")
+        return False
+    done = run("--list", "--plugin", plugin_of(name), "--impl", name, "-T", "3", "-B", "2", "-H",
+               "4", "--dtype", "f32", timeout=600)
+    absent = [line for line in done.stdout.splitlines() if "absent" in line]
+    if done.returncode != 0 or absent:
+        print("skipped:", absent[0] if absent else done.stderr)
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
+    parser.add_argument("name", choices=ABLE)
+    parser.add_argument("--count", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dtype", default=",".join(DTYPES))
+    parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
+    parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
+    arguments = parser.parse_args()
+    Framework.name = Absence.name = arguments.name
+    Framework.count, Framework.seed = arguments.count, arguments.seed
+    Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")
+    if not os.path.exists(plugin_of(arguments.name)) or not framework_is_there(arguments.name):
+        if os.path.exists(plugin_of(arguments.name)):
+            result = unittest.main(argv=["", "Absence"], exit=False).result
+            return 77 if result.wasSuccessful() else 1
+        return 77
+    return 0 if unittest.main(argv=["", *arguments.tests], exit=False).result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+/* A plug-in whose failure is easily taken for another one; the compile-time name FAULT says which.
+ * Everything else is cpu_ref's. Tests check that each row and message says what happened. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+enum fault {
+    killed,           /* is killed by SIGKILL although there is memory */
+    forks,            /* forks in forward, and the child returns as well */
+    forks_when_timed, /* the same from the fifth call on */
+    empty_message,    /* writes an empty line to the worker's connection */
+    forged_row,       /* writes a message that ends its case, with a made-up row */
+    half_message,     /* writes the beginning of a message */
+    hang_in_supports, /* does not return from there */
+    hang_in_sizes,
+    crash_in_prepare,
+    no_forward,    /* lacks a slot */
+    many_variants, /* has more variants than there may be */
+    bad_name,      /* has a name with capital letters */
+    remark,        /* has a note */
+    huge_workspace /* asks for 1 EiB of workspace */
+};
+
+static const enum fault fault = FAULT;
+
+extern const struct lb_impl lb_impl_cpu_ref;
+const struct lb_impl *lb_plugin(uint32_t abi);
+
+static struct lb_impl impl;
+static int calls;
+
+enum { CONNECTION = 3 /* the file descriptor of the worker's connection to the program */ };
+
+static void say(const char *text)
+{
+    if (write(CONNECTION, text, strlen(text)) < 0)
+        abort();
+}
+
+static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    calls++;
+    if (fault == killed)
+        kill(getpid(), SIGKILL);
+    if (fault == forks || (fault == forks_when_timed && calls >= 5))
+        (void)!fork();
+    if (fault == empty_message)
+        say("\n");
+    if (fault == half_message)
+        say("{\"phase\":\"sam");
+    if (fault == forged_row)
+        say("{\"row\":{\"kind\":\"row\",\"case\":\"verdict_forged_row/T3_B2_I4_H4/f32/infer\","
+            "\"verdict\":\"ok\",\"samples_ns\":[1,1,1,1,1,1,1]}}\n{\"device_lost\":false}\n");
+    return lb_impl_cpu_ref.forward(self, io, err);
+}
+
+static enum lb_status supports(const struct lb_problem *problem,
+                               const struct lb_exec_config *config, struct lb_error *why)
+{
+    while (fault == hang_in_supports)
+        pause();
+    return lb_impl_cpu_ref.supports(problem, config, why);
+}
+
+static enum lb_status sizes(void *self, struct lb_sizes *bytes, struct lb_error *err)
+{
+    while (fault == hang_in_sizes)
+        pause();
+    enum lb_status st = lb_impl_cpu_ref.sizes(self, bytes, err);
+    if (fault == huge_workspace)
+        bytes->workspace = (size_t)1 << 60;
+    return st;
+}
+
+static enum lb_status prepare(void *self, const struct lb_buffers *buffers,
+                              const struct lb_weights *weights, struct lb_error *err)
+{
+    if (fault == crash_in_prepare)
+        raise(SIGSEGV);
+    return lb_impl_cpu_ref.prepare(self, buffers, weights, err);
+}
+
+static void note(const struct lb_problem *problem, const struct lb_exec_config *config, char *text,
+                 size_t size)
+{
+    (void)config;
+    snprintf(text, size, "a remark on %lld steps", (long long)problem->seq_len);
+}
+
+const struct lb_impl *lb_plugin(uint32_t abi)
+{
+    static char names[80][8];
+    static const char *variants[81] = {"auto"};
+    (void)abi;
+    impl = lb_impl_cpu_ref;
+    impl.name = fault == bad_name ? "Bad Name" : "verdict_" TEXT(FAULT);
+    impl.summary = "cpu_ref whose failure is easily taken for another one";
+    impl.forward = fault == no_forward ? NULL : forward;
+    impl.supports = supports;
+    impl.sizes = sizes;
+    impl.prepare = prepare;
+    impl.note = fault == remark ? note : impl.note;
+    for (size_t i = 1; i < 80; i++) {
+        snprintf(names[i], sizeof(names[i]), "v%zu", i);
+        variants[i] = names[i];
+    }
+    if (fault == many_variants)
+        impl.variants = variants;
+    return &impl;
+}

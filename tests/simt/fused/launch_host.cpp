@@ -1,0 +1,103 @@
+/* The launchers of the fused kernels, with the emulator for a device. Launches wait for their turn
+ * in a stream of the fake device. */
+#include "cuda/fused/common/launch.cuh"
+
+#include "cuda/common/ptx.cuh"
+#include "cuda/fused/grid/grid.h"
+#include "simt.h"
+#include "tests/fake_gpu/queue.h"
+
+/* What tests may set: how many SMs the device has; how many blocks of a cooperative launch it says
+ * to run at a time; a block of the next cooperative launches that never runs. */
+extern "C" {
+int lb_host_sms = 132, lb_grid_host_resident = 132, lb_grid_host_missing = -1;
+}
+
+namespace lb_fused_launch
+{
+
+static uint32_t launches; /* each gets another schedule */
+
+template <class... Parameters>
+enum lb_status ask_resident(void (*)(Parameters...), const shape &s, int *resident,
+                            struct lb_error *)
+{
+    *resident = s.cooperative ? lb_grid_host_resident : lb_host_sms / (s.cluster ? s.cluster : 1);
+    return LB_OK;
+}
+
+enum lb_status clear(const shape &, void *memory, size_t bytes, void *stream, struct lb_error *err)
+{
+    auto clear_memory = [=](struct lb_error *) {
+        memset(memory, 0, bytes);
+        return LB_OK;
+    };
+    return fake_enqueue_call(stream, clear_memory, err);
+}
+
+/* Enqueues; what the emulator finds is the failure of whoever waits for the launch. */
+template <class Body>
+static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error *err,
+                                   const Body &body)
+{
+    simt::launch_config config = {s.family};
+    config.grid = {s.grid[0], s.grid[1], s.grid[2]};
+    config.block.x = s.threads;
+    config.cluster = s.cluster ? s.cluster : 1;
+    config.shared_bytes = s.shared;
+    config.seed = launches++;
+    auto work = [=](struct lb_error *late) {
+        simt::outcome outcome = simt::launch(config, body);
+        return outcome.ok() ? LB_OK : lb_fail(late, LB_FAILED, "%.400s", outcome.text().c_str());
+    };
+    return fake_enqueue_call(stream, work, err);
+}
+
+template <class... Parameters>
+enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
+                       struct lb_error *err, const Parameters &...arguments)
+{
+    return enqueue_body(s, stream, err, [=] { kernel(arguments...); });
+}
+
+/* A cooperative launch, in which one block may be missing: the others then wait less patiently, and
+ * it writes all the time instead, so that the emulator sees life and no livelock. */
+template <class Args>
+static enum lb_status enqueue_waiting(void (*kernel)(Args), const shape &s, void *stream,
+                                      struct lb_error *err, Args args)
+{
+    int missing = lb_grid_host_missing;
+    if (missing >= 0)
+        args.spin_limit = 1000;
+    uint32_t *elsewhere = &launches;
+    return enqueue_body(s, stream, err, [=] {
+        using simt::scope;
+        if (static_cast<int>(simt::linear_block()) != missing)
+            return kernel(args);
+        for (uint32_t n = 0; simt::linear_thread() == 0 && n < 1 << 16; n++) {
+            lb_ptx::store_relaxed<scope::gpu>(elsewhere, *elsewhere + 1);
+            if (lb_ptx::load_relaxed<scope::gpu>(&args.layer.fault->raised))
+                break;
+        }
+    });
+}
+
+template <>
+enum lb_status enqueue(void (*kernel)(lb_grid_forward_args), const shape &s, void *stream,
+                       struct lb_error *err, const lb_grid_forward_args &args)
+{
+    return enqueue_waiting(kernel, s, stream, err, args);
+}
+
+template <>
+enum lb_status enqueue(void (*kernel)(lb_grid_backward_args), const shape &s, void *stream,
+                       struct lb_error *err, const lb_grid_backward_args &args)
+{
+    return enqueue_waiting(kernel, s, stream, err, args);
+}
+
+} // namespace lb_fused_launch
+
+#include "cuda/fused/cluster/launch.cu"
+#include "cuda/fused/grid/launch.cu"
+#include "cuda/fused/step/launch.cu"
