@@ -97,6 +97,7 @@ struct lb_cpu_outer {
  * rounded to f32. */
 #define LB_CPU_SIGMOID_ULP 3.0
 #define LB_CPU_TANH_ULP    3.0
+#define LB_CPU_BF16_ULP    2048.0 /* 2^-13 of the value */
 
 struct lb_simd_kernels {
     const char *name; /* "AVX-512", "AVX2", ... */
@@ -120,9 +121,9 @@ struct lb_simd_kernels {
     /* Frees the state of the unit on this thread, at the end of a call. NULL where it has none. */
     void (*release)(void);
     /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
-     * libm. In f32 the error is at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP for any finite v,
-     * except that sigmoids below 2^-125 are returned as 2^-125.5. NaN gives NaN. NULL for bf16 and
-     * f16. */
+     * libm. bf16 and f16 take and return f32. The error in f32 is at most LB_CPU_SIGMOID_ULP and
+     * LB_CPU_TANH_ULP, for bf16 LB_CPU_BF16_ULP, for any finite v, except that sigmoids below
+     * 2^-125 are returned as 2^-125.5. NaN gives NaN. */
     void (*sigmoid)(const void *v, void *out, size_t count);
     void (*tanh)(const void *v, void *out, size_t count);
 };

@@ -1,6 +1,7 @@
 /* cpu_simd's kernels, float, for AVX-512: 24 of 32 registers hold sums. */
 #define real         float
 #define REAL_BYTES   4
+#define FAST_CELL    0
 #define KERNELS      lb_simd_kernels_avx512_f32
 #define NAME         "AVX-512"
 #define VECTOR_BYTES 64

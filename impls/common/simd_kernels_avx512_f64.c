@@ -1,6 +1,7 @@
 /* cpu_simd's kernels, double, for AVX-512: 24 of 32 registers hold sums. */
 #define real         double
 #define REAL_BYTES   8
+#define FAST_CELL    0
 #define KERNELS      lb_simd_kernels_avx512_f64
 #define NAME         "AVX-512"
 #define VECTOR_BYTES 64

@@ -1,6 +1,7 @@
 /* cpu_simd's kernels, float, for what the compiler targets by default, 16-byte vectors. */
 #define real         float
 #define REAL_BYTES   4
+#define FAST_CELL    0
 #define KERNELS      lb_simd_kernels_plain_f32
 #define NAME         "16-byte vectors"
 #define VECTOR_BYTES 16

@@ -1,6 +1,7 @@
 /* cpu_simd's kernels, double, for what the compiler targets by default, 16-byte vectors. */
 #define real         double
 #define REAL_BYTES   8
+#define FAST_CELL    0
 #define KERNELS      lb_simd_kernels_plain_f64
 #define NAME         "16-byte vectors"
 #define VECTOR_BYTES 16

@@ -30,7 +30,7 @@ enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
                                              const struct lb_simd_kernels **kernels,
                                              struct lb_error *err)
 {
-    if (!tiles_are_modelled)
+    if (!tiles_are_modelled || lb_dtype_size(dtype) != 2)
         return __real_lb_simd_kernels_choose(dtype, kernels, err);
     *kernels = dtype == LB_BF16 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16;
     return LB_OK;

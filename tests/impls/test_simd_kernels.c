@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "impls/common/simd_kernels.h"
+#include "tests/impls/amx_model.h"
 
 enum { BATCH = 960 }; /* a multiple of every simd_width */
 
@@ -78,17 +79,26 @@ static void hold_over_f32(const struct function *f)
     assert_true(worst <= f->allowed);
 }
 
+static void hold_functions(const struct lb_simd_kernels *kernels, double sigmoid, double tangent)
+{
+    print_message("%s\n", kernels->name);
+    hold_over_f32(&(struct function){kernels->sigmoid, right_sigmoid, sigmoid, 0x1p-125});
+    hold_over_f32(&(struct function){kernels->tanh, tanh, tangent, 0});
+}
+
 static void sigmoid_and_tanh_keep_their_bounds(void **state)
 {
     const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
     size_t count = lb_simd_kernels_all(LB_F32, list);
     (void)state;
-    for (size_t i = 0; i < count; i++) {
-        print_message("%s\n", list[i]->name);
-        hold_over_f32(
-            &(struct function){list[i]->sigmoid, right_sigmoid, LB_CPU_SIGMOID_ULP, 0x1p-125});
-        hold_over_f32(&(struct function){list[i]->tanh, tanh, LB_CPU_TANH_ULP, 0});
-    }
+    for (size_t i = 0; i < count; i++)
+        hold_functions(list[i], LB_CPU_SIGMOID_ULP, LB_CPU_TANH_ULP);
+    count = lb_simd_kernels_all(LB_BF16, list);
+    for (size_t i = 0; i < count; i++)
+        hold_functions(list[i], LB_CPU_BF16_ULP, LB_CPU_BF16_ULP);
+    count = lb_simd_kernels_all(LB_F16, list);
+    for (size_t i = 0; i < count; i++)
+        hold_functions(list[i], LB_CPU_SIGMOID_ULP, LB_CPU_TANH_ULP);
 }
 
 /* 1 - tanh^2 is a factor of every gradient, so it must not become negative. */
@@ -444,6 +454,177 @@ static void a_step_is_that_of_plain_loops_and_writes_only_its_units(void **state
     for_each_kernels(try_steps);
 }
 
+/* Calls hold for bf16 and f16, each unit that this CPU has, and the model of AMX. */
+static void for_each_half_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
+                                               enum lb_dtype dtype))
+{
+    static const enum lb_dtype dtypes[] = {LB_BF16, LB_F16};
+    for (size_t d = 0; d < 2; d++) {
+        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+        size_t count = lb_simd_kernels_all(dtypes[d], list);
+        for (size_t i = 0; i < count; i++)
+            hold(list[i], dtypes[d]);
+        hold(d == 0 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16, dtypes[d]);
+    }
+}
+
+static double half_to_double(enum lb_dtype dtype, uint16_t bits)
+{
+    return dtype == LB_BF16 ? lb_bf16_to_double(bits) : lb_f16_to_double(bits);
+}
+
+static void try_conversions(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    enum { COUNT = 67 }; /* whole vectors and a part of one */
+    uint16_t halves[COUNT];
+    float floats[COUNT];
+    for (uint32_t bits = 0; bits <= UINT16_MAX; bits += COUNT) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            halves[i] = (uint16_t)(bits + i);
+        kernels->to_f32(halves, floats, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            double right = half_to_double(dtype, halves[i]);
+            assert_true(isnan(right) ? isnan(floats[i]) : (double)floats[i] == right);
+        }
+    }
+    for (uint64_t pattern = 0; pattern <= UINT32_MAX; pattern += (uint64_t)10007 * COUNT) {
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint32_t bits = (uint32_t)pattern + 10007 * i;
+            memcpy(&floats[i], &bits, sizeof(bits));
+        }
+        kernels->from_f32(floats, halves, COUNT);
+        for (size_t i = 0; i < COUNT; i++) {
+            double right = lb_round(dtype, (double)floats[i]);
+            double now = half_to_double(dtype, halves[i]);
+            /* AVX512-BF16 flushes subnormals of bf16 to zero. */
+            bool flushed = dtype == LB_BF16 && fabs(right) <= 0x1p-126 && now == 0;
+            assert_true(isnan(right) ? isnan(now) : now == right || flushed);
+        }
+    }
+}
+
+static void bf16_and_f16_convert_as_the_harness_does(void **state)
+{
+    (void)state;
+    for_each_half_kernels(try_conversions);
+}
+
+/* sums [rows, columns] = bias, or what they are, + a [rows, k] w [k, columns]. */
+static void try_half_gemm(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t rows,
+                          size_t k, size_t vectors)
+{
+    unsigned seed = (unsigned)(1000 * rows + k);
+    size_t columns = vectors * kernels->simd_width, stride = columns + 16;
+    size_t padded = (k + kernels->k_multiple - 1) / kernels->k_multiple * kernels->k_multiple;
+    void *a = drawn(dtype, rows * (k + 3), 1, &seed), *w = drawn(dtype, padded * columns, 0, &seed);
+    void *plain = drawn(dtype, k * columns, 1, &seed),
+         *sums = drawn(LB_F32, rows * stride, 1, &seed);
+    void *bias = drawn(LB_F32, columns, 1, &seed), *old = drawn(LB_F32, rows * stride, 0, &seed);
+    void *operand = drawn(LB_F64, rows * padded, 0, &seed);
+    bool start = k % 2 == 1;
+    double tolerance = allowed(LB_F32) * (1 + (double)k / 500); /* sums are single chains */
+    memcpy(old, sums, rows * stride * sizeof(float));
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < columns; j++) {
+            size_t at = (i / kernels->pair * columns + j) * kernels->pair + i % kernels->pair;
+            put(dtype, w, at, get(dtype, plain, i * columns + j));
+        }
+    struct lb_cpu_rows in = {.base = a, .stride = k + 3};
+    kernels->pack_operand(&in, rows, k, operand);
+    kernels->accumulate(&(struct lb_cpu_gemm){.rows = rows,
+                                              .k = k,
+                                              .columns = columns,
+                                              .a = {.base = operand, .stride = padded},
+                                              .w = w,
+                                              .bias = start ? bias : NULL,
+                                              .sums = sums,
+                                              .stride = stride});
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < stride; j++) {
+            double before = get(LB_F32, old, r * stride + j),
+                   now = get(LB_F32, sums, r * stride + j);
+            double right = start && j < columns ? get(LB_F32, bias, j) : before;
+            for (size_t i = 0; i < k && j < columns; i++)
+                right += get(dtype, a, r * (k + 3) + i) * get(dtype, plain, i * columns + j);
+            assert_true(j < columns ? fabs(now - right) <= tolerance : now == before);
+        }
+    if (kernels->release)
+        kernels->release();
+    void *const arrays[] = {a, w, plain, sums, bias, old, operand};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+}
+
+static void try_half_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 35, 50},
+                        depths[] = {1, 2, 33, 96};
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
+        for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
+            for (size_t vectors = 1; vectors <= 4; vectors++)
+                try_half_gemm(kernels, dtype, rows[r], depths[k], vectors);
+    try_half_gemm(kernels, dtype, 7, 3500, 4); /* in blocks of k */
+}
+
+static void gemms_of_bf16_and_f16_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for_each_half_kernels(try_half_gemms);
+}
+
+/* dw [columns, width] (+)= in [rows, columns] transposed times da [rows, width], with odd sizes. */
+static void try_half_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    unsigned seed = 5;
+    size_t width = 4 * kernels->simd_width, rows = 301, columns = 35, stride = columns + 2;
+    size_t padded = (rows + kernels->k_multiple - 1) / kernels->k_multiple * kernels->k_multiple;
+    void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
+    void *dw = drawn(LB_F32, columns * width, 1, &seed), *db = drawn(LB_F32, width, 1, &seed);
+    void *operand = drawn(LB_F64, columns * padded, 0, &seed);
+    for (int add = 0; add < 2; add++) {
+        void *old = drawn(LB_F32, columns * width, 0, &seed),
+             *old_db = drawn(LB_F32, width, 0, &seed);
+        memcpy(old, dw, columns * width * sizeof(float));
+        memcpy(old_db, db, width * sizeof(float));
+        struct lb_cpu_outer o = {.rows = rows,
+                                 .columns = columns,
+                                 .in = in,
+                                 .stride = stride,
+                                 .da = da,
+                                 .dw = dw,
+                                 .db = db,
+                                 .add = add == 1};
+        kernels->pack(&o, operand);
+        o.in = operand;
+        o.packed = true;
+        kernels->outer(&o);
+        o.in = in;
+        for (size_t j = 0; j < width; j++) {
+            double sum = add ? get(LB_F32, old_db, j) : 0;
+            for (size_t r = 0; r < rows; r++)
+                sum += get(dtype, da, r * width + j);
+            assert_true(fabs(get(LB_F32, db, j) - sum) <= 10 * allowed(LB_F32));
+            for (size_t c = 0; c < columns; c++)
+                assert_true(
+                    fabs(get(LB_F32, dw, c * width + j) - right_outer(dtype, &o, in, width, c, j) -
+                         (add ? get(LB_F32, old, c * width + j) : 0)) <= 2 * allowed(LB_F32));
+        }
+        free(old);
+        free(old_db);
+    }
+    if (kernels->release)
+        kernels->release();
+    void *const arrays[] = {in, da, dw, db, operand};
+    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+        free(arrays[i]);
+}
+
+static void weight_gradients_of_bf16_and_f16_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for_each_half_kernels(try_half_outer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +636,9 @@ int main(void)
         cmocka_unit_test(long_sums_keep_their_digits),
         cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
         cmocka_unit_test(a_step_is_that_of_plain_loops_and_writes_only_its_units),
+        cmocka_unit_test(bf16_and_f16_convert_as_the_harness_does),
+        cmocka_unit_test(gemms_of_bf16_and_f16_are_those_of_plain_loops),
+        cmocka_unit_test(weight_gradients_of_bf16_and_f16_are_those_of_plain_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
