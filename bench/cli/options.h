@@ -56,6 +56,7 @@ struct lb_options {
     const char *prefix;    /* of the names of its tensors; NULL: none */
     const char *out;       /* folder, of --report a file; NULL: named after the time */
     const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
+    const char *plots;     /* "none", or kinds of pictures with commas between; NULL: all */
     const char **plugins;  /* [plugin_count] paths; the array is owned */
     size_t plugin_count;
     const char **absent; /* [absent_count] names of frameworks without a plug-in; array owned */

@@ -149,6 +149,8 @@ static enum lb_status look(const struct lb_run *run, const struct lb_options *op
         baseline = json_string_value(json_object_get(run->header, "baseline"));
     view->run = run;
     view->margin = options->margin;
+    view->kinds = options->plots;
+    LB_TRY(lb_plot_check_kinds("--plots", options->plots, err));
     lb_choose_baseline(run, baseline, view->baseline);
     LB_TRY(lb_series_collect(run, &view->series, err));
     LB_TRY(lb_groups_create(run, &view->series, &view->groups, err));

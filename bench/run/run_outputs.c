@@ -50,8 +50,9 @@ enum lb_status lb_check_run_outputs(const struct lb_options *options, struct lb_
 {
     const char *path = options->benchmark_out;
     struct stat status;
-    if (!path)
-        return LB_OK;
+    enum lb_status st = lb_plot_check_kinds("--plots", options->plots, err);
+    if (st != LB_OK || !path)
+        return st;
     bool there = stat(path, &status) == 0;
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (file < 0 && errno == ENOENT && lies_in(options->out, path))
@@ -114,7 +115,7 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
     /* Files first, because a reader of stdout may go away before the table ends. */
     lb_choose_baseline(run, baseline, base);
     LB_TRY(export_all(run, folder, options, err));
-    enum lb_status drawn = draw(run, folder, base, NULL, &report, &why);
+    enum lb_status drawn = draw(run, folder, base, options->plots, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
         snprintf(report.notes, sizeof(report.notes),

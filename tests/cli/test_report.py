@@ -332,6 +332,20 @@ class Report(ProgramTest):
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
         self.assertIn("232 more cases, none of them a regression, are left out", compared)
 
+    def test_kinds_of_pictures_are_chosen(self):
+        for plots, kinds, note in (("none", set(), "There are none: none were asked for"),
+                                   ("time-h,memory", {"time-h", "memory"}, "Time per step")):
+            shutil.rmtree(self.path("whole"), ignore_errors=True)
+            page, words = self.report("whole", "--plots", plots)
+            self.assertEqual({name.split("_")[0] for name in page.ids if "_f32" in name}, kinds)
+            self.assertIn(note, words)
+        self.sweep(*TINY, "--impl", "cpu_ref", "--plots", "none")
+        self.assertFalse(os.path.exists(self.path("run/plots")))
+        done = run("--sweep", *TINY, "--impl", "cpu_ref", "--plots", "pie", "--out", self.path("no"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--plots pie: the kinds are speedup-b", done.stderr)
+        self.assertFalse(os.path.exists(self.path("no")))
+
     def test_unreadable_run_and_unwritable_page_are_refused(self):
         done = run("--report", self.path("none"), "-o", self.path("a.html"))
         self.assertEqual(done.returncode, 2)
