@@ -16,7 +16,7 @@
 #include "commands/list.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
-#include "html/report.h"
+#include "html/report_page.h"
 #include "plot/gnuplot.h"
 #include "report/export.h"
 #include "run/device_query.h"

@@ -1,5 +1,5 @@
 // The report's Explore section: filters, summary, picture and table of the run's cases, and what
-// did not run. The page is complete without this script; bench/html/data.c writes the records that
+// did not run. The page is complete without this script; bench/html/page_data.c writes the records that
 // it reads. Parts, in order: small helpers, the records, the state and its link, filters, summary,
 // picture, table, reasons, the card, and drawing all of them.
 (function() {

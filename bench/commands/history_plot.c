@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "plot/gnuplot.h"
-#include "plot/page.h"
+#include "plot/plot_page.h"
 #include "support/share_path.h"
 
 enum { MOST_CASES = LB_HISTORY_PANELS * LB_HISTORY_PAGES, PAGE_TIME_LIMIT_S = 30 };

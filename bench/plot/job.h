@@ -3,7 +3,7 @@
 #ifndef LB_PLOT_JOB_H
 #define LB_PLOT_JOB_H
 
-#include "plot/data.h"
+#include "plot/plot_data.h"
 
 /* A page is one picture: some panels of the same kind, written to files of one name. The words are
  * inside the picture, or belong beside it. */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "plot/gnuplot.h"
-#include "plot/kinds.h"
+#include "plot/plot_kinds.h"
 
 const char *const lb_plot_kinds[] = {"speedup-b", "speedup-t", "time-h",    "time-b", "time-t",
                                      "roofline",  "training",  "precision", "memory", NULL};

@@ -2,7 +2,7 @@
 #ifndef LB_PROBLEM_GROUPS_H
 #define LB_PROBLEM_GROUPS_H
 
-#include "plot/data.h"
+#include "plot/plot_data.h"
 
 enum lb_size { LB_SIZE_T, LB_SIZE_B, LB_SIZE_I, LB_SIZE_H, LB_SIZE_COUNT };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plot/kinds.h"
-#include "plot/page.h"
+#include "plot/plot_kinds.h"
+#include "plot/plot_page.h"
 
 enum { LEAST_CASES = 2 /* of a page: a single mark says nothing */ };
 

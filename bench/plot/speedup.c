@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plot/kinds.h"
-#include "plot/page.h"
+#include "plot/plot_kinds.h"
+#include "plot/plot_page.h"
 #include "plot/problem_groups.h"
 #include "support/terminal.h"
 

@@ -2,7 +2,7 @@
 #ifndef LB_PLOT_LINE_KINDS_H
 #define LB_PLOT_LINE_KINDS_H
 
-#include "plot/data.h"
+#include "plot/plot_data.h"
 #include "support/row_index.h"
 
 enum lb_plot_unit { LB_PLOT_TIME, LB_PLOT_BYTES, LB_PLOT_RATIO };

@@ -1,5 +1,5 @@
 /* The table of line pictures: time per step, ratios of passes and precisions, memory. */
-#include "plot/line_kinds.h"
+#include "plot/line_plot_kinds.h"
 
 #include <math.h>
 #include <string.h>

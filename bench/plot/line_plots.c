@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plot/kinds.h"
-#include "plot/line_kinds.h"
-#include "plot/page.h"
+#include "plot/line_plot_kinds.h"
+#include "plot/plot_kinds.h"
+#include "plot/plot_page.h"
 
 #define MOST_PANELS 12
 

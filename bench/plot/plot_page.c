@@ -1,5 +1,5 @@
 /* The files of a page: its data, and a script that holds settings, style and drawing commands. */
-#include "plot/page.h"
+#include "plot/plot_page.h"
 
 #include <errno.h>
 #include <inttypes.h>

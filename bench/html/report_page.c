@@ -1,5 +1,5 @@
 /* The report: reads the runs, and fills the template of the page with its parts. */
-#include "html/report.h"
+#include "html/report_page.h"
 
 #include <stdlib.h>
 #include <string.h>

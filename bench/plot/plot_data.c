@@ -1,5 +1,5 @@
 /* The rows of a run as pictures need them: series with their looks, and sorted points. */
-#include "plot/data.h"
+#include "plot/plot_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
