@@ -302,7 +302,7 @@ static void a_call_without_kernels_has_a_reason(void **state)
     (void)state;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
-    enum lb_status st = lb_kernel_trace(do_nothing, NULL, &k, &err);
+    enum lb_status st = lb_kernel_trace(do_nothing, NULL, false, &k, &err);
     assert_true(st == LB_ABSENT || st == LB_FAILED);
     assert_true(strlen(err.text) > 10);
     assert_null(k.items);
