@@ -1,5 +1,6 @@
-/* The LSTM cell's pointwise kernels. Plain CUDA C++: threads share nothing, so a host compiler that
- * knows the built-in variables can run them as loops. */
+/* The LSTM cell's pointwise kernels. All have a 1-D grid of blocks of 256 threads (launch.cuh), no
+ * shared memory and no communication between threads, so that a host compiler can run them as
+ * loops. T is the storage type, R the type of arithmetic. */
 #ifndef LB_CELL_CUH
 #define LB_CELL_CUH
 
@@ -10,8 +11,8 @@ namespace lb_cell
 {
 
 /* cell_forward_kernel: pre-activations to new state; shapes in struct lb_cell_forward.
- *   1-D grid over B H elements: a thread is one (b, j), neighbours share a row.
- *   Cost, f32: 24 bytes read, 12 written an element (28 in training); bound by bandwidth, or by the
+ *   Grid over B H elements: a thread is one (b, j), neighbours share a batch row.
+ *   Cost per element, f32: 24 bytes read, 12 written, 28 in training. Bound by bandwidth, or by the
  *   launch below some 100k elements. */
 template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
 {
@@ -54,7 +55,8 @@ template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
 }
 
 /* cell_backward_kernel: gradients of one step; shapes in struct lb_cell_backward.
- *   Grid as above.  Cost, f32: 40 bytes read, 20 written an element. */
+ *   Grid over B H elements: a thread is one (b, j).
+ *   Cost per element, f32: 40 bytes read, 20 written. */
 template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward p)
 {
     using R = inside_t<T>;
@@ -84,8 +86,9 @@ template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward 
     static_cast<R *>(p.dc)[index] = dc * f;
 }
 
-/* convert_to_sums_kernel, convert_to_storage_kernel: from [count] -> to [count]; a thread is one
- * element. */
+/* convert_to_sums_kernel: from [count] T -> to [count] R.  convert_to_storage_kernel: the reverse,
+ * with one rounding.
+ *   Grid over count elements: a thread is one of them.  Cost: one R and one T per element. */
 template <class T>
 __global__ void convert_to_sums_kernel(inside_t<T> *to, const T *from, int64_t count)
 {
@@ -102,7 +105,8 @@ __global__ void convert_to_storage_kernel(T *to, const inside_t<T> *from, int64_
         to[index] = convert_to_storage<T>(from[index]);
 }
 
-/* add_kernel: a [count] + b [count] -> to [count]; a thread is one element. */
+/* add_kernel: a [count] T + b [count] T -> to [count] R.
+ *   Grid over count elements: a thread is one of them.  Cost: two T read, one R written each. */
 template <class T>
 __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t count)
 {
@@ -111,8 +115,9 @@ __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t coun
         to[index] = convert_to_real(a[index]) + convert_to_real(b[index]);
 }
 
-/* part_sums_kernel: from [rows, columns] -> parts [LB_CELL_PARTS, columns]; part p sums the rows
- *   p, p + PARTS, ...  A thread is one (part, column), neighbours share a row. */
+/* part_sums_kernel: from [rows, columns] T -> parts [LB_CELL_PARTS, columns] R; part p sums the
+ * rows p, p + PARTS, ... Grid over PARTS columns elements: a thread is one (part, column),
+ * neighbours share a row. Cost: every element of from is read once. */
 template <class T>
 __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows, int64_t columns)
 {
@@ -126,7 +131,9 @@ __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows
     parts[index] = sum;
 }
 
-/* total_kernel: parts [LB_CELL_PARTS, columns] -> to [columns], and the same into also. */
+/* total_kernel: parts [LB_CELL_PARTS, columns] R -> to [columns] T, and the same into also
+ * [columns] (NULL: not wanted). Grid over columns: a thread is one of them.  Cost: every part is
+ * read once. */
 template <class T>
 __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t columns)
 {
@@ -141,8 +148,9 @@ __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t c
         also[column] = convert_to_storage<T>(sum);
 }
 
-/* zero_tails_kernel: data [T, B, width] zeroed where t >= lengths[b]; a thread is one of count =
- *   T B width elements. */
+/* zero_tails_kernel: zeroes data [T, B, width] where t >= lengths[b].
+ *   Grid over count = T B width elements: a thread is one of them.  Cost: one T per zeroed element.
+ */
 template <class T>
 __global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch, int64_t width,
                                   int64_t count)

@@ -22,7 +22,9 @@ template <enum lb_elementwise_op OP, class R> __device__ inline R apply(R a, R b
     }
 }
 
-/* elementwise_kernel: to [count] = op(a [count], b [count]). */
+/* elementwise_kernel: to [count] = op(a [count], b [count]); b NULL: not used.
+ *   Grid over count elements: a thread is one of them.  Cost: one or two R read, one written each.
+ */
 template <enum lb_elementwise_op OP, class R>
 __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
 {
@@ -31,7 +33,9 @@ __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
         to[index] = apply<OP, R>(a[index], b ? b[index] : R(0));
 }
 
-/* add_bias_kernel: to [rows, columns] = from [rows, columns] + bias [columns]. */
+/* add_bias_kernel: to [rows, columns] = from [rows, columns] + bias [columns].
+ *   Grid over count = rows columns elements: a thread is one of them.  Cost: one R read, one
+ * written. */
 template <class R>
 __global__ void add_bias_kernel(R *to, const R *from, const R *bias, int64_t columns, int64_t count)
 {
@@ -40,7 +44,8 @@ __global__ void add_bias_kernel(R *to, const R *from, const R *bias, int64_t col
         to[index] = from[index] + bias[index % columns];
 }
 
-/* add_row_sums_kernel: to [columns] += sums of from [rows, columns]; a thread is one column. */
+/* add_row_sums_kernel: to [columns] += sums over the rows of from [rows, columns].
+ *   Grid over columns: a thread is one of them.  Cost: every element of from is read once. */
 template <class R>
 __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t columns)
 {
@@ -53,7 +58,9 @@ __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t 
     to[column] = sum;
 }
 
-/* select_rows_kernel: shapes in struct lb_elementwise_select. */
+/* select_rows_kernel: copies batch rows that still run and fills the others; shapes in struct
+ * lb_elementwise_select.
+ *   Grid over rows columns elements: a thread is one of them.  Cost: one T read, one written. */
 template <class T> __global__ void select_rows_kernel(struct lb_elementwise_select p)
 {
     int64_t index = thread_index();

@@ -180,6 +180,22 @@ __device__ inline float tanh_approx(float x)
     return y;
 }
 
+/* "ex2": 2^x, relative error up to 2^-22; denormal arguments and results are zero. */
+__device__ inline float exp2_approx(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* "rcp": 1 / x, relative error up to 2^-23; denormal arguments and results are zero. */
+__device__ inline float reciprocal_approx(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* "cvt": to the nearest TF32, ties away from zero. */
 __device__ inline uint32_t to_tf32(float x)
 {

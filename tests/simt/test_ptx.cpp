@@ -234,6 +234,17 @@ static void tanh_approx_is_within_its_error()
     }
 }
 
+static void exp2_and_reciprocal_flush_denormals_and_keep_their_limits()
+{
+    CHECK(lb_ptx::exp2_approx(3.0f) == 8.0f && lb_ptx::exp2_approx(-1.0f) == 0.5f);
+    CHECK(lb_ptx::exp2_approx(-130.0f) == 0.0f); /* 2^-130 is denormal */
+    CHECK(lb_ptx::exp2_approx(-HUGE_VALF) == 0.0f && std::isinf(lb_ptx::exp2_approx(1000.0f)));
+    CHECK(lb_ptx::reciprocal_approx(4.0f) == 0.25f && lb_ptx::reciprocal_approx(HUGE_VALF) == 0.0f);
+    CHECK(lb_ptx::reciprocal_approx(3e38f) == 0.0f); /* its reciprocal is denormal */
+    CHECK(std::isinf(lb_ptx::reciprocal_approx(1e-39f)));
+    CHECK(std::isnan(lb_ptx::exp2_approx(NAN)) && std::isnan(lb_ptx::reciprocal_approx(NAN)));
+}
+
 /* One scope and width: loads, stores, and both sums, single-threaded. */
 template <scope S, class T> static void check_strong()
 {
@@ -451,6 +462,8 @@ static const test tests[] = {
     {"ldmatrix_transposed_deals_columns", ldmatrix_transposed_deals_columns},
     {"ldmatrix_wants_aligned_rows", ldmatrix_wants_aligned_rows},
     {"tanh_approx_is_within_its_error", tanh_approx_is_within_its_error},
+    {"exp2_and_reciprocal_flush_denormals_and_keep_their_limits",
+     exp2_and_reciprocal_flush_denormals_and_keep_their_limits},
     {"strong_operations_load_store_and_add", strong_operations_load_store_and_add},
     {"copy_async_copies_and_fills_with_zeros", copy_async_copies_and_fills_with_zeros},
     {"cluster_addresses_reach_the_peer", cluster_addresses_reach_the_peer},

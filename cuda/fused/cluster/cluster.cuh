@@ -106,13 +106,16 @@ __device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
     return lb_recurrence::time_of(r.length, p.direction, step);
 }
 
-/* Element index in [T, B, D, H] and in [D, B, H]. */
+/* Element index in [T, B, D, H]. The grid has all directions; by a.directions, the same number, the
+ * tile of 28 resident fragments spills on sm_100. */
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
 {
-    return lb_recurrence::sequence_index(a, p.direction, time, row, p.unit);
+    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
+    return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
 }
 
+/* Element index in [D, B, H]. */
 template <class Args>
 __device__ inline size_t state_index(const Args &a, const cell_place &p, int row)
 {

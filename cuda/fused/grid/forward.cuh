@@ -40,7 +40,9 @@ template <class Math, class Tile> struct forward_thread {
     unsigned char *exchange; /* this group's [2, chunks, packets, eights] slices */
     int units_sent;          /* of the group, padding included */
     stationary<Tile> weights;
-    float4 pre[Tile::cells_thread]; /* of the chunk to come */
+    float4 pre[Tile::cells_thread];          /* of the chunk to come */
+    float4 bias[Tile::cells_thread];         /* where it is kept: the same in all chunks */
+    unsigned char *sent[Tile::cells_thread]; /* where a cell's h goes, in state 0 of chunk 0 */
 
     __device__ inline int packets() const
     {
@@ -236,12 +238,51 @@ __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<M
     }
 }
 
+__device__ inline float4 bias_of(const lb_fused_forward_args &a, const block_place &p, int unit)
+{
+    return __ldg(static_cast<const float4 *>(a.bias) + p.direction * a.hidden + unit);
+}
+
+__device__ inline void add(float4 &to, const float4 &v)
+{
+    to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w;
+}
+
+/* The bias that is kept, before the barrier after which nothing else should stand in the way. */
+template <class Math, class Tile> __device__ inline void add_bias(forward_thread<Math, Tile> &t)
+{
+    for (int n = 0; n < Tile::cells_thread && Tile::roomy; n++)
+        add(t.pre[n], t.bias[n]);
+}
+
+/* Where a cell's h goes, in state 0 of chunk 0. */
+template <class Math, class Tile>
+__device__ inline unsigned char *sent_to(const forward_thread<Math, Tile> &t, const cell_place &c)
+{
+    int lane = c.column % 8 * 4 + c.unit % deep<Math> / Math::lane_units;
+    int word = c.unit % Math::lane_units / Math::word_units;
+    return t.slice(0, 0, c.unit / deep<Math>, c.column / 8) + place_in_slice(lane) + word * 4;
+}
+
+/* What stays the same for this thread's cells in all steps and chunks, where registers are left. */
+template <class Math, class Tile>
+__device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t)
+{
+    for (int n = 0; n < Tile::cells_thread && Tile::roomy; n++) {
+        cell_place c = find_cell<Tile>(t.place, a.hidden, 0, threadIdx.x + n * Tile::threads);
+        t.sent[n] = sent_to(t, c);
+        t.bias[n] = make_float4(0, 0, 0, 0);
+        if (c.at < Tile::cells && c.unit < a.hidden)
+            t.bias[n] = bias_of(a, t.place, c.unit);
+    }
+}
+
 /* Own h to the group. It lies in [-1, 1], which leaves one bit of the exponent free for the epoch;
  * what is no number is sent as what no h can be. Words of 32 bits, as they are read: of 2-byte
  * types the lane of the even unit sends both. Padding is sent too, since packets are read whole. */
 template <class Math, class Tile>
 __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_place &c, float h,
-                              int state, int chunk)
+                              int state, int chunk, unsigned char *to)
 {
     constexpr bool halves = Math::word_units == 2;
     uint32_t bits = Math::bits(h), size = bits & (Math::spare * 2 - 1);
@@ -252,11 +293,8 @@ __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_pl
         bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
     if (c.column >= live_columns<Tile>(t.place, chunk) || (halves && c.own % 2))
         return;
-    unsigned char *slice = t.slice(state, chunk, c.unit / deep<Math>, c.column / 8);
-    int lane = c.column % 8 * 4 + c.unit % deep<Math> / Math::lane_units;
-    int word = c.unit % Math::lane_units / Math::word_units;
     lb_ptx::store_relaxed<scope::gpu>(
-        reinterpret_cast<uint32_t *>(slice + place_in_slice(lane)) + word, bits);
+        reinterpret_cast<uint32_t *>(to + (t.slice(state, chunk, 0, 0) - t.exchange)), bits);
 }
 
 template <class Math, class Tile>
@@ -296,11 +334,8 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         int length = s.lengths[chunk * Tile::cells + at];
         float &kept = s.c[chunk * Tile::cells + at];
         float4 g = t.pre[n];
-        if (length > 0) {
-            float4 bias = __ldg(static_cast<const float4 *>(a.bias) + t.place.direction * a.hidden +
-                                cell.unit);
-            g.x += bias.x, g.y += bias.y, g.z += bias.z, g.w += bias.w;
-        }
+        if (!Tile::roomy && length > 0)
+            add(g, bias_of(a, t.place, cell.unit));
 #pragma unroll
         for (int w = 0; w < Tile::warps; w++) {
             float4 part = partial[w * Tile::cells + at];
@@ -311,7 +346,8 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         float c = g.y * kept + g.x * g.z;
         float h = step < length ? g.w * Math::tangent(c) : 0.0f;
         if (step + 1 < a.to)
-            send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk);
+            send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk,
+                               Tile::roomy ? t.sent[n] : sent_to(t, cell));
         if (length == 0)
             continue;
         kept = c; /* past the end nobody looks */
@@ -366,6 +402,7 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);
+    prepare_cells<Math, Tile>(a, t);
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x < 2)
         s.gave_up[threadIdx.x] = 0;
@@ -376,6 +413,7 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
         float4 *partial = s.partial + turn * s.sums;
         if (!multiply<Math, Tile>(a, t, step, chunk, stage, partial + p.warp * Tile::cells))
             lb_ptx::store_relaxed<scope::cta>(&s.gave_up[turn], 1u);
+        add_bias<Math, Tile>(t);
         __syncthreads(); /* all parts stand, and this block has read all of this state */
         if (s.gave_up[turn])
             return;

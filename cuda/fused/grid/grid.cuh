@@ -25,6 +25,7 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static constexpr int eights = columns / 8; /* blocks of 8 columns */
     static constexpr int fragments = 2 * packets * rows;
     static constexpr int spilled = fragments - resident; /* in shared memory */
+    static constexpr bool roomy = spilled == 0;          /* registers are left beside the weights */
     static constexpr int cells = units * columns;        /* of a block and chunk */
     static constexpr int cells_thread = (cells + threads - 1) / threads;
     static constexpr int window = packets < 8 / eights ? packets : 8 / eights; /* read at once */

@@ -92,6 +92,21 @@ inline float tanh_approx(float x)
     return std::tanh(x);
 }
 
+inline float flush_denormal(float x)
+{
+    return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x;
+}
+
+inline float exp2_approx(float x)
+{
+    return flush_denormal(std::exp2(flush_denormal(x)));
+}
+
+inline float reciprocal_approx(float x)
+{
+    return flush_denormal(1.0f / flush_denormal(x));
+}
+
 /* ---- Shared memory --------------------------------------------------------------------------- */
 
 inline uint32_t shared_address(const void *address)

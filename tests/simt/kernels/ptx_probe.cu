@@ -43,7 +43,8 @@ __global__ void probe_tensor(float *out)
 {
     LB_DYNAMIC_SHARED(float, shared);
     uint32_t a[4], b[2], one[1], more[4];
-    float sum[4] = {lb_ptx::tanh_approx(out[0]), 0, 0, 0};
+    float sum[4] = {lb_ptx::tanh_approx(out[0]), lb_ptx::exp2_approx(out[1]),
+                    lb_ptx::reciprocal_approx(out[2]), 0};
     lb_ptx::ldmatrix(a, shared);
     lb_ptx::ldmatrix(b, shared + 4);
     lb_ptx::ldmatrix(one, shared + 8);
