@@ -11,10 +11,10 @@ and a session has
 
     prepare(w_ih, w_hh, b_ih, b_hh, lengths)  lists of Tensor, one per layer and direction, gate order
                                               i f g o; lengths: a tuple, empty when rows are full
-    bind_forward(x, h0, c0, y, hn, cn)        tensors of the calls of forward that follow
-    forward()                                 timed
-    bind_backward(dy, dhn, dcn, dx, dh0, dc0) likewise of backward
-    backward()                                timed
+    bind_forward(x, h0, c0, y, hn, cn)        wraps tensors; what it returns is handed to
+    forward(bound)                            timed
+    bind_backward(dy, dhn, dcn, dx, dh0, dc0) likewise of
+    backward(bound)                           timed; of the forward before it
     gradients(w_ih, w_hh, b_ih, b_hh)         writes the last backward's weight gradients
     describe()                                one sentence on what runs
     destroy()
@@ -34,6 +34,13 @@ DLPACK_FLOAT, DLPACK_BFLOAT = 2, 4
 DLPACK_HOST, DLPACK_CUDA = 1, 2
 
 dlpack = None  # set by plugin.c: dlpack(address, shape, code, bits, device type, device)
+
+
+class Bound:
+    """What a call works on, as the framework sees it: attributes of an adapter's own."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
 
 
 class Unsupported(Exception):

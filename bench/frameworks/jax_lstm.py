@@ -6,7 +6,7 @@ rows are masked: a row's state stays as it is past its end. The weights' layout 
 
 import os
 
-from contract import Absent, Unsupported, choose_threads, numpy_type
+from contract import Absent, Bound, Unsupported, choose_threads, numpy_type
 
 TITLE = "JAX"
 MODULES = ["jax", "numpy"]
@@ -86,7 +86,6 @@ class Session:
         self.device = jax.devices()[case.ordinal if case.device == "cuda" else 0]
         self.type = numpy_type(case.dtype)
         self.weights = self.infer = self.train = self.pull = None
-        self.inputs = self.outputs = self.given = self.wanted = None
         self.kept = self.weight_gradients = None
 
     def prepare(self, *weights_and_lengths):
@@ -101,27 +100,30 @@ class Session:
 
     def take(self, tensor):
         """A JAX array on the harness's memory."""
-        return self.jax.dlpack.from_dlpack(tensor)
+        array = self.jax.dlpack.from_dlpack(tensor)
+        if array.unsafe_buffer_pointer() != tensor.address:
+            raise RuntimeError("JAX copied a tensor that it was to share")
+        return array
 
     def bind_forward(self, x, h0, c0, y, hn, cn):
-        self.inputs = [self.take(tensor) for tensor in (x, h0, c0)]
-        self.outputs = [Writer(self.jax, tensor, self.stream) for tensor in (y, hn, cn)]
+        return Bound(inputs=[self.take(tensor) for tensor in (x, h0, c0)],
+                     outputs=[Writer(self.jax, tensor, self.stream) for tensor in (y, hn, cn)])
 
     def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
-        self.given = tuple(self.take(tensor) for tensor in (dy, dhn, dcn))
-        self.wanted = [Writer(self.jax, tensor, self.stream) for tensor in (dx, dh0, dc0)]
+        return Bound(given=tuple(self.take(tensor) for tensor in (dy, dhn, dcn)),
+                     wanted=[Writer(self.jax, tensor, self.stream) for tensor in (dx, dh0, dc0)])
 
-    def forward(self):
+    def forward(self, bound):
         if self.case.trains:
-            outputs, self.kept = self.train(*self.inputs, self.weights)
+            outputs, self.kept = self.train(*bound.inputs, self.weights)
         else:
-            outputs = self.infer(*self.inputs, self.weights)
-        for writer, output in zip(self.outputs, outputs):
+            outputs = self.infer(*bound.inputs, self.weights)
+        for writer, output in zip(bound.outputs, outputs):
             writer.write(output)
 
-    def backward(self):
-        *found, self.weight_gradients = self.pull(self.kept, self.given)
-        for writer, output in zip(self.wanted, found):
+    def backward(self, bound):
+        *found, self.weight_gradients = self.pull(self.kept, bound.given)
+        for writer, output in zip(bound.wanted, found):
             writer.write(output)
         self.jax.block_until_ready(self.weight_gradients)
 

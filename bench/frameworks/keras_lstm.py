@@ -12,7 +12,7 @@ part of the function, since a user with this input pays them too.
 
 import os
 
-from contract import Absent, Unsupported, choose_threads, numpy_type, quiet
+from contract import Absent, Bound, Unsupported, choose_threads, numpy_type, quiet
 
 TITLE = "Keras on TensorFlow"
 MODULES = ["tensorflow", "keras", "numpy"]
@@ -67,7 +67,7 @@ class Session:
                       "bf16": "bfloat16"}[case.dtype]
         self.mask = None
         self.layers = []
-        self.function = self.inputs = self.outputs = self.given = self.wanted = None
+        self.function = self.current = None
         self.tape = self.found = self.weight_gradients = None
         if case.device == "cuda":
             tensorflow.config.experimental.enable_tensor_float_32_execution(case.math == "tf32")
@@ -138,12 +138,10 @@ class Session:
         return self.tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
 
     def bind_forward(self, x, h0, c0, y, hn, cn):
-        self.inputs = [self.take(tensor) for tensor in (x, h0, c0)]
-        self.outputs = (y, hn, cn)
+        return Bound(inputs=[self.take(tensor) for tensor in (x, h0, c0)], outputs=(y, hn, cn))
 
     def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
-        self.given = [self.take(tensor) for tensor in (dy, dhn, dcn)]
-        self.wanted = (dx, dh0, dc0)
+        return Bound(given=[self.take(tensor) for tensor in (dy, dhn, dcn)], wanted=(dx, dh0, dc0))
 
     def write(self, tensors, values):
         import numpy  # pylint: disable=import-outside-toplevel
@@ -156,29 +154,30 @@ class Session:
     def variables(self):
         return [variable.value for layer in self.layers for variable in layer.trainable_variables]
 
-    def forward(self):
+    def forward(self, bound):
+        self.current = bound
         with self.tf.device(self.place):
             if not self.case.trains:
-                self.write(self.outputs, self.function(*self.inputs))
+                self.write(bound.outputs, self.function(*bound.inputs))
                 return
             if self.case.variant == "jit":
                 return  # backward runs both
             with self.tf.GradientTape() as tape:
-                for given in self.inputs:
+                for given in bound.inputs:
                     tape.watch(given)
-                self.found = self.function(*self.inputs)
+                self.found = self.function(*bound.inputs)
             self.tape = tape
-            self.write(self.outputs, self.found)
+            self.write(bound.outputs, self.found)
 
-    def backward(self):
+    def backward(self, bound):
         with self.tf.device(self.place):
             if self.case.variant == "jit":
-                outputs, found = self.function(self.inputs, self.given)
-                self.write(self.outputs, outputs)
+                outputs, found = self.function(self.current.inputs, bound.given)
+                self.write(self.current.outputs, outputs)
             else:
-                wanted = [*self.inputs, *self.variables()]
-                found = self.tape.gradient(list(self.found), wanted, output_gradients=self.given)
-        self.write(self.wanted, found[:3])
+                wanted = [*self.current.inputs, *self.variables()]
+                found = self.tape.gradient(list(self.found), wanted, output_gradients=bound.given)
+        self.write(bound.wanted, found[:3])
         self.weight_gradients = found[3:]
         self.tape = self.found = None
 

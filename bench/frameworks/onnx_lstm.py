@@ -82,7 +82,7 @@ class Session:
 
     def __init__(self, onnxruntime, case, stream):
         self.onnxruntime, self.case, self.stream = onnxruntime, case, stream
-        self.session = self.binding = self.lengths = None
+        self.session = self.lengths = None
 
     def prepare(self, *weights_and_lengths):
         import numpy  # pylint: disable=import-outside-toplevel
@@ -108,7 +108,6 @@ class Session:
                            "use_tf32": str(int(case.math == "tf32"))})]
         self.session = self.onnxruntime.InferenceSession(
             make_model(case, layers, bool(lengths)), options, providers=providers)
-        self.binding = self.session.io_binding()
         if lengths:
             self.lengths = numpy.array(lengths, dtype=numpy.int32)
 
@@ -116,22 +115,22 @@ class Session:
         import numpy  # pylint: disable=import-outside-toplevel
         device = self.case.device
         element = numpy_type(self.case.dtype).type
-        self.binding.clear_binding_inputs()
-        self.binding.clear_binding_outputs()
+        binding = self.session.io_binding()
         for name, tensor in (("x", x), ("h0", h0), ("c0", c0)):
-            self.binding.bind_input(name, device, self.case.ordinal, element, tensor.shape,
-                                    tensor.address)
+            binding.bind_input(name, device, self.case.ordinal, element, tensor.shape,
+                               tensor.address)
         if self.lengths is not None:
-            self.binding.bind_input("lengths", "cpu", 0, numpy.int32, self.lengths.shape,
-                                    self.lengths.ctypes.data)
+            binding.bind_input("lengths", "cpu", 0, numpy.int32, self.lengths.shape,
+                               self.lengths.ctypes.data)
         for name, tensor in (("y", y), ("hn", hn), ("cn", cn)):
-            self.binding.bind_output(name, device, self.case.ordinal, element, tensor.shape,
-                                     tensor.address)
+            binding.bind_output(name, device, self.case.ordinal, element, tensor.shape,
+                                tensor.address)
+        return binding
 
-    def forward(self):
-        self.session.run_with_iobinding(self.binding)
+    def forward(self, bound):
+        self.session.run_with_iobinding(bound)
 
-    def backward(self):
+    def backward(self, bound):
         raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):

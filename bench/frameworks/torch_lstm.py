@@ -5,7 +5,7 @@ PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.L
 steps, which TorchInductor then compiles.
 """
 
-from contract import Absent, Unsupported
+from contract import Absent, Bound, Unsupported
 
 TITLE = "PyTorch"
 MODULES = ["torch"]
@@ -55,8 +55,7 @@ class Session:
         self.call = self.module
         self.lengths = None
         self.seen = ""
-        self.x = self.state = self.y = self.last = self.outputs = None
-        self.given = self.wanted = self.weight_gradients = None
+        self.inputs = self.outputs = self.weight_gradients = None
         if case.variant == "compile":
             torch._dynamo.reset()  # pylint: disable=protected-access
             torch._dynamo.config.allow_rnn = True  # pylint: disable=protected-access
@@ -113,40 +112,40 @@ class Session:
     def bind_forward(self, x, h0, c0, y, hn, cn):
         take = self.torch.from_dlpack
         leaf = [take(tensor).requires_grad_(self.case.trains) for tensor in (x, h0, c0)]
-        self.x, self.state = leaf[0], tuple(leaf[1:])
-        self.y, self.last = take(y), (take(hn), take(cn))
+        return Bound(inputs=leaf, outputs=[take(tensor) for tensor in (y, hn, cn)])
 
     def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
         take = self.torch.from_dlpack
-        self.given = [take(tensor) for tensor in (dy, dhn, dcn)]
-        self.wanted = [take(tensor) for tensor in (dx, dh0, dc0)]
+        return Bound(given=[take(tensor) for tensor in (dy, dhn, dcn)],
+                     wanted=[take(tensor) for tensor in (dx, dh0, dc0)])
 
-    def run(self):
+    def run(self, x, *state):
         """y, hn, cn of the framework's own."""
         if self.lengths is None:
-            y, last = self.call(self.x, self.state)
+            y, last = self.call(x, state)
             return y, *last
         rnn = self.torch.nn.utils.rnn
-        packed, last = self.call(rnn.pack_padded_sequence(self.x, self.lengths), self.state)
+        packed, last = self.call(rnn.pack_padded_sequence(x, self.lengths), state)
         y, _ = rnn.pad_packed_sequence(packed, total_length=self.case.seq_len)
         return y, *last
 
-    def forward(self):
+    def forward(self, bound):
         self.switches()
+        self.inputs = bound.inputs
         with self.torch.cuda.stream(self.stream), self.torch.set_grad_enabled(self.case.trains):
-            self.outputs = self.run()
+            self.outputs = self.run(*bound.inputs)
         with self.torch.cuda.stream(self.stream), self.torch.no_grad():
-            for mine, theirs in zip((self.y, *self.last), self.outputs):
+            for mine, theirs in zip(bound.outputs, self.outputs):
                 mine.copy_(theirs)
 
-    def backward(self):
+    def backward(self, bound):
         self.switches()
         parameters = [parameter for entry in self.parameters() for parameter in entry]
         with self.torch.cuda.stream(self.stream):
-            found = self.torch.autograd.grad(self.outputs, (self.x, *self.state, *parameters),
-                                             self.given)
+            found = self.torch.autograd.grad(self.outputs, (*self.inputs, *parameters),
+                                             bound.given)
             with self.torch.no_grad():
-                for mine, theirs in zip(self.wanted, found):
+                for mine, theirs in zip(bound.wanted, found):
                     mine.copy_(theirs)
         self.weight_gradients = found[3:]
         self.outputs = None
