@@ -105,6 +105,13 @@ class DeviceFaults(ProgramTest):
             self.assertIn(f"the hang limit left it {len(row['processes'])} of 3 processes",
                           row["warning"])
 
+    def test_a_slow_first_call_is_no_sample(self):
+        rows, _ = self.sweep("-T", "7", "-B", "2", "-H", "4", "--impl", "gpu_fault_slow_first",
+                             "--plugin", plugin("gpu_fault_slow_first"), "--case-time", "0.02")
+        row, = rows.values()
+        self.assertEqual(row["verdict"], "ok", row["reason"])
+        self.assertLess(max(row["samples_ns"]), 1e9)
+
     def test_a_device_that_is_lost_in_a_question_costs_no_other_answer(self):
         done = run("--list", "-T", "5,7,9", "-B", "2", "-H", "4", "--impl",
                    "gpu_fault_lost_in_question", "--plugin", plugin("gpu_fault_lost_in_question"))

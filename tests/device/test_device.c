@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -301,10 +302,69 @@ static void too_old_a_device_is_named_with_its_version(void **state)
     assert_int_equal(lb_device_needs(NULL, 9, 0, "", &why), LB_OK);
 }
 
+/* Whether a process that runs the function ends by a fault of memory. */
+static bool faults(void (*function)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        function();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static volatile char *device_byte;
+
+static void read_device_memory(void)
+{
+    (void)*device_byte;
+}
+
+/* What the fake refuses, as a real device does. */
+static void host_and_device_memory_are_apart(void **state)
+{
+    void *memory, *other;
+    char host[64] = "text";
+    void *graph;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(fake_device.allocate(100, &memory, NULL), LB_OK);
+    assert_int_equal(fake_device.allocate(100, &other, NULL), LB_OK);
+    assert_int_equal((uintptr_t)memory % 256, 0);
+    device_byte = memory;
+    assert_true(faults(read_device_memory));
+    assert_int_equal(fake_device.upload(memory, host, 64, NULL), LB_OK);
+    assert_true(faults(read_device_memory)); /* also after the device has worked */
+    assert_int_equal(fake_device.download(host, memory, 64, NULL), LB_OK);
+    assert_string_equal(host, "text");
+    assert_int_equal(fake_device.upload(host, memory, 64, NULL), LB_FAILED); /* the wrong way */
+    assert_int_equal(fake_device.upload(memory, other, 64, NULL), LB_FAILED);
+    assert_int_equal(fake_device.upload(memory, host, 101, NULL), LB_FAILED);
+    assert_int_equal(fake_device.fill(host, 0, 64, NULL), LB_FAILED);
+
+    assert_int_equal(fake_device.capture_begin(NULL), LB_OK);
+    assert_int_equal(fake_device.fill(memory, 'x', 3, NULL), LB_OK); /* a capture takes it ... */
+    assert_int_equal(fake_device.upload(memory, host, 1, NULL), LB_FAILED); /* ... and not this */
+    assert_int_equal(fake_device.synchronize(NULL), LB_FAILED);
+    assert_int_equal(fake_device.capture_end(&graph, NULL), LB_OK);
+    assert_int_equal(fake_device.download(host, memory, 4, NULL), LB_OK);
+    assert_string_equal(host, "text"); /* not yet */
+    assert_int_equal(fake_device.replay(graph, NULL), LB_OK);
+    assert_int_equal(fake_device.download(host, memory, 4, NULL), LB_OK);
+    assert_string_equal(host, "xxxt");
+    fake_device.graph_release(graph);
+    fake_device.release(other);
+    fake_device.release(memory);
+}
+
 int main(void)
 {
 #define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_and_device_memory_are_apart),
         cmocka_unit_test(too_old_a_device_is_named_with_its_version),
         cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
         cmocka_unit_test(an_absent_device_keeps_its_reason),

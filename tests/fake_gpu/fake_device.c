@@ -1,23 +1,62 @@
-/* A device that is host memory, for tests. */
+/* A device without hardware, for tests. */
+#ifndef _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#endif
 #include "fake_device.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "queue.h"
+
+/* Device memory is a mapping of its own per block, which ends at a page that nobody may touch. The
+ * device can use it while it works; the host never can, unless it shares the memory. */
+struct block {
+    char *memory, *mapping;
+    size_t bytes, mapped;
+    struct block *next;
+};
 
 static struct {
     enum fake_fault fault;
     struct fake_counts counts;
     bool capturing, lost;
-    bool timed; /* since the fault was planted */
+    bool timed, stopped; /* since the fault was planted */
+    bool shared;         /* the host may use the memory */
     double started_ns;
+    struct block *blocks;
 } fake;
 
-/* Every block has its size in front, and stays aligned. */
-enum { HEADER = 256 };
+enum { ALIGNMENT = 256 /* and no more, as cudaMalloc guarantees */ };
 static const double all_bytes = 256 << 20;
+
+static void protect(int protection)
+{
+    for (const struct block *block = fake.blocks; block && !fake.shared; block = block->next)
+        (void)mprotect(block->mapping, block->mapped, protection);
+}
+
+/* The device works from enter to leave. */
+static void enter(void)
+{
+    protect(PROT_READ | PROT_WRITE);
+}
+
+static void leave(void)
+{
+    protect(PROT_NONE);
+}
+
+bool fake_device_holds(const void *memory, size_t bytes)
+{
+    const char *at = memory;
+    for (const struct block *block = fake.blocks; block; block = block->next)
+        if (at >= block->memory && at < block->memory + block->bytes)
+            return bytes <= (size_t)(block->memory + block->bytes - at);
+    return false;
+}
 
 static enum lb_status fake_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
@@ -47,7 +86,10 @@ static enum lb_status outside_capture(const char *what, struct lb_error *err)
         return lb_fail(err, LB_FAILED, "%s: an illegal memory access was encountered", what);
     if (fake.capturing)
         return lb_fail(err, LB_FAILED, "%s in a graph capture", what);
-    return fake_queue_run(err);
+    enter();
+    enum lb_status st = fake_queue_run(err);
+    leave();
+    return st;
 }
 
 static enum lb_status fake_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
@@ -65,28 +107,59 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
         return LB_FAILED;
     if (fake.fault == FAKE_OOM_LATE || (double)bytes + fake.counts.bytes > all_bytes)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of fake memory: out of memory", bytes);
-    char *block = NULL;
-    if (posix_memalign((void **)&block, HEADER, bytes + HEADER) != 0)
+    size_t page = (size_t)sysconf(_SC_PAGESIZE),
+           room = (bytes + ALIGNMENT - 1) & -(size_t)ALIGNMENT;
+    size_t mapped = (room + page - 1) & -page;
+    struct block *block = malloc(sizeof(*block));
+    char *mapping = mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!block || mapping == MAP_FAILED) {
+        free(block);
         return lb_fail(err, LB_OOM, "out of host memory for fake memory");
-    memcpy(block, &bytes, sizeof(bytes));
-    memset(block + HEADER, 0xff, bytes); /* what nobody wrote is NaN */
+    }
+    (void)mprotect(mapping, mapped, PROT_READ | PROT_WRITE);
+    *block = (struct block){mapping + mapped - room, mapping, bytes, mapped, fake.blocks};
+    memset(mapping, 0xff, mapped); /* what nobody wrote is NaN */
+    fake.blocks = block;
+    leave();
     fake.counts.allocations++;
     fake.counts.bytes += (double)bytes;
-    *out = block + HEADER;
+    *out = block->memory;
     return LB_OK;
 }
 
 static void fake_release(void *memory)
 {
-    size_t bytes;
+    struct block **at = &fake.blocks;
     if (!memory)
         return;
-    char *block = (char *)memory - HEADER;
+    enter();
     fake_queue_flush();
-    memcpy(&bytes, block, sizeof(bytes));
+    leave();
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    struct block *block = *at;
+    if (!block)
+        abort(); /* the driver would report an invalid pointer, which nobody would read */
+    *at = block->next;
     fake.counts.allocations--;
-    fake.counts.bytes -= (double)bytes;
+    fake.counts.bytes -= (double)block->bytes;
+    munmap(block->mapping, block->mapped + (size_t)sysconf(_SC_PAGESIZE));
     free(block);
+}
+
+/* Copies between host and device, in the direction that is said, or not at all. */
+static enum lb_status copy(void *to, const void *from, const void *device, size_t bytes,
+                           struct lb_error *err)
+{
+    enum lb_status st = outside_capture("copying", err);
+    if (st != LB_OK)
+        return st;
+    if (!fake_device_holds(device, bytes) || fake_device_holds(device == to ? from : to, 0))
+        return lb_fail(err, LB_FAILED, "copying: invalid argument");
+    enter();
+    memcpy(to, from, bytes);
+    leave();
+    return LB_OK;
 }
 
 static void hang_if(bool hung)
@@ -98,29 +171,40 @@ static void hang_if(bool hung)
 static enum lb_status fake_upload(void *to, const void *from, size_t bytes, struct lb_error *err)
 {
     hang_if(fake.fault == FAKE_HANG_UPLOAD);
-    enum lb_status st = outside_capture("copying", err);
-    if (st == LB_OK)
-        memcpy(to, from, bytes);
-    return st;
+    return copy(to, from, to, bytes, err);
 }
 
 static enum lb_status fake_download(void *to, const void *from, size_t bytes, struct lb_error *err)
 {
     hang_if(fake.fault == FAKE_HANG_RECHECK && fake.timed);
-    enum lb_status st = outside_capture("copying", err);
-    if (st == LB_OK)
-        memcpy(to, from, bytes);
-    return st;
+    return copy(to, from, from, bytes, err);
+}
+
+struct fill {
+    void *to;
+    int byte;
+    size_t bytes;
+};
+
+/* fake_work */
+static enum lb_status run_fill(const void *arguments, struct lb_error *err)
+{
+    const struct fill *fill = arguments;
+    (void)err;
+    memset(fill->to, fill->byte, fill->bytes);
+    fake_clock_add(FAKE_FILL_NS - FAKE_WORK_NS);
+    return LB_OK;
 }
 
 static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_error *err)
 {
-    enum lb_status st = outside_capture("filling", err);
-    if (st == LB_OK)
-        memset(to, byte, bytes);
-    fake_clock_add(FAKE_FILL_NS);
+    const struct fill fill = {to, byte, bytes};
+    if (!fake_device_holds(to, bytes))
+        return lb_fail(err, LB_FAILED, "filling: invalid argument");
     fake.counts.fills++;
-    return st;
+    enum lb_status st = fake_enqueue(NULL, run_fill, &fill, sizeof(fill), err);
+    /* A host that shares the memory does not wait before it writes there. */
+    return st == LB_OK && fake.shared && !fake.capturing ? fake_queue_run(err) : st;
 }
 
 static enum lb_status fake_synchronize(struct lb_error *err)
@@ -157,12 +241,17 @@ static enum lb_status fake_stop(double *ns, struct lb_error *err)
     enum lb_status st = fake_synchronize(err);
     fake.counts.events++;
     *ns = fake_clock_ns() - fake.started_ns + FAKE_EVENTS_NS;
+    if (fake.fault == FAKE_SLOW_FIRST && !fake.stopped)
+        *ns += FAKE_SLOW_NS;
+    fake.stopped = true;
     return st;
 }
 
 static enum lb_status fake_capture_begin(struct lb_error *err)
 {
+    enter();
     enum lb_status st = fake_capture_open(err);
+    leave();
     fake.capturing = st == LB_OK;
     return st;
 }
@@ -221,7 +310,13 @@ void fake_device_install(enum fake_fault fault)
 void fake_device_break(enum fake_fault fault)
 {
     fake.fault = fault;
-    fake.timed = false;
+    fake.timed = fake.stopped = false;
+}
+
+void fake_device_share_memory(void)
+{
+    enter();
+    fake.shared = true;
 }
 
 const struct fake_counts *fake_device_counts(void)

@@ -26,6 +26,7 @@ static const struct {
     {"no_capture", FAKE_NO_CAPTURE},
     {"hang", FAKE_HANG},
     {"hang_upload", FAKE_HANG_UPLOAD},
+    {"slow_first", FAKE_SLOW_FIRST},
     {"hang_recheck", FAKE_HANG_RECHECK},
 };
 
@@ -86,6 +87,7 @@ static void destroy(void *self)
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     fake_device_install(planted() == FAKE_ABSENT ? FAKE_ABSENT : FAKE_NONE);
+    fake_device_share_memory(); /* cpu_ref computes on the host */
     impl = lb_impl_cpu_ref;
     impl.abi = abi;
     impl.name = "gpu_fault_" TEXT(FAULT);
