@@ -144,7 +144,7 @@ def sweep(twin, problem, scratch):
         # The load of the machine is nobody's defect.
         warnings = [text for text in row["warning"].split("; ")
                     if text and not text.startswith("other programs used")]
-        if row["impl"] == "cpu_ref" and (row["verdict"] != "ok" or warnings):
+        if row["impl"] == "cpu_ref" and (row["verdict"] not in ("ok", "unsupported") or warnings):
             said.append(f"cpu_ref paid for it: {row['verdict']}: {row['reason']} {warnings}")
         elif row["impl"] != "cpu_ref" and row["verdict"] not in ("ok", "unsupported"):
             said.append(f"{row['verdict']}: {row['reason']}")
