@@ -132,7 +132,7 @@ static enum lb_status set_compare(struct lb_options *options, const struct lb_op
 {
     size_t last = words->more_count - 1;
     if (words->more_count == 0)
-        return lb_fail(err, LB_INVALID, "%s: %s must follow", option->name, option->argument);
+        return lb_fail(err, LB_INVALID, "%s: it takes %s", option->name, option->argument);
     for (size_t i = 0; i < words->more_count; i++)
         if (!words->more[i][0])
             return lb_fail(err, LB_INVALID, "%s: a run has an empty name", option->name);

@@ -229,7 +229,7 @@ static enum lb_status run_chunk(struct sweep *sweep, size_t count, struct lb_err
 /* Looks for a moment how much of the CPUs other programs use, and says it before a long sweep. */
 static void warn_of_busy_machine(void)
 {
-    enum { LOOK_US = 200000 };
+    enum { LOOK_US = 100000 };
     struct lb_cpu_load before, after;
     lb_cpu_load_read(&before);
     usleep(LOOK_US);

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "device/cgroup.h"
 #include "device/memory.h"
 #include "run/worker_messages.h"
+#include "support/process_state.h"
 #include "support/subprocess.h"
 
 enum {
@@ -125,23 +125,10 @@ bool lb_worker_has_left(const struct lb_worker *worker, double limit_s)
 
 bool lb_worker_is_idle(const struct lb_worker *worker, double limit_s)
 {
-    clockid_t clock;
-    struct timespec before, after;
-    if (clock_getcpuclockid(worker->pid, &clock) != 0)
-        return true; /* it has ended, which whoever asks it next finds */
-    for (double end = lb_now_ns() + limit_s * 1e9; lb_now_ns() < end;) {
-        double start = lb_now_ns();
-        if (clock_gettime(clock, &before) != 0)
-            return true;
-        usleep(1000);
-        if (clock_gettime(clock, &after) != 0)
-            return true;
-        double used =
-            1e9 * (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec);
-        if (used < 0.1 * (lb_now_ns() - start))
-            return true;
-    }
-    return false;
+    for (double end = lb_now_ns() + limit_s * 1e9; lb_threads_run(worker->pid); usleep(1000))
+        if (lb_now_ns() > end)
+            return false;
+    return true;
 }
 
 void lb_worker_dismiss(struct lb_worker *worker)

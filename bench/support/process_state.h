@@ -37,8 +37,11 @@ void lb_process_state_compare(const struct lb_process_state *before,
                               const struct lb_process_state *after,
                               const struct lb_state_allowance *allowance, char *text, size_t size);
 
-/* Waits until all threads but the calling one are idle, at most limit_s. Returns the share of a CPU
- * that they use: 0 when they are idle, 2 when two of them spin. At once where there are none. */
+/* Whether a thread of the process, other than the calling one, runs or waits for a CPU. */
+bool lb_threads_run(long pid);
+
+/* Waits until all threads but the calling one are idle, at most limit_s. Returns 0 when they are,
+ * else the share of a CPU that they used meanwhile: about 2 when two of them spin. */
 double lb_await_idle_threads(double limit_s);
 
 /* Waits up to limit_s for the child processes of this one to end, and kills those that remain.

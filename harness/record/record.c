@@ -265,14 +265,9 @@ static bool put_counts(json_t *object, const char *key, const size_t *counts, si
     return done;
 }
 
-/* Adds the times of the fixed loop, unless none is known; false when memory runs out. */
+/* Adds the times of the fixed loop; false when memory runs out. */
 static bool put_references(json_t *object, const struct lb_row *row)
 {
-    bool known = false;
-    for (size_t i = 0; i < row->block_count; i++)
-        known |= isfinite(row->reference_ns[i]);
-    if (!known)
-        return true;
     json_t *array = json_array();
     bool done = json_object_set_new(object, "reference_ns", array) == 0;
     for (size_t i = 0; done && i < row->block_count; i++)

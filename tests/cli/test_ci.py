@@ -140,7 +140,7 @@ class GateVerdicts(Gate):
         self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 2 broken"), summary)
         self.assertEqual(len(self.failed_cases("new")), 2)
         self.edit_base(rename({"verdict": "crash", "reason": "as ever", "samples_ns": [], "blocks": [],
-                               "processes": []}))
+                               "processes": [], "reference_ns": []}))
         done, _ = self.gate("still", "base", *flags)
         self.assertIn(done.returncode, (1, 5), done.stdout)
 

@@ -57,16 +57,53 @@ class Compare(ProgramTest):
         # In the other direction it is faster, which is no failure.
         self.assertEqual(run("--compare", slow, base, "--margin", "200").returncode, 0)
 
-    def test_doubt_fails_under_strict_only(self):
+    def test_one_process_per_run_is_inconclusive_and_says_what_to_add(self):
         for name in ("base", "new"):
             done = run("--sweep", "--case", "cpu_ref/T3_B1_H4", "--case-time", "0.01", "--out",
                        self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
         pair = self.path("base"), self.path("new")
-        done = run("--compare", *pair)
-        self.assertEqual(done.returncode, 0)
+        done = run("--compare", *pair, env=self.without_cache())
+        self.assertEqual(done.returncode, 4)
         self.assertIn("too few to tell", done.stdout)
+        self.assertIn("1 cases have one process per run", done.stdout)
+        self.assertIn("add --processes 15 to both sweeps", done.stdout)
+        self.assertEqual(run("--compare", *pair, "--strict", env=self.without_cache()).returncode, 4)
+
+    def without_cache(self):
+        """An environment in which no --self-test has kept anything."""
+        return {**os.environ, "XDG_CACHE_HOME": self.path("cache")}
+
+    def test_doubt_fails_under_strict_only(self):
+        def wide(lines):
+            lines[1].update(samples_ns=[1000 + 150 * (i % 5) for i in range(10)], blocks=[1] * 10,
+                            processes=[1] * 10)
+
+        pair = self.edit("base", wide), self.edit("new", wide)
+        done = run("--compare", *pair)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("the interval reaches beyond the margin", done.stdout)
         self.assertEqual(run("--compare", *pair, "--strict").returncode, 4)
+
+    def test_several_runs_of_the_base_tell_how_much_runs_differ(self):
+        def level(factor):
+            def change(lines):
+                lines[1].update(samples_ns=[1000 * factor + i for i in range(10)], blocks=[1] * 10,
+                                processes=[1] * 10)
+            return change
+
+        base, slow = self.edit("base", level(1)), self.edit("slow", level(1.05))
+        wide = [self.edit(f"wide{i}", level(f)) for i, f in enumerate((0.95, 1.04, 0.96, 1.05))]
+        near = [self.edit(f"near{i}", level(f)) for i, f in enumerate((1.001, 1, 0.999, 1))]
+        done = run("--compare", base, slow)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertIn("which is not allowed for", done.stdout)
+        done = run("--compare", base, *wide, slow)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"differ by [45][.0-9]* % .* from 5 runs of the base")
+        self.assertEqual(run("--compare", base, *near, slow).returncode, 3)
+        self.assertEqual(run("--compare", base).returncode, 2)
+        self.assertEqual(run("--compare", base, self.path("none"), slow).returncode, 2)
 
     def edit(self, name, change):
         """A copy of a made-up run with its lines changed."""

@@ -177,6 +177,33 @@ class Resume(ProgramTest):
             self.assertEqual(latest["case"], row["case"])
             self.assertIn(f"did not return within {limit} s", latest["reason"])
 
+    def test_only_noisy_cases_are_measured_again(self):
+        self.sweep("-T", "3,4,5", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        header, *rows, footer = self.entries()
+        for share, row in zip((0.5, 0.04, 0), rows):
+            row["others_share"] = share
+        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
+        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
+        done = run("--resume", self.path("run"), "--retry-noisy")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 cases are done, 1 cases are left to run", done.stderr)
+        again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][3:]
+        self.assertEqual(again, [rows[0]["case"]])
+        self.assertEqual(run("--sweep", "--retry-noisy").returncode, 2)
+
+    def test_a_sweep_lists_the_cases_that_others_disturbed(self):
+        self.sweep("-T", "3", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        header, row, footer = self.entries()
+        row["others_share"] = 0.5
+        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in (header, row, footer))
+        done = run("--resume", self.path("run"))
+        self.assertIn("noisy     1 of 1 cases were measured while other programs used more than 5 %",
+                      done.stderr)
+        self.assertIn(row["case"] + " (50 %)", done.stderr)
+        self.assertIn(f"bench-lstm --resume {self.path('run')} --retry-noisy", done.stderr)
+
     def test_a_run_of_an_older_header_is_resumed(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
         self.change_header(**dict.fromkeys(("call_limit_s", "memory_bytes", "device", "tune", "tuned",

@@ -267,6 +267,30 @@ static void control_groups_limit_what_is_available(void **state)
     }
 }
 
+/* The count rises with the machine's and with that of any group of the process, and no other's. */
+static void kills_for_memory_are_counted(void **state)
+{
+    static const struct {
+        const char *file, *text;
+        double kills;
+    } steps[] = {
+        {"proc/self/cgroup", "4:memory:/slurm/job\n0::/job/step\n", NAN},
+        {"sys/fs/cgroup/other/memory.events", "oom 9\noom_kill 9\n", NAN},
+        {"proc/vmstat", "nr_free 1\noom_kill 3\n", 3},
+        {"sys/fs/cgroup/job/memory.events", "oom 7\noom_kill 2\noom_group_kill 8\n", 5},
+        {"sys/fs/cgroup/memory/slurm/job/memory.oom_control",
+         "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 6},
+    };
+    (void)state;
+    const char *root = scratch_path("kills");
+    assert_int_equal(mkdir(root, 0777), 0);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        write_below(root, steps[i].file, steps[i].text);
+        double kills = lb_oom_kills(root);
+        assert_true(isnan(steps[i].kills) ? isnan(kills) : kills == steps[i].kills);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +300,8 @@ int main(void)
         cmocka_unit_test(large_blocks_are_in_huge_pages),
         cmocka_unit_test(weight_gradients_have_guard_bands),
         cmocka_unit_test_setup_teardown(control_groups_limit_what_is_available, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(kills_for_memory_are_counted, scratch_setup,
                                         scratch_teardown),
         cmocka_unit_test(cold_caches_need_more_memory),
         cmocka_unit_test(a_plan_says_how_a_case_runs_and_what_it_needs),

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -58,6 +60,60 @@ static void other_numbers_are_refused(void **state)
     assert_non_null(strstr(err.text, "built for interface 5, this program has 4"));
 }
 
+/* cpu_ref without a slot, with too many variants, or under a name that is none. */
+static void what_is_missing_is_named(void **state)
+{
+    static const char *variants[LB_VARIANTS_MAX + 2] = {"auto"};
+    static char names[LB_VARIANTS_MAX + 1][8];
+    struct lb_error err = {""};
+    (void)state;
+    struct lb_impl impl = lb_impl_cpu_ref;
+    impl.forward = NULL;
+    assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
+    assert_string_equal(err.text, "cpu_ref: it does not set forward, which is required");
+    impl = lb_impl_cpu_ref;
+    impl.state_size = 0;
+    assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
+    assert_string_equal(err.text, "cpu_ref: it does not set state_size, which is required");
+    impl = lb_impl_cpu_ref;
+    impl.variants = variants;
+    for (size_t i = 1; i <= LB_VARIANTS_MAX; i++) {
+        assert_int_equal(lb_impl_check(&impl, &err), LB_OK);
+        snprintf(names[i], sizeof(names[i]), "v%zu", i);
+        variants[i] = names[i];
+    }
+    assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
+    assert_string_equal(err.text, "cpu_ref: it has more than 63 variants");
+}
+
+/* A sound plug-in whose header says that it is for another processor: the loader would say that
+ * there is no such file. */
+static void another_architecture_is_said(void **state)
+{
+    char from[512], to[] = "/tmp/bench-lstm-registry-XXXXXX", word[128];
+    unsigned char bytes[64];
+    const struct lb_impl *impl;
+    struct lb_error err = {""};
+    (void)state;
+    snprintf(from, sizeof(from), "%s/tests/plugins/misbehave_none.so", LB_BINARY_DIR);
+    FILE *file = fopen(from, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, sizeof(bytes), 1, file), 1);
+    fclose(file);
+    unsigned machine = bytes[18] == 0xf3 ? 0x3e : 0xf3; /* RISC-V, or on that x86-64 */
+    bytes[18] = (unsigned char)machine;
+    int descriptor = mkstemp(to);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, bytes, sizeof(bytes)), sizeof(bytes));
+    close(descriptor);
+    assert_int_equal(lb_plugin_load(to, &impl, &err), LB_INVALID);
+    unlink(to);
+    snprintf(word, sizeof(word),
+             "it is built for %s processors (ELF machine %u), this program for ",
+             machine == 0xf3 ? "RISC-V" : "x86-64", machine);
+    assert_non_null(strstr(err.text, word));
+}
+
 static void an_old_name_is_refused_with_the_new_one(void **state)
 {
     static const struct lb_registration table[] = {{"cpu_ref", NULL, &lb_impl_cpu_ref, NULL},
@@ -82,6 +138,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_plugin_has_the_slots_of_its_number),
         cmocka_unit_test(other_numbers_are_refused),
+        cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(another_architecture_is_said),
         cmocka_unit_test(an_old_name_is_refused_with_the_new_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

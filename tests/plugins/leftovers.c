@@ -23,6 +23,7 @@
 
 enum fault {
     nothing,
+    spins_at_load, /* two threads that spin from the moment on in which it is loaded */
     idle_pool,     /* two threads that wait, started once, as a library's pool: nothing is wrong */
     spinning_pool, /* two threads that spin */
     brief_spin,    /* two threads that spin for 50 ms and then wait: nothing is wrong */
@@ -31,7 +32,7 @@ enum fault {
     daemon_child,  /* a process that spins in a session of its own, started by a child that ended */
     memory,        /* 64 MiB in each case */
     file,          /* an open file */
-    closed_stdout, /* a closed one */
+    closed_stdout, /* standard output closed */
     affinity,      /* a binding to one CPU */
     priority,      /* a lower priority */
     rounding,      /* rounding upward */
@@ -177,5 +178,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.name = "leftovers_" TEXT(FAULT);
     impl.summary = "cpu_ref that leaves something behind";
     impl.destroy = leave;
+    for (int i = 0; fault == spins_at_load && i < 2; i++)
+        start(spin_for_ever);
     return &impl;
 }

@@ -1,0 +1,210 @@
+"""A trial of the program by every defective twin of tests/plugins, on a small and a large problem.
+
+Prints one line per twin: by what the program caught it, or that it was missed. Twins that are
+correct must be ok in every case. Exits with 1 when one was missed or a correct one was not ok.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("LB_BUILD", os.path.join(ROOT, "build", "dev"))
+PROGRAM = os.path.join(BUILD, "bench-lstm")
+PLUGINS = os.path.join(BUILD, "tests", "plugins")
+
+# Batch rows and steps that a fault may spare in a small problem are in the large one.
+SMALL, LARGE = "T6_B3_I4_H8", "T104_B18_I33_H40"
+FAULTY_SEQ_LEN = "T7" # of gpu_fault, whose fake device breaks for that length
+COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
+
+# Twins that are correct, or whose difference is a matter of speed or of text.
+CORRECT = {"misbehave_none", "misbehave_chatter", "broken_none", "noted", "slow_0", "slow_3", "slow_20",
+           "older_1", "older_2", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
+           "verdict_remark", "gpu_fault_none"}
+
+# What must be said where a verdict that is not ok would not do. A twin without an entry is caught by
+# any verdict that is a failure, any warning, or a refusal of its plug-in.
+EXPECTED = {
+    "leftovers_spinning_pool": r"left behind: threads that spin",
+    "leftovers_spins_at_load": r"left behind: threads that spin",
+    "leftovers_idle_threads": r"left behind: 1 more thread",
+    "leftovers_child": r"left behind: 1 child process",
+    "leftovers_daemon_child": r"left behind: 1 child process",
+    "leftovers_memory": r"left behind: .* of memory",
+    "leftovers_file": r"left behind: an open file .*/etc/passwd",
+    "leftovers_closed_stdout": r"left behind: file descriptor 1 closed",
+    "leftovers_affinity": r"left behind: another CPU affinity",
+    "leftovers_priority": r"left behind: priority 5 instead of 0",
+    "leftovers_rounding": r"left behind: rounding upward",
+    "leftovers_flush": r"left behind: flush-to-zero on",
+    "leftovers_handler": r"left behind: another handler of signal 10",
+    "leftovers_blocked": r"left behind: signal 15 blocked",
+    "leftovers_folder": r"left behind: the working directory /",
+    "leftovers_locale": r"left behind: the locale C.UTF-8",
+    "leftovers_limit": r"left behind: another limit on open files",
+    "reload_refuses": r"can't be loaded again: .*does not set forward",
+    "reload_null": r"can't be loaded again: .*does not offer interface",
+    "reload_vanishes": r"can't be loaded again: .*[Nn]o such file",
+    "reload_other_name": r"can't be loaded again: its name is renamed now",
+    "reload_crashes": r"signal 11\) in loading",
+    "verdict_killed": r"^crash: killed from outside",
+    "verdict_forks": r"the child process returned from there as well",
+    "verdict_forks_when_timed": r"the child process returned from there as well",
+    "verdict_empty_message": r"wrote to the worker's own connection",
+    "verdict_forged_row": r"wrote to the worker's own connection",
+    "verdict_half_message": r"wrote to the worker's own connection",
+    "verdict_hang_in_supports": r"^timeout: supports did not return",
+    "verdict_hang_in_sizes": r"^timeout: sizes did not return",
+    "verdict_crash_in_prepare": r"^crash: .* in prepare",
+    "verdict_no_forward": r"no_forward\.so: .*does not set forward",
+    "verdict_many_variants": r"more than 63 variants",
+    "verdict_bad_name": r"bad_name\.so: name 'Bad Name'",
+    "verdict_huge_workspace": r"^oom: needs 1\.0 EiB",
+}
+
+EXPECTED |= {
+    "gpu_fault_absent": r"^absent: ",
+    "gpu_fault_oom": r"^oom: needs .* of device memory",
+    "gpu_fault_oom_late": r"^oom: .*out of memory",
+    "gpu_fault_illegal_address": r"^error: .*illegal memory access",
+    "gpu_fault_no_capture": r"^error: capturing a graph",
+    "gpu_fault_hang": r"^timeout: ",
+}
+
+# Faults of which the sources hold no description beside the name.
+DESCRIBED = {
+    "misbehave": {"crash": "raises SIGSEGV", "leave": "ends its process", "hang": "does not return",
+                  "hang_in_destroy": "does not return from destroy",
+                  "crash_in_destroy": "aborts in destroy", "eat": "allocates without end",
+                  "fail": "reports a failure", "cheat": "computes in the first call alone",
+                  "past_end": "writes one byte past y", "before_start": "writes before cn",
+                  "bytes": "speaks in bytes that are no UTF-8",
+                  "slow_to_load": "takes 5 s to load", "other_abi": "is of another interface"},
+    "gpu_fault": {"absent": "its machine has no device", "oom": "its device has 1 KiB of memory",
+                  "oom_late": "an allocation on its device fails",
+                  "illegal_address": "its device reports an illegal address",
+                  "no_capture": "its calls can't be captured", "hang": "its device never finishes"},
+    "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure"},
+}
+
+
+def descriptions():
+    """What the comments in the sources say of each fault."""
+    said = {}
+    for path in glob.glob(os.path.join(ROOT, "tests", "plugins", "*.c")):
+        source = os.path.splitext(os.path.basename(path))[0]
+        with open(path, encoding="utf-8") as file:
+            body = re.search(r"enum fault \{(.*?)\n\};", file.read(), re.DOTALL)
+        for name, words in re.findall(r"^ *(\w+),? +/\* (.*?) \*/", body[1] if body else "",
+                                      re.DOTALL | re.MULTILINE):
+            said[f"{source}_{name}"] = " ".join(words.split())
+        for name, words in DESCRIBED.get(source, {}).items():
+            said[f"{source}_{name}"] = words
+    return said
+
+
+def rows_of(folder):
+    try:
+        with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
+            return [entry for entry in map(json.loads, lines) if entry["kind"] == "row"]
+    except FileNotFoundError:
+        return []
+
+
+def sweep(twin, problem, scratch):
+    """What the program says of the twin in one problem: sentences, "" of a row that is ok without a
+    warning of the twin's own."""
+    path = os.path.join(PLUGINS, twin + ".so")
+    if twin.startswith("gpu_fault_"):
+        problem = re.sub(r"^T\d+", FAULTY_SEQ_LEN, problem)
+    arguments = ["--case", problem, *COMMON]
+    if twin == "gpu_fault_no_capture":
+        arguments += ["--launch", "graph"]
+    if twin.startswith("reload_"):
+        path = shutil.copy(path, scratch)
+        arguments += ["--processes", "2"]
+    if twin == "misbehave_eat":
+        arguments += ["--memory", "256M"]
+    name = "slow" if twin.startswith("slow_") else twin
+    out = os.path.join(scratch, "run")
+    done = subprocess.run(
+        [PROGRAM, "--sweep", *arguments, "--impl", f"{name},cpu_ref", "--plugin", path, "--out", out],
+        capture_output=True, text=True, errors="replace", timeout=300, check=False, cwd=scratch)
+    rows = rows_of(out)
+    if not rows:
+        return ["refused: " + done.stderr.strip().splitlines()[-1].removeprefix("bench-lstm: ")]
+    said = []
+    for row in rows:
+        # The load of the machine is nobody's defect.
+        warnings = [text for text in row["warning"].split("; ")
+                    if text and not text.startswith("other programs used")]
+        if row["impl"] == "cpu_ref" and (row["verdict"] not in ("ok", "unsupported") or warnings):
+            said.append(f"cpu_ref paid for it: {row['verdict']}: {row['reason']} {warnings}")
+        elif row["impl"] != "cpu_ref" and row["verdict"] not in ("ok", "unsupported"):
+            said.append(f"{row['verdict']}: {row['reason']}")
+        elif row["impl"] != "cpu_ref" and row["verdict"] == "ok":
+            said.append("warning: " + "; ".join(warnings) if warnings else "")
+    return said
+
+
+def judge(twin, said):
+    """(fine, by what it was caught or what is wrong) of everything that was said of it."""
+    costs = [text for text in said if text.startswith("cpu_ref paid")]
+    if costs:
+        return False, costs[0]
+    if twin in CORRECT:
+        faults = [text for text in said if text]
+        return not faults, faults[0] if faults else "ok, as it should be"
+    wanted = EXPECTED.get(twin, ".")
+    found = [text for text in said if re.search(wanted, text)]
+    return bool(found), found[0] if found else "MISSED" + (f"; said: {said}" if any(said) else "")
+
+
+def shorten(text, length):
+    return text if len(text) <= length else text[:length - 1] + "…"
+
+
+def try_twin(twin):
+    """What was said of the twin in the small and in the large problem."""
+    said = []
+    for problem in (SMALL, LARGE):
+        with tempfile.TemporaryDirectory() as scratch:
+            said.append(sweep(twin, problem, scratch))
+    return said
+
+
+def main(arguments):
+    markdown = "--markdown" in arguments
+    names = [word for word in arguments if not word.startswith("-")]
+    twins = names or sorted(os.path.splitext(os.path.basename(path))[0]
+                            for path in glob.glob(os.path.join(PLUGINS, "*.so")))
+    known, bad = descriptions(), 0
+    if not twins:
+        sys.exit(f"{PLUGINS}: there are no twins; build the target twins")
+    if markdown:
+        print("| twin | defect | small | large | caught by |\n|---|---|---|---|---|")
+    for twin in twins:
+        small, large = try_twin(twin)
+        fine, words = judge(twin, small + large)
+        bad += not fine
+        where = ["yes" if judge(twin, part)[0] else "no" for part in (small, large)]
+        words = re.sub(re.escape(PLUGINS) + "/|/tmp/[^ :]*/", "", words)
+        defect = "none" if twin in CORRECT else known.get(twin, twin.replace("_", " "))
+        if markdown:
+            words = shorten(words, 110).replace("|", "\\|")
+            print(f"| `{twin}` | {defect} | {where[0]} | {where[1]} | {words} |", flush=True)
+        else:
+            state = "ok" if fine and twin in CORRECT else "caught" if fine else "MISSED"
+            print(f"{state:7} {twin:30} {shorten(defect, 60):60} {shorten(words, 140)}", flush=True)
+    print(f"{len(twins)} twins, {bad} missed or not as they should be", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+/* What is left behind in a process is named, what was found is not; others' use of the CPUs is told
+ * from the process's own. */
+#include <fenv.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/cpu_load.h"
+#include "support/process_state.h"
+
+/* What has changed since the reading. */
+static void changes(const struct lb_process_state *before, char text[256])
+{
+    static const struct lb_state_allowance none = {.bytes = 1 << 20};
+    struct lb_process_state *after = lb_process_state_create();
+    assert_non_null(after);
+    lb_process_state_read(after);
+    lb_process_state_compare(before, after, &none, text, 256);
+    free(after);
+}
+
+static struct lb_process_state *reading(void)
+{
+    struct lb_process_state *state = lb_process_state_create();
+    assert_non_null(state);
+    lb_process_state_read(state);
+    return state;
+}
+
+static void a_process_that_changes_nothing_has_no_differences(void **state)
+{
+    char text[256];
+    (void)state;
+    struct lb_process_state *before = reading();
+    changes(before, text);
+    assert_string_equal(text, "");
+    free(before);
+}
+
+static void every_difference_is_in_the_list(void **state)
+{
+    char text[256], folder[512];
+    int ends[2];
+    (void)state;
+    assert_non_null(getcwd(folder, sizeof(folder)));
+    struct lb_process_state *before = reading();
+    assert_int_equal(pipe(ends), 0);
+    fesetround(FE_DOWNWARD);
+    signal(SIGUSR2, SIG_IGN);
+    assert_int_equal(chdir("/"), 0);
+    changes(before, text);
+    fesetround(FE_TONEAREST);
+    signal(SIGUSR2, SIG_DFL);
+    assert_int_equal(chdir(folder), 0);
+    assert_non_null(strstr(text, "2 open files"));
+    assert_non_null(strstr(text, ", rounding downward"));
+    assert_non_null(strstr(text, ", the working directory /"));
+    close(ends[0]);
+    close(ends[1]);
+    free(before);
+}
+
+static void pipes_are_allowed_where_libraries_may_keep_them(void **state)
+{
+    static const struct lb_state_allowance allowance = {.bytes = 1 << 20, .descriptors = true};
+    char text[256];
+    int ends[2];
+    (void)state;
+    struct lb_process_state *before = reading();
+    assert_int_equal(pipe(ends), 0);
+    struct lb_process_state *after = reading();
+    lb_process_state_compare(before, after, &allowance, text, sizeof(text));
+    assert_string_equal(text, "");
+    close(ends[0]);
+    close(ends[1]);
+    free(after);
+    free(before);
+}
+
+static atomic_bool stop;
+
+static void *spin(void *unused)
+{
+    while (!stop)
+        ;
+    return unused;
+}
+
+static void a_thread_that_spins_is_no_idle_one(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    assert_true(lb_await_idle_threads(0.5) == 0);
+    assert_int_equal(pthread_create(&thread, NULL, spin, NULL), 0);
+    assert_true(lb_await_idle_threads(0.05) > 0);
+    stop = true;
+    pthread_join(thread, NULL);
+    assert_true(lb_await_idle_threads(0.5) == 0);
+}
+
+static void children_are_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(lb_end_children(0), 0);
+    pid_t brief = fork();
+    if (brief == 0)
+        _exit(0);
+    assert_int_equal(lb_end_children(5), 0); /* it ends by itself */
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    assert_int_equal(lb_end_children(0.01), 1);
+    assert_int_equal(kill(child, 0), -1);
+}
+
+/* A second on two CPUs. The broken twins: without the process's own time taken off, its own work
+ * would be others'; without the ticks, a short case would always be noisy. */
+static void others_are_told_from_the_process_itself(void **state)
+{
+    static const struct {
+        double seconds, busy_s, own_s, delay_s, throttled_s;
+        int threads;
+        double share;
+    } cases[] = {
+        {1, 1.04, 1, 0, 0, 1, 0},       /* alone: what is left over are ticks */
+        {1, 2, 1, 0, 0, 2, 0.48},       /* another program on the other CPU */
+        {1, 2, 2, 0, 0, 2, 0},          /* two threads of its own */
+        {0.02, 0.04, 0.02, 0, 0, 1, 0}, /* too short to tell */
+        {1, NAN, 1, 0.3, NAN, 1, 0.3},  /* its only thread waited for a CPU */
+        {1, NAN, 1, 0.3, NAN, 4, 0},    /* perhaps for its own threads */
+        {1, 1, 1, 0, 0.25, 1, 0.25},    /* throttled */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct lb_cpu_load before = {.at_ns = 5e9, .busy_ns = 7e9, .cpus = 2};
+        const struct lb_cpu_load after = {
+            .at_ns = 5e9 + 1e9 * cases[i].seconds,
+            .busy_ns = 7e9 + 1e9 * cases[i].busy_s,
+            .own_ns = 1e9 * cases[i].own_s,
+            .delay_ns = 1e9 * cases[i].delay_s,
+            .throttled_ns = 1e9 * cases[i].throttled_s,
+            .cpus = 2,
+            .threads = cases[i].threads,
+        };
+        assert_true(fabs(lb_cpu_load_others(&before, &after) - cases[i].share) < 1e-9);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_that_changes_nothing_has_no_differences),
+        cmocka_unit_test(every_difference_is_in_the_list),
+        cmocka_unit_test(pipes_are_allowed_where_libraries_may_keep_them),
+        cmocka_unit_test(a_thread_that_spins_is_no_idle_one),
+        cmocka_unit_test(children_are_ended),
+        cmocka_unit_test(others_are_told_from_the_process_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
