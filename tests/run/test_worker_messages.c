@@ -39,7 +39,7 @@ static void same_text(const char *a, const char *b)
 static void every_request_arrives_as_it_was_sent(void **state)
 {
     (void)state;
-    const struct lb_sampler_options sampler = {7, 5001, 0.0125, 2.5e9, NULL, NULL};
+    const struct lb_sampler_options sampler = {7, 5001, 0.0125, 2.5e9, NULL, NULL, 0};
     const struct lb_request requests[] = {
         {.kind = LB_REQUEST_PLUGIN, .path = "/a folder/caf\xc3\xa9.so"},
         {.kind = LB_REQUEST_SUPPORTS, .text = case_text},
