@@ -89,11 +89,11 @@ CHEATS = {
 
 
 class Cheats(ProgramTest):
-    def run_cheats(self, names, *arguments, exit_code=1):
+    def run_cheats(self, names, *arguments, exit_code=1, **options):
         plugins = [word for name in names for word in ("--plugin", plugin("cheats_" + name))]
         impls = ["cheats_" + name for name in names] + ["cpu_ref"]
         rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", ",".join(impls), *plugins,
-                             *arguments, exit_code=exit_code)
+                             *arguments, exit_code=exit_code, **options)
         return rows
 
     def test_each_cheat_is_found_and_the_innocent_are_ok(self):
@@ -139,6 +139,16 @@ class Cheats(ProgramTest):
         row = next(row for row in rows.values() if row["impl"] == "cheats_slow_start")
         self.assertGreater(len(row["samples_ns"]) * row["median_ns"], 49e6)
         self.assertRegex(row["flags"], "slow_first|drift")
+
+    def test_what_calls_leave_behind_is_a_warning_with_figures(self):
+        leaks = {"memory": "^its calls leak memory: 6[0-9][.0-9]* KiB each, [0-9.]+ MiB in all$",
+                 "descriptors": "^its calls leave file descriptors behind: 0[.0-9]+ each, [0-9]+ in all$",
+                 "threads": "^its calls leave threads behind: 0[.0-9]+ each, [0-9]+ in all$"}
+        for what, reason in leaks.items():
+            rows = self.run_cheats(["leaks_" + what], exit_code=0, name=what)
+            for row in rows.values():
+                self.assertEqual(row["verdict"], "ok", row["reason"])
+                self.assertRegex(row["warning"], "^$" if row["impl"] == "cpu_ref" else reason)
 
     def test_a_refusal_after_right_calls_is_an_error(self):
         rows = self.run_cheats(["unsupported_late"])

@@ -39,7 +39,7 @@ static void the_first_twenty_samples_are_checked(void **state)
 {
     struct lb_call_checks checks;
     (void)state;
-    lb_call_checks_open(&checks);
+    lb_call_checks_open(&checks, 10e9);
     assert_int_equal(sample(&checks, 20, 1, 1e5, 1).checked, 20);
 }
 
@@ -47,17 +47,19 @@ static void checks_that_take_long_do_not_delay_the_first_samples(void **state)
 {
     struct lb_call_checks checks;
     (void)state;
-    lb_call_checks_open(&checks);
+    lb_call_checks_open(&checks, 10e9);
     assert_in_range(sample(&checks, 20, 1, 1e7, 1).checked, 3, 4);
     checks.check_next = true;
     assert_true(lb_call_checks_due(&checks));
+    lb_call_checks_open(&checks, 10e6);
+    assert_in_range(sample(&checks, 20, 1, 0.3e6, 1).checked, 4, 5);
 }
 
 static void checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth(void **state)
 {
     struct lb_call_checks checks;
     (void)state;
-    lb_call_checks_open(&checks);
+    lb_call_checks_open(&checks, 10e9);
     struct counts counts = sample(&checks, SAMPLES, 1e4, 1e4, 2e4);
     /* Binomial, of p = 0.05 and 0.005: six standard deviations are 185 and 60. */
     assert_in_range(counts.checked, 1000 - 185, 1020 + 185);
@@ -69,7 +71,7 @@ static void cheap_checks_follow_every_sample(void **state)
 {
     struct lb_call_checks checks;
     (void)state;
-    lb_call_checks_open(&checks);
+    lb_call_checks_open(&checks, 10e9);
     assert_int_equal(sample(&checks, 1000, 1e6, 1e4, 1e9).checked, 1000);
 }
 
@@ -82,7 +84,7 @@ static void every_case_is_drawn_anew_and_evenly(void **state)
     (void)state;
     for (size_t i = 0; i < CASES; i++) {
         struct lb_call_checks checks;
-        lb_call_checks_open(&checks);
+        lb_call_checks_open(&checks, 10e9);
         seeds[i] = checks.seed;
         assert_true(checks.seed < (uint64_t)1 << 48); /* exact as a number of the record */
         for (size_t k = 0; k < i; k++)

@@ -1,9 +1,11 @@
 /* Plug-ins that are fast by not working, or that bend the checker; the compile-time name FAULT says
  * how. All else is cpu_ref's. Tests check that each is found. */
 #include <fenv.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
@@ -29,7 +31,10 @@ enum fault {
     bends_rounding,      /* rounds upwards, and is as wrong as tolerances so widened allow */
     slow_start,          /* the first hundred calls are three times slower */
     unsupported_late,    /* says from the fifth call on that it does not support the case */
-    changing_bits        /* says that it is deterministic, and changes a last bit now and then */
+    changing_bits,       /* says that it is deterministic, and changes a last bit now and then */
+    leaks_memory,        /* keeps 64 KiB in every call */
+    leaks_descriptors,   /* keeps a file open in every second call */
+    leaks_threads        /* starts a thread in every second call, up to 60, which goes on */
 };
 
 static const enum fault fault = FAULT;
@@ -167,6 +172,27 @@ static void spoil(const struct lb_forward_io *io)
         *state.weight += 1;
 }
 
+static void *sleep_on(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static void leak(void)
+{
+    static void *kept;
+    pthread_t thread;
+    if (fault == leaks_memory && (kept = malloc(65536)))
+        memset(kept, (int)state.calls, 65536);
+    if (fault == leaks_descriptors && state.calls % 2 == 0)
+        (void)!dup(2);
+    if (fault == leaks_threads && state.calls % 2 == 0 && state.calls <= 120 &&
+        pthread_create(&thread, NULL, sleep_on, NULL) == 0)
+        pthread_detach(thread);
+}
+
 static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     size_t call = ++state.calls;
@@ -184,6 +210,7 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     if (fault == slow_start && call <= 100)
         wait_twice(now() - start);
     spoil(io);
+    leak();
     remember(io);
     return st;
 }
