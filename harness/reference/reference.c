@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "device/fp_environment.h"
 #include "reference/expected.h"
-#include "reference/fp_environment.h"
 #include "reference/input_data.h"
 
 /* Expected results in a list, the newest first; those in use are never dropped. */
