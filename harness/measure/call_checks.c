@@ -9,10 +9,9 @@
 #include "base/random.h"
 
 enum { FIRST_CHECKED = 20, FIRST_SWAP_WITHIN = 16 };
-static const double first_checks_ns = 20e6; /* that the first checks may take together */
 static const double check_share = 0.05, swap_share = 0.01; /* of the sampling time */
 
-void lb_call_checks_open(struct lb_call_checks *checks)
+void lb_call_checks_open(struct lb_call_checks *checks, double max_ns)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
@@ -20,7 +19,8 @@ void lb_call_checks_open(struct lb_call_checks *checks)
         seed = (uint64_t)lb_now_ns();
         seed = lb_random_next(&seed);
     }
-    *checks = (struct lb_call_checks){.seed = seed >> 16};
+    *checks =
+        (struct lb_call_checks){.seed = seed >> 16, .first_checks_ns = fmin(20e6, max_ns / 10)};
     checks->state = checks->seed;
     checks->first_swap = (size_t)(lb_random_next(&checks->state) % FIRST_SWAP_WITHIN);
 }
@@ -38,7 +38,7 @@ static bool draw(struct lb_call_checks *checks, double probability)
 
 bool lb_call_checks_due(struct lb_call_checks *checks)
 {
-    bool early = checks->samples < FIRST_CHECKED && !(checks->checks_ns > first_checks_ns);
+    bool early = checks->samples < FIRST_CHECKED && !(checks->checks_ns > checks->first_checks_ns);
     bool due = checks->check_next || early ||
                draw(checks, check_share * checks->sample_ns / checks->check_ns);
     checks->check_next = false;

@@ -11,26 +11,28 @@
 #include <stdint.h>
 
 struct lb_call_checks {
-    uint64_t seed;     /* 48 bits of entropy, for the record */
-    uint64_t state;    /* of lb_random_next */
-    size_t samples;    /* that were decided upon */
-    size_t first_swap; /* the number of the sample before which inputs change places first */
-    size_t checked;    /* samples that were checked */
-    bool check_next;   /* whatever it costs */
-    double checks_ns;  /* time of all checks, with preparing for them */
-    double check_ns;   /* of the shortest check: longer ones were interrupted */
-    double sample_ns;  /* of the latest sample: all its calls together */
-    double swap_ns;    /* of the latest swap; 0: none yet */
+    uint64_t seed;          /* 48 bits of entropy, for the record */
+    uint64_t state;         /* of lb_random_next */
+    size_t samples;         /* that were decided upon */
+    size_t first_swap;      /* the number of the sample before which inputs change places first */
+    size_t checked;         /* samples that were checked */
+    double first_checks_ns; /* that the first checks may take together */
+    bool check_next;        /* whatever it costs */
+    double checks_ns;       /* time of all checks, with preparing for them */
+    double check_ns;        /* of the shortest check: longer ones were interrupted */
+    double sample_ns;       /* of the latest sample: all its calls together */
+    double swap_ns;         /* of the latest swap; 0: none yet */
 };
 
-/* Draws a seed and begins with it. */
-void lb_call_checks_open(struct lb_call_checks *checks);
+/* Draws a seed and begins with it. max_ns: wall time of the whole sampling. */
+void lb_call_checks_open(struct lb_call_checks *checks, double max_ns);
 
 /* Bit i % 64 is the buffer of inputs that call i of the next sample reads. */
 uint64_t lb_call_checks_order(struct lb_call_checks *checks);
 
-/* Whether the next sample is to be checked. The first twenty are, while that takes less than 20 ms;
- * later ones with a probability such that checks take about a twentieth of the sampling time. */
+/* Whether the next sample is to be checked. The first twenty are, while that takes less than 20 ms
+ * and a tenth of max_ns; later ones with a probability such that checks take about a twentieth of
+ * the sampling time. */
 bool lb_call_checks_due(struct lb_call_checks *checks);
 
 /* Whether the inputs change places before the next sample: once among the first sixteen, later with

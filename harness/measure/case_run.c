@@ -20,6 +20,7 @@
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
 #include "measure/kernel_trace.h"
+#include "measure/leaks.h"
 #include "measure/nvtx.h"
 #include "measure/peak_rate.h"
 #include "reference/case_tensors.h"
@@ -63,9 +64,10 @@ struct case_context {
         uint64_t results; /* hash of the checked results, in canonical form */
         uint64_t memory;  /* hash of the same in the host memory that the implementation wrote */
     } bits[LB_INPUT_SETS];
-    size_t calls_made;
-    bool verified;    /* both sets gave right results once */
-    bool found_wrong; /* by a check between samples; the row has the verdict */
+    size_t calls_made, calls_before; /* in all; before the first sample */
+    struct lb_holdings holdings;     /* before the first sample */
+    bool verified;                   /* both sets gave right results once */
+    bool found_wrong;                /* by a check between samples; the row has the verdict */
 };
 
 static void phase(const struct case_context *context, const char *name)
@@ -617,6 +619,8 @@ static void samples_begin(void *user)
 {
     struct case_context *context = user;
     context->checks.check_next = true;
+    context->holdings = lb_holdings_read();
+    context->calls_before = context->calls_made;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
@@ -625,6 +629,18 @@ static void samples_end(void *user)
 {
     struct case_context *context = user;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
+}
+
+/* Adds a warning when the timed calls left memory, file descriptors or threads behind. */
+static void note_leaks(struct case_context *context)
+{
+    char text[200];
+    struct lb_holdings now = lb_holdings_read();
+    char *warning = context->row->warning;
+    size_t used = strlen(warning), size = sizeof(context->row->warning);
+    if (lb_leaks_text(&context->holdings, &now, context->calls_made - context->calls_before, text,
+                      sizeof(text)))
+        snprintf(warning + used, size - used, "%s%s", used ? "; " : "", text);
 }
 
 /* Times the case: captures a graph if asked for, warms up, takes samples, checks the last call. */
@@ -650,6 +666,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     else
         LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
     note_device_state(context);
+    note_leaks(context);
     context->row->calls_per_sample = context->calls;
     context->row->checked_calls = (double)context->checks.checked;
     context->row->stop_reason = samples.stop_reason;
@@ -756,7 +773,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
     row->deterministic = impl->traits & LB_DETERMINISTIC ? 1 : 0;
-    lb_call_checks_open(&context.checks);
+    lb_call_checks_open(&context.checks, options->sampler.max_ns);
     row->order_seed = (double)context.checks.seed;
     /* A missing device is reported first, whatever else the implementation does not support. */
     if (impl->memory == LB_DEVICE && !lb_device_known(&err))

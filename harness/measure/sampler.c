@@ -44,16 +44,16 @@ static enum lb_status warm_up(lb_measure *measure, void *user,
     return LB_OK;
 }
 
-/* Half width of the median's 95 % interval over the median; infinity where there is none. */
-static double relative_half_width(const double *ns, size_t count, double *scratch)
+/* Half width of the interval of *median, at 95 %, over it; infinity where there is none. */
+static double relative_half_width(const double *ns, size_t count, double *scratch, double *median)
 {
     double lo, hi;
     memcpy(scratch, ns, count * sizeof(*ns));
     lb_sort(scratch, count);
-    double median = lb_median(scratch, count);
-    if (lb_median_interval(scratch, count, 0.95, &lo, &hi) != LB_OK || !(median > 0))
+    *median = lb_median(scratch, count);
+    if (lb_median_interval(scratch, count, 0.95, &lo, &hi) != LB_OK || !(*median > 0))
         return (double)INFINITY;
-    return (hi - lo) / 2 / median;
+    return (hi - lo) / 2 / *median;
 }
 
 /* The state of the stop rule between its computations of the interval. */
@@ -63,15 +63,19 @@ struct stop_rule {
     double anchor_width;
 };
 
-/* sampled_ns: time of all timed calls together. */
 static enum lb_stop_reason look(struct stop_rule *rule, const struct lb_sampler_options *options,
-                                const double *ns, size_t count, double sampled_ns, double *scratch)
+                                const double *ns, size_t count, double *scratch)
 {
+    double median, calls = options->calls > 1 ? options->calls : 1;
     if (count >= options->max_samples)
         return LB_STOP_COUNT_LIMIT;
-    if (count < rule->next_look || sampled_ns < least_sampling_ns)
+    if (count < rule->next_look)
         return LB_STOP_NONE;
-    double width = relative_half_width(ns, count, scratch);
+    double width = relative_half_width(ns, count, scratch, &median);
+    rule->next_look = count + count / 4 + 1;
+    /* By the median, because a machine with other work adds to single samples. */
+    if (median * calls * (double)count < least_sampling_ns)
+        return LB_STOP_NONE;
     if (width <= options->precision)
         return LB_STOP_PRECISION;
     if (count >= 2 * rule->anchor_count) {
@@ -80,7 +84,6 @@ static enum lb_stop_reason look(struct stop_rule *rule, const struct lb_sampler_
         rule->anchor_count = count;
         rule->anchor_width = width;
     }
-    rule->next_look = count + count / 4 + 1;
     return LB_STOP_NONE;
 }
 
@@ -100,18 +103,15 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
     if (options->warm)
         options->warm(user);
-    double sampled_ns = 0;
     while (samples->stop_reason == LB_STOP_NONE) {
         LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
         double elapsed = lb_now_ns() - start;
-        sampled_ns += samples->ns[samples->count - 1] * (options->calls > 1 ? options->calls : 1);
         if ((elapsed > options->max_ns && samples->count >= INTERVAL_MIN) ||
             elapsed > 3 * options->max_ns)
             samples->stop_reason = LB_STOP_TIME;
         else
-            samples->stop_reason =
-                look(&rule, options, samples->ns, samples->count, sampled_ns, scratch);
+            samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
     }
     if (options->done)
         options->done(user);

@@ -15,9 +15,9 @@ struct lb_sampler_options {
     double precision; /* stop when the half width of the median's 95 % interval, divided by the
                          median, is at most this */
     double max_ns;    /* wall time for warm-up and samples together */
-    int calls;        /* that one sample times; 0 stands for 1 */
     void (*warm)(void *user); /* (optional) called between warm-up and the first sample */
     void (*done)(void *user); /* (optional) called after the last sample */
+    int calls;                /* (optional) that one sample times; 0 stands for 1 */
 };
 
 /* 20 to 5000 samples, precision 1 %, at most 10 s. */

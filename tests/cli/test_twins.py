@@ -1,5 +1,6 @@
 """Implementations that are wrong on purpose: each is found, in a sweep with correct ones."""
 
+import platform
 import unittest
 
 from program import ProgramTest, plugin
@@ -67,6 +68,93 @@ class Twins(ProgramTest):
     def test_the_twin_without_a_fault_is_ok(self):
         for row in self.sweep_with(["none"], "f32").values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
+
+
+# What is fast by not working, or bends the checker: the passes that show it, and the reason.
+LATER = "; the first calls were right$"
+CHEATS = {
+    "idle_from_third": (FORWARD, "NaN.* in call 3" + LATER),
+    "idle_backward": (BACKWARD, "NaN.* in call 3" + LATER),
+    "cached_result": (FORWARD, "off by"),
+    "same_pointers": (FORWARD, LATER),
+    "cached_by_pointer": (FORWARD, LATER),
+    "wrong_5_to_9": (FORWARD, "off by 1, .* in call 5" + LATER),
+    "wrong_in_100": (FORWARD, "off by 1, .* in call [0-9]*50" + LATER),
+    "writes_inputs": (("infer",), "^it wrote to x, which it may only read$"),
+    "writes_weights": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
+    "writes_weights_late": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
+    "bends_rounding": (FORWARD, "off by"),
+    "changing_bits": (FORWARD, "^says it is deterministic, but call 7 gave other bits"),
+}
+
+
+class Cheats(ProgramTest):
+    def run_cheats(self, names, *arguments, exit_code=1, **options):
+        plugins = [word for name in names for word in ("--plugin", plugin("cheats_" + name))]
+        impls = ["cheats_" + name for name in names] + ["cpu_ref"]
+        rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", ",".join(impls), *plugins,
+                             *arguments, exit_code=exit_code, **options)
+        return rows
+
+    def test_each_cheat_is_found_and_the_innocent_are_ok(self):
+        rows = self.run_cheats([*CHEATS, "none"], "--pass", "infer,train", "--timing",
+                               "isolated,batched")
+        self.assertEqual(len(rows), 2 * 2 * (len(CHEATS) + 2))
+        for case, row in rows.items():
+            passes, reason = CHEATS.get(row["impl"].removeprefix("cheats_"), ((), ""))
+            # Of a batch only the last call's results are left to look at.
+            sure = row["timing"] == "isolated" or row["impl"] not in (
+                "cheats_wrong_5_to_9", "cheats_wrong_in_100", "cheats_changing_bits")
+            if row["pass"] in passes and sure:
+                self.assertEqual(row["verdict"], "wrong", case)
+                if row["timing"] == "isolated":
+                    self.assertRegex(row["reason"], reason, case)
+            elif row["pass"] not in passes and row["impl"] != "cheats_writes_inputs":
+                self.assertEqual(row["verdict"], "ok", (case, row["reason"]))
+
+    def test_what_was_checked_is_in_the_record(self):
+        rows = self.run_cheats(["none"], "--pass", "infer,forward,backward,train", exit_code=0)
+        for case, row in rows.items():
+            self.assertGreaterEqual(row["checked_calls"], 20, case)
+            self.assertGreaterEqual(len(row["samples_ns"]), 20, case)
+            self.assertEqual((row["input_sets"], row["deterministic"]), (2, 1), case)
+            inputs = 4 * (20 * 3 * 5 + 2 * 3 * 16)
+            if row["pass"] in ("backward", "train"):
+                inputs += 4 * (20 * 3 * 16 + 2 * 3 * 16)
+            self.assertEqual(row["working_set_bytes"] - row["call_bytes"], inputs, case)
+        self.assertEqual(len({row["order_seed"] for row in rows.values()}), len(rows))
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the CPU's peak is not known here")
+    def test_right_results_that_nobody_could_compute_so_fast_are_wrong(self):
+        for row in self.run_cheats(["cached_by_contents"]).values():
+            if row["impl"] == "cheats_cached_by_contents":
+                self.assertEqual(row["verdict"], "wrong")
+                self.assertRegex(row["reason"], "^faster than this machine can compute it: "
+                                 "[0-9.e+]+ GFLOP/s measured, at most [0-9.e+]+$")
+            else:
+                self.assertEqual(row["verdict"], "ok", row["reason"])
+
+    def test_a_slow_start_is_flagged(self):
+        rows = self.run_cheats(["slow_start"], exit_code=0)
+        row = next(row for row in rows.values() if row["impl"] == "cheats_slow_start")
+        self.assertGreater(len(row["samples_ns"]) * row["median_ns"], 49e6)
+        self.assertRegex(row["flags"], "slow_first|drift")
+
+    def test_what_calls_leave_behind_is_a_warning_with_figures(self):
+        leaks = {"memory": "^its calls leak memory: 6[0-9][.0-9]* KiB each, [0-9.]+ MiB in all$",
+                 "descriptors": "^its calls leave file descriptors behind: 0[.0-9]+ each, [0-9]+ in all$",
+                 "threads": "^its calls leave threads behind: 0[.0-9]+ each, [0-9]+ in all$"}
+        for what, reason in leaks.items():
+            rows = self.run_cheats(["leaks_" + what], exit_code=0, name=what)
+            for row in rows.values():
+                self.assertEqual(row["verdict"], "ok", row["reason"])
+                self.assertRegex(row["warning"], "^$" if row["impl"] == "cpu_ref" else reason)
+
+    def test_a_refusal_after_right_calls_is_an_error(self):
+        rows = self.run_cheats(["unsupported_late"])
+        row = next(row for row in rows.values() if row["impl"] != "cpu_ref")
+        self.assertEqual((row["verdict"], row["reason"]),
+                         ("error", "unsupported, after calls that were right: not today"))
 
 
 if __name__ == "__main__":

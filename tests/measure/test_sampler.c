@@ -96,7 +96,7 @@ static void short_calls_are_sampled_for_50_ms(void **state)
     options.calls = 100;
     assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
-    assert_in_range(samples.count, 498, 500);
+    assert_in_range(samples.count, 498, 650); /* looked at each time a quarter more were taken */
     lb_samples_free(&samples);
 }
 

@@ -1,9 +1,11 @@
 /* Plug-ins that are fast by not working, or that bend the checker; the compile-time name FAULT says
  * how. All else is cpu_ref's. Tests check that each is found. */
 #include <fenv.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
@@ -29,7 +31,10 @@ enum fault {
     bends_rounding,      /* rounds upwards, and is as wrong as tolerances so widened allow */
     slow_start,          /* the first hundred calls are three times slower */
     unsupported_late,    /* says from the fifth call on that it does not support the case */
-    changing_bits        /* says that it is deterministic, and changes a last bit now and then */
+    changing_bits,       /* says that it is deterministic, and changes a last bit now and then */
+    leaks_memory,        /* keeps 64 KiB in every call */
+    leaks_descriptors,   /* keeps a file open in every second call */
+    leaks_threads        /* starts a thread in every second call, up to 60, which goes on */
 };
 
 static const enum fault fault = FAULT;
@@ -141,6 +146,14 @@ static void add(const void *tensor, size_t index, float value)
     numbers[index] += value;
 }
 
+/* Changes the sign of x's last number. */
+static void flip(const void *x)
+{
+    float *numbers;
+    memcpy(&numbers, &x, sizeof(numbers));
+    numbers[state.x_bytes / state.element - 1] *= -1;
+}
+
 /* What is wrong with the results of a call that was computed. */
 static void spoil(const struct lb_forward_io *io)
 {
@@ -152,19 +165,43 @@ static void spoil(const struct lb_forward_io *io)
         ((char *)io->y)[0] ^= 1;
     if (fault == bends_rounding)
         for (size_t i = 0; i <= last; i++)
-            add(io->y, i, 1.5e-6F);
+            add(io->y, i, 3.5e-7F);
     if (fault == writes_inputs)
-        add(io->x, state.x_bytes / state.element - 1, 1);
+        flip(io->x);
     if (fault == writes_weights_late && call == 10)
         *state.weight += 1;
+}
+
+static void *sleep_on(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static void leak(void)
+{
+    static void *kept;
+    pthread_t thread;
+    if (fault == leaks_memory && (kept = malloc(65536)))
+        memset(kept, (int)state.calls, 65536);
+    if (fault == leaks_descriptors && state.calls % 2 == 0)
+        (void)!dup(2);
+    if (fault == leaks_threads && state.calls % 2 == 0 && state.calls <= 120 &&
+        pthread_create(&thread, NULL, sleep_on, NULL) == 0)
+        pthread_detach(thread);
 }
 
 static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     size_t call = ++state.calls;
     bool same = memcmp(&state.before, io, sizeof(*io)) == 0;
+    if (fault == writes_inputs && state.before.x)
+        flip(state.before.x);
     state.before = *io;
-    if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && same) || answered(io))
+    if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
+        answered(io))
         return LB_OK;
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");
@@ -173,6 +210,7 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     if (fault == slow_start && call <= 100)
         wait_twice(now() - start);
     spoil(io);
+    leak();
     remember(io);
     return st;
 }

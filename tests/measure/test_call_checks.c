@@ -1,0 +1,114 @@
+/* Which calls are checked, which inputs they read, and when inputs change places. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "measure/call_checks.h"
+
+enum { SAMPLES = 20000 };
+
+/* How many of so many samples are checked and how many swaps there are, when a sample, a check and
+ * a swap take so many ns. */
+struct counts {
+    size_t checked, swaps, first_swap;
+};
+
+static struct counts sample(struct lb_call_checks *checks, size_t samples, double sample_ns,
+                            double check_ns, double swap_ns)
+{
+    struct counts counts = {.first_swap = SIZE_MAX};
+    for (size_t i = 0; i < samples; i++) {
+        if (lb_call_checks_swap_due(checks)) {
+            if (counts.swaps++ == 0)
+                counts.first_swap = i;
+            checks->swap_ns = swap_ns;
+        }
+        bool due = lb_call_checks_due(checks);
+        counts.checked += due;
+        lb_call_checks_note_sample(checks, sample_ns);
+        if (due)
+            lb_call_checks_note_check(checks, check_ns);
+    }
+    return counts;
+}
+
+static void the_first_twenty_samples_are_checked(void **state)
+{
+    struct lb_call_checks checks;
+    (void)state;
+    lb_call_checks_open(&checks, 10e9);
+    assert_int_equal(sample(&checks, 20, 1, 1e5, 1).checked, 20);
+}
+
+static void checks_that_take_long_do_not_delay_the_first_samples(void **state)
+{
+    struct lb_call_checks checks;
+    (void)state;
+    lb_call_checks_open(&checks, 10e9);
+    assert_in_range(sample(&checks, 20, 1, 1e7, 1).checked, 3, 4);
+    checks.check_next = true;
+    assert_true(lb_call_checks_due(&checks));
+    lb_call_checks_open(&checks, 10e6);
+    assert_in_range(sample(&checks, 20, 1, 0.3e6, 1).checked, 4, 5);
+}
+
+static void checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth(void **state)
+{
+    struct lb_call_checks checks;
+    (void)state;
+    lb_call_checks_open(&checks, 10e9);
+    struct counts counts = sample(&checks, SAMPLES, 1e4, 1e4, 2e4);
+    /* Binomial, of p = 0.05 and 0.005: six standard deviations are 185 and 60. */
+    assert_in_range(counts.checked, 1000 - 185, 1020 + 185);
+    assert_in_range(counts.swaps, 100 - 60, 100 + 60);
+    assert_int_equal(counts.checked, checks.checked);
+}
+
+static void cheap_checks_follow_every_sample(void **state)
+{
+    struct lb_call_checks checks;
+    (void)state;
+    lb_call_checks_open(&checks, 10e9);
+    assert_int_equal(sample(&checks, 1000, 1e6, 1e4, 1e9).checked, 1000);
+}
+
+/* What an implementation could know beforehand: nothing, if each run draws anew. */
+static void every_case_is_drawn_anew_and_evenly(void **state)
+{
+    enum { CASES = 64 };
+    uint64_t seeds[CASES];
+    size_t first[16] = {0}, different = 0, ones = 0;
+    (void)state;
+    for (size_t i = 0; i < CASES; i++) {
+        struct lb_call_checks checks;
+        lb_call_checks_open(&checks, 10e9);
+        seeds[i] = checks.seed;
+        assert_true(checks.seed < (uint64_t)1 << 48); /* exact as a number of the record */
+        for (size_t k = 0; k < i; k++)
+            assert_true(seeds[k] != seeds[i]);
+        for (int bit = 0; bit < 64; bit++)
+            ones += lb_call_checks_order(&checks) >> bit & 1;
+        size_t swap = sample(&checks, 20, 1, 1, 1e9).first_swap;
+        assert_in_range(swap, 0, 15);
+        first[swap]++;
+    }
+    for (size_t i = 0; i < 16; i++)
+        different += first[i] > 0;
+    assert_true(different > 8);
+    assert_in_range(ones, CASES * 32 - 200, CASES * 32 + 200); /* six standard deviations */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_twenty_samples_are_checked),
+        cmocka_unit_test(checks_that_take_long_do_not_delay_the_first_samples),
+        cmocka_unit_test(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth),
+        cmocka_unit_test(cheap_checks_follow_every_sample),
+        cmocka_unit_test(every_case_is_drawn_anew_and_evenly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
