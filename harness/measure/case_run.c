@@ -119,6 +119,14 @@ done:
     return st;
 }
 
+static void set_lower_bound(const struct lb_impl *impl, struct lb_row *row, const int32_t *lengths)
+{
+    if (impl->memory == LB_DEVICE)
+        lb_case_lower_bound(row, lengths);
+    else
+        lb_case_cpu_lower_bound(row, lengths);
+}
+
 /* Brings everything in place for calls: expected results, buffers, inputs and converted weights. */
 static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
@@ -140,8 +148,8 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     LB_TRY(allocate_buffers(context, err));
     struct lb_inputs inputs = *lb_reference_inputs(context->reference);
     context->buffers.lengths = inputs.lengths;
-    if (inputs.lengths && context->impl->memory == LB_DEVICE)
-        lb_case_lower_bound(context->row, inputs.lengths);
+    if (inputs.lengths)
+        set_lower_bound(context->impl, context->row, inputs.lengths);
     LB_TRY(
         lb_loss_scale(&context->c->problem, context->options->loss_scale, &inputs, &scaled, err));
     LB_TRY(lb_tensors_upload(&context->tensors, &inputs, err));
@@ -488,8 +496,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     if (impl->memory == LB_DEVICE && !lb_device_known(&err))
         LB_TRY(LB_ABSENT);
     LB_TRY(lb_case_plan(impl, c, lb_host_available(), &context.plan, &err));
-    if (impl->memory == LB_DEVICE)
-        lb_case_lower_bound(row, NULL);
+    set_lower_bound(impl, row, NULL);
     LB_TRY(open_implementation(&context, &err));
     LB_TRY(prepare(&context, &err));
     if (options->kernels) {
