@@ -11,6 +11,7 @@
 #include "device/cpu_ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "model/case.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 
 /* A machine of round figures: 100 GFLOP/s per thread in f32, 1 MB of L2 and 8 MB of L3. */
@@ -150,6 +151,26 @@ static void this_machine_is_measured(void **state)
     assert_int_equal(lb_cpu_ceilings_measure(256, 1, &c, &err), LB_UNSUPPORTED);
 }
 
+/* A row on the host gets its floor where this machine was measured, and only there. */
+static void rows_on_the_host_have_a_floor(void **state)
+{
+    extern const struct lb_impl lb_impl_cpu_simd;
+    static const char text[] = "cpu_simd/T5_B4_I64_H64/f32/infer";
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_cpu_ceilings ceilings = made_up();
+    struct lb_row row;
+    (void)state;
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
+    options.sampler.max_ns = 1e6;
+    trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
+    assert_true(isnan(row.floor_ns));
+    lb_row_free(&row);
+    assert_int_equal(lb_cpu_ceilings_save(&ceilings, NULL), LB_OK);
+    trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
+    near(row.floor_ns, bound_of("T5_B4_I64_H64/f32/infer", 1).total_ns);
+    lb_row_free(&row);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +180,8 @@ int main(void)
         cmocka_unit_test(threads_that_share_hidden_units_wait_at_barriers),
         cmocka_unit_test(what_was_not_measured_gives_no_bound),
         cmocka_unit_test(other_numbers_of_threads_have_upper_limits),
+        cmocka_unit_test_setup_teardown(rows_on_the_host_have_a_floor, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test(this_machine_is_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
