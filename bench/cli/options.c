@@ -475,8 +475,8 @@ const struct lb_option lb_option_table[] = {
     {.name = "--ceilings",
      .command = LB_CMD_CEILINGS,
      .set = set_command,
-     .help = "Measures the highest rates and lowest latencies that the GPU reaches; later runs "
-             "take their lower bounds from them."},
+     .help = "Measures the highest rates and lowest latencies that the CPUs reach, and the GPU "
+             "where there is one; later runs take their lower bounds from them."},
     {.name = "--help",
      .short_name = "-h",
      .command = LB_CMD_HELP,

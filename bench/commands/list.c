@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/cpu_ceilings.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "measure/case_lower_bound.h"
@@ -330,6 +331,26 @@ static void explain_lower_bound(const struct lb_case *c)
     print_wrapped_line("             ", 13, line);
 }
 
+/* Prints the lower bound of cpu_ceilings.h, where this machine's CPUs were measured. */
+static void explain_cpu_lower_bound(const struct lb_case *c)
+{
+    struct lb_cpu_ceilings ceilings;
+    struct lb_cpu_lower_bound f;
+    char line[320];
+    if (!lb_cpu_ceilings_load(&ceilings))
+        return;
+    lb_cpu_lower_bound_of(&ceilings, &c->problem, c->threads, c->cache == LB_COLD, 0, &f);
+    snprintf(
+        line, sizeof(line),
+        "%.4g us on %d thread%s of the CPU: all GEMMs %.3g us, memory %.3g us, dependent steps "
+        "%.3g us; per step: GEMM %.3g us, weights from %s %.3g us, barrier %.3g us%s",
+        f.total_ns / 1e3, c->threads, c->threads == 1 ? "" : "s", f.products_ns / 1e3,
+        f.memory_ns / 1e3, f.chain_ns / 1e3, f.gemm_ns / 1e3, lb_cpu_level_name(f.residency),
+        f.weights_ns / 1e3, f.barrier_ns / 1e3,
+        c->problem.ragged ? "; were its rows as short as they can be" : "");
+    print_wrapped_line("  CPU floor  ", 13, line);
+}
+
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
@@ -345,6 +366,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
     explain_lower_bound(&c);
+    explain_cpu_lower_bound(&c);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *entry = &registry->entries[i];
         if (c.impl[0] && strcmp(c.impl, entry->name) != 0)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "device/ceilings.h"
+#include "device/cpu_ceilings.h"
 #include "device/lower_bound.h"
+#include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"
 #include "support/library_versions.h"
 
@@ -98,6 +100,37 @@ static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_i
                  "us until another SM's waiter goes on");
 }
 
+/* With one thread and with all of them. */
+static void print_cpu_ceilings(const struct lb_cpu_ceilings *c)
+{
+    const struct lb_cpu_rates *one = &c->rates[0], *all = &c->rates[c->count - 1];
+    char name[48];
+    printf("%s, with 1 and with %d threads\n", c->cpu, all->threads);
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        printf("  %-22s%9.1f %9.1f GFLOP/s in registers, by %s\n", lb_dtype_name((enum lb_dtype)d),
+               one->flops_s[d] / 1e9, all->flops_s[d] / 1e9, lb_cpu_unit_name(c->units[d]));
+    for (int level = 0; level < LB_CPU_LEVEL_COUNT; level++) {
+        snprintf(name, sizeof(name), "read %s", lb_cpu_level_name((enum lb_cpu_level)level));
+        if (isfinite(one->read_bytes_s[level]))
+            printf("  %-22s%9.1f %9.1f GB/s\n", name, one->read_bytes_s[level] / 1e9,
+                   all->read_bytes_s[level] / 1e9);
+    }
+    if (c->count > 1)
+        printf("  %-22s%9s %9.2f us\n", "barrier", "", all->barrier_ns / 1e3);
+}
+
+static enum lb_status measure_cpu(struct lb_error *err)
+{
+    enum { ROUNDS = 200 };
+    struct lb_cpu_ceilings ceilings;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_cpu_ceilings_measure(0, ROUNDS, &ceilings, err));
+    print_cpu_ceilings(&ceilings);
+    LB_TRY(lb_cpu_ceilings_save(&ceilings, err));
+done:
+    return st;
+}
+
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)
 {
     struct lb_ceilings ceilings, older;
@@ -105,7 +138,18 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     char line[160];
     json_t *measured = NULL;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_pool_device(session->pool, &session->gpu, err));
+    struct lb_error why = {""};
+    LB_TRY(measure_cpu(err));
+    st = lb_pool_device(session->pool, &session->gpu, &why);
+    if (st == LB_ABSENT) {
+        printf("no GPU was measured: %s\n", why.text);
+        st = LB_OK;
+        goto done;
+    }
+    if (st != LB_OK) {
+        lb_fail(err, st, "%s", why.text);
+        goto done;
+    }
     enum lb_status measuring = lb_pool_ceilings(session->pool, &measured, err);
     if (!measured)
         LB_TRY(measuring);

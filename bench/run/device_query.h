@@ -18,8 +18,8 @@ enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
  * on stderr when a library has another version than the program was built against. */
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment);
 
-/* --ceilings: measures the device's ceilings, prints them and keeps them for later runs. LB_ABSENT
- * without a device. */
+/* --ceilings: measures the ceilings of the CPUs, and of the device where there is one, prints them
+ * and keeps them for later runs. */
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err);
 
 #endif

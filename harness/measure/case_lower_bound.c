@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "device/ceilings.h"
+#include "device/cpu_ceilings.h"
 #include "device/device.h"
 #include "device/nvml.h"
 
@@ -54,4 +55,18 @@ void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths)
     } else if (lb_ceilings_load(device->uuid, &ceilings)) {
         row->floor_ns = measured_lower_bound(&ceilings, device, &row->c);
     }
+}
+
+void lb_case_cpu_lower_bound(struct lb_row *row, const int32_t *lengths)
+{
+    struct lb_cpu_ceilings ceilings;
+    struct lb_cpu_lower_bound bound;
+    int64_t row_steps = 0;
+    for (int64_t b = 0; lengths && b < row->c.problem.batch; b++)
+        row_steps += lengths[b];
+    if (!lb_cpu_ceilings_load(&ceilings))
+        return;
+    lb_cpu_lower_bound_of(&ceilings, &row->c.problem, row->c.threads, row->c.cache == LB_COLD,
+                          row_steps, &bound);
+    row->floor_ns = bound.total_ns;
 }

@@ -172,6 +172,14 @@ done:
     return st;
 }
 
+static void set_lower_bound(const struct lb_impl *impl, struct lb_row *row, const int32_t *lengths)
+{
+    if (impl->memory == LB_DEVICE)
+        lb_case_lower_bound(row, lengths);
+    else
+        lb_case_cpu_lower_bound(row, lengths);
+}
+
 /* Brings everything in place for calls: expected results, buffers, inputs and converted weights. */
 static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
@@ -198,8 +206,8 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     }
     const struct lb_inputs *inputs = &context->inputs[0];
     context->buffers.lengths = inputs->lengths;
-    if (inputs->lengths && context->impl->memory == LB_DEVICE)
-        lb_case_lower_bound(context->row, inputs->lengths);
+    if (inputs->lengths)
+        set_lower_bound(context->impl, context->row, inputs->lengths);
     LB_TRY(upload_inputs(context, err));
 
     phase(context, "prepare");
@@ -779,8 +787,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
     if (impl->memory == LB_DEVICE && !lb_device_known(&err))
         LB_TRY(LB_ABSENT);
     LB_TRY(lb_case_plan(impl, c, lb_host_available(), &context.plan, &err));
-    if (impl->memory == LB_DEVICE)
-        lb_case_lower_bound(row, NULL);
+    set_lower_bound(impl, row, NULL);
     LB_TRY(open_implementation(&context, &err));
     LB_TRY(prepare(&context, &err));
     if (options->kernels) {

@@ -160,6 +160,14 @@ class Features(unittest.TestCase):
             self.assertRegex(said, f"headers of {library}: [^ ]*/nvidia/{own}/include;"
                                    "[^ ]*/nvidia/cuda_runtime/include")
 
+    def test_onednn_is_the_one_of_its_folder_or_the_build_stops(self):
+        library = {"include/dnnl.h": "", "lib/libdnnl.so.3": ""}
+        self.finds("oneDNN: found", library, "-DLB_ONEDNN_ROOT=/usr/local/cuda")
+        for path in library:
+            part = {name: text for name, text in library.items() if name != path}
+            self.finds("LB_ONEDNN_ROOT=/usr/local/cuda: it has no include/dnnl.h and lib/libdnnl.so",
+                       part, "-DLB_ONEDNN_ROOT=/usr/local/cuda", code=1)
+
 
 if __name__ == "__main__":
     unittest.main()

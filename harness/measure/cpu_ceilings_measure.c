@@ -1,0 +1,307 @@
+/* Measures the ceilings of CPUs: multiply-adds in registers, reads from each level of the caches
+ * and from memory, and barriers. */
+#include "measure/cpu_ceilings_measure.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread_pool.h"
+#include "device/memory.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#define X86 1
+#include <immintrin.h>
+#else
+#define X86 0
+#endif
+
+/* Multiply-adds per call of a loop, and barriers per round. */
+enum { REPEATS = 20000, BARRIERS = 500 };
+
+/* A loop of multiply-adds whose operands stay in registers; returns how many flops it did. `sink`
+ * keeps the compiler from dropping it. */
+typedef double peak_loop(float *sink);
+
+/* ACCUMULATORS hide the latency of a multiply-add and fit the registers. */
+#define PEAK_LOOP(name, attributes, vector, zero, step, accumulators, flops)   \
+    attributes static double name(float *sink)                                 \
+    {                                                                          \
+        float first;                                                           \
+        vector s[accumulators];                                                \
+        UNROLL for (int i = 0; i < (accumulators); i++) s[i] = zero;           \
+        UNROLL for (int i = 0; i < (accumulators); i++) HIDE(s[i]);            \
+        for (int repeat = 0; repeat < REPEATS; repeat++) {                     \
+            UNROLL for (int i = 0; i < (accumulators); i++) s[i] = step(s[i]); \
+            __asm__ volatile("" : "+m"(*sink));                                \
+        }                                                                      \
+        UNROLL for (int i = 1; i < (accumulators); i++) s[0] += s[i];          \
+        memcpy(&first, &s[0], sizeof(first));                                  \
+        *sink += first;                                                        \
+        return (double)REPEATS * (accumulators) * (flops);                     \
+    }
+#define UNROLL _Pragma("GCC unroll 24")
+
+/* Hides a value from the compiler, which would else see that all accumulators are equal. */
+#if X86
+#define HIDE(vector) __asm__("" : "+v"(vector))
+#elif defined(__aarch64__)
+#define HIDE(vector) __asm__("" : "+w"(vector))
+#else
+#define HIDE(vector) __asm__("" : "+m"(vector))
+#endif
+
+typedef float plain_f32 __attribute__((vector_size(16), may_alias));
+typedef double plain_f64 __attribute__((vector_size(16), may_alias));
+#define PLAIN_STEP(s) ((s)*0.5f + 1)
+PEAK_LOOP(peak_plain_f32, , plain_f32, (plain_f32){0}, PLAIN_STEP, 12, 8)
+PEAK_LOOP(peak_plain_f64, , plain_f64, (plain_f64){0}, PLAIN_STEP, 12, 4)
+
+#if X86
+
+#define AVX2_F32(s)   _mm256_fmadd_ps(s, _mm256_set1_ps(0.5f), _mm256_set1_ps(1))
+#define AVX2_F64(s)   _mm256_fmadd_pd(s, _mm256_set1_pd(0.5), _mm256_set1_pd(1))
+#define AVX512_F32(s) _mm512_fmadd_ps(s, _mm512_set1_ps(0.5f), _mm512_set1_ps(1))
+#define AVX512_F64(s) _mm512_fmadd_pd(s, _mm512_set1_pd(0.5), _mm512_set1_pd(1))
+#define DOT_BF16(s) \
+    _mm512_dpbf16_ps(s, (__m512bh)_mm512_set1_epi32(0x3f803f80), (__m512bh)_mm512_set1_epi32(1))
+#define TARGET(features) __attribute__((target(features)))
+PEAK_LOOP(peak_avx2_f32, TARGET("avx2,fma"), __m256, _mm256_setzero_ps(), AVX2_F32, 12, 16)
+PEAK_LOOP(peak_avx2_f64, TARGET("avx2,fma"), __m256d, _mm256_setzero_pd(), AVX2_F64, 12, 8)
+PEAK_LOOP(peak_avx512_f32, TARGET("avx512f"), __m512, _mm512_setzero_ps(), AVX512_F32, 24, 32)
+PEAK_LOOP(peak_avx512_f64, TARGET("avx512f"), __m512d, _mm512_setzero_pd(), AVX512_F64, 24, 16)
+PEAK_LOOP(peak_dot_bf16, TARGET("avx512f,avx512bf16"), __m512, _mm512_setzero_ps(), DOT_BF16, 24,
+          64)
+
+/* Tiles of 16 x 16 sums and 32 products each; the operands of TDPBF16PS and TDPFP16PS are zero. */
+static double peak_amx(bool bf16)
+{
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    enum { PRODUCTS = 4 * 2000 };
+    for (int tile = 0; tile < 6; tile++) {
+        config.row_bytes[tile] = 64;
+        config.rows[tile] = 16;
+    }
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+    for (int i = 0; i < PRODUCTS; i += 4)
+        if (bf16)
+            __asm__ volatile("tdpbf16ps %tmm5, %tmm4, %tmm0\n\ttdpbf16ps %tmm5, %tmm4, %tmm1\n\t"
+                             "tdpbf16ps %tmm5, %tmm4, %tmm2\n\ttdpbf16ps %tmm5, %tmm4, %tmm3");
+        else /* tdpfp16ps, which assemblers before binutils 2.40 do not know */
+            __asm__ volatile(".byte 0xc4, 0xe2, 0x53, 0x5c, 0xc4, 0xc4, 0xe2, 0x53, 0x5c, 0xcc\n\t"
+                             ".byte 0xc4, 0xe2, 0x53, 0x5c, 0xd4, 0xc4, 0xe2, 0x53, 0x5c, 0xdc");
+    __asm__ volatile("tilerelease");
+    return PRODUCTS * 2.0 * 16 * 16 * 32;
+}
+
+static double peak_amx_bf16(float *sink)
+{
+    (void)sink;
+    return peak_amx(true);
+}
+
+static double peak_amx_f16(float *sink)
+{
+    (void)sink;
+    return peak_amx(false);
+}
+
+#endif
+
+/* f16 without tiles and bf16 without dot products are converted to f32, whose rate is theirs. */
+static peak_loop *peak_loop_of(enum lb_dtype dtype, enum lb_cpu_unit unit)
+{
+    bool f64 = dtype == LB_F64;
+    switch (unit) {
+#if X86
+    case LB_CPU_AMX: return dtype == LB_BF16 ? peak_amx_bf16 : peak_amx_f16;
+    case LB_CPU_AVX512BF16: return peak_dot_bf16;
+    case LB_CPU_AVX512: return f64 ? peak_avx512_f64 : peak_avx512_f32;
+    case LB_CPU_AVX2: return f64 ? peak_avx2_f64 : peak_avx2_f32;
+#endif
+    default: return f64 ? peak_plain_f64 : peak_plain_f32;
+    }
+}
+
+typedef uint64_t words __attribute__((vector_size(64), may_alias, aligned(64)));
+
+/* Reads bytes, a multiple of 512, some times over. */
+#define READ_BODY                                                                       \
+    words s[8] = {{0}};                                                                 \
+    for (int repeat = 0; repeat < repeats; repeat++) {                                  \
+        for (size_t i = 0; i < bytes / sizeof(words); i += 8)                           \
+            _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) s[j] |= from[i + j]; \
+        __asm__ volatile("" : : : "memory");                                            \
+    }                                                                                   \
+    for (int j = 1; j < 8; j++)                                                         \
+        s[0] |= s[j];                                                                   \
+    *sink += (float)s[0][0];
+
+static void read_plain(const words *from, size_t bytes, int repeats, float *sink){READ_BODY}
+
+#if X86
+TARGET("avx2") static void read_avx2(const words *from, size_t bytes, int repeats,
+                                     float *sink){READ_BODY}
+
+TARGET("avx512f") static void read_avx512(const words *from, size_t bytes, int repeats, float *sink)
+{
+    READ_BODY
+}
+#endif
+
+typedef void read_loop(const words *from, size_t bytes, int repeats, float *sink);
+
+static read_loop *read_loop_of(void)
+{
+#if X86
+    if (lb_cpu_has(LB_CPU_AVX512, LB_F32))
+        return read_avx512;
+    if (lb_cpu_has(LB_CPU_AVX2, LB_F32))
+        return read_avx2;
+#endif
+    return read_plain;
+}
+
+/* One measurement by all threads. Each writes what it did and how long that took. */
+struct round_of {
+    struct lb_pinned_threads *threads;
+    int thread_count;
+    peak_loop *peak;    /* NULL: it reads, or, without a buffer, meets at barriers */
+    const char *buffer; /* [threads, bytes] */
+    size_t bytes;
+    int repeats;
+    struct result {
+        double done, ns;
+        float sink;
+        char padding[64];
+    } results[256];
+};
+
+static void work(void *arg, size_t thread)
+{
+    struct round_of *round = arg;
+    struct result *result = &round->results[thread];
+    read_loop *reads = read_loop_of();
+    lb_pinned_threads_barrier(round->threads);
+    double start = lb_now_ns();
+    if (round->peak) {
+        result->done = round->peak(&result->sink);
+    } else if (round->buffer) {
+        const char *from = round->buffer + thread * round->bytes;
+        reads((const words *)(const void *)from, round->bytes, round->repeats, &result->sink);
+        result->done = (double)round->bytes * round->repeats;
+    } else {
+        for (int i = 0; i < BARRIERS; i++)
+            lb_pinned_threads_barrier(round->threads);
+        result->done = BARRIERS;
+    }
+    result->ns = lb_now_ns() - start;
+}
+
+/* The best rate of all threads together over the rounds, per ns. */
+static double best_rate(struct round_of *round, int rounds)
+{
+    double best = 0;
+    for (int i = 0; i < rounds; i++) {
+        double done = 0, ns = 0;
+        lb_pinned_threads_run(round->threads, work, round);
+        for (int t = 0; t < round->thread_count; t++) {
+            done += round->results[t].done;
+            ns = fmax(ns, round->results[t].ns);
+        }
+        best = fmax(best, done / ns);
+    }
+    return best;
+}
+
+/* Bytes that each thread reads to measure a level: well inside it, and well outside the level
+ * before; 0 where the sizes are not known or leave no such room. Of the third level, which other
+ * cores share, it takes no more than it must. */
+static size_t level_bytes(const struct lb_cpu_ceilings *ceilings, enum lb_cpu_level level,
+                          int threads)
+{
+    const double *size = ceilings->cache_bytes;
+    double bytes = size[level] / 2, least = 0;
+    if (level == LB_CPU_L2)
+        least = 1.5 * size[LB_CPU_L1];
+    if (level >= LB_CPU_L3)
+        least = 1.5 * size[LB_CPU_L2];
+    if (level == LB_CPU_L3)
+        bytes = fmin(size[LB_CPU_L3] / 2 / threads, 3 * size[LB_CPU_L2]);
+    if (level == LB_CPU_MEMORY)
+        bytes = 4 * size[LB_CPU_L3] / threads;
+    return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
+}
+
+static enum lb_status measure_reads(struct lb_cpu_ceilings *ceilings, struct lb_cpu_rates *rates,
+                                    struct round_of *round, int rounds, struct lb_error *err)
+{
+    for (int level = 0; level < LB_CPU_LEVEL_COUNT; level++) {
+        void *buffer;
+        round->peak = NULL;
+        round->bytes = level_bytes(ceilings, (enum lb_cpu_level)level, rates->threads);
+        rates->read_bytes_s[level] = (double)NAN;
+        if (round->bytes == 0)
+            continue;
+        size_t total = round->bytes * (size_t)rates->threads;
+        if (lb_host_space.allocate(total, &buffer, err) != LB_OK)
+            return LB_OOM;
+        memset(buffer, 0, total);
+        round->buffer = buffer;
+        round->repeats = 1 + (int)(1000000 / round->bytes);
+        rates->read_bytes_s[level] =
+            1e9 * best_rate(round, level == LB_CPU_MEMORY ? 1 + rounds / 10 : rounds);
+        lb_host_space.release(buffer);
+    }
+    return LB_OK;
+}
+
+static enum lb_status measure_with(int threads, int rounds, struct lb_cpu_ceilings *ceilings,
+                                   struct lb_cpu_rates *rates, struct lb_error *err)
+{
+    static struct round_of round; /* one measurement at a time: the threads are the process's */
+    enum lb_status st = LB_OK;
+    round = (struct round_of){.thread_count = threads};
+    rates->threads = threads;
+    if (threads > 1)
+        LB_TRY(lb_pinned_threads_open(threads, &round.threads, err));
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        round.peak = peak_loop_of((enum lb_dtype)d, ceilings->units[d]);
+        rates->flops_s[d] = 1e9 * best_rate(&round, rounds);
+    }
+    LB_TRY(measure_reads(ceilings, rates, &round, rounds, err));
+    round.buffer = NULL;
+    rates->barrier_ns = threads > 1 ? threads / best_rate(&round, rounds) : 0;
+done:
+    lb_pinned_threads_close(round.threads);
+    return st;
+}
+
+enum lb_status lb_cpu_ceilings_measure(int max_threads, int rounds,
+                                       struct lb_cpu_ceilings *ceilings, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    cpu_set_t cpus;
+    *ceilings = (struct lb_cpu_ceilings){.count = 0};
+    if (max_threads == 0 && sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+        max_threads = CPU_COUNT(&cpus) < 255 ? CPU_COUNT(&cpus) : 255;
+    if (max_threads < 1 || max_threads > 255)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: allowed are 1 to 255", max_threads);
+    lb_cpu_key(ceilings->cpu);
+    lb_cpu_cache_bytes(ceilings->cache_bytes);
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        ceilings->units[d] = lb_cpu_best_unit((enum lb_dtype)d);
+    for (int threads = 1; st == LB_OK;
+         threads = 2 * threads < max_threads ? 2 * threads : max_threads) {
+        st = measure_with(threads, rounds, ceilings, &ceilings->rates[ceilings->count], err);
+        ceilings->count += st == LB_OK;
+        if (threads == max_threads)
+            break;
+    }
+    return st;
+}
