@@ -60,6 +60,13 @@ struct counted_row {
 
 using counted_rows = std::map<std::string, counted_row>; /* by "kernel,kind" */
 
+/* The first two columns of a row; the names of some kernels have commas of their own. */
+inline std::string row_key(std::string kernel, const std::string &kind)
+{
+    kernel.erase(std::remove(kernel.begin(), kernel.end(), ','), kernel.end());
+    return kernel + "," + kind;
+}
+
 /* The cost of one step: the difference of two lengths, so that beginning and end fall out. */
 template <class Case, class Run> counted_rows count_case(Case c, const Run &run_case)
 {
@@ -77,7 +84,7 @@ template <class Case, class Run> counted_rows count_case(Case c, const Run &run_
         auto each = [&](uint64_t a, uint64_t b) {
             return static_cast<double>(static_cast<int64_t>(a - b)) / steps;
         };
-        rows[std::string(c.kernel.name) + "," + cost.first] = {
+        rows[row_key(c.kernel.name, cost.first)] = {
             each(more.instructions, less.instructions), each(more.units, less.units),
             each(more.ideal, less.ideal), each(more.lines, less.lines),
             each(more.lines_ideal, less.lines_ideal)};
@@ -85,7 +92,7 @@ template <class Case, class Run> counted_rows count_case(Case c, const Run &run_
     for (const auto &met : outcomes[1].collectives) {
         uint64_t less = outcomes[0].collectives[met.first];
         double each = static_cast<double>(met.second - less) / steps;
-        rows[std::string(c.kernel.name) + "," + met.first] = {each, 0, 0, 0, 0};
+        rows[row_key(c.kernel.name, met.first)] = {each, 0, 0, 0, 0};
     }
     return rows;
 }
