@@ -20,9 +20,7 @@
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
 #include "measure/kernel_trace.h"
-#include "measure/leaks.h"
 #include "measure/nvtx.h"
-#include "measure/peak_rate.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
 
