@@ -1,4 +1,5 @@
 /* A run as CSV. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,13 @@ static enum lb_status write_field(const json_t *value, FILE *out)
     return LB_OK;
 }
 
+/* Whether the key has no column: the kind of the line is always row, and of the times of the fixed
+ * loop nothing would be left but their number, which is that of the blocks. */
+static bool is_left_out(const char *key)
+{
+    return strcmp(key, "kind") == 0 || strcmp(key, "reference_ns") == 0;
+}
+
 /* Writes the names of the columns. The column of samples_ns, which has the number of samples, loses
  * the unit. */
 static void write_names(json_t *columns, FILE *out)
@@ -38,7 +46,7 @@ static void write_names(json_t *columns, FILE *out)
     json_t *value;
     json_object_foreach(columns, key, value)
     {
-        if (strcmp(key, "kind") == 0)
+        if (is_left_out(key))
             continue;
         fprintf(out, "%s%s", separator, strcmp(key, "samples_ns") == 0 ? "samples" : key);
         separator = ",";
@@ -53,7 +61,7 @@ static enum lb_status write_row(const struct lb_row *row, FILE *out)
     enum lb_status st = record ? LB_OK : LB_OOM;
     json_object_foreach(record, key, value)
     {
-        if (st != LB_OK || strcmp(key, "kind") == 0)
+        if (st != LB_OK || is_left_out(key))
             continue;
         fputs(separator, out);
         separator = ",";

@@ -1,6 +1,7 @@
 """--self-test --quick on one small case: it runs to its end, prints the figures that it found, and
 judges no rate by so few comparisons."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,10 +12,17 @@ from program import PROGRAM, ProgramTest, catches, run, wait_until
 
 class SelfTest(ProgramTest):
     def test_short_form_reports_rates_resolution_and_machine(self):
-        done = run("--self-test", "--quick", "--case", "cpu_ref/T2_B1_H4", timeout=560)
+        done = run("--self-test", "--quick", "--case", "cpu_ref/T2_B1_H4", timeout=560,
+                   env={**os.environ, "XDG_CACHE_HOME": self.scratch})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"clock: resolution +[0-9.e+]+ ns")
         self.assertRegex(done.stdout, r"both sides mixed in time +[0-4] of 4 comparisons have p < 0.05")
+        self.assertRegex(done.stdout, r"its spread allowed for +[0-4] of 4 comparisons have p < 0.05")
+        self.assertRegex(done.stdout, r"as measured +[0-9.e-]+ %\n +over the fixed loop's time +[0-9.e-]+ %")
+        with open(self.path("bench-lstm/run-spread.json"), encoding="utf-8") as file:
+            (kept,) = json.load(file).values() # of this machine
+        self.assertGreater(kept["raw"], 0)
+        self.assertEqual(kept["df"], 4)
         self.assertRegex(done.stdout, r"after correction, [0-4] of 4 sweeps have a difference")
         self.assertRegex(done.stdout, r"planted slowdown: 3 % of a case of ")
         self.assertRegex(done.stdout, r"found +\d+ of 10 comparisons: slower, and by more than 2 %")

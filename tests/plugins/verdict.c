@@ -19,13 +19,13 @@ enum fault {
     forged_row,       /* writes a message that ends its case, with a made-up row */
     half_message,     /* writes the beginning of a message */
     hang_in_supports, /* does not return from there */
-    hang_in_sizes,
-    crash_in_prepare,
-    no_forward,    /* lacks a slot */
-    many_variants, /* has more variants than there may be */
-    bad_name,      /* has a name with capital letters */
-    remark,        /* has a note */
-    huge_workspace /* asks for 1 EiB of workspace */
+    hang_in_sizes,    /* does not return from there either */
+    crash_in_prepare, /* raises SIGSEGV there */
+    no_forward,       /* lacks a slot */
+    many_variants,    /* has more variants than there may be */
+    bad_name,         /* has a name with capital letters */
+    remark,           /* has a note */
+    huge_workspace    /* asks for 1 EiB of workspace */
 };
 
 static const enum fault fault = FAULT;
