@@ -192,7 +192,8 @@ def parse(arguments):
     def words(text):
         return set(text.split(","))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", default=",".join(PARTS), help="a list of own, cudnn, modes, slow, small, tiny, twice, kernels")
+    parser.add_argument("--part", default=",".join(PARTS),
+                        help="a list of own, cudnn, modes, slow, small, tiny, twice, kernels")
     parser.add_argument("--seconds", type=float, default=800, help="after which no case is begun")
     parser.add_argument("--call-limit", type=float, default=30)
     parser.add_argument("--only", type=words, default=set(), help="of the implementations")
