@@ -7,15 +7,20 @@
 #
 # STEPS, in their order; one that fails does not stop those after it, and each ends by itself:
 #   build      the program, in --build (build/gpu-check)
+#   versions   of the program, its libraries, driver and tools, and what each implementation says
+#   tiny       one tiny case of each implementation
+#   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-own  the project's GPU implementations, every variant, dtype and pass, by the oracle
 #   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
+#   twice      each as graph, train and backward, twice in one worker: the same bits
+#   kernels    those of three graph cases, by CUPTI
+#   faults     a killed worker and too large a case cost one row each
 #   sweep      the recurrent grid in at most --budget seconds (420), what matters most first
 #   tests-cudnn                the same as tests-own of cudnn
 #   tests-modes                other maths, relu, graphs, cold caches, batched calls
 #   tune       all ways that fused has, on the grid, into tuned.txt
 #   frameworks cudnn beside PyTorch's nn.LSTM on the same cases, each where it is
 #   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
-#   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-slow                 the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" stand for all of theirs; a program that is not there is built whatever
 # STEPS says. Where a machine is to be had for some minutes at a time, --limit ends everything a little
@@ -97,8 +102,9 @@ CMAKE
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
-known=build,tests-own,ceilings,sweep,tests-cudnn,tests-modes,tune,frameworks,calibrate
-known=$known,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck,tests-slow
+known=build,versions,tiny,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck
+known=$known,tests-own,ceilings,twice,kernels,faults,sweep,tests-cudnn,tests-modes,tune,frameworks
+known=$known,calibrate,tests-slow
 steps=$known
 
 # check_steps: a step that is misspelt would not run, and nobody would know.
@@ -210,15 +216,40 @@ export LD_LIBRARY_PATH=${prefix:+$prefix/lib:}${LD_LIBRARY_PATH:+$LD_LIBRARY_PAT
 if [ -n "$prefix" ]; then
   export PATH=$prefix/bin:$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix
 fi
-export LB_BUILD=$build
+export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
+
+# visible_gpu: the GPU that the program will use, as nvidia-smi -i takes it: CUDA_VISIBLE_DEVICES may
+# hold a number, the UUID of a GPU or the beginning of one, or that of a part of a GPU (MIG), of which
+# nvidia-smi knows the GPU that it is on. Numbers are nvidia-smi's by CUDA_DEVICE_ORDER.
+visible_gpu() {
+  local first=${CUDA_VISIBLE_DEVICES:-0}
+  first=${first%%,*}
+  case $first in
+  MIG-GPU-*) first=${first#MIG-} && echo "${first%%/*}" ;;
+  MIG-*)
+    nvidia-smi -L | awk -v part="$first" '/^GPU / {match($0, /GPU-[0-9a-f-]+/)
+      gpu = substr($0, RSTART, RLENGTH)} index($0, "UUID: " part) {print gpu; exit}'
+    ;;
+  GPU-*) nvidia-smi -L | grep -o "${first}[0-9a-f-]*" | head -1 ;;
+  *) echo "$first" ;;
+  esac
+}
+
+# native_architecture: that of the GPU, "90a" or "80"; nothing where it is unknown, or older than what
+# the kernels are written for, for which the usual ones are built.
+native_architecture() {
+  local found
+  found=$(nvidia-smi -i "$(visible_gpu)" --query-gpu=compute_cap --format=csv,noheader \
+    2>/dev/null | head -1 | tr -d . || true)
+  [ -n "$found" ] || found=${dry:+90}
+  [ "${found:-0}" -lt 80 ] || echo "${found/#90/90a}"
+}
 
 build_program() {
   local options=(-D BUILD_TESTING=OFF -D LB_CUDA=ON -D CMAKE_BUILD_TYPE=RelWithDebInfo) native
-  native=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 |
-    tr -d . || true)
-  [ -n "$native" ] || native=${dry:+90}
+  native=$(native_architecture)
   [ -z "$native" ] ||
-    options+=(-D "LB_CUDA_ARCHITECTURES=${native/#90/90a}-real")
+    options+=(-D "LB_CUDA_ARCHITECTURES=$native-real")
   command -v ninja >/dev/null && options+=(-G Ninja)
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
 }
@@ -351,6 +382,51 @@ elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   exit 77
 fi
 
+# versions: what there is, before anything is measured. Nothing of it needs to be there.
+versions() {
+  "$program" --version
+  "$program" --list -T 3 -B 2 -H 8 --dtype f32,f16 "${fake[@]:0:2}"
+  nvidia-smi -L || true
+  compute-sanitizer --version || true
+}
+
+# kill_a_worker: ends the worker of a running sweep, once there is one.
+kill_a_worker() {
+  local worker
+  for _ in $(seq 100); do
+    worker=$(pgrep -P "$1" -f -- '--worker' | tail -1) || true
+    [ -z "$worker" ] || break
+    sleep 0.1
+  done
+  sleep 1 # the case runs by now, and takes longer
+  [ -z "$worker" ] || kill -KILL "$worker"
+}
+
+# verdicts NAME: of the rows of a run in scratch, in their order.
+verdicts() {
+  sed -n 's/.*"kind":"row".*"verdict":"\([a-z]*\)".*/\1/p' "$scratch/$1/run.jsonl" | paste -sd,
+}
+
+# faults: each costs the row of its own case, and the case after it runs.
+faults() {
+  local impl=cuda_step small=T5_B2_I4_H8/f32 slow=T1024_B16_I512_H512/f32 said pid
+  local common=(--case-time 0.05 --call-limit "$call_limit" "${fake[@]:0:2}")
+  [ -z "$dry" ] || impl=$stand_in
+  "$program" --sweep --out "$scratch/large" --case "$impl/T4096_B16384_I8192_H8192/f32/train" \
+    --case "$impl/$small/infer" "${common[@]}" || true
+  said=$(verdicts large)
+  echo "too large a case: $said"
+  [ "$said" = oom,ok ] || return 1
+  "$program" --sweep --out "$scratch/killed" --case "$impl/$slow/train" \
+    --case "$impl/$small/infer" "${common[@]}" &
+  pid=$!
+  kill_a_worker "$pid"
+  wait "$pid" || true
+  said=$(verdicts killed)
+  echo "a killed worker: $said"
+  [ "$said" = oom,ok ]
+}
+
 # sanitize TOOL CODES ARGUMENTS...: small cases under a tool of compute-sanitizer, whose exit codes in
 # CODES are no failure, but leave something to read.
 sanitize() {
@@ -358,15 +434,42 @@ sanitize() {
   shift 2
   [ -n "$dry" ] ||
     command=(compute-sanitizer --target-processes all --error-exitcode 86 --tool "$tool")
+  [ -n "$dry" ] || [ "$tool" != memcheck ] || command+=(--padding 256) # finds what lands next door
   attempt 0 "$tool" -- conformance small --call-limit $((4 * call_limit)) --rows /dev/null \
     --codes "$codes" "$@" --log "$out/sanitizer.log" "${command[@]}"
 }
 
+if begin versions 60; then
+  attempt 0 versions -- versions
+fi
+if begin tiny 120; then
+  attempt 0 one tiny case each -- conformance tiny
+fi
+if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
+  note "no compute-sanitizer here"
+else
+  ! begin sanitizer-memcheck 180 || sanitize memcheck 0
+  if begin sanitizer-racecheck 120; then
+    sanitize racecheck 0 --except fused:cluster
+    # It orders its swapped sums by remote stores and their mbarrier, which the tool may not follow.
+    sanitize racecheck 0,86 --only fused:cluster
+  fi
+  ! begin sanitizer-synccheck 120 || sanitize synccheck 0
+fi
 if begin tests-own 180; then
   attempt 0 conformance, own -- conformance own
 fi
 if begin ceilings 120; then
   attempt "${dry:+1,}0" ceilings -- timeout -k 20 "$allowed" "$program" --ceilings
+fi
+if begin twice 180; then
+  attempt 0 the same bits twice -- conformance twice
+fi
+if begin kernels 120; then
+  attempt 0 kernels by CUPTI -- conformance kernels
+fi
+if begin faults 180; then
+  attempt 0 faults cost one row -- faults
 fi
 if begin sweep "$budget"; then
   grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
@@ -407,17 +510,6 @@ if begin frameworks 180; then
 fi
 if begin calibrate 120; then
   attempt "${dry:+77,}0" calibration of the emulator -- calibrate
-fi
-if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
-  note "no compute-sanitizer here"
-else
-  ! begin sanitizer-memcheck 180 || sanitize memcheck 0
-  if begin sanitizer-racecheck 120; then
-    sanitize racecheck 0 --except fused:cluster
-    # It orders its swapped sums by remote stores and their mbarrier, which the tool may not follow.
-    sanitize racecheck 0,86 --only fused:cluster
-  fi
-  ! begin sanitizer-synccheck 120 || sanitize synccheck 0
 fi
 if begin tests-slow 180; then
   attempt 0,77 conformance, slow -- conformance slow

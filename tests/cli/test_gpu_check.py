@@ -62,9 +62,11 @@ class Check(ProgramTest):
         return [line for line in self.lines(*path) if line["kind"] == "row"]
 
     def test_every_step_goes_as_far_as_it_can(self):
-        said = self.check("out", "--only", "tests,sanitizer,ceilings,frameworks,sweep,tune",
-                          "--budget", "20")
-        for step in ("plan of the grid", "conformance, own", "conformance, cudnn",
+        said = self.check("out", "--only",
+                          "tests,sanitizer,ceilings,frameworks,sweep,tune,versions,tiny,twice,kernels,"
+                          "faults", "--budget", "20")
+        for step in ("plan of the grid", "versions", "one tiny case each", "the same bits twice",
+                     "kernels by CUPTI", "faults cost one row", "conformance, own", "conformance, cudnn",
                      "conformance, modes", "conformance, slow", "memcheck", "racecheck",
                      "synccheck", "ceilings", "cudnn on the frameworks' cases", "PyTorch",
                      "recurrent grid", "predictions", "tuning"):
@@ -126,6 +128,24 @@ class Check(ProgramTest):
         for step in ("sweep", "tests-own"):
             self.assertIn(f"== {step}: not begun", said)
         self.assertEqual(os.listdir(self.path("out")), ["test.log"])
+
+    def test_the_gpu_is_asked_for_by_what_cuda_sees(self):
+        smi = ('#!/bin/sh\nif [ "$1" = -L ]; then\n'
+               'echo "GPU 0: A (UUID: GPU-aaaa-1)"\necho "GPU 1: B (UUID: GPU-bbbb-2)"\n'
+               'echo "  MIG 1g.10gb Device 0: (UUID: MIG-cccc-3)"\nexit\nfi\n'
+               'case $2 in 0|GPU-aaaa-1) echo 7.5 ;; 1|GPU-bbbb-2) echo 9.0 ;; esac\n')
+        self.write_program("bin/nvidia-smi", smi)
+        with open(SCRIPT, encoding="utf-8") as file:
+            text = file.read()
+        begin, end = text.index("visible_gpu() {"), text.index("build_program() {")
+        for visible, expected in (("0", ""), ("1", "90a"), ("GPU-bb", "90a"), ("GPU-aaaa-1,1", ""),
+                                  ("MIG-cccc-3", "90a"), ("MIG-GPU-bbbb-2/3/0", "90a")):
+            done = subprocess.run(
+                ["bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architecture || true"],
+                capture_output=True, text=True, check=False,
+                env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"],
+                                  "CUDA_VISIBLE_DEVICES": visible})
+            self.assertEqual(done.stdout.strip(), expected, visible + done.stderr)
 
     def write_program(self, name, text):
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)

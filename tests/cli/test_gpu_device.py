@@ -22,7 +22,7 @@ SKIPPED = 77
 FAILURES = {"wrong", "crash", "timeout", "error", "oom"}
 PASSES = "infer,forward,backward,train"
 DTYPES = "f64,f32,f16,bf16"
-PARTS = ["own", "cudnn", "modes", "slow"] # and `small`, for sanitizers
+PARTS = ["own", "cudnn", "modes", "slow"] # and `small`, for sanitizers; `tiny`, `twice` and `kernels`
 
 # LONG is long enough for the layers of `fused` to go in a wavefront; H256 is the first size at which
 # warps of a cluster split the depth.
@@ -64,6 +64,14 @@ def sweeps(part, stand_in):
         yield shapes, fast, ["--dtype", dtypes, "--pass", PASSES]
     elif part == "slow": # to set up, so few
         yield few, [stand_in] if stand_in else SLOW, ["--dtype", "f32,f16", "--pass", "infer,train"]
+    elif part == "tiny": # does each implementation run at all?
+        yield ["T3_B2_I3_H8"], both, ["--dtype", "f32,f16", "--pass", "infer"]
+    elif part == "twice": # one after the other in one worker: the results must have the same bits
+        yield SHAPES[:1] + ["T4_B8_H128"], both, ["--dtype", "f16", "--launch", "graph", "--pass",
+                                                  "train,backward", "--timing", "isolated,batched"]
+    elif part == "kernels": # traced by CUPTI
+        yield (["T5_B8_H128", "T6_B8_H128", "T9_B8_H128"], both[:1],
+               ["--dtype", "f16", "--launch", "graph", "--pass", "infer", "--kernels"])
     elif part == "small": # auto is one of the others
         yield (SMALL[:2] if stand_in else SMALL,
                [name for name in own if name != "fused:auto"],
@@ -109,6 +117,7 @@ class Report:
 
     def __init__(self, options):
         self.options, self.failed, self.ok, self.present = options, False, 0, 0
+        self.hashes = {} # of results, by case without its timing
         self.log = open(options.log, "a", encoding="utf-8") if options.log else tempfile.TemporaryFile()
         self.rows = open(options.rows or os.devnull, "a", encoding="utf-8")
         self.end = time.monotonic() + options.seconds
@@ -132,9 +141,21 @@ class Report:
         self.ok += row["verdict"] == "ok"
         self.present += row["verdict"] != "absent"
         print(json.dumps(row), file=self.rows, flush=True)
+        self.compare(row)
+        if row["kernels_reason"]:
+            self.say(f"no kernels of {row['case']}: {row['kernels_reason']}")
         if row["verdict"] in FAILURES:
             self.failed = True
             self.say(f"{row['verdict']:8} {row['case']}: {row['reason']}")
+
+    def compare(self, row):
+        """A case that is timed in two ways, in one worker, must give the same bits twice."""
+        if row["verdict"] != "ok":
+            return
+        name = row["case"].replace("/batched", "")
+        if self.hashes.setdefault(name, row["hash"]) != row["hash"]:
+            self.failed = True
+            self.say(f"{name}: two runs gave different bits: hashes {self.hashes[name]} and {row['hash']}")
 
     def sweep(self, cases, impls, axes):
         verdicts = collections.Counter()
@@ -171,7 +192,8 @@ def parse(arguments):
     def words(text):
         return set(text.split(","))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", default=",".join(PARTS), help="a list of own, cudnn, modes, slow, small")
+    parser.add_argument("--part", default=",".join(PARTS),
+                        help="a list of own, cudnn, modes, slow, small, tiny, twice, kernels")
     parser.add_argument("--seconds", type=float, default=800, help="after which no case is begun")
     parser.add_argument("--call-limit", type=float, default=30)
     parser.add_argument("--only", type=words, default=set(), help="of the implementations")
