@@ -32,6 +32,21 @@ const char *lb_cpu_level_name(enum lb_cpu_level level)
 
 #if defined(__x86_64__) && defined(__linux__)
 
+enum { EAX, ECX, EDX };
+
+/* A bit of CPUID for features that not every compiler's __builtin_cpu_supports knows. */
+static bool cpuid_bit(unsigned leaf, unsigned subleaf, int reg, int bit)
+{
+    unsigned a, b, c, d, most;
+    if ((unsigned)__get_cpuid_max(0, NULL) < leaf)
+        return false;
+    __cpuid_count(leaf, 0, most, b, c, d);
+    if (subleaf > 0 && most < subleaf)
+        return false;
+    __cpuid_count(leaf, subleaf, a, b, c, d);
+    return (reg == EAX ? a : reg == ECX ? c : d) >> bit & 1;
+}
+
 static bool has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -45,14 +60,11 @@ static bool has_avx512(void)
 static bool has_amx(enum lb_dtype dtype)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, TILE_STATE = 3 << 17 };
-    unsigned a, b, c, d, most, state, high;
-    if ((dtype != LB_BF16 && dtype != LB_F16) || !has_avx512() || __get_cpuid_max(0, NULL) < 7)
-        return false;
-    __cpuid_count(7, 0, most, b, c, d);
-    bool tiles = d >> 24 & 1, bf16 = d >> 22 & 1;
-    __cpuid_count(7, most >= 1 ? 1 : 0, a, b, c, d);
-    bool f16 = most >= 1 && (a >> 21 & 1);
-    if (!tiles || !(dtype == LB_BF16 ? bf16 : f16))
+    unsigned state, high;
+    bool known = dtype == LB_BF16  ? cpuid_bit(7, 0, EDX, 22)
+                 : dtype == LB_F16 ? cpuid_bit(7, 1, EAX, 21)
+                                   : false;
+    if (!known || !has_avx512() || !cpuid_bit(7, 0, EDX, 24))
         return false;
     __asm__("xgetbv" : "=a"(state), "=d"(high) : "c"(0));
     return (state & TILE_STATE) == TILE_STATE &&
@@ -63,12 +75,11 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
 {
     switch (unit) {
     case LB_CPU_AMX: return has_amx(dtype);
-    case LB_CPU_AVX512BF16:
-        return dtype == LB_BF16 && has_avx512() && __builtin_cpu_supports("avx512bf16");
+    case LB_CPU_AVX512BF16: return dtype == LB_BF16 && has_avx512() && cpuid_bit(7, 1, EAX, 5);
     case LB_CPU_AVX512: return has_avx512();
     case LB_CPU_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
+               cpuid_bit(1, 0, ECX, 29);
     default: return true;
     }
 }
