@@ -5,6 +5,7 @@
 
 #include "impl.h"
 #include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/queue.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
@@ -69,13 +70,37 @@ static enum lb_status create(void *self, const struct lb_problem *problem,
     return lb_impl_cpu_ref.create(self, problem, config, err);
 }
 
-static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
+/* A call that waits in the device's queue, so that a graph replays it. */
+struct call {
+    void *self;
+    struct lb_forward_io forward;
+    struct lb_backward_io backward;
+    bool goes_back;
+};
+
+static enum lb_status run_call(const void *arguments, struct lb_error *err)
 {
-    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    struct call call;
+    memcpy(&call, arguments, sizeof(call));
+    if (call.goes_back)
+        return lb_impl_cpu_ref.backward(call.self, &call.backward, err);
+    enum lb_status st = lb_impl_cpu_ref.forward(call.self, &call.forward, err);
     size_t count = (size_t)(current.seq_len * current.batch * current.directions * current.hidden);
     if (OWN_FAULT("past_end") && current.seq_len == BAD_SEQ_LEN)
-        ((char *)io->y)[count * lb_dtype_size(current.dtype)] ^= 1;
+        ((char *)call.forward.y)[count * lb_dtype_size(current.dtype)] ^= 1;
     return st;
+}
+
+static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    const struct call call = {.self = self, .forward = *io};
+    return fake_enqueue(NULL, run_call, &call, sizeof(call), err);
+}
+
+static enum lb_status backward(void *self, const struct lb_backward_io *io, struct lb_error *err)
+{
+    const struct call call = {.self = self, .backward = *io, .goes_back = true};
+    return fake_enqueue(NULL, run_call, &call, sizeof(call), err);
 }
 
 static void destroy(void *self)
@@ -97,6 +122,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.supports = supports;
     impl.create = create;
     impl.forward = forward;
+    impl.backward = backward;
     impl.destroy = destroy;
     return &impl;
 }
