@@ -471,7 +471,8 @@ const struct lb_option lb_option_table[] = {
      .command = LB_CMD_SELF_TEST,
      .set = set_command,
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
-             "whether the machine is quiet enough; takes about 15 minutes."},
+             "whether the machine is quiet enough, and keeps how much runs differ for --compare; "
+             "takes about 15 minutes."},
     {.name = "--ceilings",
      .command = LB_CMD_CEILINGS,
      .set = set_command,

@@ -240,7 +240,7 @@ static bool served_before(struct server *server, const struct lb_impl *impl)
 static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                         char *text, size_t size)
 {
-    enum { FIRST_BYTES = 512 << 20, BYTES = 16 << 20 };
+    enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
     bool again = served_before(server, impl), on_device = impl->memory == LB_DEVICE;
     const struct lb_state_allowance allowance = {
         .bytes = lb_reference_bytes(&c->problem) + (on_device ? (double)INFINITY
