@@ -601,20 +601,36 @@ static enum lb_status choose_calls(struct case_context *context, struct lb_error
     return st;
 }
 
-/* Notes clocks and temperature right after the samples, and a warning when something lowered the
- * clocks. */
-static void note_device_state(struct case_context *context)
+/* Enqueues calls of the pass for about 5 ms, without waiting for them. What fails here fails again
+ * in the check of the last call, which reports it. */
+static void keep_device_busy(struct case_context *context, double call_ns)
+{
+    enum lb_status st = LB_OK;
+    int calls = (int)fmin(fmax(5e6 / fmax(call_ns, 1), 1), 200);
+    for (int i = 0; i < calls && st == LB_OK; i++) {
+        set_order(context, 0, 1);
+        st = call_before(context, NULL);
+        if (st == LB_OK)
+            st = call_once(context, NULL);
+    }
+}
+
+/* Notes clocks and temperature while the device does the work that was sampled, because an idle one
+ * lowers its clocks at once, and a warning when something held them down. */
+static void note_device_state(struct case_context *context, double call_ns)
 {
     struct lb_gpu_state state;
     char why[160];
     const struct lb_device_info *device = lb_device_known(NULL);
-    if (context->impl->memory != LB_DEVICE || !device || !lb_nvml_read(device->uuid, &state))
+    if (context->impl->memory != LB_DEVICE || !device)
+        return;
+    keep_device_busy(context, call_ns);
+    if (!lb_nvml_read(device->uuid, &state))
         return;
     context->row->sm_mhz = state.sm_mhz;
     context->row->memory_mhz = state.memory_mhz;
     context->row->temperature_c = state.temperature_c;
-    lb_throttle_text(state.throttle & ~1ull /* idle, now that the samples are over */, why,
-                     sizeof(why));
+    lb_throttle_text(state.throttle & ~1ull /* idle, once short work is done */, why, sizeof(why));
     if (why[0])
         snprintf(context->row->warning, sizeof(context->row->warning), "clocks were held down: %s",
                  why);
@@ -671,7 +687,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
         LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
     else
         LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
-    note_device_state(context);
+    note_device_state(context, samples.count > 0 ? samples.ns[samples.count - 1] : 0);
     note_leaks(context);
     context->row->calls_per_sample = context->calls;
     context->row->checked_calls = (double)context->checks.checked;

@@ -1,0 +1,66 @@
+/* The clocks in a row are those of a device at work: a stub of NVML looks whether there is work on
+ * the fake device when it is asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "measure/case_run.h"
+#include "tests/fake_gpu/fake_device.h"
+
+extern const struct lb_impl lb_impl_cpu_ref;
+extern int (*stub_sm_mhz)(void);
+
+static int waits_at_last_call;
+
+static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    waits_at_last_call = fake_device_counts()->waits;
+    return lb_impl_cpu_ref.forward(self, io, err);
+}
+
+/* The clock falls once somebody has waited for the device. */
+static int sm_mhz(void)
+{
+    return fake_device_counts()->waits == waits_at_last_call ? 1980 : 345;
+}
+
+static void ignore_row(void *user, const struct lb_row *row)
+{
+    (void)user, (void)row;
+}
+
+static void clocks_are_read_while_the_device_works(void **state)
+{
+    struct lb_impl impl = lb_impl_cpu_ref;
+    struct lb_device_info info = {.name = "fake", .uuid = "GPU-0", .memory_bytes = 256 << 20};
+    struct lb_run_options options = {.seed = 7, .sampler = lb_sampler_defaults(), .loss_scale = 1};
+    const struct lb_run_observer observer = {.result = ignore_row};
+    struct lb_case c;
+    struct lb_row row;
+    (void)state;
+    impl.memory = LB_DEVICE;
+    impl.forward = forward;
+    options.sampler.min_samples = options.sampler.max_samples = 2;
+    stub_sm_mhz = sm_mhz;
+    fake_device_install(FAKE_NONE);
+    fake_device_share_memory();
+    lb_device_assume(&info, NULL);
+    assert_int_equal(lb_case_parse("cpu_ref/T3_B2_I4_H4/f32/train", &c, NULL, NULL, NULL), LB_OK);
+    lb_case_run(&impl, &c, &options, &observer, &row);
+    assert_string_equal(row.reason, "");
+    assert_true(row.sm_mhz == 1980);
+    lb_row_free(&row);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clocks_are_read_while_the_device_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
