@@ -9,7 +9,7 @@
 #endif
 
 #include "base/clock.h"
-#include "device/cpu_affinity.h"
+#include "host/cpu_affinity.h"
 #include "device/memory.h"
 
 enum { REPETITIONS = 15 };

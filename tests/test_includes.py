@@ -11,7 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The rooms of a folder, in order: a room may include itself and those before it.
 ROOMS = {
-    "harness": ["api", "base", "stats", "model", "device", "reference", "record", "measure", "report"],
+    "harness": ["api", "base", "stats", "model", "host", "device", "reference", "record", "trace",
+                "measure", "report"],
     "bench": ["frameworks", "support", "cli", "plot", "html", "run", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
@@ -20,12 +21,12 @@ FAMILIES = ["cluster", "grid", "step"]
 
 # How an include is written: rooms of harness and bench by their own name, the rest from the top.
 # What each folder may include of the others: harness nothing, the program all of harness.
-HARNESS_FOR_IMPLS = {"api", "base", "device", "reference"}
+HARNESS_FOR_IMPLS = {"api", "base", "host", "device", "reference"}
 MAX_FILES_OF_A_ROOM = 25
 
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
 CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/gpu_versions.c",
-              "harness/measure/kernel_trace_cupti.c", "harness/device/streams_cuda.c",
+              "harness/trace/kernel_trace_cupti.c", "harness/device/streams_cuda.c",
               "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
 
 # These need a vendor's headers, which are not on every machine that runs this.

@@ -770,7 +770,7 @@ const struct lb_option lb_option_table[] = {
      .set = set_text,
      .field = offsetof(struct lb_options, perf_control),
      .help = "Switches perf on and off through the pipes of perf record --control=fifo:C,A "
-             "(harness/measure/PROFILING.md)."},
+             "(harness/trace/PROFILING.md)."},
     {.name = "--seed",
      .argument = "a number",
      .placeholder = "N",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/cpu_ceilings.h"
+#include "host/cpu_ceilings.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "measure/case_lower_bound.h"
@@ -18,28 +18,29 @@
 #include "support/terminal.h"
 
 /* Whether a case can run. A plug-in is asked in its worker process. probe may be NULL. */
-static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *entry,
+static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                           const struct lb_case *c, double available, struct lb_probe *probe,
                           struct lb_error *why)
 {
-    if (entry->absent)
-        return lb_fail(why, LB_ABSENT, "%s", entry->absent);
+    if (impl_entry->absent)
+        return lb_fail(why, LB_ABSENT, "%s", impl_entry->absent);
     const struct lb_device_info *device = lb_device_known(NULL);
-    if (entry->impl && !probe)
-        return lb_case_supported(entry->impl, c, available, why);
-    if (entry->impl && entry->memory == LB_DEVICE && device && device->modelled)
-        return lb_case_probe(entry->impl, c, available, probe, why);
-    return lb_pool_probe(session->pool, entry, c, probe, why);
+    if (impl_entry->impl && !probe)
+        return lb_case_supported(impl_entry->impl, c, available, why);
+    if (impl_entry->impl && impl_entry->memory == LB_DEVICE && device && device->modelled)
+        return lb_case_probe(impl_entry->impl, c, available, probe, why);
+    return lb_pool_probe(session->pool, impl_entry, c, probe, why);
 }
 
 /* Prints implementations and variants as comments above the cases. */
 static void print_implementations(const struct lb_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *entry = &registry->entries[i];
-        printf("# %-16s %s%s\n", entry->name, entry->absent ? "absent: " : "", entry->summary);
-        for (size_t v = 0; entry->variants && entry->variants[v]; v++)
-            printf("#   %s:%s\n", entry->name, entry->variants[v]);
+        const struct lb_impl_entry *impl_entry = &registry->entries[i];
+        printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
+               impl_entry->summary);
+        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
+            printf("#   %s:%s\n", impl_entry->name, impl_entry->variants[v]);
     }
 }
 
@@ -52,17 +53,18 @@ static enum lb_status print_json(json_t *object, bool whole, const char *comma)
     return printed ? LB_OK : LB_OOM;
 }
 
-/* An entry of "implementations": name, summary, why it is absent (null: it is not), variants. */
-static enum lb_status print_json_implementation(const struct lb_impl_entry *entry,
+/* An impl_entry of "implementations": name, summary, why it is absent (null: it is not), variants.
+ */
+static enum lb_status print_json_implementation(const struct lb_impl_entry *impl_entry,
                                                 const char *comma)
 {
     json_t *variants = json_array();
     bool whole = variants != NULL;
-    for (size_t v = 0; entry->variants && entry->variants[v]; v++)
-        whole &= json_array_append_new(variants, json_string(entry->variants[v])) == 0;
-    json_t *object = json_pack("{s:s, s:s, s:s?, s:o}", "name", entry->name, "summary",
-                               entry->absent ? "" : entry->summary, "absent", entry->absent,
-                               "variants", variants);
+    for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
+        whole &= json_array_append_new(variants, json_string(impl_entry->variants[v])) == 0;
+    json_t *object = json_pack("{s:s, s:s, s:s?, s:o}", "name", impl_entry->name, "summary",
+                               impl_entry->absent ? "" : impl_entry->summary, "absent",
+                               impl_entry->absent, "variants", variants);
     return print_json(object, whole, comma);
 }
 
@@ -77,7 +79,7 @@ static enum lb_status print_json_begin(const struct lb_registry *registry)
     return st;
 }
 
-/* Prints whether a case can run: a line of the list, or an entry of "cases". */
+/* Prints whether a case can run: a line of the list, or an impl_entry of "cases". */
 static enum lb_status print_answer(bool json, const char *id, enum lb_status st, const char *why,
                                    const char *comma)
 {
@@ -97,7 +99,7 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
                              struct lb_error *err)
 {
     double available = lb_host_available();
-    const struct lb_impl_entry *entry = NULL;
+    const struct lb_impl_entry *impl_entry = NULL;
     bool json = strcmp(session->options->format, "json") == 0;
     enum lb_status printed = LB_OK;
     if (!json && strcmp(session->options->format, "table") != 0)
@@ -113,10 +115,10 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
         struct lb_error why = {""};
         if (session->stop && *session->stop)
             return LB_INTERRUPTED;
-        if (!entry || strcmp(entry->name, c->impl) != 0)
-            entry = lb_registry_find(session->registry, c->impl);
+        if (!impl_entry || strcmp(impl_entry->name, c->impl) != 0)
+            impl_entry = lb_registry_find(session->registry, c->impl);
         lb_case_print(c, id);
-        enum lb_status st = ask(session, entry, c, available, NULL, &why);
+        enum lb_status st = ask(session, impl_entry, c, available, NULL, &why);
         lb_clean_text(why.text);
         printed = print_answer(json, id, st, why.text, i > 0 ? ",\n" : "\n");
     }
@@ -127,13 +129,13 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
 
 /* A rough estimate for planning: flops over a typical rate for the kind of implementation, times
  * the usual number of samples, limited by the case's time. */
-static double estimate_seconds(const struct lb_impl_entry *entry, const struct lb_case *c,
+static double estimate_seconds(const struct lb_impl_entry *impl_entry, const struct lb_case *c,
                                const struct lb_sampler_options *sampler)
 {
     double flops = lb_problem_flops(&c->problem);
-    double rate = entry->traits & LB_REFERENCE ? 5e9
-                  : entry->memory == LB_DEVICE ? 5e12
-                                               : 4e10 * c->threads;
+    double rate = impl_entry->traits & LB_REFERENCE ? 5e9
+                  : impl_entry->memory == LB_DEVICE ? 5e12
+                                                    : 4e10 * c->threads;
     double call = flops / rate + 1e-6 * (double)c->problem.seq_len;
     double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
     sampling = fmin(sampling, sampler->max_ns / 1e9);
@@ -151,14 +153,14 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
         printf(", of which %zu can't run here", absent);
     printf("\n");
     for (size_t k = 0; k < registry->count; k++) {
-        const struct lb_impl_entry *entry = &registry->entries[k];
+        const struct lb_impl_entry *impl_entry = &registry->entries[k];
         size_t count = 0;
         for (size_t i = 0; i < plan->count; i++)
-            count += strcmp(plan->cases[i].impl, entry->name) == 0;
-        if (count > 0 && entry->absent)
-            printf("%16zu  %-16s absent: %s\n", count, entry->name, entry->absent);
+            count += strcmp(plan->cases[i].impl, impl_entry->name) == 0;
+        if (count > 0 && impl_entry->absent)
+            printf("%16zu  %-16s absent: %s\n", count, impl_entry->name, impl_entry->absent);
         else if (count > 0)
-            printf("%16zu  %s\n", count, entry->name);
+            printf("%16zu  %s\n", count, impl_entry->name);
     }
 }
 
@@ -171,10 +173,10 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     char text[32], largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
-        const struct lb_impl_entry *entry = lb_registry_find(session->registry, c->impl);
+        const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
         double bytes = lb_case_bytes(&c->problem);
-        if (!entry->absent)
-            seconds += estimate_seconds(entry, c, &sampler) * rounds;
+        if (!impl_entry->absent)
+            seconds += estimate_seconds(impl_entry, c, &sampler) * rounds;
         if (bytes > most_bytes) {
             most_bytes = bytes;
             lb_case_print_problem(c, largest);
@@ -239,8 +241,8 @@ static void print_note(const struct lb_impl *impl, const struct lb_case *c)
 }
 
 /* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
-static void explain_kernels(const struct lb_session *session, const struct lb_impl_entry *entry,
-                            const struct lb_case *c)
+static void explain_kernels(const struct lb_session *session,
+                            const struct lb_impl_entry *impl_entry, const struct lb_case *c)
 {
     const struct lb_sampler_options shortest = {
         .min_samples = 1, .max_samples = 1, .precision = 1, .max_ns = 1e6};
@@ -248,7 +250,7 @@ static void explain_kernels(const struct lb_session *session, const struct lb_im
         .c = c, .seed = session->options->seed, .sampler = shortest, .kernels = true};
     struct lb_row row;
     struct lb_error why;
-    if (lb_pool_run(session->pool, entry, &job, &row, &why) != LB_OK)
+    if (lb_pool_run(session->pool, impl_entry, &job, &row, &why) != LB_OK)
         printf("    kernels  unknown: %s\n", why.text);
     else if (row.verdict != LB_VERDICT_OK)
         printf("    kernels  unknown: %s: %s\n", lb_verdict_name(row.verdict), row.reason);
@@ -257,19 +259,20 @@ static void explain_kernels(const struct lb_session *session, const struct lb_im
     lb_row_free(&row);
 }
 
-static void explain_entry(const struct lb_session *session, const struct lb_impl_entry *entry,
+static void explain_entry(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                           struct lb_case c, const char *variant)
 {
     struct lb_error why;
     struct lb_probe probe = {0};
     char label[2 * LB_NAME_SIZE], line[sizeof(why.text) + 3 * LB_NAME_SIZE];
-    snprintf(c.impl, sizeof(c.impl), "%s", entry->name);
+    snprintf(c.impl, sizeof(c.impl), "%s", impl_entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
     const struct lb_device_info *device = lb_device_known(NULL);
-    bool modelled = entry->memory == LB_DEVICE && device && device->modelled;
-    bool plans = !modelled || (entry->traits & LB_PLANS_ALONE);
-    enum lb_status st = ask(session, entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
+    bool modelled = impl_entry->memory == LB_DEVICE && device && device->modelled;
+    bool plans = !modelled || (impl_entry->traits & LB_PLANS_ALONE);
+    enum lb_status st =
+        ask(session, impl_entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
     if (st != LB_OK)
         snprintf(line, sizeof(line), "%s: %s: %s", label, lb_status_name(st), why.text);
     else if (modelled)
@@ -278,17 +281,17 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     else
         snprintf(line, sizeof(line), "%s: ok", label);
     print_wrapped_line("  ", 6, line);
-    if (st != LB_UNSUPPORTED && entry->impl)
-        print_note(entry->impl, &c);
+    if (st != LB_UNSUPPORTED && impl_entry->impl)
+        print_note(impl_entry->impl, &c);
     if (st != LB_OK || !plans)
         return;
-    if (!entry->impl && probe.note[0])
+    if (!impl_entry->impl && probe.note[0])
         print_wrapped_line("    note     ", 13, probe.note);
     if (probe.description[0])
         print_wrapped_line("    runs     ", 13, probe.description);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
-        explain_kernels(session, entry, &c);
+        explain_kernels(session, impl_entry, &c);
 }
 
 static void explain_problem(const struct lb_case *c)
@@ -368,15 +371,15 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     explain_lower_bound(&c);
     explain_cpu_lower_bound(&c);
     for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *entry = &registry->entries[i];
-        if (c.impl[0] && strcmp(c.impl, entry->name) != 0)
+        const struct lb_impl_entry *impl_entry = &registry->entries[i];
+        if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)
             continue;
-        if (given & LB_GIVEN_VARIANT || !entry->variants) {
-            explain_entry(session, entry, c, c.variant);
+        if (given & LB_GIVEN_VARIANT || !impl_entry->variants) {
+            explain_entry(session, impl_entry, c, c.variant);
             continue;
         }
-        for (size_t v = 0; entry->variants[v]; v++)
-            explain_entry(session, entry, c, entry->variants[v]);
+        for (size_t v = 0; impl_entry->variants[v]; v++)
+            explain_entry(session, impl_entry, c, impl_entry->variants[v]);
     }
     return LB_OK;
 }

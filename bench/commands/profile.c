@@ -20,7 +20,7 @@ static enum lb_status open_registry(const struct lb_options *options, struct lb_
     for (size_t i = 0; i < options->plugin_count; i++) {
         const struct lb_impl *impl;
         LB_TRY(lb_plugin_load(options->plugins[i], &impl, err));
-        const struct lb_impl_entry entry = {
+        const struct lb_impl_entry impl_entry = {
             .name = (char *)impl->name,
             .summary = (char *)impl->summary,
             .variants = (char **)impl->variants,
@@ -29,7 +29,7 @@ static enum lb_status open_registry(const struct lb_options *options, struct lb_
             .impl = impl,
             .plugin = (char *)options->plugins[i],
         };
-        LB_TRY(lb_registry_add(registry, &entry, err));
+        LB_TRY(lb_registry_add(registry, &impl_entry, err));
     }
 done:
     return st;
@@ -37,7 +37,7 @@ done:
 
 static enum lb_status read_case(const struct lb_options *options,
                                 const struct lb_registry *registry, struct lb_case *c,
-                                const struct lb_impl_entry **entry, struct lb_error *err)
+                                const struct lb_impl_entry **impl_entry, struct lb_error *err)
 {
     const char *text = options->subject;
     struct lb_error why;
@@ -49,7 +49,7 @@ static enum lb_status read_case(const struct lb_options *options,
                        "--profile %s: the case must name an implementation, as in "
                        "cpu_simd/%s",
                        text, text);
-    if (lb_registry_require(registry, c->impl, entry, &why) != LB_OK)
+    if (lb_registry_require(registry, c->impl, impl_entry, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--profile %s: %.400s", text, why.text);
     return LB_OK;
 }
@@ -118,23 +118,23 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
     struct lb_reference_cache *cache = NULL;
     struct lb_row row = {0};
     struct lb_case c;
-    const struct lb_impl_entry *entry;
+    const struct lb_impl_entry *impl_entry;
     struct lb_profile profile = {.calls = options->profile_calls,
                                  .perf_control = options->perf_control};
     enum lb_status st = LB_OK;
     LB_TRY(open_registry(options, &registry, err));
-    LB_TRY(read_case(options, &registry, &c, &entry, err));
+    LB_TRY(read_case(options, &registry, &c, &impl_entry, err));
     row = lb_row_make(&c);
-    if (entry->impl) {
+    if (impl_entry->impl) {
         LB_TRY(lb_reference_cache_create(0, &cache, err));
-        run_case(options, entry->impl, &c, cache, &profile, &row);
+        run_case(options, impl_entry->impl, &c, cache, &profile, &row);
     } else {
         row.verdict = LB_VERDICT_ABSENT;
-        snprintf(row.reason, sizeof(row.reason), "%s", entry->absent);
+        snprintf(row.reason, sizeof(row.reason), "%s", impl_entry->absent);
     }
     print_row(&row, &profile);
     if (options->kernels && row.verdict == LB_VERDICT_OK)
-        print_kernels(options, entry->impl, &c);
+        print_kernels(options, impl_entry->impl, &c);
     *exit_code = row.verdict == LB_VERDICT_OK         ? LB_EXIT_FINE
                  : lb_verdict_is_failure(row.verdict) ? LB_EXIT_FAILED
                                                       : LB_EXIT_NOTHING;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/ceilings.h"
-#include "device/cpu_ceilings.h"
+#include "host/cpu_ceilings.h"
 #include "device/lower_bound.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"

@@ -66,7 +66,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
                                 struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
-    const struct lb_impl_entry *entry = lb_registry_find(session->registry, c->impl);
+    const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
     const struct lb_job job = {
         .c = c,
         .seed = sweep->settings.seed,
@@ -76,12 +76,12 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
     };
     enum lb_status st = LB_OK;
     *block = lb_row_make(c);
-    if (!entry) {
+    if (!impl_entry) {
         block->verdict = LB_VERDICT_ABSENT;
         snprintf(block->reason, sizeof(block->reason), "this program has no %s", c->impl);
-    } else if (entry->absent) {
+    } else if (impl_entry->absent) {
         block->verdict = LB_VERDICT_ABSENT;
-        snprintf(block->reason, sizeof(block->reason), "%s", entry->absent);
+        snprintf(block->reason, sizeof(block->reason), "%s", impl_entry->absent);
     } else if (first && out_of_time(sweep)) {
         block->verdict = LB_VERDICT_SKIPPED;
         snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
@@ -92,7 +92,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
                  "%s%s%s has hung %d times: its other cases are not run (--hang-limit)", c->impl,
                  c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
     } else {
-        LB_TRY(lb_pool_run(session->pool, entry, &job, block, err));
+        LB_TRY(lb_pool_run(session->pool, impl_entry, &job, block, err));
         if (block->verdict == LB_VERDICT_TIMEOUT)
             lb_hang_counts_add(&sweep->hang_counts, c);
     }

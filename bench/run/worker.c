@@ -147,7 +147,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
 {
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
-    struct lb_impl_entry entry;
+    struct lb_impl_entry impl_entry;
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
     const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = path};
@@ -161,9 +161,9 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     if (st == LB_FAILED)
         return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault.reason);
     LB_TRY(st);
-    LB_TRY(lb_plugin_decode(reply, &entry, variants, err));
-    entry.plugin = (char *)path;
-    st = lb_registry_add(registry, &entry, &why);
+    LB_TRY(lb_plugin_decode(reply, &impl_entry, variants, err));
+    impl_entry.plugin = (char *)path;
+    st = lb_registry_add(registry, &impl_entry, &why);
     if (st != LB_OK)
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 done:
@@ -176,18 +176,18 @@ done:
 static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry *known,
                                  struct lb_error *why)
 {
-    struct lb_impl_entry entry;
+    struct lb_impl_entry impl_entry;
     char *variants[LB_VARIANTS_MAX + 1];
     size_t i = 0;
-    enum lb_status st = lb_plugin_decode(reply, &entry, variants, why);
+    enum lb_status st = lb_plugin_decode(reply, &impl_entry, variants, why);
     if (st != LB_OK)
         return st;
-    if (strcmp(entry.name, known->name) != 0)
-        return lb_fail(why, LB_FAILED, "its name is %s now", entry.name);
-    while (entry.variants && known->variants && entry.variants[i] && known->variants[i] &&
-           strcmp(entry.variants[i], known->variants[i]) == 0)
+    if (strcmp(impl_entry.name, known->name) != 0)
+        return lb_fail(why, LB_FAILED, "its name is %s now", impl_entry.name);
+    while (impl_entry.variants && known->variants && impl_entry.variants[i] && known->variants[i] &&
+           strcmp(impl_entry.variants[i], known->variants[i]) == 0)
         i++;
-    bool ends = !entry.variants || !entry.variants[i];
+    bool ends = !impl_entry.variants || !impl_entry.variants[i];
     if (ends != (!known->variants || !known->variants[i]) || !ends)
         return lb_fail(why, LB_FAILED, "its variants are others now");
     return LB_OK;
@@ -196,11 +196,11 @@ static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry
 /* The worker of an implementation; the one of the built-in ones when entry is NULL. LB_FAILED with
  * *fault filled: it was started anew and can't load the plug-in any more. That costs the case that
  * wanted it, and no other. */
-static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *entry,
+static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                                   struct lb_worker **worker, struct lb_fault *fault,
                                   struct lb_error *err)
 {
-    const char *plugin = entry ? entry->plugin : NULL;
+    const char *plugin = impl_entry ? impl_entry->plugin : NULL;
     const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = plugin};
     struct lb_error why = {""};
     json_t *reply = NULL;
@@ -209,7 +209,7 @@ static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_ent
     if (st != LB_OK || !started || !plugin)
         return st;
     st = ask(pool, *worker, &request, "loading", &reply, fault);
-    if (st == LB_OK && check_same(reply, entry, &why) != LB_OK) {
+    if (st == LB_OK && check_same(reply, impl_entry, &why) != LB_OK) {
         fault->verdict = LB_VERDICT_ERROR;
         snprintf(fault->reason, sizeof(fault->reason),
                  "its worker was replaced, and it can't be loaded again: %.330s", why.text);
@@ -220,7 +220,7 @@ static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_ent
     return st;
 }
 
-enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *entry,
+enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
     struct lb_worker *worker;
@@ -232,7 +232,7 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *e
         .kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS,
         .text = id,
     };
-    enum lb_status st = find_worker(pool, entry, &worker, &fault, why);
+    enum lb_status st = find_worker(pool, impl_entry, &worker, &fault, why);
     if (st == LB_OK)
         st = ask(pool, worker, &request, "the question", &reply, &fault);
     if (st == LB_FAILED)
@@ -403,7 +403,7 @@ static void settle_others(struct lb_pool *pool, const struct lb_worker *worker)
 /* Has the worker run the job; with kernels, trace it instead. by_path: a plug-in is loaded by that
  * run, because the worker serves several implementations. */
 static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
-                              const struct lb_impl_entry *entry, const struct lb_job *job,
+                              const struct lb_impl_entry *impl_entry, const struct lb_job *job,
                               bool by_path, bool kernels, struct lb_row *row,
                               struct lb_fault *fault)
 {
@@ -412,7 +412,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
     lb_case_print(job->c, id);
     const struct lb_request request = {
         .kind = LB_REQUEST_RUN,
-        .path = by_path ? entry->plugin : NULL,
+        .path = by_path ? impl_entry->plugin : NULL,
         .text = id,
         .seed = job->seed,
         .sampler = job->sampler,
@@ -430,10 +430,11 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
 }
 
 /* Ends the plug-in's worker when it has run with another number of threads, which it would keep. */
-static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *entry, int threads)
+static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
+                              int threads)
 {
     struct lb_worker *worker = pool->workers;
-    while (worker && (!entry->plugin || strcmp(worker->name, entry->plugin) != 0))
+    while (worker && (!impl_entry->plugin || strcmp(worker->name, impl_entry->plugin) != 0))
         worker = worker->next;
     if (worker && worker->threads > 0 && worker->threads != threads)
         drop(pool, worker);
@@ -449,7 +450,7 @@ static void add_warning(struct lb_row *row, const char *text)
 /* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
  * this trace alone, because profiling libraries may crash, hang or stay attached; whatever happens
  * to it, the measured row stays. */
-static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *entry,
+static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                           const struct lb_job *job, struct lb_row *row)
 {
     struct lb_worker *worker = NULL;
@@ -458,12 +459,12 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *entr
     struct lb_error why = {""};
     bool started;
     enum lb_status st = LB_ABSENT;
-    if (entry->memory != LB_DEVICE)
+    if (impl_entry->memory != LB_DEVICE)
         lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels");
     else
         st = find_or_start(pool, "kernel trace", &worker, &started, &why);
     if (st == LB_OK)
-        st = run_job(pool, worker, entry, job, true, true, &traced, &fault);
+        st = run_job(pool, worker, impl_entry, job, true, true, &traced, &fault);
     if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
@@ -480,7 +481,7 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *entr
     drop_named(pool, "kernel trace");
 }
 
-enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
+enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
     struct lb_worker *worker;
@@ -488,16 +489,16 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *ent
     double start = lb_now_ns();
     bool started;
     *row = lb_row_make(job->c);
-    if (entry->traits & LB_THREADS_ONCE)
-        renew_for_threads(pool, entry, job->c->threads);
+    if (impl_entry->traits & LB_THREADS_ONCE)
+        renew_for_threads(pool, impl_entry, job->c->threads);
     enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
-                                     : find_worker(pool, entry, &worker, &fault, err);
+                                     : find_worker(pool, impl_entry, &worker, &fault, err);
     if (st == LB_OK) {
         worker->threads = job->c->threads;
-        st = run_job(pool, worker, entry, job, job->process != NULL, false, row, &fault);
+        st = run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, &fault);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
-        trace_kernels(pool, entry, job, row);
+        trace_kernels(pool, impl_entry, job, row);
     if (st == LB_FAILED && fault.reason[0]) {
         /* A fault replaces a row that came before it: destroy belongs to the case too. */
         lb_row_free(row);

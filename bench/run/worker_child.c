@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "device/cpu_affinity.h"
+#include "host/cpu_affinity.h"
 #include "device/memory.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
@@ -25,7 +25,7 @@
 #include "support/cpu_load.h"
 #include "support/process_state.h"
 #include "support/reference_loop.h"
-#include "support/worker_page.h"
+#include "support/worker_shared_memory.h"
 
 enum {
     CHANNEL_FD = 3,
@@ -36,9 +36,9 @@ enum {
 
 struct server {
     struct lb_channel channel;
-    struct lb_worker_page *page; /* shared with the program */
-    json_int_t token;            /* of the request that is served */
-    char phase[32];              /* of the case that runs; "" before its first */
+    struct lb_worker_shared *page; /* shared with the program */
+    json_int_t token;              /* of the request that is served */
+    char phase[32];                /* of the case that runs; "" before its first */
     struct lb_registry registry;
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
@@ -55,7 +55,7 @@ struct server {
 };
 
 static pid_t worker_pid;
-static struct lb_worker_page *page_of_forks;
+static struct lb_worker_shared *page_of_forks;
 
 /* pthread_atfork: counts the forks of the worker itself. */
 static void count_fork(void)
@@ -80,7 +80,7 @@ static void begin_child(void)
 static void end_forked(const struct server *server)
 {
     static int seen;
-    struct lb_worker_page *page = server->page;
+    struct lb_worker_shared *page = server->page;
     if (getpid() != worker_pid) {
         const char *phase = lb_slot_or_phase(page, server->phase);
         for (size_t i = 0; i + 1 < sizeof(page->came_back_phase) && phase[i]; i++)
@@ -384,10 +384,10 @@ static void serve(struct server *server, const json_t *message)
 
 /* The memory that the program shares with this worker; one of its own where the program could make
  * none. */
-static struct lb_worker_page *open_page(void)
+static struct lb_worker_shared *open_page(void)
 {
-    static struct lb_worker_page own;
-    struct lb_worker_page *page = lb_worker_page_map(PAGE_FD);
+    static struct lb_worker_shared own;
+    struct lb_worker_shared *page = lb_worker_shared_map(PAGE_FD);
     close(PAGE_FD);
     return page ? page : &own;
 }

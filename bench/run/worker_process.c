@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/cgroup.h"
+#include "host/cgroup.h"
 #include "device/memory.h"
 #include "run/worker_messages.h"
 #include "support/process_state.h"
@@ -57,7 +57,7 @@ enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
     *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
-    worker->page = lb_worker_page_create(&page);
+    worker->page = lb_worker_shared_create(&page);
     enum lb_status st = spawn_worker(ends[1], page, device, &worker->pid, err);
     if (page >= 0)
         close(page);
@@ -102,7 +102,7 @@ void lb_worker_destroy(struct lb_worker *worker)
     if (worker->pid > 0)
         end_process(worker);
     lb_channel_close(&worker->channel);
-    lb_worker_page_free(worker->page);
+    lb_worker_shared_free(worker->page);
     free(worker->name);
     free(worker);
 }
@@ -188,7 +188,7 @@ static void describe_exit(const struct lb_worker *worker, int status, const char
 /* Whether forks of the worker spoil the case; fills *fault then. */
 static bool is_forked(const struct lb_worker *worker, struct lb_fault *fault)
 {
-    const struct lb_worker_page *page = worker->page;
+    const struct lb_worker_shared *page = worker->page;
     if (!page || (!page->came_back && page->forks <= LB_MOST_FORKS))
         return false;
     fault->verdict = LB_VERDICT_ERROR;

@@ -8,18 +8,18 @@
 
 #include "record/record.h"
 #include "support/channel.h"
-#include "support/worker_page.h"
+#include "support/worker_shared_memory.h"
 
 struct lb_worker {
     pid_t pid; /* and its process group; 0 once it has ended */
     struct lb_channel channel;
-    struct lb_worker_page *page; /* shared with it; NULL where the system has no such memory */
-    json_int_t token;            /* of the latest request */
-    double oom_kills;            /* lb_oom_kills when that was sent */
-    char *name;                  /* what it serves: "" the built-in implementations, the path of a
-                                    plug-in, or a job's own name; owned */
-    int threads;                 /* of the cases that it has run, where that matters; 0: none yet */
-    struct lb_worker *next;      /* for its keeper */
+    struct lb_worker_shared *page; /* shared with it; NULL where the system has no such memory */
+    json_int_t token;              /* of the latest request */
+    double oom_kills;              /* lb_oom_kills when that was sent */
+    char *name;                    /* what it serves: "" the built-in implementations, the path of a
+                                      plug-in, or a job's own name; owned */
+    int threads;            /* of the cases that it has run, where that matters; 0: none yet */
+    struct lb_worker *next; /* for its keeper */
 };
 
 /* Why a worker was lost, as a row says it. */

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "device/cgroup.h"
+#include "host/cgroup.h"
 
 void lb_poison(void *memory, size_t bytes)
 {

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/cpu_affinity.h"
 #include "device/device.h"
+#include "host/cpu_affinity.h"
 
 static const struct lb_space *space_of(enum lb_memory memory)
 {

@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "device/ceilings.h"
-#include "device/cpu_affinity.h"
-#include "device/cpu_ceilings.h"
 #include "device/device.h"
 #include "device/nvml.h"
+#include "host/cpu_affinity.h"
+#include "host/cpu_ceilings.h"
 
 enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_machine *machine,
                                struct lb_error *err)

@@ -19,7 +19,7 @@ enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_ma
  * which stands for rows as short as they can be. */
 void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths);
 
-/* Sets floor_ns of the row of a case on the host, by device/cpu_ceilings.h. Without measured
+/* Sets floor_ns of the row of a case on the host, by host/cpu_ceilings.h. Without measured
  * ceilings of this machine's CPUs it stays NaN. lengths as above. */
 void lb_case_cpu_lower_bound(struct lb_row *row, const int32_t *lengths);
 

@@ -11,18 +11,18 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "device/cpu_affinity.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "device/nvml.h"
 #include "device/timer.h"
+#include "host/cpu_affinity.h"
 #include "measure/call_checks.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
-#include "measure/kernel_trace.h"
-#include "measure/nvtx.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
+#include "trace/kernel_trace.h"
+#include "trace/nvtx.h"
 
 /* Everything that one case holds while it runs. The implementation keeps pointers to the plan's
  * config and to the buffers, so the context stays where it is until close_case, which releases all

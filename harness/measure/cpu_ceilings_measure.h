@@ -2,7 +2,7 @@
 #ifndef LB_CPU_CEILINGS_MEASURE_H
 #define LB_CPU_CEILINGS_MEASURE_H
 
-#include "device/cpu_ceilings.h"
+#include "host/cpu_ceilings.h"
 
 /* Measures with 1, 2, 4, ... and max_threads threads (0: as many as this process may use CPUs),
  * each figure as the best of `rounds` rounds of a few milliseconds, so that other programs on the

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "device/fp_environment.h"
+#include "host/fp_environment.h"
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
 

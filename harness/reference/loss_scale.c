@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/fp_environment.h"
+#include "host/fp_environment.h"
 
 enum { BLOCK = 4096 /* elements converted at a time */ };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/thread_pool.h"
-#include "device/cpu_affinity.h"
+#include "host/cpu_affinity.h"
 #include "model/case.h"
 #include "reference/expected.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "device/cgroup.h"
+#include "host/cgroup.h"
 #include "device/memory.h"
 #include "device/timer.h"
 #include "measure/case_probe.h"

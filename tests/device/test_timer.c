@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "device/cpu_affinity.h"
+#include "host/cpu_affinity.h"
 #include "device/timer.h"
 
 /* The CPUs that were visited, in order. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "measure/nvtx.h"
+#include "trace/nvtx.h"
 
 enum { ROUNDS = 11, CASES = 200000, RANGES = 1 + LB_NVTX_NONE };
 

@@ -1,4 +1,4 @@
-/* A broken twin of harness/measure/nvtx.c: calls the warm-up "timed" as well. */
+/* A broken twin of harness/trace/nvtx.c: calls the warm-up "timed" as well. */
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
 
@@ -8,4 +8,4 @@ static nvtxStringHandle_t register_wrong(nvtxDomainHandle_t domain, const char *
 }
 
 #define nvtxDomainRegisterStringA register_wrong
-#include "measure/nvtx.c"
+#include "trace/nvtx.c"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "measure/kernel_trace.h"
+#include "trace/kernel_trace.h"
 #include "record/gpu_kernels.h"
 
 /* Names that profilers have shown, and the rule that must match each; "" for none. */

@@ -1,5 +1,5 @@
 /* Built instead of nvtx.c where the NVTX headers are missing: emits no ranges. */
-#include "measure/nvtx.h"
+#include "trace/nvtx.h"
 
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c)
 {

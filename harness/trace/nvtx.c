@@ -1,5 +1,5 @@
 /* Ranges on a profiler's timeline, by NVTX 3, which consists of headers only. */
-#include "measure/nvtx.h"
+#include "trace/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>

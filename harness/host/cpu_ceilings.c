@@ -1,5 +1,5 @@
 /* What the CPUs of a machine can do at best. */
-#include "device/cpu_ceilings.h"
+#include "host/cpu_ceilings.h"
 
 #include <ctype.h>
 #include <math.h>

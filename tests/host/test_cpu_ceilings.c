@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "device/cpu_ceilings.h"
+#include "host/cpu_ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "model/case.h"
 #include "tests/helpers/conformance_trial.h"

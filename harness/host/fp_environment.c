@@ -1,5 +1,5 @@
 /* The floating-point environment in which the harness computes what is right. */
-#include "device/fp_environment.h"
+#include "host/fp_environment.h"
 
 #ifdef __SSE__
 #include <xmmintrin.h>

@@ -1,8 +1,8 @@
 /* Memory that the program shares with one worker process. The worker notes in it what no message
  * could tell: which function of an implementation it is in, and that it was forked. Writing there
  * costs one store, so that it can be done around every call that is not timed. */
-#ifndef LB_WORKER_PAGE_H
-#define LB_WORKER_PAGE_H
+#ifndef LB_WORKER_SHARED_MEMORY_H
+#define LB_WORKER_SHARED_MEMORY_H
 
 #include <signal.h>
 
@@ -25,7 +25,7 @@ enum lb_slot {
 
 enum { LB_MOST_FORKS = 200 /* in a worker's life; each costs a child process */ };
 
-struct lb_worker_page {
+struct lb_worker_shared {
     volatile sig_atomic_t slot;        /* enum lb_slot: where the worker is */
     volatile sig_atomic_t forks;       /* how often the worker was forked */
     volatile sig_atomic_t came_back;   /* a forked child returned from the implementation */
@@ -33,15 +33,15 @@ struct lb_worker_page {
 };
 
 /* The slot's name, "sizes"; the phase's own where the worker is in no slot. */
-const char *lb_slot_or_phase(const struct lb_worker_page *page, const char *phase);
+const char *lb_slot_or_phase(const struct lb_worker_shared *page, const char *phase);
 
 /* Creates the memory: *fd is what a worker maps it by, and the caller closes it. NULL when the
  * system refuses; *fd is -1 then. */
-struct lb_worker_page *lb_worker_page_create(int *fd);
+struct lb_worker_shared *lb_worker_shared_create(int *fd);
 
 /* Maps the memory of a file descriptor, in a worker. NULL when the system refuses. */
-struct lb_worker_page *lb_worker_page_map(int fd);
-void lb_worker_page_free(struct lb_worker_page *page); /* accepts NULL */
+struct lb_worker_shared *lb_worker_shared_map(int fd);
+void lb_worker_shared_free(struct lb_worker_shared *page); /* accepts NULL */
 
 /* Called around the life of an implementation in a case. */
 struct lb_watch_hooks {
@@ -53,7 +53,7 @@ struct lb_watch_hooks {
 /* An implementation that does what impl does and notes in page which slot it is in; forward and
  * backward, which are timed, stay impl's own. impl, page and hooks must outlive its use. One at a
  * time: the next call changes what the last returned. */
-const struct lb_impl *lb_watched_impl(const struct lb_impl *impl, struct lb_worker_page *page,
+const struct lb_impl *lb_watched_impl(const struct lb_impl *impl, struct lb_worker_shared *page,
                                       const struct lb_watch_hooks *hooks);
 
 #endif

@@ -1,6 +1,6 @@
 /* Records which GPU kernels a call runs, by CUPTI. The library is loaded at run time, because a
  * program linked to it would not start where it is missing. */
-#include "measure/kernel_trace.h"
+#include "trace/kernel_trace.h"
 
 #include <cupti.h>
 #include <dlfcn.h>

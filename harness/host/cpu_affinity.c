@@ -1,5 +1,5 @@
 /* Which CPUs a case runs on. */
-#include "device/cpu_affinity.h"
+#include "host/cpu_affinity.h"
 
 #include <sched.h>
 #include <stdbool.h>

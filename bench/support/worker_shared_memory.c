@@ -1,7 +1,7 @@
 /* Memory that the program shares with one worker, and implementations that note in it where they
  * are. */
 #define _GNU_SOURCE /* memfd_create */
-#include "support/worker_page.h"
+#include "support/worker_shared_memory.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -12,30 +12,30 @@ static const char *const slot_names[LB_SLOT_COUNT] = {"",        "supports",  "c
                                                       "prepare", "gradients", "describe", "destroy",
                                                       "note",    "check"};
 
-const char *lb_slot_or_phase(const struct lb_worker_page *page, const char *phase)
+const char *lb_slot_or_phase(const struct lb_worker_shared *page, const char *phase)
 {
     int slot = page ? page->slot : LB_SLOT_NONE;
     return slot > LB_SLOT_NONE && slot < LB_SLOT_COUNT ? slot_names[slot] : phase;
 }
 
-struct lb_worker_page *lb_worker_page_map(int fd)
+struct lb_worker_shared *lb_worker_shared_map(int fd)
 {
     void *page =
-        mmap(NULL, sizeof(struct lb_worker_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mmap(NULL, sizeof(struct lb_worker_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return page == MAP_FAILED ? NULL : page;
 }
 
 enum { ABOVE_THE_WORKERS = 10 /* so that no descriptor that a worker is given can be this one */ };
 
-struct lb_worker_page *lb_worker_page_create(int *fd)
+struct lb_worker_shared *lb_worker_shared_create(int *fd)
 {
-    struct lb_worker_page *page = NULL;
+    struct lb_worker_shared *page = NULL;
     int low = memfd_create("bench-lstm-worker", MFD_CLOEXEC);
     *fd = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, ABOVE_THE_WORKERS) : -1;
     if (low >= 0)
         close(low);
     if (*fd >= 0 && ftruncate(*fd, sizeof(*page)) == 0)
-        page = lb_worker_page_map(*fd);
+        page = lb_worker_shared_map(*fd);
     if (!page && *fd >= 0) {
         close(*fd);
         *fd = -1;
@@ -43,7 +43,7 @@ struct lb_worker_page *lb_worker_page_create(int *fd)
     return page;
 }
 
-void lb_worker_page_free(struct lb_worker_page *page)
+void lb_worker_shared_free(struct lb_worker_shared *page)
 {
     if (page)
         munmap(page, sizeof(*page));
@@ -51,7 +51,7 @@ void lb_worker_page_free(struct lb_worker_page *page)
 
 /* What lb_watched_impl was called with last. */
 static const struct lb_impl *inner;
-static struct lb_worker_page *noted;
+static struct lb_worker_shared *noted;
 static const struct lb_watch_hooks *hooks_of_case;
 
 static enum lb_status supports(const struct lb_problem *problem,
@@ -132,7 +132,7 @@ static enum lb_status check(const void *self, struct lb_error *err)
     return st;
 }
 
-const struct lb_impl *lb_watched_impl(const struct lb_impl *impl, struct lb_worker_page *page,
+const struct lb_impl *lb_watched_impl(const struct lb_impl *impl, struct lb_worker_shared *page,
                                       const struct lb_watch_hooks *hooks)
 {
     static struct lb_impl watched;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cupti_stub.h"
-#include "measure/kernel_trace.h"
+#include "trace/kernel_trace.h"
 
 static enum lb_status count_call(void *user, struct lb_error *err)
 {

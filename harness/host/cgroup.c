@@ -1,5 +1,5 @@
 /* The limit that control groups set on this process's memory, and who was killed for it. */
-#include "device/cgroup.h"
+#include "host/cgroup.h"
 
 #include <math.h>
 #include <stdbool.h>
