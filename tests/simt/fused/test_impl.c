@@ -170,7 +170,7 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
     tuned_file();
     scratch_setenv("LB_TUNE", "1");
     fake_device_refuse(2); /* of the first two plans, the first timed run each */
-    expect_chosen("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
+    expect_description("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
 }
 
 /* A launch takes the fake device as long as any other: one for all steps beats one a step. */
