@@ -84,7 +84,7 @@ class Resume(ProgramTest):
 
     def test_a_full_disk_leaves_whole_rows(self):
         out = self.path("run")
-        limited = f"ulimit -f 24; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
+        limited = f"ulimit -f 300; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
         done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("run.jsonl", done.stderr)

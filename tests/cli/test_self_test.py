@@ -28,7 +28,7 @@ class SelfTest(ProgramTest):
         self.assertRegex(done.stdout, r"found +\d+ of 10 comparisons: slower, and by more than 2 %")
         self.assertRegex(done.stdout, r"two runs, --processes 8 +[0-9.]+ % +[0-9.]+ %, alone among 1 cases")
         self.assertRegex(done.stdout, r"advice\n  - ")
-        self.assertIn("too few comparisons for a judgement", done.stdout)
+        self.assertIn("too few comparisons to judge the rates", done.stdout)
 
     def test_it_can_be_interrupted(self):
         with subprocess.Popen([PROGRAM, "--self-test"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
