@@ -1,6 +1,7 @@
 """Implementations that are wrong on purpose: each is found, in a sweep with correct ones."""
 
 import platform
+import re
 import unittest
 
 from program import ProgramTest, plugin
