@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "host/cpu_affinity.h"
 #include "device/memory.h"
+#include "host/cpu_affinity.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
 #include "record/device_record.h"
@@ -26,6 +26,7 @@
 #include "support/process_state.h"
 #include "support/reference_loop.h"
 #include "support/worker_shared_memory.h"
+#include "trace/nvtx.h"
 
 enum {
     CHANNEL_FD = 3,
@@ -312,6 +313,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         if (server->served_count == 0) /* else the case before has waited for that */
             lb_await_idle_threads(0.3);
         before = time_reference(impl, &c);
+        lb_nvtx_attach();
         lb_process_state_read(server->before);
         server->destroyed = false;
         server->load.at_ns = 0;

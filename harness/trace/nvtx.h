@@ -47,6 +47,11 @@ struct lb_nvtx {
     bool in_phase;
 };
 
+/* Loads the profiler's library, if one listens, and registers names with it. The first call does
+ * so; lb_nvtx_begin calls it too. Call it before looking at what an implementation leaves behind,
+ * because profilers open files and start threads. */
+void lb_nvtx_attach(void);
+
 /* Opens the case's range; c must stay valid until lb_nvtx_end. */
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c);
 

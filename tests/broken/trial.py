@@ -26,7 +26,7 @@ COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 # Twins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "broken_none", "noted", "slow_0", "slow_3", "slow_20",
            "older_1", "older_2", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
-           "verdict_remark", "gpu_fault_none"}
+           "verdict_remark", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 
 # What must be said where a verdict that is not ok would not do. A twin without an entry is caught by
 # any verdict that is a failure, any warning, or a refusal of its plug-in.
@@ -69,6 +69,7 @@ EXPECTED = {
 }
 
 EXPECTED |= {
+    "cheats_slow_start": r"^flags: .*(slow_first|drift)",
     "gpu_fault_absent": r"^absent: ",
     "gpu_fault_oom": r"^oom: needs .* of device memory",
     "gpu_fault_oom_late": r"^oom: .*out of memory",
@@ -150,6 +151,8 @@ def sweep(twin, problem, scratch):
             said.append(f"{row['verdict']}: {row['reason']}")
         elif row["impl"] != "cpu_ref" and row["verdict"] == "ok":
             said.append("warning: " + "; ".join(warnings) if warnings else "")
+            if twin == "cheats_slow_start" and row["flags"]: # honest rows may have flags too
+                said.append("flags: " + row["flags"])
     return said
 
 
