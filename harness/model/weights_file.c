@@ -241,8 +241,12 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
     file->values[kind][entry] = values;
     if (!values)
         return lb_fail(err, LB_OOM, "%s: out of memory", source->path);
-    if (found)
-        lb_load(tensor.dtype, tensor.data, values, (size_t)(rows * columns));
+    for (int64_t i = 0; found && i < rows * columns; i++) {
+        double element; /* aligned, as the file's data need not be */
+        size_t size = lb_dtype_size(tensor.dtype);
+        memcpy(&element, (const char *)tensor.data + (size_t)i * size, size);
+        lb_load(tensor.dtype, &element, &values[i], 1);
+    }
     for (int64_t i = 0; i < rows * columns; i++) {
         uint64_t bits;
         if (!isfinite(values[i]))
