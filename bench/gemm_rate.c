@@ -9,8 +9,8 @@
 #endif
 
 #include "base/clock.h"
-#include "host/cpu_affinity.h"
 #include "device/memory.h"
+#include "host/cpu_affinity.h"
 
 enum { REPETITIONS = 15 };
 

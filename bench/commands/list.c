@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "host/cpu_ceilings.h"
 #include "device/device.h"
 #include "device/memory.h"
+#include "host/cpu_ceilings.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
 #include "plot/kernel_table.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "device/ceilings.h"
-#include "host/cpu_ceilings.h"
 #include "device/lower_bound.h"
+#include "host/cpu_ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"
 #include "support/library_versions.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "host/cgroup.h"
 #include "device/memory.h"
+#include "host/cgroup.h"
 #include "run/worker_messages.h"
 #include "support/process_state.h"
 #include "support/subprocess.h"

@@ -174,8 +174,8 @@ done:
     return st;
 }
 
-/* Measures all plans and keeps the fastest. A plan that cannot be launched or needs too much memory is
- * skipped, whatever the error, as long as the device still works. */
+/* Measures all plans and keeps the fastest. A plan that cannot be launched or needs too much memory
+ * is skipped, whatever the error, as long as the device still works. */
 static enum lb_status tune(const struct lb_fused_view *view, const char *key,
                            struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
                            struct lb_error *err)

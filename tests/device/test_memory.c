@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "host/cgroup.h"
 #include "device/memory.h"
 #include "device/timer.h"
+#include "host/cgroup.h"
 #include "measure/case_probe.h"
 #include "model/registry.h"
 #include "reference/case_tensors.h"

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "host/cpu_affinity.h"
 #include "device/timer.h"
+#include "host/cpu_affinity.h"
 
 /* The CPUs that were visited, in order. */
 struct visits {

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "trace/kernel_trace.h"
 #include "record/gpu_kernels.h"
+#include "trace/kernel_trace.h"
 
 /* Names that profilers have shown, and the rule that must match each; "" for none. */
 static const struct {
