@@ -53,7 +53,7 @@ static enum lb_status print_json(json_t *object, bool whole, const char *comma)
     return printed ? LB_OK : LB_OOM;
 }
 
-/* An impl_entry of "implementations": name, summary, why it is absent (null: it is not), variants.
+/* An entry of "implementations": name, summary, why it is absent (null: it is not), variants.
  */
 static enum lb_status print_json_implementation(const struct lb_impl_entry *impl_entry,
                                                 const char *comma)
@@ -79,7 +79,7 @@ static enum lb_status print_json_begin(const struct lb_registry *registry)
     return st;
 }
 
-/* Prints whether a case can run: a line of the list, or an impl_entry of "cases". */
+/* Prints whether a case can run: a line of the list, or an entry of "cases". */
 static enum lb_status print_answer(bool json, const char *id, enum lb_status st, const char *why,
                                    const char *comma)
 {
