@@ -44,10 +44,13 @@ struct server {
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
-    struct lb_process_state *before, *after;  /* of a case: what was found, what is left */
-    struct lb_cpu_load load;                  /* as the case's samples began; at_ns 0: none did */
-    bool destroyed;                           /* the case's implementation was destroyed */
-    const struct lb_impl *served[SERVED_MAX]; /* those that have run a case in this process */
+    struct lb_process_state *before, *after; /* of a case: what was found, what is left */
+    struct lb_cpu_load load;                 /* as the case's samples began; at_ns 0: none did */
+    bool destroyed;                          /* the case's implementation was destroyed */
+    struct {
+        const struct lb_impl *impl;
+        int threads;      /* the most that a case of it was given */
+    } served[SERVED_MAX]; /* the implementations that have run a case in this process */
     size_t served_count;
     struct loaded_plugin {
         char *path;
@@ -224,46 +227,60 @@ static void after_destroy(void *user)
     server->destroyed = true;
 }
 
-/* Whether the implementation has run a case in this process before; it has from now on. */
-static bool served_before(struct server *server, const struct lb_impl *impl)
+/* What the implementation has done in this process before the case. */
+struct history {
+    bool ran;            /* a case */
+    bool ran_as_threads; /* a case with at least as many threads */
+};
+
+/* Tells the implementation's history, of which the case is a part from now on. */
+static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads)
 {
-    for (size_t i = 0; i < server->served_count; i++)
-        if (server->served[i] == impl)
-            return true;
-    if (server->served_count < SERVED_MAX)
-        server->served[server->served_count++] = impl;
-    return false;
+    size_t i = 0;
+    while (i < server->served_count && server->served[i].impl != impl)
+        i++;
+    if (i == SERVED_MAX)
+        return (struct history){0};
+    struct history history = {i < server->served_count, false};
+    if (history.ran)
+        history.ran_as_threads = server->served[i].threads >= threads;
+    else
+        server->served[server->served_count++].impl = impl;
+    if (!history.ran_as_threads)
+        server->served[i].threads = threads;
+    return history;
 }
 
-/* Writes what the case's implementation has left behind. Libraries keep threads, buffers and pipes
- * from their first case on; what grows with each case is left behind. The oracle's results, which
- * the harness keeps, are not the implementation's. */
+/* Writes what the case's implementation has left behind. Libraries keep buffers and pipes from
+ * their first case on, and threads from the first case that has so many; what grows with each case
+ * is left behind. The oracle's results, which the harness keeps, are not the implementation's. */
 static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                         char *text, size_t size)
 {
     enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
-    bool again = served_before(server, impl), on_device = impl->memory == LB_DEVICE;
+    const struct history history = add_to_history(server, impl, c->threads);
+    bool on_device = impl->memory == LB_DEVICE;
     const struct lb_state_allowance allowance = {
-        .bytes = lb_reference_bytes(&c->problem) + (on_device ? (double)INFINITY
-                                                    : again   ? (double)BYTES
-                                                              : (double)FIRST_BYTES),
-        .descriptors = !again,
+        .bytes = lb_reference_bytes(&c->problem) + (on_device     ? (double)INFINITY
+                                                    : history.ran ? (double)BYTES
+                                                                  : (double)FIRST_BYTES),
+        .descriptors = !history.ran,
         .all_descriptors = on_device,
-        .threads = !again || on_device,
+        .threads = !history.ran_as_threads || on_device,
     };
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
-    char busy[64] = "", left[64] = "", rest[240];
+    char busy[64] = "", left[64] = "", others[240];
     lb_process_state_read_rest(server->after);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_state_read_settings(server->after);
-    lb_process_state_compare(server->before, server->after, &allowance, rest, sizeof(rest));
+    lb_process_state_compare(server->before, server->after, &allowance, others, sizeof(others));
     if (spinning > 0)
         snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
     if (children > 0)
         snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
-    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || rest[0]) ? ", " : "", left,
-             left[0] && rest[0] ? ", " : "", rest);
+    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || others[0]) ? ", " : "", left,
+             left[0] && others[0] ? ", " : "", others);
     lb_clean_text(text);
 }
 

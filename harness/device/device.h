@@ -42,6 +42,8 @@ struct lb_device_api {
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
+    /* Waits, and adds a hash of memory to *hash: another one when a byte has changed. */
+    enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
 
     enum lb_status (*synchronize)(struct lb_error *err); /* waits for all work of the stream */
 

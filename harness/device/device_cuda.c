@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/device_hash.h"
 #include "device/nvml.h"
 
 static struct {
     cudaStream_t stream;
     cudaEvent_t from, to; /* before and after the timed work */
+    uint64_t *sum;        /* on the device, for hashes; NULL before the first */
     cudaError_t fault;    /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
@@ -225,6 +227,21 @@ static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_erro
                          err);
 }
 
+static enum lb_status cuda_hash(const void *memory, size_t bytes, uint64_t *hash,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    uint64_t sum;
+    if (!device.sum)
+        LB_TRY(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
+    LB_TRY(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
+    LB_TRY(lb_device_hash_add(memory, bytes, device.sum, device.stream, err));
+    LB_TRY(cuda_download(&sum, device.sum, sizeof(sum), err));
+    *hash += sum;
+done:
+    return st;
+}
+
 static enum lb_status cuda_start(struct lb_error *err)
 {
     return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
@@ -297,6 +314,7 @@ const struct lb_device_api lb_device_cuda = {
     .upload = cuda_upload,
     .download = cuda_download,
     .fill = cuda_fill,
+    .hash = cuda_hash,
     .synchronize = cuda_synchronize,
     .start = cuda_start,
     .stop = cuda_stop,

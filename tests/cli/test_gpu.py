@@ -62,6 +62,9 @@ class DeviceFaults(ProgramTest):
     def test_a_write_past_the_end_of_device_memory_is_found(self):
         self.fault("past_end", "wrong", "^y was written past its end$", 1)
 
+    def test_a_wrong_later_call_is_found_by_the_hash_of_device_memory(self):
+        self.fault("wrong_later", "wrong", "off by 1, .* in call 9; the first calls were right$", 1)
+
     def test_peak_memory_does_not_depend_on_the_order_of_cases(self):
         cases = ["gpu_fault_retains/T5_B2_I4_H4/f32/infer", "gpu_fault_retains/T6_B2_I4_H4/f32/infer"]
         peaks = []
