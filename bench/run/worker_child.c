@@ -284,16 +284,27 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
     lb_clean_text(text);
 }
 
-/* The time of the fixed loop on the CPUs that the case runs on; NaN for a case on a device, whose
- * speed the loop does not tell. What was measured a moment ago is taken again. */
-static double time_reference(const struct lb_impl *impl, const struct lb_case *c)
+/* The time of fixed work on the device; NaN where it has none. */
+static double time_device_reference(struct server *server)
+{
+    double ns = NAN;
+    if (!lb_device_known(NULL) || lb_device_known(NULL)->modelled || lb_device()->lost())
+        return (double)NAN;
+    send_phase(server, "reference");
+    return lb_device()->reference(&ns, NULL) == LB_OK ? ns : (double)NAN;
+}
+
+/* The time of fixed work where the case runs: on the device, or of a loop on its CPUs. What a loop
+ * took a moment ago is not measured again. */
+static double time_reference(struct server *server, const struct lb_impl *impl,
+                             const struct lb_case *c)
 {
     enum { RECENT_NS = 20000000 };
     static double last, last_ns; /* its last result and when that was */
     static int last_threads;
     char cpus[64];
     if (impl->memory == LB_DEVICE)
-        return (double)NAN;
+        return time_device_reference(server);
     if (last_threads == c->threads && lb_now_ns() - last_ns < RECENT_NS)
         return last;
     lb_pin(c->threads, cpus, sizeof(cpus));
@@ -329,7 +340,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     if (impl) {
         if (server->served_count == 0) /* else the case before has waited for that */
             lb_await_idle_threads(0.3);
-        before = time_reference(impl, &c);
+        before = time_reference(server, impl, &c);
         lb_nvtx_attach();
         lb_process_state_read(server->before);
         server->destroyed = false;
@@ -337,7 +348,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
         peak_bytes = row.peak_bytes;
         look_behind(server, impl, &c, left, sizeof(left));
-        after = time_reference(impl, &c);
+        after = time_reference(server, impl, &c);
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);

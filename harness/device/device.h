@@ -52,6 +52,10 @@ struct lb_device_api {
     enum lb_status (*start)(struct lb_error *err);
     enum lb_status (*stop)(double *ns, struct lb_error *err);
 
+    /* Time of a fixed amount of arithmetic on all multiprocessors, which tells their clock. Waits.
+     */
+    enum lb_status (*reference)(double *ns, struct lb_error *err);
+
     /* The work enqueued between begin and end becomes a graph, uploaded and ready for replay. end
      * must be called after begin, also after a failure in between; *graph is then NULL. */
     enum lb_status (*capture_begin)(struct lb_error *err);

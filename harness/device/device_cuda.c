@@ -5,14 +5,17 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/device_hash.h"
+#include "device/device_kernels.h"
 #include "device/nvml.h"
+#include "stats/order_stats.h"
 
 static struct {
     cudaStream_t stream;
     cudaEvent_t from, to; /* before and after the timed work */
     uint64_t *sum;        /* on the device, for hashes; NULL before the first */
-    cudaError_t fault;    /* the first one that made the device unusable; cudaSuccess: none */
+    float *fixed;         /* on the device, for the reference; NULL before the first */
+    int sm_count;
+    cudaError_t fault; /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
 /* Errors after which every later call fails with the same error until the process ends. */
@@ -159,6 +162,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error != cudaSuccess)
         return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
+    device.sm_count = info->sm_count;
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));
     LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
@@ -260,6 +264,27 @@ done:
     return st;
 }
 
+/* The first of them loads the kernel. */
+static enum lb_status cuda_reference(double *ns, struct lb_error *err)
+{
+    enum { TIMES = 5 };
+    enum lb_status st = LB_OK;
+    double all[TIMES];
+    if (!device.fixed)
+        LB_TRY(cuda_allocate((size_t)device.sm_count * 256 * sizeof(*device.fixed),
+                             (void **)&device.fixed, err));
+    LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+    for (int i = 0; i < TIMES; i++) {
+        LB_TRY(cuda_start(err));
+        LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+        LB_TRY(cuda_stop(&all[i], err));
+    }
+    lb_sort(all, TIMES);
+    *ns = lb_median(all, TIMES);
+done:
+    return st;
+}
+
 static enum lb_status cuda_capture_begin(struct lb_error *err)
 {
     /* Relaxed, because libraries may query the device and load modules while they enqueue. Work
@@ -318,6 +343,7 @@ const struct lb_device_api lb_device_cuda = {
     .synchronize = cuda_synchronize,
     .start = cuda_start,
     .stop = cuda_stop,
+    .reference = cuda_reference,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .replay = cuda_replay,

@@ -43,6 +43,7 @@ class DeviceFaults(ProgramTest):
                              "--case-time", "0.02")
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
         self.assertEqual(len(rows), 16)
+        self.assertEqual({tuple(row["reference_ns"]) for row in rows.values()}, {(40000,)})
 
     def test_too_little_memory_costs_one_row(self):
         self.fault("oom", "oom", "needs .*, has 1.0 KiB of device memory", 0)

@@ -263,6 +263,12 @@ static enum lb_status fake_stop(double *ns, struct lb_error *err)
     return st;
 }
 
+static enum lb_status fake_reference(double *ns, struct lb_error *err)
+{
+    *ns = FAKE_REFERENCE_NS;
+    return outside_capture("timing fixed work", err);
+}
+
 static enum lb_status fake_capture_begin(struct lb_error *err)
 {
     enter();
@@ -309,6 +315,7 @@ const struct lb_device_api fake_device = {
     .synchronize = fake_synchronize,
     .start = fake_start,
     .stop = fake_stop,
+    .reference = fake_reference,
     .capture_begin = fake_capture_begin,
     .capture_end = fake_capture_end,
     .replay = fake_replay,

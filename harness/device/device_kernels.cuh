@@ -1,11 +1,11 @@
-/* The kernel that hashes device memory where it lies. */
-#ifndef LB_DEVICE_HASH_CUH
-#define LB_DEVICE_HASH_CUH
+/* Kernels of the harness itself. */
+#ifndef LB_DEVICE_KERNELS_CUH
+#define LB_DEVICE_KERNELS_CUH
 
 #include <cstddef>
 #include <cstdint>
 
-namespace lb_hash
+namespace lb_device_kernels
 {
 
 constexpr int block_threads = 256;
@@ -45,6 +45,20 @@ __global__ void hash_kernel(const unsigned char *memory, size_t bytes, word *sum
         atomicAdd(sum, own);
 }
 
-} // namespace lb_hash
+/* fixed_kernel: fixed_steps dependent multiply-adds per thread, which take as many cycles whatever
+ * the device has done before; the time tells the clock of its multiprocessors.
+ *   out [grid * block_threads] f32, written so that the work is not removed.
+ *   grid (multiprocessors), block (block_threads). */
+constexpr int fixed_steps = 1 << 14;
+__global__ void fixed_kernel(float *out)
+{
+    float sum = static_cast<float>(threadIdx.x);
+#pragma unroll 16
+    for (int i = 0; i < fixed_steps; i++)
+        sum = sum * 0.5f + 1.0f;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+} // namespace lb_device_kernels
 
 #endif

@@ -1,13 +1,13 @@
-/* test_device_hash.cpp: the hash of device memory is that of a plain loop, whatever the grid, and a
- * change of any one byte changes it. */
+/* test_device_kernels.cpp: the hash of device memory is that of a plain loop, whatever the grid,
+ * and a change of any one byte changes it. */
 #include "check.h"
 #include "device/device.h"
 
-#include "harness/device/device_hash.cuh"
+#include "harness/device/device_kernels.cuh"
 
 #include <vector>
 
-using lb_hash::word;
+using lb_device_kernels::word;
 using namespace simt_test;
 
 static word hash_on_device(const std::vector<unsigned char> &bytes, unsigned blocks, uint64_t seed)
@@ -15,8 +15,8 @@ static word hash_on_device(const std::vector<unsigned char> &bytes, unsigned blo
     const unsigned char *memory = simt::device_copy(bytes, "memory");
     word *sum = simt::device_copy(std::vector<word>{0}, "sum");
     const size_t count = bytes.size();
-    CHECK(clean(simt::launch(grid_of(blocks, lb_hash::block_threads, seed),
-                             [=] { lb_hash::hash_kernel(memory, count, sum); })));
+    CHECK(clean(simt::launch(grid_of(blocks, lb_device_kernels::block_threads, seed),
+                             [=] { lb_device_kernels::hash_kernel(memory, count, sum); })));
     word result = *sum;
     simt::device_reset();
     return result;
@@ -29,7 +29,7 @@ static word hash_on_host(const std::vector<unsigned char> &bytes)
         word value = 0;
         for (size_t i = at; i < at + 8 && i < bytes.size(); i++)
             value |= word{bytes[i]} << 8 * (i - at);
-        sum += lb_hash::term(value, at / 8);
+        sum += lb_device_kernels::term(value, at / 8);
     }
     return sum;
 }
@@ -38,7 +38,7 @@ static std::vector<unsigned char> made_up(size_t count)
 {
     std::vector<unsigned char> bytes(count);
     for (size_t i = 0; i < count; i++)
-        bytes[i] = static_cast<unsigned char>(lb_hash::term(count, i));
+        bytes[i] = static_cast<unsigned char>(lb_device_kernels::term(count, i));
     return bytes;
 }
 
@@ -68,10 +68,21 @@ static void swapped_words_change_it()
     CHECK(hash_on_device(bytes, 1, 0) != hash_on_device(swapped, 1, 0));
 }
 
+/* Half of the sum and one more each time: it approaches 2, and every block does the same. */
+static void fixed_work_is_done_by_each_thread()
+{
+    float *out = simt::device_array<float>(2 * lb_device_kernels::block_threads, "out");
+    CHECK(clean(simt::launch(grid_of(2, lb_device_kernels::block_threads),
+                             [=] { lb_device_kernels::fixed_kernel(out); })));
+    for (int i = 0; i < 2 * lb_device_kernels::block_threads; i++)
+        CHECK(out[i] == 2.0f);
+}
+
 static const test tests[] = {
     {"the_grid_and_the_order_do_not_matter", the_grid_and_the_order_do_not_matter},
     {"any_changed_byte_changes_it", any_changed_byte_changes_it},
     {"swapped_words_change_it", swapped_words_change_it},
+    {"fixed_work_is_done_by_each_thread", fixed_work_is_done_by_each_thread},
 };
 
 int main(int argc, char **argv)
