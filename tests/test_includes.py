@@ -27,7 +27,7 @@ MAX_FILES_OF_A_ROOM = 25
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
 CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/gpu_versions.c",
               "harness/trace/kernel_trace_cupti.c", "harness/device/streams_cuda.c",
-              "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
+              "harness/device/device_kernels.cu", "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
 
 # These need a vendor's headers, which are not on every machine that runs this.
 VENDOR_HEADERS = {"impls/cudnn/rnn.h", "impls/onednn/compat.h", "impls/onednn/layer.h"}

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 #include "cli/builtin_cases.h"
+#include "host/cpu_ceilings.h"
 #include "model/weights_file.h"
 
 struct reader {
@@ -174,8 +176,15 @@ done:
     return st;
 }
 
-/* Without sizes, a command on cases means the quick grid: inference and training, or for the
- * self-test inference alone. */
+/* Whether something here may multiply bf16 faster than f32: a unit of the CPU, or an NVIDIA GPU,
+ * whose driver makes this file. */
+static bool has_bf16_unit(void)
+{
+    return lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || access("/dev/nvidiactl", F_OK) == 0;
+}
+
+/* Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
+ * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;
@@ -188,6 +197,9 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
+    if (plans && options->command != LB_CMD_AB &&
+        options->selection.axes[LB_AXIS_DTYPE].count == 0 && has_bf16_unit())
+        LB_TRY(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
 done:
     return st;
 }

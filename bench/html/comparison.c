@@ -98,6 +98,11 @@ static enum lb_status write_comparison(FILE *out, const struct lb_html_view *vie
         lb_html_text(out, comparison.notes);
         fputs("</p>\n", out);
     }
+    if (comparison.basis[0]) {
+        fputs("<p class=\"note\">", out);
+        lb_html_text(out, comparison.basis);
+        fputs("</p>\n", out);
+    }
     write_pairs(out, &comparison);
     fprintf(
         out,

@@ -44,10 +44,13 @@ struct server {
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
-    struct lb_process_state *before, *after;  /* of a case: what was found, what is left */
-    struct lb_cpu_load load;                  /* as the case's samples began; at_ns 0: none did */
-    bool destroyed;                           /* the case's implementation was destroyed */
-    const struct lb_impl *served[SERVED_MAX]; /* those that have run a case in this process */
+    struct lb_process_state *before, *after; /* of a case: what was found, what is left */
+    struct lb_cpu_load load;                 /* as the case's samples began; at_ns 0: none did */
+    bool destroyed;                          /* the case's implementation was destroyed */
+    struct {
+        const struct lb_impl *impl;
+        int threads;      /* the most that a case of it was given */
+    } served[SERVED_MAX]; /* the implementations that have run a case in this process */
     size_t served_count;
     struct loaded_plugin {
         char *path;
@@ -224,59 +227,84 @@ static void after_destroy(void *user)
     server->destroyed = true;
 }
 
-/* Whether the implementation has run a case in this process before; it has from now on. */
-static bool served_before(struct server *server, const struct lb_impl *impl)
+/* What the implementation has done in this process before the case. */
+struct history {
+    bool ran;            /* a case */
+    bool ran_as_threads; /* a case with at least as many threads */
+};
+
+/* Tells the implementation's history, of which the case is a part from now on. */
+static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads)
 {
-    for (size_t i = 0; i < server->served_count; i++)
-        if (server->served[i] == impl)
-            return true;
-    if (server->served_count < SERVED_MAX)
-        server->served[server->served_count++] = impl;
-    return false;
+    size_t i = 0;
+    while (i < server->served_count && server->served[i].impl != impl)
+        i++;
+    if (i == SERVED_MAX)
+        return (struct history){0};
+    struct history history = {i < server->served_count, false};
+    if (history.ran)
+        history.ran_as_threads = server->served[i].threads >= threads;
+    else
+        server->served[server->served_count++].impl = impl;
+    if (!history.ran_as_threads)
+        server->served[i].threads = threads;
+    return history;
 }
 
-/* Writes what the case's implementation has left behind. Libraries keep threads, buffers and pipes
- * from their first case on; what grows with each case is left behind. The oracle's results, which
- * the harness keeps, are not the implementation's. */
+/* Writes what the case's implementation has left behind. Libraries keep buffers and pipes from
+ * their first case on, and threads from the first case that has so many; what grows with each case
+ * is left behind. The oracle's results, which the harness keeps, are not the implementation's. */
 static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                         char *text, size_t size)
 {
     enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
-    bool again = served_before(server, impl), on_device = impl->memory == LB_DEVICE;
+    const struct history history = add_to_history(server, impl, c->threads);
+    bool on_device = impl->memory == LB_DEVICE;
     const struct lb_state_allowance allowance = {
-        .bytes = lb_reference_bytes(&c->problem) + (on_device ? (double)INFINITY
-                                                    : again   ? (double)BYTES
-                                                              : (double)FIRST_BYTES),
-        .descriptors = !again,
+        .bytes = lb_reference_bytes(&c->problem) + (on_device     ? (double)INFINITY
+                                                    : history.ran ? (double)BYTES
+                                                                  : (double)FIRST_BYTES),
+        .descriptors = !history.ran,
         .all_descriptors = on_device,
-        .threads = !again || on_device,
+        .threads = !history.ran_as_threads || on_device,
     };
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
-    char busy[64] = "", left[64] = "", rest[240];
+    char busy[64] = "", left[64] = "", others[240];
     lb_process_state_read_rest(server->after);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_state_read_settings(server->after);
-    lb_process_state_compare(server->before, server->after, &allowance, rest, sizeof(rest));
+    lb_process_state_compare(server->before, server->after, &allowance, others, sizeof(others));
     if (spinning > 0)
         snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
     if (children > 0)
         snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
-    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || rest[0]) ? ", " : "", left,
-             left[0] && rest[0] ? ", " : "", rest);
+    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || others[0]) ? ", " : "", left,
+             left[0] && others[0] ? ", " : "", others);
     lb_clean_text(text);
 }
 
-/* The time of the fixed loop on the CPUs that the case runs on; NaN for a case on a device, whose
- * speed the loop does not tell. What was measured a moment ago is taken again. */
-static double time_reference(const struct lb_impl *impl, const struct lb_case *c)
+/* The time of fixed work on the device; NaN where it has none. */
+static double time_device_reference(struct server *server)
+{
+    double ns = NAN;
+    if (!lb_device_known(NULL) || lb_device_known(NULL)->modelled || lb_device()->lost())
+        return (double)NAN;
+    send_phase(server, "reference");
+    return lb_device()->reference(&ns, NULL) == LB_OK ? ns : (double)NAN;
+}
+
+/* The time of fixed work where the case runs: on the device, or of a loop on its CPUs. What a loop
+ * took a moment ago is not measured again. */
+static double time_reference(struct server *server, const struct lb_impl *impl,
+                             const struct lb_case *c)
 {
     enum { RECENT_NS = 20000000 };
     static double last, last_ns; /* its last result and when that was */
     static int last_threads;
     char cpus[64];
     if (impl->memory == LB_DEVICE)
-        return (double)NAN;
+        return time_device_reference(server);
     if (last_threads == c->threads && lb_now_ns() - last_ns < RECENT_NS)
         return last;
     lb_pin(c->threads, cpus, sizeof(cpus));
@@ -312,7 +340,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     if (impl) {
         if (server->served_count == 0) /* else the case before has waited for that */
             lb_await_idle_threads(0.3);
-        before = time_reference(impl, &c);
+        before = time_reference(server, impl, &c);
         lb_nvtx_attach();
         lb_process_state_read(server->before);
         server->destroyed = false;
@@ -320,7 +348,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
         peak_bytes = row.peak_bytes;
         look_behind(server, impl, &c, left, sizeof(left));
-        after = time_reference(impl, &c);
+        after = time_reference(server, impl, &c);
     } else {
         row = lb_row_make(&c);
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);

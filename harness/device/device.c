@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* ---- The built table. --------------------------------------------------------------------- */
 
 #ifdef LB_HAVE_CUDA
@@ -238,6 +240,16 @@ static enum lb_status space_poison(void *to, size_t bytes, struct lb_error *err)
     return bytes == 0 ? LB_OK : lb_device()->fill(to, 0xff, bytes, err);
 }
 
+static enum lb_status space_hash(const void *memory, size_t bytes, uint64_t *hash,
+                                 struct lb_error *err)
+{
+    uint64_t added = 0;
+    enum lb_status st = bytes == 0 ? LB_OK : lb_device()->hash(memory, bytes, &added, err);
+    *hash =
+        lb_hash_bytes(*hash, &added, sizeof(added)); /* so that equal blocks do not cancel out */
+    return st;
+}
+
 static enum lb_status space_synchronize(struct lb_error *err)
 {
     return lb_device()->synchronize(err);
@@ -256,6 +268,7 @@ const struct lb_space lb_device_space = {
     .upload = space_upload,
     .download = space_download,
     .poison = space_poison,
+    .hash = space_hash,
     .synchronize = space_synchronize,
     .available = space_available,
     .overrun = space_overrun,

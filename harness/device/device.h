@@ -42,6 +42,8 @@ struct lb_device_api {
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
+    /* Waits, and adds a hash of memory to *hash: another one when a byte has changed. */
+    enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
 
     enum lb_status (*synchronize)(struct lb_error *err); /* waits for all work of the stream */
 
@@ -49,6 +51,10 @@ struct lb_device_api {
      * and waits for it. */
     enum lb_status (*start)(struct lb_error *err);
     enum lb_status (*stop)(double *ns, struct lb_error *err);
+
+    /* Time of a fixed amount of arithmetic on all multiprocessors, which tells their clock. Waits.
+     */
+    enum lb_status (*reference)(double *ns, struct lb_error *err);
 
     /* The work enqueued between begin and end becomes a graph, uploaded and ready for replay. end
      * must be called after begin, also after a failure in between; *graph is then NULL. */

@@ -5,12 +5,17 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/device_kernels.h"
 #include "device/nvml.h"
+#include "stats/order_stats.h"
 
 static struct {
     cudaStream_t stream;
     cudaEvent_t from, to; /* before and after the timed work */
-    cudaError_t fault;    /* the first one that made the device unusable; cudaSuccess: none */
+    uint64_t *sum;        /* on the device, for hashes; NULL before the first */
+    float *fixed;         /* on the device, for the reference; NULL before the first */
+    int sm_count;
+    cudaError_t fault; /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
 /* Errors after which every later call fails with the same error until the process ends. */
@@ -157,6 +162,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error != cudaSuccess)
         return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
+    device.sm_count = info->sm_count;
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));
     LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
@@ -225,6 +231,21 @@ static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_erro
                          err);
 }
 
+static enum lb_status cuda_hash(const void *memory, size_t bytes, uint64_t *hash,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    uint64_t sum;
+    if (!device.sum)
+        LB_TRY(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
+    LB_TRY(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
+    LB_TRY(lb_device_hash_add(memory, bytes, device.sum, device.stream, err));
+    LB_TRY(cuda_download(&sum, device.sum, sizeof(sum), err));
+    *hash += sum;
+done:
+    return st;
+}
+
 static enum lb_status cuda_start(struct lb_error *err)
 {
     return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
@@ -239,6 +260,27 @@ static enum lb_status cuda_stop(double *ns, struct lb_error *err)
     LB_TRY(
         lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
     *ns = (double)ms * 1e6;
+done:
+    return st;
+}
+
+/* The first of them loads the kernel. */
+static enum lb_status cuda_reference(double *ns, struct lb_error *err)
+{
+    enum { TIMES = 5 };
+    enum lb_status st = LB_OK;
+    double all[TIMES];
+    if (!device.fixed)
+        LB_TRY(cuda_allocate((size_t)device.sm_count * 256 * sizeof(*device.fixed),
+                             (void **)&device.fixed, err));
+    LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+    for (int i = 0; i < TIMES; i++) {
+        LB_TRY(cuda_start(err));
+        LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+        LB_TRY(cuda_stop(&all[i], err));
+    }
+    lb_sort(all, TIMES);
+    *ns = lb_median(all, TIMES);
 done:
     return st;
 }
@@ -297,9 +339,11 @@ const struct lb_device_api lb_device_cuda = {
     .upload = cuda_upload,
     .download = cuda_download,
     .fill = cuda_fill,
+    .hash = cuda_hash,
     .synchronize = cuda_synchronize,
     .start = cuda_start,
     .stop = cuda_stop,
+    .reference = cuda_reference,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .replay = cuda_replay,

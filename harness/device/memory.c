@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "host/cgroup.h"
 
 void lb_poison(void *memory, size_t bytes)
@@ -127,6 +128,14 @@ static enum lb_status host_poison(void *to, size_t bytes, struct lb_error *err)
     return LB_OK;
 }
 
+static enum lb_status host_hash(const void *memory, size_t bytes, uint64_t *hash,
+                                struct lb_error *err)
+{
+    (void)err;
+    *hash = lb_hash_bytes(*hash, memory, bytes);
+    return LB_OK;
+}
+
 static enum lb_status host_synchronize(struct lb_error *err)
 {
     (void)err;
@@ -140,6 +149,7 @@ const struct lb_space lb_host_space = {
     .upload = host_copy,
     .download = host_copy,
     .poison = host_poison,
+    .hash = host_hash,
     .synchronize = host_synchronize,
     .available = lb_host_available,
     .overrun = HOST_OVERRUN,

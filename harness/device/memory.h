@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "api/status.h"
 
@@ -16,6 +17,9 @@ struct lb_space {
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*poison)(void *to, size_t bytes, struct lb_error *err); /* NaN in every dtype */
+    /* Takes bytes of memory, which allocate returned, into a running hash, after all work on the
+     * space's stream. Hashes of different spaces can't be compared. */
+    enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
     /* Waits until all work on the space's stream is done. */
     enum lb_status (*synchronize)(struct lb_error *err);
     double (*available)(void); /* bytes that can still be allocated */

@@ -60,7 +60,7 @@ struct case_context {
     int last_set;            /* the input set that the latest call read */
     struct checked_bits {
         uint64_t results; /* hash of the checked results, in canonical form */
-        uint64_t memory;  /* hash of the same in the host memory that the implementation wrote */
+        uint64_t memory;  /* hash of the same where and as the implementation wrote them */
     } bits[LB_INPUT_SETS];
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
@@ -283,14 +283,19 @@ done:
     return st;
 }
 
-/* A hash of what the latest call wrote to host memory: outputs, and weight gradients in the
- * implementation's own layout. */
-static uint64_t memory_hash(const struct case_context *context)
+/* A hash of what the latest call wrote: outputs, and weight gradients in the implementation's own
+ * layout. */
+static enum lb_status memory_hash(const struct case_context *context, uint64_t *hash,
+                                  struct lb_error *err)
 {
-    uint64_t hash = lb_tensors_hash(&context->tensors);
-    return context->buffers.gradients
-               ? lb_hash_bytes(hash, context->buffers.gradients, context->sizes.gradients)
-               : hash;
+    enum lb_status st = LB_OK;
+    *hash = 0;
+    LB_TRY(lb_tensors_hash(&context->tensors, hash, err));
+    if (context->buffers.gradients)
+        LB_TRY(context->plan.space->hash(context->buffers.gradients, context->sizes.gradients, hash,
+                                         err));
+done:
+    return st;
 }
 
 /* Compares the fetched results with those expected of the latest call and notes the errors in the
@@ -414,8 +419,7 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
     phase(context, "oracle");
     struct checked_bits *bits = &context->bits[set];
     bits->results = lb_results_hash(&context->results);
-    if (context->impl->memory == LB_HOST)
-        bits->memory = memory_hash(context);
+    LB_TRY(memory_hash(context, &bits->memory, err));
     if (set == 0)
         context->row->hash = bits->results;
     bool right = results_right(context);
@@ -471,13 +475,14 @@ static enum lb_status give_up(struct case_context *context, struct lb_error *err
     return lb_fail(err, LB_FAILED, "%s", context->row->reason);
 }
 
-/* Compares what the latest call wrote with the verified call of the same inputs: on the host by a
- * hash of the memory itself, else, and where that differs, by the fetched results. */
+/* Compares what the latest call wrote with the verified call of the same inputs: by a hash that is
+ * computed where the results lie, and where that differs, by the fetched results. */
 static enum lb_status check_call(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    if (context->impl->memory == LB_HOST &&
-        memory_hash(context) == context->bits[context->last_set].memory)
+    uint64_t hash;
+    LB_TRY(memory_hash(context, &hash, err));
+    if (hash == context->bits[context->last_set].memory)
         return LB_OK;
     LB_TRY(fetch_results(context, err));
     if (!results_repeat(context))

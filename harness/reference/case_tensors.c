@@ -303,13 +303,17 @@ done:
     return st;
 }
 
-uint64_t lb_tensors_hash(const struct lb_tensors *tensors)
+enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
+                               struct lb_error *err)
 {
-    uint64_t hash = 0;
-    for (int i = 0; i < OUTPUT_COUNT; i++)
-        if (tensors->at[0][outputs[i]])
-            hash = lb_hash_bytes(hash, tensors->at[0][outputs[i]], tensors->bytes[outputs[i]]);
-    return hash;
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < OUTPUT_COUNT; i++) {
+        enum lb_tensor t = outputs[i];
+        if (tensors->at[0][t])
+            LB_TRY(tensors->space->hash(tensors->at[0][t], tensors->bytes[t], hash, err));
+    }
+done:
+    return st;
 }
 
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,

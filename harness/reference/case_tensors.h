@@ -111,8 +111,9 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err);
 
-/* A hash of all output bits, for tensors in host memory. */
-uint64_t lb_tensors_hash(const struct lb_tensors *tensors);
+/* Takes all output bits into a running hash, after all work on the space's stream. */
+enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
+                               struct lb_error *err);
 
 /* Copies the outputs to the host: y, hn, cn, dx, dh0 and dc0, not the weight gradients. */
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,

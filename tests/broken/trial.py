@@ -76,6 +76,7 @@ EXPECTED |= {
     "gpu_fault_illegal_address": r"^error: .*illegal memory access",
     "gpu_fault_no_capture": r"^error: capturing a graph",
     "gpu_fault_hang": r"^timeout: ",
+    "gpu_fault_wrong_later": r"^wrong: .*the first calls were right",
 }
 
 # Faults of which the sources hold no description beside the name.
@@ -90,7 +91,8 @@ DESCRIBED = {
     "gpu_fault": {"absent": "its machine has no device", "oom": "its device has 1 KiB of memory",
                   "oom_late": "an allocation on its device fails",
                   "illegal_address": "its device reports an illegal address",
-                  "no_capture": "its calls can't be captured", "hang": "its device never finishes"},
+                  "no_capture": "its calls can't be captured", "hang": "its device never finishes",
+                  "wrong_later": "its results are wrong from the ninth call on"},
     "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure"},
 }
 

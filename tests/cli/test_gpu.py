@@ -43,6 +43,7 @@ class DeviceFaults(ProgramTest):
                              "--case-time", "0.02")
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
         self.assertEqual(len(rows), 16)
+        self.assertEqual({tuple(row["reference_ns"]) for row in rows.values()}, {(40000,)})
 
     def test_too_little_memory_costs_one_row(self):
         self.fault("oom", "oom", "needs .*, has 1.0 KiB of device memory", 0)
@@ -61,6 +62,9 @@ class DeviceFaults(ProgramTest):
 
     def test_a_write_past_the_end_of_device_memory_is_found(self):
         self.fault("past_end", "wrong", "^y was written past its end$", 1)
+
+    def test_a_wrong_later_call_is_found_by_the_hash_of_device_memory(self):
+        self.fault("wrong_later", "wrong", "off by 1, .* in call 9; the first calls were right$", 1)
 
     def test_peak_memory_does_not_depend_on_the_order_of_cases(self):
         cases = ["gpu_fault_retains/T5_B2_I4_H4/f32/infer", "gpu_fault_retains/T6_B2_I4_H4/f32/infer"]

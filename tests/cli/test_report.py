@@ -328,6 +328,7 @@ class Report(ProgramTest):
         self.assertIn("#changes", page.references)
         self.assertIn("changes", page.ids)
         compared = words[words.index("Against "):words.index("With JavaScript")]
+        self.assertRegex(compared, "Times are (as measured|divided by)")
         self.assertIn("cpu_simd/T16_B1_I64_H64/f32/infer", compared)
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
         self.assertIn("232 more cases, none of them a regression, are left out", compared)

@@ -153,6 +153,16 @@ class Cheats(ProgramTest):
                 said = re.sub(r"(; )?other programs used [^;]*", "", row["warning"])
                 self.assertRegex(said, "^$" if row["impl"] == "cpu_ref" else reason)
 
+    def test_threads_of_the_first_case_that_has_so_many_are_no_leftover(self):
+        rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", "cpu_simd,leftovers_idle_threads",
+                             "--plugin", plugin("leftovers_idle_threads"), "--threads", "1,2",
+                             "--pass", "infer,train", "--case-time", "0.05", name="threads")
+        self.assertEqual(len(rows), 8)
+        for case, row in rows.items():
+            if row["impl"] == "cpu_simd":
+                self.assertNotIn("more thread", row["warning"], case)
+        self.assertTrue(any("more thread" in row["warning"] for row in rows.values()))
+
     def test_a_refusal_after_right_calls_is_an_error(self):
         rows = self.run_cheats(["unsupported_late"])
         row = next(row for row in rows.values() if row["impl"] != "cpu_ref")

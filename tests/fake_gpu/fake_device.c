@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "queue.h"
 
 /* Device memory is a mapping of its own per block, which ends at a page that nobody may touch. The
@@ -207,6 +208,21 @@ static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_erro
     return st == LB_OK && fake.shared && !fake.capturing ? fake_queue_run(err) : st;
 }
 
+static enum lb_status fake_hash(const void *memory, size_t bytes, uint64_t *hash,
+                                struct lb_error *err)
+{
+    enum lb_status st = outside_capture("hashing", err);
+    if (st != LB_OK)
+        return st;
+    hang_if(fake.fault == FAKE_HANG_RECHECK && fake.timed);
+    if (!fake_device_holds(memory, bytes))
+        return lb_fail(err, LB_FAILED, "hashing: invalid argument");
+    enter();
+    *hash = lb_hash_bytes(*hash, memory, bytes);
+    leave();
+    return LB_OK;
+}
+
 static enum lb_status fake_synchronize(struct lb_error *err)
 {
     fake.counts.waits++;
@@ -245,6 +261,12 @@ static enum lb_status fake_stop(double *ns, struct lb_error *err)
         *ns += FAKE_SLOW_NS;
     fake.stopped = true;
     return st;
+}
+
+static enum lb_status fake_reference(double *ns, struct lb_error *err)
+{
+    *ns = FAKE_REFERENCE_NS;
+    return outside_capture("timing fixed work", err);
 }
 
 static enum lb_status fake_capture_begin(struct lb_error *err)
@@ -289,9 +311,11 @@ const struct lb_device_api fake_device = {
     .upload = fake_upload,
     .download = fake_download,
     .fill = fake_fill,
+    .hash = fake_hash,
     .synchronize = fake_synchronize,
     .start = fake_start,
     .stop = fake_stop,
+    .reference = fake_reference,
     .capture_begin = fake_capture_begin,
     .capture_end = fake_capture_end,
     .replay = fake_replay,

@@ -21,8 +21,13 @@ enum fake_fault {
     FAKE_HANG_RECHECK /* after timing began, a copy from the device never ends */
 };
 
-/* On the device's clock: a fill; two events with nothing between them. */
-enum { FAKE_FILL_NS = 1000000, FAKE_EVENTS_NS = 500, FAKE_SLOW_NS = 2000000000 };
+/* On the device's clock: a fill; two events with nothing between them; the reference. */
+enum {
+    FAKE_FILL_NS = 1000000,
+    FAKE_EVENTS_NS = 500,
+    FAKE_SLOW_NS = 2000000000,
+    FAKE_REFERENCE_NS = 40000
+};
 
 struct fake_counts {
     int allocations; /* living */

@@ -1,0 +1,29 @@
+/* Work of the harness itself on a device. stream is a cudaStream_t; all only enqueue, and fail with
+ * LB_FAILED when the launch is refused. */
+#ifndef LB_DEVICE_KERNELS_H
+#define LB_DEVICE_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds a hash of memory to *sum, so that only eight bytes need to come to the host. memory [bytes],
+ * aligned to 8, and sum are on the device. Where one byte of memory changes, the hash does. Not for
+ * adversaries. */
+enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
+                                  struct lb_error *err);
+
+/* A fixed amount of arithmetic, whose time tells the clock of the multiprocessors: about 40 us at 2
+ * GHz. out [256 * multiprocessors] f32 is on the device. */
+enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
+                                    struct lb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+/* test_device_kernels.cpp: the hash of device memory is that of a plain loop, whatever the grid,
+ * and a change of any one byte changes it. */
+#include "check.h"
+#include "device/device.h"
+
+#include "harness/device/device_kernels.cuh"
+
+#include <vector>
+
+using lb_device_kernels::word;
+using namespace simt_test;
+
+static word hash_on_device(const std::vector<unsigned char> &bytes, unsigned blocks, uint64_t seed)
+{
+    const unsigned char *memory = simt::device_copy(bytes, "memory");
+    word *sum = simt::device_copy(std::vector<word>{0}, "sum");
+    const size_t count = bytes.size();
+    CHECK(clean(simt::launch(grid_of(blocks, lb_device_kernels::block_threads, seed),
+                             [=] { lb_device_kernels::hash_kernel(memory, count, sum); })));
+    word result = *sum;
+    simt::device_reset();
+    return result;
+}
+
+static word hash_on_host(const std::vector<unsigned char> &bytes)
+{
+    word sum = 0;
+    for (size_t at = 0; at < bytes.size(); at += 8) {
+        word value = 0;
+        for (size_t i = at; i < at + 8 && i < bytes.size(); i++)
+            value |= word{bytes[i]} << 8 * (i - at);
+        sum += lb_device_kernels::term(value, at / 8);
+    }
+    return sum;
+}
+
+static std::vector<unsigned char> made_up(size_t count)
+{
+    std::vector<unsigned char> bytes(count);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = static_cast<unsigned char>(lb_device_kernels::term(count, i));
+    return bytes;
+}
+
+static void the_grid_and_the_order_do_not_matter()
+{
+    for (size_t count : {1, 7, 8, 9, 2048, 5003})
+        for (unsigned blocks : {1u, 3u})
+            for (uint64_t seed : {0, 1, 2})
+                CHECK(hash_on_device(made_up(count), blocks, seed) == hash_on_host(made_up(count)));
+}
+
+static void any_changed_byte_changes_it()
+{
+    const std::vector<unsigned char> bytes = made_up(43);
+    const word before = hash_on_device(bytes, 1, 0);
+    for (size_t i = 0; i < bytes.size(); i++) {
+        std::vector<unsigned char> changed = bytes;
+        changed[i] ^= 1;
+        CHECK(hash_on_device(changed, 1, 0) != before);
+    }
+}
+
+static void swapped_words_change_it()
+{
+    std::vector<unsigned char> bytes = made_up(32), swapped(bytes.begin() + 8, bytes.end());
+    swapped.insert(swapped.end(), bytes.begin(), bytes.begin() + 8);
+    CHECK(hash_on_device(bytes, 1, 0) != hash_on_device(swapped, 1, 0));
+}
+
+/* Half of the sum and one more each time: it approaches 2, and every block does the same. */
+static void fixed_work_is_done_by_each_thread()
+{
+    float *out = simt::device_array<float>(2 * lb_device_kernels::block_threads, "out");
+    CHECK(clean(simt::launch(grid_of(2, lb_device_kernels::block_threads),
+                             [=] { lb_device_kernels::fixed_kernel(out); })));
+    for (int i = 0; i < 2 * lb_device_kernels::block_threads; i++)
+        CHECK(out[i] == 2.0f);
+}
+
+static const test tests[] = {
+    {"the_grid_and_the_order_do_not_matter", the_grid_and_the_order_do_not_matter},
+    {"any_changed_byte_changes_it", any_changed_byte_changes_it},
+    {"swapped_words_change_it", swapped_words_change_it},
+    {"fixed_work_is_done_by_each_thread", fixed_work_is_done_by_each_thread},
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests(tests, argc, argv);
+}
