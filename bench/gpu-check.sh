@@ -11,7 +11,7 @@
 #   tiny       one tiny case of each implementation
 #   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
 #   tests-own  the project's GPU implementations, every variant, dtype and pass, by the oracle
-#   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
+#   ceilings   copy bandwidth, GEMM rates, launches, barriers: inputs of the lower bound
 #   twice      each as graph, train and backward, twice in one worker: the same bits
 #   kernels    those of three graph cases, by CUPTI
 #   faults     a killed worker and too large a case cost one row each
@@ -261,7 +261,7 @@ variants() {
   echo "${found:-$1}"
 }
 
-# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, which share an answer.
+# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, since they share the expected results.
 lines() {
   local impls=$1 dtype=$2 tail=$3 problem pass impl
   shift 3
@@ -300,8 +300,8 @@ grid() {
   lines cuda_naive f32 '' "${short[@]}"
 }
 
-# shipped NAME: the problems of a shipped case file.
-shipped() {
+# builtin_problems NAME: the problems of a builtin case file.
+builtin_problems() {
   sed 's/ *#.*//; /^$/d' "$repository/bench/cases/$1.txt"
 }
 
@@ -491,11 +491,11 @@ if begin tune 180; then # a step's time does not depend on T
   attempt 0,124,130 tuning -- limited "$allowed" tuned --cases "$scratch/tune.txt"
   tune=()
 fi
-# beside NAME IMPLS: the GPU's shipped cases on some implementations, into NAME.jsonl.
+# beside NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
 beside() {
   local name=$1 impls=$2 type problems
   shift 2
-  mapfile -t problems < <(shipped gpu && echo ${dry:+T4_B2_H8})
+  mapfile -t problems < <(builtin_problems gpu && echo ${dry:+T4_B2_H8})
   for type in f16 f32/tf32 bf16 f32; do
     lines "$impls" "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
   done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"

@@ -14,7 +14,7 @@ MODULES = ["jax", "numpy"]
 
 def supports(case):
     if case.math == "half":
-        raise Unsupported("math half: XLA has no switch for products of f32 in f16")
+        raise Unsupported("math half: XLA has no switch for f32 GEMMs in f16")
 
 
 def create(case, stream):

@@ -21,7 +21,7 @@ MOST_UNROLLED_STEPS = 256  # of all layers and directions; building the graph ta
 
 def supports(case):
     if case.math == "half":
-        raise Unsupported("math half: TensorFlow has no switch for products of f32 in f16")
+        raise Unsupported("math half: TensorFlow has no switch for f32 GEMMs in f16")
     if case.variant == "mixed" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: a mixed policy computes in f16 or bf16")
     if case.variant == "jit" and case.passes in ("forward", "backward"):

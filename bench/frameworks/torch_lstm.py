@@ -16,7 +16,7 @@ def supports(case):
     if case.act != "tanh":
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
     if case.math == "half":
-        raise Unsupported("math half: PyTorch has no switch for products of f32 in f16")
+        raise Unsupported("math half: PyTorch has no switch for f32 GEMMs in f16")
     if case.variant == "compile":
         if case.ragged:
             raise Unsupported("ragged: torch.compile leaves packed sequences to the eager nn.LSTM")

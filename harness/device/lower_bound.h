@@ -71,13 +71,13 @@ struct lb_lower_bound {
     double wait_ns;              /* until h of the step before arrives, without its bytes */
     double exchange_ns;          /* h of all rows through an SM's port */
     double weights_ns;           /* reading the weights that registers do not hold */
-    double product_ns, cell_ns;  /* recurrent matrix product and pointwise work */
-    double step_ns;     /* the step; at most wait + the largest of the middle three + cell */
-    double steps;       /* in a row: T, plus L - 1 of a wavefront over layers; of all passes */
-    double input_ns;    /* matrix products that need not wait for a step, at peak rate */
-    double products_ns; /* all matrix products, at peak rate */
-    double memory_ns;   /* bytes through the cache, and through memory those that it cannot keep */
-    double total_ns;    /* the lower bound */
+    double gemm_ns, cell_ns;     /* recurrent matrix product and pointwise work */
+    double step_ns;      /* the step; at most wait + the largest of the middle three + cell */
+    double steps;        /* in a row: T, plus L - 1 of a wavefront over layers; of all passes */
+    double input_ns;     /* matrix products that need not wait for a step, at peak rate */
+    double all_gemms_ns; /* all matrix products, at peak rate */
+    double memory_ns;    /* bytes through the cache, and through memory those that it cannot keep */
+    double total_ns;     /* the lower bound */
 };
 
 /* What the bound depends on besides problem and device. Zeroed: hot caches; rows of full length or,

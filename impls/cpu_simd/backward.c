@@ -181,7 +181,7 @@ static void steps(const struct layer_dir *ld)
     for (size_t i = 0; i < s->T; i++) {
         step(ld, ld->d == 0 ? s->T - 1 - i : i, i > 0);
         if (!simd->by_rows)
-            lb_pinned_threads_barrier(simd->team);
+            lb_pinned_threads_barrier(simd->pinned_threads);
     }
     struct lb_cpu_rows da = gradient_rows(
         simd, lb_cpu_at(simd, simd->first, ld->rows.from * s->width), s->B, ld->thread, rows);
@@ -343,12 +343,12 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         for (size_t d = 0; d < s->D; d++) {
             struct layer_dir ld = open_layer_dir(call, l * s->D + d, thread);
             steps(&ld);
-            lb_pinned_threads_barrier(simd->team); /* all gradients of a are written */
+            lb_pinned_threads_barrier(simd->pinned_threads); /* all gradients of a are written */
             weight_gradients(&ld, thread);
-            lb_pinned_threads_barrier(simd->team); /* all threads have read `first` */
+            lb_pinned_threads_barrier(simd->pinned_threads); /* all threads have read `first` */
         }
         input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
-        lb_pinned_threads_barrier(simd->team);
+        lb_pinned_threads_barrier(simd->pinned_threads);
     }
     if (simd->kernels->release)
         simd->kernels->release();

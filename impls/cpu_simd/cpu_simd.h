@@ -22,7 +22,7 @@ struct lb_cpu_simd {
     struct lb_buffers buffers;
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
-    struct lb_pinned_threads *team; /* NULL: only the calling thread */
+    struct lb_pinned_threads *pinned_threads; /* NULL: only the calling thread */
     size_t threads;
     size_t elem;      /* bytes of a stored element */
     size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */

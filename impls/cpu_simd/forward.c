@@ -197,7 +197,7 @@ void lb_cpu_forward_work(void *arg, size_t thread)
             for (size_t i = 0; i < steps; i++) {
                 step(&ld, ld.d == 0 ? from + i : from + steps - 1 - i, from);
                 if (!simd->by_rows)
-                    lb_pinned_threads_barrier(simd->team);
+                    lb_pinned_threads_barrier(simd->pinned_threads);
             }
         }
         write_states(&ld, lb_cpu_share(simd, s->B, thread));

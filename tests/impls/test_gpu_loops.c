@@ -1,5 +1,5 @@
-/* The GPU implementations that are made of products and pointwise kernels, run on the host: their
- * own source on a fake device, with products as plain loops and kernels as loops over threads. */
+/* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their
+ * own source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
