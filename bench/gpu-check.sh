@@ -280,8 +280,9 @@ sizes() {
   done
 }
 
-# grid: all that is swept, in the order of its worth. Predictions are held against replayed graphs,
-# which hold no work of the host; persist_dynamic compiles a kernel a case; the naive loop is slow.
+# grid: all cases of the sweep, the most informative first. Predictions are compared with replayed
+# graphs, which hold no work of the host; persist_dynamic compiles one kernel per case; the naive
+# loop is slow.
 grid() {
   local short=() long=() type
   mapfile -t short < <(sizes 128)

@@ -10,7 +10,7 @@
 # since the machine may have been what was slow during the first. Where the base was measured on
 # another machine, its times stop nothing: that is said, and only cases that failed count.
 # Exit codes are the program's: 3 is a regression, 1 a case that fails, as it did before.
-# Settings: LB_PROCESSES (15) fresh processes a case, LB_CASE_TIME (0.1) seconds of sampling in each,
+# Settings: LB_PROCESSES (15) fresh processes per case, LB_CASE_TIME (0.1) seconds of sampling in each,
 # LB_MARGIN (5) percent that matters: what --self-test says two runs resolve on this machine;
 # LB_ACCEPT=1 reports and passes whatever the comparison says, so that this run is the next base.
 set -euo pipefail
