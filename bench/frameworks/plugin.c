@@ -458,8 +458,9 @@ static PyObject *bind_backward(const struct framework_case *c, const void *tenso
     return bind(c, "bind_backward", given, sizeof(given) / sizeof(given[0]));
 }
 
-/* What the adapter made of the tensors, io [bytes]: found, since the harness calls with few sets of
- * them in turn, else made now. Borrowed; NULL with a Python exception. */
+/* The object that the adapter made for the tensors io [bytes]. The harness calls with a few sets of
+ * tensors in turn, so most calls find theirs; for a new set it is made now. Borrowed; NULL with a
+ * Python exception. */
 static PyObject *find_bound(struct framework_case *c, int kind, const void *io, size_t bytes)
 {
     struct bound *all = c->bound[kind];

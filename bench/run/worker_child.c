@@ -254,7 +254,7 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
     char busy[64] = "", left[64] = "", state[240];
-    lb_process_state_read_rest(server->after);
+    lb_process_state_read_resources(server->after);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_state_read_settings(server->after);
     lb_process_state_compare(server->before, server->after, &allowance, state, sizeof(state));

@@ -159,7 +159,7 @@ void lb_process_state_read_settings(struct lb_process_state *state)
         getrlimit(limit_names[i].limit, &state->limits[i]);
 }
 
-void lb_process_state_read_rest(struct lb_process_state *state)
+void lb_process_state_read_resources(struct lb_process_state *state)
 {
     state->threads = count_threads();
     state->bytes = count_bytes();
@@ -168,7 +168,7 @@ void lb_process_state_read_rest(struct lb_process_state *state)
 
 void lb_process_state_read(struct lb_process_state *state)
 {
-    lb_process_state_read_rest(state);
+    lb_process_state_read_resources(state);
     lb_process_state_read_settings(state);
 }
 

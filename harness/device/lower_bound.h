@@ -1,5 +1,6 @@
 /* The lower bound of a problem on a device: the least time that any implementation could take, by a
- * model of what none can do without. Records report times as multiples of it and call it the floor.
+ * model of the work that every implementation must do. Records report times as multiples of it and
+ * call it the floor.
  *
  *   bound  = max(steps in a row * t_step, all matrix products at peak rate, memory traffic)
  *   t_step = max(wait for h + max(bytes of h, matrix product, bytes of weights) of one tile + cell,

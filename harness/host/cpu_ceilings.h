@@ -70,9 +70,8 @@ struct lb_cpu_rates lb_cpu_rates_of(const struct lb_cpu_ceilings *ceilings, int 
 /* The lower bound of one call on a CPU, in ns.
  *
  *   total = max(all GEMMs, chain, memory)
- *   chain = passes * T * (layers and directions, divided by the groups of threads that work on
- * them)
- *           * (max(recurrent GEMM, reading what the caches don't hold of its weights) + barrier)
+ *   chain = passes * T * (L*D / groups of threads) * step
+ *   step  = max(recurrent GEMM, reading the weights that the caches don't hold) + barrier
  *
  * It assumes that everything overlaps that can, and the best way to divide work: threads in groups,
  * of which each works on layers and directions of its own; in a group the hidden units, with a
