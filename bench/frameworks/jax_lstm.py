@@ -134,10 +134,10 @@ class Session:
                 numpy.copyto(kind[index].numpy(), numpy.asarray(array))
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = "on XLA's own stream, waited for"
-        return f"JAX {self.jax.__version__} lax.scan, compiled by XLA, {place}"
+            runs_on = "on XLA's own stream, waited for"
+        return f"JAX {self.jax.__version__} lax.scan, compiled by XLA, {runs_on}"
 
     def destroy(self):
         self.__dict__.clear()

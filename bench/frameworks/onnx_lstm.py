@@ -134,10 +134,10 @@ class Session:
         raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = "CUDAExecutionProvider"
-        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {place}"
+            runs_on = "CUDAExecutionProvider"
+        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {runs_on}"
 
     def destroy(self):
         self.__dict__.clear()

@@ -152,16 +152,16 @@ class Session:
 
     def gradients(self, *kinds):
         for index in range(len(kinds[0])):
-            for place, kind in enumerate(kinds):
-                found = self.weight_gradients[4 * index + place]
+            for number, kind in enumerate(kinds):
+                found = self.weight_gradients[4 * index + number]
                 self.torch.from_dlpack(kind[index]).copy_(found)
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = f"cuDNN {self.torch.backends.cudnn.version()}"
+            runs_on = f"cuDNN {self.torch.backends.cudnn.version()}"
         return (f"PyTorch {self.torch.__version__} nn.LSTM"
-                f"{', ' + self.seen if self.seen else ''}, {place}")
+                f"{', ' + self.seen if self.seen else ''}, {runs_on}")
 
     def destroy(self):
         self.__dict__.clear()
