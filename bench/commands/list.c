@@ -324,7 +324,7 @@ static void explain_lower_bound(const struct lb_case *c)
              "%.4g us on %s: %g steps of %.3g us, weights in %s; GEMMs %.3g us, traffic %.3g us%s",
              f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3,
              lb_residency_name(f.residency), f.all_gemms_ns / 1e3, f.memory_ns / 1e3,
-             c->problem.ragged ? "; were its rows as short as they can be" : "");
+             c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  floor      ", 13, line);
     snprintf(line, sizeof(line),
              "per step: wait %.3g us, h %.3g, weights %.3g, GEMM %.3g, cell %.3g", f.wait_ns / 1e3,
@@ -348,7 +348,7 @@ static void explain_cpu_lower_bound(const struct lb_case *c)
         f.total_ns / 1e3, c->threads, c->threads == 1 ? "" : "s", f.all_gemms_ns / 1e3,
         f.memory_ns / 1e3, f.chain_ns / 1e3, f.gemm_ns / 1e3, lb_cpu_level_name(f.residency),
         f.weights_ns / 1e3, f.barrier_ns / 1e3,
-        c->problem.ragged ? "; were its rows as short as they can be" : "");
+        c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  CPU floor  ", 13, line);
 }
 

@@ -276,7 +276,7 @@ class Criteria(unittest.TestCase):
 
     def test_the_floor_of_ragged_rows_says_what_it_takes_them_for(self):
         done = run("--explain", "fused/T1024_B64_H1024/f16/infer/ragged", "--device-model", "h100")
-        self.assertRegex(done.stdout, r"floor .* us; were its rows as short as they can be\n")
+        self.assertRegex(done.stdout, r"floor .* us; for rows as short as they can be\n")
 
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
