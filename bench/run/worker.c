@@ -192,9 +192,9 @@ static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry
     return LB_OK;
 }
 
-/* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is NULL.
- * LB_FAILED, with *fault filled, when a worker was started anew and can't load the plug-in any more.
- * That costs the case that wanted it, and no other. */
+/* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is
+ * NULL. LB_FAILED, with *fault filled, when a worker was started anew and can't load the plug-in
+ * any more. That costs the case that wanted it, and no other. */
 static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                                   struct lb_worker **worker, struct lb_fault *fault,
                                   struct lb_error *err)
