@@ -1,46 +1,46 @@
 #!/usr/bin/env bash
-# Everything that an NVIDIA GPU can tell about this project, in one command and without a network.
+# Runs every check and measurement that needs an NVIDIA GPU, in one command and without a network.
 #
 #     bench/gpu-check.sh OUT [--prefix DIR] [--build DIR] [--only STEPS] [--limit SECONDS]
 #                            [--budget SECONDS] [--from DIR] [--dry-run[=FAULT]]
 #     bench/gpu-check.sh --pack DIR
 #
-# STEPS, in their order; one that fails does not stop those after it, and each ends by itself:
-#   build      the program, in --build (build/gpu-check)
-#   versions   of the program, its libraries, driver and tools, and what each implementation says
-#   tiny       one tiny case of each implementation
-#   sanitizer-memcheck, -racecheck, -synccheck    small cases under compute-sanitizer
-#   tests-own  the project's GPU implementations, every variant, dtype and pass, by the oracle
-#   ceilings   copy bandwidth, product rates, launches, barriers: the floor model's figures
-#   twice      each as graph, train and backward, twice in one worker: the same bits
-#   kernels    those of three graph cases, by CUPTI
-#   faults     a killed worker and too large a case cost one row each
-#   sweep      the recurrent grid in at most --budget seconds (420), what matters most first
-#   tests-cudnn                the same as tests-own of cudnn
-#   tests-modes                other maths, relu, graphs, cold caches, batched calls
-#   tune       all ways that fused has, on the grid, into tuned.txt
-#   frameworks cudnn beside PyTorch's nn.LSTM on the same cases, each where it is
-#   calibrate  the kernels of tests/simt on the device, against what the emulator recorded
-#   tests-slow                 the algorithms of cudnn that are slow to set up
-# "tests" and "sanitizer" stand for all of theirs; a program that is not there is built whatever
-# STEPS says. Where a machine is to be had for some minutes at a time, --limit ends everything a little
-# later than that: a step that no time is left for is not begun, and says so. --from goes on with
-# the records of an earlier OUT, which may be the same. Three times ten minutes:
+# STEPS, in their order. A step that fails does not stop the later ones, and each step has a time limit:
+#   build      builds the program in the folder of --build (build/gpu-check)
+#   versions   lists the program, its libraries, driver and tools, and what each implementation says
+#   tiny       runs one tiny case of each implementation
+#   sanitizer-memcheck, -racecheck, -synccheck    run small cases under compute-sanitizer
+#   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
+#   ceilings   measures copy bandwidth, GEMM rates, launches and barriers, for the lower bound
+#   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
+#   kernels    records the GPU kernels of three graph cases, by CUPTI
+#   faults     kills a worker and runs too large a case: each must cost one row
+#   sweep      sweeps the recurrent grid for at most --budget seconds (420), the most informative first
+#   tests-cudnn                checks cudnn as tests-own checks the project's own
+#   tests-modes                checks other math modes, relu, graphs, cold caches and batched calls
+#   tune       measures every kernel family of fused on the grid, and writes tuned.txt
+#   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
+#   calibrate  runs the kernels of tests/simt on the device, against what the emulator recorded
+#   tests-slow                 checks the algorithms of cudnn that are slow to set up
+# "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
+# whatever STEPS says. --limit is for a machine that is lent for some minutes: it ends everything
+# shortly after that time, and a step for which no time is left is skipped with a message. --from
+# continues with the records of an earlier OUT, which may be the same. Three sessions of ten minutes:
 #
 #     bench/gpu-check.sh A --limit 540
 #     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
 #     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,calibrate,sanitizer,tests-slow
 #
-# At most 8 files are left in OUT, and each grows there, so that nothing is lost when all is cut
-# off: test.log, which holds the ceilings too, sanitizer.log, conformance.jsonl, run.jsonl (the
-# sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, pytorch.jsonl. Tables and pages are made of them
-# later, anywhere: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
+# OUT gets at most 8 files. Each is written as the step goes on, so that nothing is lost when the
+# machine is taken away: test.log (with the ceilings), sanitizer.log, conformance.jsonl, run.jsonl (the
+# sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, pytorch.jsonl. Tables and pages are made from them
+# later, on any machine: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
 # NVIDIA's Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark,
 # Jansson, OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
-# --dry-run takes every step without a GPU as far as it goes, with a device that is host memory;
-# with a FAULT of tests/plugins/gpu_fault.c, such as hang, one that has it in cases of 7 steps.
+# --dry-run tries every step without a GPU, on a device that is host memory. With a FAULT of
+# tests/plugins/gpu_fault.c, such as hang, that device fails in cases of 7 steps.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -107,7 +107,7 @@ known=$known,tests-own,ceilings,twice,kernels,faults,sweep,tests-cudnn,tests-mod
 known=$known,calibrate,tests-slow
 steps=$known
 
-# check_steps: a step that is misspelt would not run, and nobody would know.
+# check_steps: refuses a misspelt step, which would otherwise silently not run.
 check_steps() {
   local step
   for step in ${steps//,/ }; do
@@ -169,7 +169,7 @@ call_limit=30 # seconds; no case on the grid takes one
     [ ! -f "$from/$name" ] || [ -e "$out/$name" ] || cp "$from/$name" "$out/"
   done
 
-# note WORDS: what happens now, for the log and for whoever watches.
+# note WORDS: writes what happens now to the log and to the terminal.
 note() {
   echo "== $*" | tee -a "$log"
 }
@@ -261,7 +261,7 @@ variants() {
   echo "${found:-$1}"
 }
 
-# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, which share an answer.
+# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, since they share the expected results.
 lines() {
   local impls=$1 dtype=$2 tail=$3 problem pass impl
   shift 3
@@ -280,8 +280,9 @@ sizes() {
   done
 }
 
-# grid: all that is swept, in the order of its worth. Predictions are held against replayed graphs,
-# which hold no work of the host; persist_dynamic compiles a kernel a case; the naive loop is slow.
+# grid: all cases of the sweep, the most informative first. Predictions are compared with replayed
+# graphs, which hold no work of the host; persist_dynamic compiles one kernel per case; the naive
+# loop is slow.
 grid() {
   local short=() long=() type
   mapfile -t short < <(sizes 128)
@@ -300,8 +301,8 @@ grid() {
   lines cuda_naive f32 '' "${short[@]}"
 }
 
-# shipped NAME: the problems of a shipped case file.
-shipped() {
+# builtin_problems NAME: the problems of a builtin case file.
+builtin_problems() {
   sed 's/ *#.*//; /^$/d' "$repository/bench/cases/$1.txt"
 }
 
@@ -327,7 +328,7 @@ limited() {
   fi
 }
 
-# conformance PART ARGUMENTS...: its rows go to OUT as they come.
+# conformance PART ARGUMENTS...: runs test_gpu_device.py, whose rows go to OUT as they come.
 conformance() {
   local part=$1
   shift
@@ -382,7 +383,7 @@ elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   exit 77
 fi
 
-# versions: what there is, before anything is measured. Nothing of it needs to be there.
+# versions: logs the versions of everything that is installed, before anything is measured.
 versions() {
   "$program" --version
   "$program" --list -T 3 -B 2 -H 8 --dtype f32,f16 "${fake[@]:0:2}"
@@ -402,7 +403,7 @@ kill_a_worker() {
   [ -z "$worker" ] || kill -KILL "$worker"
 }
 
-# verdicts NAME: of the rows of a run in scratch, in their order.
+# verdicts NAME: prints the verdicts of the rows of a run in scratch, in their order.
 verdicts() {
   sed -n 's/.*"kind":"row".*"verdict":"\([a-z]*\)".*/\1/p' "$scratch/$1/run.jsonl" | paste -sd,
 }
@@ -491,11 +492,11 @@ if begin tune 180; then # a step's time does not depend on T
   attempt 0,124,130 tuning -- limited "$allowed" tuned --cases "$scratch/tune.txt"
   tune=()
 fi
-# beside NAME IMPLS: the GPU's shipped cases on some implementations, into NAME.jsonl.
+# beside NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
 beside() {
   local name=$1 impls=$2 type problems
   shift 2
-  mapfile -t problems < <(shipped gpu && echo ${dry:+T4_B2_H8})
+  mapfile -t problems < <(builtin_problems gpu && echo ${dry:+T4_B2_H8})
   for type in f16 f32/tf32 bf16 f32; do
     lines "$impls" "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
   done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"

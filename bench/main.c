@@ -81,7 +81,8 @@ static enum lb_status check_baseline(const struct lb_options *options,
                : LB_OK;
 }
 
-/* Says it before a long sweep rather than in the table after it. */
+/* Warns before a long sweep, and not in the table after it, when no case of the plan is of the
+ * baseline. */
 static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
 {
     const char *baseline = session->options->baseline;
@@ -137,10 +138,10 @@ static enum lb_status add_absent(const struct lb_options *options, struct lb_reg
 {
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < options->absent_count && st == LB_OK; i++) {
-        const struct lb_impl_entry entry = {.name = (char *)(uintptr_t)options->absent[i],
-                                            .summary = (char *)(uintptr_t)lb_framework_absent,
-                                            .absent = (char *)(uintptr_t)lb_framework_absent};
-        st = lb_registry_add(registry, &entry, err);
+        const struct lb_impl_entry impl_entry = {.name = (char *)(uintptr_t)options->absent[i],
+                                                 .summary = (char *)(uintptr_t)lb_framework_absent,
+                                                 .absent = (char *)(uintptr_t)lb_framework_absent};
+        st = lb_registry_add(registry, &impl_entry, err);
     }
     return st;
 }
@@ -183,7 +184,7 @@ done:
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    bool resumes = options->command == LB_CMD_RESUME; /* tunes with the settings of its run */
+    bool resumes = options->command == LB_CMD_RESUME; /* takes these settings from its run */
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
     if (!resumes && lb_settings_weights(options->weights, options->prefix, err) != LB_OK)

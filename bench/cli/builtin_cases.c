@@ -30,7 +30,7 @@ static enum lb_status fail_no_set(const char *folder, const char *name, struct l
         size_t used = strlen(known);
         set[strlen(set) - 4] = '\0';
         snprintf(known + used, sizeof(known) - used, " %s", set);
-        if (lb_is_nearer(name, set, &distance))
+        if (lb_is_closer(name, set, &distance))
             snprintf(suggestion, sizeof(suggestion), "%s", set);
         free(files[i]);
     }

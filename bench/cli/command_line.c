@@ -44,9 +44,9 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *option = &lb_option_table[i];
-        if (lb_is_nearer(word, option->name, &distance))
+        if (lb_is_closer(word, option->name, &distance))
             suggestion = option->name;
-        if (option->short_name && lb_is_nearer(word, option->short_name, &distance))
+        if (option->short_name && lb_is_closer(word, option->short_name, &distance))
             suggestion = option->short_name;
     }
     if (word[0] != '-')

@@ -32,7 +32,7 @@ static enum lb_status fail_no_impl(const struct lb_available_impl *available,
                        origin, name, renamed->is, renamed->since);
     struct name_list known = {0};
     for (size_t i = 0; i < available_count; i++) {
-        if (lb_is_nearer(name, available[i].name, &distance))
+        if (lb_is_closer(name, available[i].name, &distance))
             suggestion = available[i].name;
         add_name(&known, available[i].name);
     }
@@ -96,8 +96,9 @@ enum lb_status lb_available_impls(const struct lb_registry *registry,
     if (!*available)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < registry->count; i++)
-        (*available)[i] = (struct lb_available_impl){
-            registry->entries[i].name, (const char *const *)registry->entries[i].variants};
+        (*available)[i] =
+            (struct lb_available_impl){registry->impl_entries[i].name,
+                                       (const char *const *)registry->impl_entries[i].variants};
     return LB_OK;
 }
 

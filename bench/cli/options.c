@@ -405,17 +405,17 @@ const struct lb_option lb_option_table[] = {
     {.name = "--plan",
      .command = LB_CMD_PLAN,
      .set = set_command,
-     .help = "Says what the same command line would run with --sweep: how many cases, how much "
-             "memory they need and about how long they take."},
+     .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
+             "they need and about how long they take."},
     {.name = "--explain",
      .argument = "a case, or a framework and a layer",
      .placeholder = "CASE",
      .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_EXPLAIN,
      .set = set_explain,
-     .help = "Says why a case can or can't run, and how much it computes, moves and needs. With "
-             "keras 'units=512, activation=relu' in its place (also keras2, tensorflow1, pytorch, "
-             "pytorch_cpu): whether the framework runs its fast kernel for that layer."},
+     .help = "Says why a case can or can't run, and how much it computes, moves and needs. Given "
+             "keras 'units=512, activation=relu' (also keras2, tensorflow1, pytorch, pytorch_cpu), "
+             "says whether the framework runs its fast kernel for that layer."},
     {.name = "--export",
      .argument = "a format and a run",
      .placeholder = "FORMAT RUN",
@@ -444,7 +444,9 @@ const struct lb_option lb_option_table[] = {
      .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_REPORT,
      .set = set_report,
-     .help = "Writes one page to decide by: the result, what changed, pictures and all cases."},
+     .help =
+         "Writes one HTML page: which implementation wins where, what changed, pictures and all "
+         "cases."},
     {.name = "--compare",
      .argument = "two runs, the base first",
      .placeholder = "BASE [BASE...] NEW",
@@ -452,8 +454,8 @@ const struct lb_option lb_option_table[] = {
      .command = LB_CMD_COMPARE,
      .set = set_compare,
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
-             "first. Several runs of the base tell how much runs differ, which is then allowed "
-             "for."},
+             "first. Several runs of the base show how much runs differ by chance, and the "
+             "verdicts allow for that."},
     {.name = "--ab",
      .argument = "two implementations or plug-ins",
      .placeholder = "A B",
@@ -674,15 +676,15 @@ const struct lb_option lb_option_table[] = {
      .commands = SWEEPS | RESUME,
      .set = set_seconds,
      .field = offsetof(struct lb_options, time_budget_s),
-     .help = "After S seconds, starts no further case and no further process of one. Cases "
-             "without a time are recorded as 'skipped', and --resume runs them."},
+     .help = "Starts no new case, and no new process of a case, after S seconds. Cases without a "
+             "time are recorded as 'skipped', and --resume runs them."},
     {.name = "--retry-noisy",
      .group = LB_GROUP_SETTINGS,
      .commands = RESUME,
      .set = set_true,
      .field = offsetof(struct lb_options, retry_noisy),
-     .help = "Measures the cases again that were measured while other programs used more than 5 % "
-             "of their CPUs."},
+     .help = "Measures again the cases during which other programs used more than 5 % of the "
+             "case's CPUs."},
     {.name = "--call-limit",
      .argument = "seconds",
      .placeholder = "S",
@@ -690,7 +692,7 @@ const struct lb_option lb_option_table[] = {
      .commands = WORKERS,
      .set = set_seconds,
      .field = offsetof(struct lb_options, call_limit_s),
-     .help = "Takes a case for hung after S seconds of silence (120)."},
+     .help = "Ends a case as hung after S seconds without a sign of progress (120)."},
     {.name = "--hang-limit",
      .argument = "a number",
      .placeholder = "N",
@@ -787,7 +789,7 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, processes),
      .min = 1,
      .max = 1000,
-     .help = "Repeats each case in N fresh processes; --compare is meant for runs with 15."},
+     .help = "Repeats each case in N fresh processes; use 15 for runs that --compare reads."},
     {.name = "--margin",
      .argument = "percent",
      .placeholder = "P",
@@ -839,8 +841,9 @@ const struct lb_option lb_option_table[] = {
      .commands = WORKERS | PROFILE,
      .set = set_true,
      .field = offsetof(struct lb_options, tune),
-     .help = "Measures the kernel families of fused for problems of which no choice is kept yet; "
-             "later runs use the fastest."},
+     .help =
+         "Measures the kernel families of the implementation fused for each problem that has no "
+         "stored choice yet; later runs use the fastest."},
     {.name = "--tuned",
      .argument = "a file",
      .placeholder = "FILE",

@@ -44,10 +44,10 @@ static enum lb_status find_side(struct ab *ab, const char *word, struct lb_regis
     struct lb_named_impl named = {NULL, ""};
     if (is_plugin(word)) {
         LB_TRY(lb_pool_add_plugin(ab->session->pool, word, registry, err));
-        side->entry = &registry->entries[registry->count - 1];
+        side->impl_entry = &registry->impl_entries[registry->count - 1];
     } else {
         LB_TRY(lb_named_impl_parse(registry, "--ab", word, &named, err));
-        side->entry = lb_registry_find(registry, named.name);
+        side->impl_entry = lb_registry_find(registry, named.name);
     }
     side->variant = named.variant;
     snprintf(side->label, sizeof(side->label), "%s", word);
@@ -101,7 +101,7 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     for (int s = 0; s < 2; s++) {
         struct lb_case *cases = ab->plan.cases;
         for (size_t i = 0; i < ab->plan.count; i++) {
-            snprintf(cases[i].impl, sizeof(cases[i].impl), "%s", ab->sides[s].entry->name);
+            snprintf(cases[i].impl, sizeof(cases[i].impl), "%s", ab->sides[s].impl_entry->name);
             snprintf(cases[i].variant, sizeof(cases[i].variant), "%s", ab->sides[s].variant);
         }
         lb_settings_free(&settings);
@@ -192,7 +192,8 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }
-    if (ab->sides[0].entry->memory == LB_DEVICE || ab->sides[1].entry->memory == LB_DEVICE)
+    if (ab->sides[0].impl_entry->memory == LB_DEVICE ||
+        ab->sides[1].impl_entry->memory == LB_DEVICE)
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(open_files(ab, err));
     LB_TRY(measure_all(ab, err));

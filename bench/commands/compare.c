@@ -95,7 +95,7 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     if (comparison->common == 0)
         return LB_EXIT_NOTHING;
     if (comparison->single == comparison->common)
-        return LB_EXIT_INCONCLUSIVE; /* with or without strict: it can't have found anything */
+        return LB_EXIT_INCONCLUSIVE; /* one process each: too few to find a change */
     size_t open = comparison->counts[LB_CHANGE_INCONCLUSIVE] + comparison->counts[LB_CHANGE_GONE];
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }

@@ -44,7 +44,7 @@ static void *append(void **array, size_t *count, size_t size)
     return grown + (*count)++ * size;
 }
 
-/* Splits text into words in place; LB_INVALID when there are more than LB_RULE_WORDS. */
+/* Splits text into words in target; LB_INVALID when there are more than LB_RULE_WORDS. */
 static enum lb_status split(const struct reader *reader, char *text,
                             const char *words[LB_RULE_WORDS], size_t *count, struct lb_error *err)
 {
@@ -119,7 +119,7 @@ static enum lb_status read_rule(const struct reader *reader, enum lb_rule_kind k
         return lb_fail(err, LB_OOM, "out of memory");
     rule->kind = kind;
     rule->text = kind == LB_CRITERION ? "" : text;
-    rule->unmet = rule->nearest = rule->changes = "";
+    rule->unmet = rule->suggested = rule->changes = "";
     if (kind != LB_CRITERION)
         return LB_OK;
     rule->condition_count = 1;
@@ -143,11 +143,12 @@ static enum lb_status read_property(const struct reader *reader, const char *key
         return read_condition(reader, text, &rule->only_if, err);
     const struct {
         const char *keyword;
-        const char **place;
-    } texts[] = {{"unmet", &rule->unmet}, {"nearest", &rule->nearest}, {"changes", &rule->changes}};
+        const char **target;
+    } texts[] = {
+        {"unmet", &rule->unmet}, {"suggest", &rule->suggested}, {"changes", &rule->changes}};
     for (size_t i = 0; rule->kind == LB_CRITERION && i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(keyword, texts[i].keyword) == 0) {
-            *texts[i].place = text;
+            *texts[i].target = text;
             return LB_OK;
         }
     return wrong(reader, err, "there is no keyword here called", keyword);
@@ -158,7 +159,7 @@ static enum lb_status read_line(const struct reader *reader, char *keyword, stru
     struct lb_criteria *criteria = reader->criteria;
     const struct {
         const char *keyword;
-        const char **place;
+        const char **target;
     } texts[] = {{"title", &criteria->title},     {"fast", &criteria->fast},
                  {"version", &criteria->version}, {"source", &criteria->source},
                  {"instead", &criteria->instead}, {"price", &criteria->price}};
@@ -172,7 +173,7 @@ static enum lb_status read_line(const struct reader *reader, char *keyword, stru
         return read_property(reader, keyword, text, err);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(keyword, texts[i].keyword) == 0) {
-            *texts[i].place = text;
+            *texts[i].target = text;
             return LB_OK;
         }
     if (strcmp(keyword, "setting") == 0)
@@ -186,7 +187,7 @@ static enum lb_status read_line(const struct reader *reader, char *keyword, stru
     return wrong(reader, err, "there is no keyword called", keyword);
 }
 
-/* Joins a line that is indented by eight blanks or more to the one before, in place. */
+/* Joins a line that is indented by eight blanks or more to the one before, in target. */
 static void join_lines(char *text)
 {
     for (char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
@@ -251,7 +252,7 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
         if (length <= 4 || strcmp(file->d_name + length - 4, ".txt") != 0)
             continue;
         file->d_name[length - 4] = '\0';
-        if (lb_is_nearer(name, file->d_name, &distance))
+        if (lb_is_closer(name, file->d_name, &distance))
             snprintf(best, sizeof(best), "; did you mean %.60s?", file->d_name);
         snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", file->d_name);
     }
@@ -345,7 +346,7 @@ static enum lb_status no_setting(const struct lb_criteria *criteria, const char 
     char all[400] = "";
     for (size_t i = 0; i < criteria->setting_count; i++) {
         size_t used = strlen(all);
-        if (lb_is_nearer(name, criteria->settings[i].name, &distance))
+        if (lb_is_closer(name, criteria->settings[i].name, &distance))
             best = criteria->settings[i].name;
         snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "",
                  criteria->settings[i].name);

@@ -45,8 +45,8 @@ struct lb_rule {
     const char *text; /* an algorithm's name, a note's sentences; "" of a criterion */
     struct lb_condition conditions[LB_RULE_CONDITIONS];
     size_t condition_count;
-    struct lb_condition only_if;           /* a criterion matters only where this holds */
-    const char *unmet, *nearest, *changes; /* of a criterion; "" where not given */
+    struct lb_condition only_if;             /* a criterion matters only where this holds */
+    const char *unmet, *suggested, *changes; /* of a criterion; "" where not given */
 };
 
 struct lb_criteria {
@@ -61,7 +61,7 @@ struct lb_criteria {
 };
 
 /* Reads the criteria of that name ("keras") among those that come with the program. LB_INVALID:
- * there are none of that name, err names the nearest or all; or the file is wrong, err says in
+ * there are none of that name, err suggests one or lists all; or the file is wrong, err says in
  * which line. LB_IO, LB_OOM. */
 enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
                                 struct lb_error *err);

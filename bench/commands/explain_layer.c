@@ -60,7 +60,7 @@ static void print_fast(const struct lb_criteria *criteria)
     }
 }
 
-/* What runs instead, and the way back, when some are not. */
+/* What runs instead when some are not met, and which settings meet them. */
 static void print_slow(const struct lb_criteria *criteria)
 {
     printf("runs      not %s\n", criteria->fast);
@@ -72,7 +72,7 @@ static void print_slow(const struct lb_criteria *criteria)
         const struct lb_setting *setting = lb_criteria_find(criteria, rule->conditions[0].setting);
         printf("\n%s=%s\n", setting->name, setting->value);
         print_wrapped("  then    ", rule->unmet);
-        print_wrapped("  nearest ", rule->nearest);
+        print_wrapped("  suggest ", rule->suggested);
         print_wrapped("  changes ", rule->changes);
     }
 }

@@ -6,7 +6,7 @@
 
 /* Prints on stdout, for the criteria of that name and the layer's settings: a table of criteria,
  * yours, needed and met; whether the fast kernel runs, and which algorithm of it; else what runs
- * instead, the nearest settings that keep it and what they change; notes; and the command that
+ * instead, the settings that would keep it and what they change; notes; and the command that
  * measures the price, with the ratio that the run at path `from` measured (NULL: none).
  * LB_INVALID when name, layer or run can't be read; LB_IO. */
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,

@@ -36,7 +36,7 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
 static void print_implementations(const struct lb_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *impl_entry = &registry->entries[i];
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
                impl_entry->summary);
         for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
@@ -74,7 +74,7 @@ static enum lb_status print_json_begin(const struct lb_registry *registry)
     enum lb_status st = LB_OK;
     fputs("{\"implementations\":[", stdout);
     for (size_t i = 0; i < registry->count && st == LB_OK; i++)
-        st = print_json_implementation(&registry->entries[i], i > 0 ? ",\n" : "\n");
+        st = print_json_implementation(&registry->impl_entries[i], i > 0 ? ",\n" : "\n");
     fputs("],\n\"cases\":[", stdout);
     return st;
 }
@@ -153,7 +153,7 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
         printf(", of which %zu can't run here", absent);
     printf("\n");
     for (size_t k = 0; k < registry->count; k++) {
-        const struct lb_impl_entry *impl_entry = &registry->entries[k];
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[k];
         size_t count = 0;
         for (size_t i = 0; i < plan->count; i++)
             count += strcmp(plan->cases[i].impl, impl_entry->name) == 0;
@@ -300,7 +300,7 @@ static void explain_problem(const struct lb_case *c)
     const struct lb_problem *p = &c->problem;
     lb_case_print_problem(c, text);
     printf("%s\n", text);
-    printf("  flops      %.4g in matrix products\n", lb_problem_flops(p));
+    printf("  flops      %.4g in GEMMs (matrix products)\n", lb_problem_flops(p));
     lb_format_bytes(lb_problem_bytes(p), bytes);
     printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
     lb_format_bytes(lb_case_bytes(p), bytes);
@@ -320,17 +320,15 @@ static void explain_lower_bound(const struct lb_case *c)
     if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
         return;
     lb_lower_bound_of(&machine, device, &c->problem, &run, &f);
-    snprintf(
-        line, sizeof(line),
-        "%.4g us on %s: %g steps of %.3g us, weights in %s; products %.3g us, traffic %.3g us%s",
-        f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3, lb_residency_name(f.residency),
-        f.products_ns / 1e3, f.memory_ns / 1e3,
-        c->problem.ragged ? "; were its rows as short as they can be" : "");
+    snprintf(line, sizeof(line),
+             "%.4g us on %s: %g steps of %.3g us, weights in %s; GEMMs %.3g us, traffic %.3g us%s",
+             f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3,
+             lb_residency_name(f.residency), f.all_gemms_ns / 1e3, f.memory_ns / 1e3,
+             c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  floor      ", 13, line);
     snprintf(line, sizeof(line),
-             "per step: wait %.3g us, h %.3g, weights %.3g, product %.3g, cell %.3g",
-             f.wait_ns / 1e3, f.exchange_ns / 1e3, f.weights_ns / 1e3, f.product_ns / 1e3,
-             f.cell_ns / 1e3);
+             "per step: wait %.3g us, h %.3g, weights %.3g, GEMM %.3g, cell %.3g", f.wait_ns / 1e3,
+             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.gemm_ns / 1e3, f.cell_ns / 1e3);
     print_wrapped_line("             ", 13, line);
 }
 
@@ -347,10 +345,10 @@ static void explain_cpu_lower_bound(const struct lb_case *c)
         line, sizeof(line),
         "%.4g us on %d thread%s of the CPU: all GEMMs %.3g us, memory %.3g us, dependent steps "
         "%.3g us; per step: GEMM %.3g us, weights from %s %.3g us, barrier %.3g us%s",
-        f.total_ns / 1e3, c->threads, c->threads == 1 ? "" : "s", f.products_ns / 1e3,
+        f.total_ns / 1e3, c->threads, c->threads == 1 ? "" : "s", f.all_gemms_ns / 1e3,
         f.memory_ns / 1e3, f.chain_ns / 1e3, f.gemm_ns / 1e3, lb_cpu_level_name(f.residency),
         f.weights_ns / 1e3, f.barrier_ns / 1e3,
-        c->problem.ragged ? "; were its rows as short as they can be" : "");
+        c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  CPU floor  ", 13, line);
 }
 
@@ -371,7 +369,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     explain_lower_bound(&c);
     explain_cpu_lower_bound(&c);
     for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *impl_entry = &registry->entries[i];
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)
             continue;
         if (given & LB_GIVEN_VARIANT || !impl_entry->variants) {

@@ -49,15 +49,15 @@ static bool interrupted(const struct self_test *test)
 static enum lb_status run_one(const struct self_test *test, const struct lb_case *c,
                               struct lb_row *row, struct lb_error *err)
 {
-    const struct lb_impl_entry *entry = lb_registry_find(test->session->registry, c->impl);
+    const struct lb_impl_entry *impl_entry = lb_registry_find(test->session->registry, c->impl);
     const struct lb_job job = {
         .c = c, .seed = test->session->options->seed, .sampler = lb_block_sampler()};
     *row = lb_row_make(c);
-    if (entry->absent) {
+    if (impl_entry->absent) {
         row->verdict = LB_VERDICT_ABSENT;
         return LB_OK;
     }
-    return lb_pool_run(test->session->pool, entry, &job, row, err);
+    return lb_pool_run(test->session->pool, impl_entry, &job, row, err);
 }
 
 struct candidate {
@@ -295,19 +295,19 @@ done:
 }
 
 /* Finds a case of about one millisecond for the planted slowdown. */
-static enum lb_status choose_planted(struct self_test *test, const struct lb_impl_entry *entry,
+static enum lb_status choose_planted(struct self_test *test, const struct lb_impl_entry *impl_entry,
                                      struct lb_case *c, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
     *c = lb_case_defaults();
-    snprintf(c->impl, sizeof(c->impl), "%s", entry->name);
+    snprintf(c->impl, sizeof(c->impl), "%s", impl_entry->name);
     c->problem.batch = 1;
     c->problem.input = c->problem.hidden = 64;
     c->problem.seq_len = 50;
     for (int i = 0; i < 2; i++) {
         struct lb_row row;
-        st = lb_pool_run(test->session->pool, entry, &job, &row, err);
+        st = lb_pool_run(test->session->pool, impl_entry, &job, &row, err);
         if (st == LB_OK && !lb_row_is_timed(&row))
             st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
         if (st == LB_OK && i == 0)
@@ -364,10 +364,10 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
     enum lb_status st = LB_OK;
     struct lb_case c;
     char name[] = "planted";
-    const struct lb_impl_entry entry = {.name = name, .impl = &lb_planted_impl};
-    const struct lb_side sides[2] = {{"planted", "", &entry},
-                                     {"planted:slower_3", "slower_3", &entry}};
-    LB_TRY(choose_planted(test, &entry, &c, err));
+    const struct lb_impl_entry impl_entry = {.name = name, .impl = &lb_planted_impl};
+    const struct lb_side sides[2] = {{"planted", "", &impl_entry},
+                                     {"planted:slower_3", "slower_3", &impl_entry}};
+    LB_TRY(choose_planted(test, &impl_entry, &c, err));
     for (size_t i = 0; i < comparisons; i++) {
         if (interrupted(test))
             return LB_INTERRUPTED;

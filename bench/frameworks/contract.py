@@ -37,7 +37,7 @@ dlpack = None  # set by plugin.c: dlpack(address, shape, code, bits, device type
 
 
 class Bound:
-    """What a call works on, as the framework sees it: attributes of an adapter's own."""
+    """An adapter's own objects for the tensors of a call; plugin.c keeps them and hands them back."""
 
     def __init__(self, **attributes):
         self.__dict__.update(attributes)
@@ -131,7 +131,7 @@ def numpy_type(dtype):
 
 
 def regroup_gates(array, order):
-    """Rows of array [4H, ...] in gate order i f g o, as those of another order, such as "iofg"."""
+    """Reorders the rows of array [4H, ...] from gate order i f g o to another, such as "iofg"."""
     import numpy  # pylint: disable=import-outside-toplevel
     gates = dict(zip("ifgo", numpy.split(array, 4)))
     return numpy.concatenate([gates[gate] for gate in order])
@@ -181,7 +181,7 @@ def choose_threads(module, threads):
 
 @contextlib.contextmanager
 def quiet():
-    """Nothing reaches stderr: for imports that greet at length and have no switch for it."""
+    """Silences stderr, for imports that print a greeting and have no switch for it."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

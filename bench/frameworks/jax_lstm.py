@@ -14,7 +14,7 @@ MODULES = ["jax", "numpy"]
 
 def supports(case):
     if case.math == "half":
-        raise Unsupported("math half: XLA has no switch for products of f32 in f16")
+        raise Unsupported("math half: XLA has no switch for f32 GEMMs in f16")
 
 
 def create(case, stream):
@@ -134,10 +134,10 @@ class Session:
                 numpy.copyto(kind[index].numpy(), numpy.asarray(array))
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = "on XLA's own stream, waited for"
-        return f"JAX {self.jax.__version__} lax.scan, compiled by XLA, {place}"
+            runs_on = "on XLA's own stream, waited for"
+        return f"JAX {self.jax.__version__} lax.scan, compiled by XLA, {runs_on}"
 
     def destroy(self):
         self.__dict__.clear()

@@ -21,7 +21,7 @@ MOST_UNROLLED_STEPS = 256  # of all layers and directions; building the graph ta
 
 def supports(case):
     if case.math == "half":
-        raise Unsupported("math half: TensorFlow has no switch for products of f32 in f16")
+        raise Unsupported("math half: TensorFlow has no switch for f32 GEMMs in f16")
     if case.variant == "mixed" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: a mixed policy computes in f16 or bf16")
     if case.variant == "jit" and case.passes in ("forward", "backward"):
@@ -62,7 +62,7 @@ class Session:
     # pylint: disable=too-many-instance-attributes
     def __init__(self, tensorflow, keras, case, stream):
         self.tf, self.keras, self.case, self.stream = tensorflow, keras, case, stream
-        self.place = f"/GPU:{case.ordinal}" if case.device == "cuda" else "/CPU:0"
+        self.device_name = f"/GPU:{case.ordinal}" if case.device == "cuda" else "/CPU:0"
         self.dtype = {"f64": "float64", "f32": "float32", "f16": "float16",
                       "bf16": "bfloat16"}[case.dtype]
         self.mask = None
@@ -71,7 +71,7 @@ class Session:
         self.tape = self.found = self.weight_gradients = None
         if case.device == "cuda":
             tensorflow.config.experimental.enable_tensor_float_32_execution(case.math == "tf32")
-        with tensorflow.device(self.place):
+        with tensorflow.device(self.device_name):
             self.make_layers()
 
     def make_layers(self):
@@ -98,7 +98,7 @@ class Session:
                 variable.assign(value)
         if lengths:
             steps = numpy.arange(self.case.seq_len)
-            with self.tf.device(self.place):
+            with self.tf.device(self.device_name):
                 self.mask = self.tf.constant(steps[None, :] < numpy.array(lengths)[:, None])
         compiled = self.case.variant == "jit"
         run = self.train_step if compiled and self.case.trains else self.run
@@ -156,7 +156,7 @@ class Session:
 
     def forward(self, bound):
         self.current = bound
-        with self.tf.device(self.place):
+        with self.tf.device(self.device_name):
             if not self.case.trains:
                 self.write(bound.outputs, self.function(*bound.inputs))
                 return
@@ -170,7 +170,7 @@ class Session:
             self.write(bound.outputs, self.found)
 
     def backward(self, bound):
-        with self.tf.device(self.place):
+        with self.tf.device(self.device_name):
             if self.case.variant == "jit":
                 outputs, found = self.function(self.current.inputs, bound.given)
                 self.write(self.current.outputs, outputs)
@@ -192,14 +192,14 @@ class Session:
                              value.astype(numpy_type(self.case.dtype)))
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = "on TensorFlow's own stream, waited for"
+            runs_on = "on TensorFlow's own stream, waited for"
         how = {"unrolled": "unrolled", "jit": "compiled by XLA",
                "generic": "use_cudnn=False"}.get(self.case.variant, "")
         policy = self.layers[0].dtype_policy.name
         return (f"Keras {self.keras.__version__} on TensorFlow {self.tf.__version__}, LSTM"
-                f"{', ' + how if how else ''}, policy {policy}, {place}")
+                f"{', ' + how if how else ''}, policy {policy}, {runs_on}")
 
     def destroy(self):
         self.__dict__.clear()

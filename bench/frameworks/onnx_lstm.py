@@ -14,7 +14,7 @@ def supports(case):
     if case.trains:
         raise Unsupported(f"pass {case.passes}: ONNX Runtime infers only")
     if case.math == "half":
-        raise Unsupported("math half: ONNX Runtime has no switch for products of f32 in f16")
+        raise Unsupported("math half: ONNX Runtime has no switch for f32 GEMMs in f16")
     if case.dtype == "bf16" or case.device == "cpu" and case.dtype != "f32":
         raise Unsupported(f"dtype {case.dtype}: its LSTM has no kernel of that type on a "
                           f"{'CPU, f32 only' if case.device == 'cpu' else 'GPU'}")
@@ -134,10 +134,10 @@ class Session:
         raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = "CUDAExecutionProvider"
-        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {place}"
+            runs_on = "CUDAExecutionProvider"
+        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {runs_on}"
 
     def destroy(self):
         self.__dict__.clear()

@@ -52,7 +52,7 @@ struct framework_case {
     PyObject *session;           /* what the adapter's create returned */
     PyObject *calls[CALL_KINDS]; /* its methods forward and backward */
     struct bound bound[CALL_KINDS][MOST_BOUND];
-    int next[CALL_KINDS]; /* whose place the next tensors that are new get */
+    int next[CALL_KINDS]; /* the slot that the next new set of tensors gets */
     char description[512];
 };
 
@@ -212,7 +212,7 @@ done:
     return st;
 }
 
-/* Starts Python and loads the adapter once; later calls give the same answer. */
+/* Starts Python and loads the adapter once; later calls return the same status. */
 static enum lb_status open_python(struct lb_error *err)
 {
     if (!python.tried) {
@@ -228,29 +228,29 @@ static enum lb_status open_python(struct lb_error *err)
 }
 
 /* The problem and where it runs, as the adapter's keyword arguments of a contract.Case. */
-static PyObject *describe_case(const struct lb_problem *p, const struct lb_exec_config *place)
+static PyObject *describe_case(const struct lb_problem *p, const struct lb_exec_config *config)
 {
     return PyObject_CallMethod(
         python.contract, "Case", "LLLLLLssssiissi", (long long)p->seq_len, (long long)p->batch,
         (long long)p->input, (long long)p->hidden, (long long)p->layers, (long long)p->directions,
         lb_dtype_name(p->dtype), lb_pass_name(p->pass), lb_math_name(p->math), lb_act_name(p->act),
-        (int)p->ragged, place->threads, place->variant ? place->variant : "auto",
-        MEMORY == LB_DEVICE ? "cuda" : "cpu", MEMORY == LB_DEVICE ? place->device : 0);
+        (int)p->ragged, config->threads, config->variant ? config->variant : "auto",
+        MEMORY == LB_DEVICE ? "cuda" : "cpu", MEMORY == LB_DEVICE ? config->device : 0);
 }
 
 static enum lb_status framework_supports(const struct lb_problem *problem,
-                                         const struct lb_exec_config *place, struct lb_error *why)
+                                         const struct lb_exec_config *config, struct lb_error *why)
 {
     enum lb_status st = open_python(why);
     if (st != LB_OK)
         return st;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *described = describe_case(problem, place), *answer = NULL;
+    PyObject *described = describe_case(problem, config), *result = NULL;
     if (described)
-        answer = PyObject_CallMethod(python.contract, "check", "OO", python.adapter, described);
-    if (!answer)
+        result = PyObject_CallMethod(python.contract, "check", "OO", python.adapter, described);
+    if (!result)
         st = python_error(why);
-    Py_XDECREF(answer);
+    Py_XDECREF(result);
     Py_XDECREF(described);
     PyGILState_Release(lock);
     return st;
@@ -272,19 +272,19 @@ static void confine_threads(void)
 }
 
 static enum lb_status framework_create(void *self, const struct lb_problem *problem,
-                                       const struct lb_exec_config *place, struct lb_error *err)
+                                       const struct lb_exec_config *config, struct lb_error *err)
 {
     struct framework_case *c = self;
     enum lb_status st = open_python(err);
     if (st != LB_OK)
         return st;
     c->problem = *problem;
-    c->device = place->device;
+    c->device = config->device;
     if (MEMORY == LB_HOST)
         confine_threads();
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *described = describe_case(problem, place);
-    PyObject *stream = PyLong_FromVoidPtr(place->stream);
+    PyObject *described = describe_case(problem, config);
+    PyObject *stream = PyLong_FromVoidPtr(config->stream);
     if (described && stream)
         c->session = PyObject_CallMethod(python.adapter, "create", "OO", described, stream);
     if (c->session) {
@@ -365,17 +365,17 @@ static enum lb_status call_with_weights(struct framework_case *c, const char *me
                                         PyObject *lengths, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    PyObject *lists[4] = {NULL}, *answer = NULL;
+    PyObject *lists[4] = {NULL}, *result = NULL;
     for (int kind = 0; kind < 4; kind++)
         lists[kind] = wrap_weights(c, kinds[kind], kind, writable);
     if (lists[0] && lists[1] && lists[2] && lists[3])
-        answer = lengths ? PyObject_CallMethod(c->session, method, "OOOOO", lists[0], lists[1],
+        result = lengths ? PyObject_CallMethod(c->session, method, "OOOOO", lists[0], lists[1],
                                                lists[2], lists[3], lengths)
                          : PyObject_CallMethod(c->session, method, "OOOO", lists[0], lists[1],
                                                lists[2], lists[3]);
-    if (!answer)
+    if (!result)
         st = python_error(err);
-    Py_XDECREF(answer);
+    Py_XDECREF(result);
     for (int kind = 0; kind < 4; kind++)
         Py_XDECREF(lists[kind]);
     return st;
@@ -420,7 +420,7 @@ static PyObject *bind(const struct framework_case *c, const char *method,
         [SHAPE_Y] = {p->seq_len, p->batch, p->directions * p->hidden},
         [SHAPE_STATE] = {p->layers * p->directions, p->batch, p->hidden},
     };
-    PyObject *arguments = PyTuple_New(count), *function = NULL, *answer = NULL;
+    PyObject *arguments = PyTuple_New(count), *function = NULL, *result = NULL;
     for (int i = 0; arguments && i < count; i++) {
         PyObject *tensor =
             wrap(c, tensors[i].memory, shapes[tensors[i].shape], 3, MEMORY, tensors[i].writable);
@@ -430,10 +430,10 @@ static PyObject *bind(const struct framework_case *c, const char *method,
             PyTuple_SET_ITEM(arguments, i, tensor);
     }
     function = arguments ? PyObject_GetAttrString(c->session, method) : NULL;
-    answer = function ? PyObject_CallObject(function, arguments) : NULL;
+    result = function ? PyObject_CallObject(function, arguments) : NULL;
     Py_XDECREF(function);
     Py_XDECREF(arguments);
-    return answer;
+    return result;
 }
 
 static PyObject *bind_forward(const struct framework_case *c, const void *tensors)
@@ -458,20 +458,21 @@ static PyObject *bind_backward(const struct framework_case *c, const void *tenso
     return bind(c, "bind_backward", given, sizeof(given) / sizeof(given[0]));
 }
 
-/* What the adapter made of the tensors, io [bytes]: found, since the harness calls with few sets of
- * them in turn, else made now. Borrowed; NULL with a Python exception. */
+/* The object that the adapter made for the tensors io [bytes]. The harness calls with a few sets of
+ * tensors in turn, so most calls find theirs; for a new set it is made now. Borrowed; NULL with a
+ * Python exception. */
 static PyObject *find_bound(struct framework_case *c, int kind, const void *io, size_t bytes)
 {
     struct bound *all = c->bound[kind];
     for (int i = 0; i < MOST_BOUND; i++)
         if (all[i].object && memcmp(&all[i].io, io, bytes) == 0)
             return all[i].object;
-    struct bound *place = &all[c->next[kind]];
+    struct bound *slot = &all[c->next[kind]];
     c->next[kind] = (c->next[kind] + 1) % MOST_BOUND;
-    Py_CLEAR(place->object);
-    memcpy(&place->io, io, bytes);
-    place->object = kind == FORWARD ? bind_forward(c, io) : bind_backward(c, io);
-    return place->object;
+    Py_CLEAR(slot->object);
+    memcpy(&slot->io, io, bytes);
+    slot->object = kind == FORWARD ? bind_forward(c, io) : bind_backward(c, io);
+    return slot->object;
 }
 
 static enum lb_status call(struct framework_case *c, int kind, const void *io, size_t bytes,
@@ -479,9 +480,9 @@ static enum lb_status call(struct framework_case *c, int kind, const void *io, s
 {
     PyGILState_STATE lock = PyGILState_Ensure();
     PyObject *bound = find_bound(c, kind, io, bytes);
-    PyObject *answer = bound ? PyObject_CallOneArg(c->calls[kind], bound) : NULL;
-    enum lb_status st = answer ? LB_OK : python_error(err);
-    Py_XDECREF(answer);
+    PyObject *result = bound ? PyObject_CallOneArg(c->calls[kind], bound) : NULL;
+    enum lb_status st = result ? LB_OK : python_error(err);
+    Py_XDECREF(result);
     PyGILState_Release(lock);
     return st;
 }
@@ -540,10 +541,10 @@ static void framework_destroy(void *self)
         for (int i = 0; i < MOST_BOUND; i++)
             Py_CLEAR(c->bound[kind][i].object);
     }
-    PyObject *answer = PyObject_CallMethod(c->session, "destroy", NULL);
-    if (!answer)
+    PyObject *result = PyObject_CallMethod(c->session, "destroy", NULL);
+    if (!result)
         python_error(&ignored);
-    Py_XDECREF(answer);
+    Py_XDECREF(result);
     Py_CLEAR(c->session);
     PyGC_Collect(); /* sessions hold cycles, and their memory counts in the next case */
     PyGILState_Release(lock);

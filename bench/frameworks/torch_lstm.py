@@ -16,7 +16,7 @@ def supports(case):
     if case.act != "tanh":
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
     if case.math == "half":
-        raise Unsupported("math half: PyTorch has no switch for products of f32 in f16")
+        raise Unsupported("math half: PyTorch has no switch for f32 GEMMs in f16")
     if case.variant == "compile":
         if case.ragged:
             raise Unsupported("ragged: torch.compile leaves packed sequences to the eager nn.LSTM")
@@ -152,16 +152,16 @@ class Session:
 
     def gradients(self, *kinds):
         for index in range(len(kinds[0])):
-            for place, kind in enumerate(kinds):
-                found = self.weight_gradients[4 * index + place]
+            for number, kind in enumerate(kinds):
+                found = self.weight_gradients[4 * index + number]
                 self.torch.from_dlpack(kind[index]).copy_(found)
 
     def describe(self):
-        place = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
-            place = f"cuDNN {self.torch.backends.cudnn.version()}"
+            runs_on = f"cuDNN {self.torch.backends.cudnn.version()}"
         return (f"PyTorch {self.torch.__version__} nn.LSTM"
-                f"{', ' + self.seen if self.seen else ''}, {place}")
+                f"{', ' + self.seen if self.seen else ''}, {runs_on}")
 
     def destroy(self):
         self.__dict__.clear()

@@ -43,8 +43,7 @@ void lb_kernels_print(FILE *out, const struct lb_row *row)
     fprintf(out, "    kernels  %s %s\n", label, sentence);
     for (size_t i = 0; i < kernels->count; i++)
         print_kernel(out, &kernels->items[i]);
-    fprintf(out, "      of %s, no kernel ran for %s, at most %s in one piece\n", span, gap,
-            longest);
+    fprintf(out, "      of %s, no kernel ran for %s; the longest gap was %s\n", span, gap, longest);
     if (row->warning[0])
         fprintf(out, "      warning: %s\n", row->warning);
 }

@@ -162,7 +162,7 @@ void lb_page_heading(const struct lb_case *c, char *heading, size_t size)
     char *at = heading, *end = heading + size;
     at += snprintf(at, (size_t)(end - at), "LSTM %s, %s", passes[p->pass], lb_dtype_name(p->dtype));
     if (p->math != LB_IEEE)
-        at += snprintf(at, (size_t)(end - at), " with %s products", lb_math_name(p->math));
+        at += snprintf(at, (size_t)(end - at), " with %s GEMMs", lb_math_name(p->math));
     if (p->layers > 1)
         at += snprintf(at, (size_t)(end - at), ", %" PRId64 " layers", p->layers);
     snprintf(at, (size_t)(end - at), "%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",

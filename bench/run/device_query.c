@@ -18,8 +18,9 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name)
     if (session->options->device_model)
         return true;
     for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *entry = &registry->entries[i];
-        if (entry->impl && entry->memory == LB_DEVICE && (!name || strcmp(entry->name, name) == 0))
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        if (impl_entry->impl && impl_entry->memory == LB_DEVICE &&
+            (!name || strcmp(impl_entry->name, name) == 0))
             return true;
     }
     return false;
@@ -76,13 +77,13 @@ static void print_ceilings(const struct lb_ceilings *c, const struct lb_device_i
                  "GB/s, read and written");
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         print_figure(lb_dtype_name((enum lb_dtype)d), c->gemm_flops_s[d][LB_IEEE],
-                     known ? m.flops_clock[d] * clocks : (double)NAN, 1e12, "TFLOP/s in products");
+                     known ? m.flops_clock[d] * clocks : (double)NAN, 1e12, "TFLOP/s in GEMMs");
         for (int math = LB_IEEE + 1; math < LB_MATH_COUNT; math++) {
             snprintf(name, sizeof(name), "%s %s", lb_dtype_name((enum lb_dtype)d),
                      lb_math_name((enum lb_math)math));
             print_figure(name, c->gemm_flops_s[d][math],
                          known && math == LB_TF32 ? m.tf32_flops_clock * clocks : (double)NAN, 1e12,
-                         "TFLOP/s in products");
+                         "TFLOP/s in GEMMs");
         }
     }
     print_figure("enqueue", c->launch_ns, (double)NAN, 1e3, "us, one fill after the other");

@@ -14,7 +14,7 @@ struct lb_sampler_options lb_block_sampler(void)
 static struct lb_case case_of(const struct lb_case *problem, const struct lb_side *side)
 {
     struct lb_case c = *problem;
-    snprintf(c.impl, sizeof(c.impl), "%s", side->entry->name);
+    snprintf(c.impl, sizeof(c.impl), "%s", side->impl_entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", side->variant);
     return c;
 }
@@ -31,7 +31,7 @@ static enum lb_status measure_block(const struct lb_session *session, const stru
         .sampler = lb_block_sampler(),
         .process = "both sides",
     };
-    enum lb_status st = lb_pool_run(session->pool, side->entry, &job, &block, err);
+    enum lb_status st = lb_pool_run(session->pool, side->impl_entry, &job, &block, err);
     if (st == LB_OK)
         st = lb_row_merge(row, &block, first, false, err);
     lb_row_free(&block);
@@ -47,9 +47,9 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
     for (int s = 0; s < 2; s++) {
         rows[s] = lb_row_make(&cases[s]);
         rows[s].verdict = LB_VERDICT_OK;
-        if (sides[s].entry->absent) {
+        if (sides[s].impl_entry->absent) {
             rows[s].verdict = LB_VERDICT_ABSENT;
-            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s", sides[s].entry->absent);
+            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s", sides[s].impl_entry->absent);
         }
     }
     for (int i = 0; i < pairs; i++) {

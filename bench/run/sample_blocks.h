@@ -7,9 +7,9 @@
 
 /* One side of a comparison. */
 struct lb_side {
-    char label[256];                   /* impl[:variant], or the path of a plug-in */
-    const char *variant;               /* "": the default */
-    const struct lb_impl_entry *entry; /* borrowed */
+    char label[256];                        /* impl[:variant], or the path of a plug-in */
+    const char *variant;                    /* "": the default */
+    const struct lb_impl_entry *impl_entry; /* borrowed */
 };
 
 /* The settings of one block: 6 to 25 samples in about 10 ms, short enough for many blocks. */

@@ -1,5 +1,4 @@
-/* Worker processes, the program's side: the pool of those that are alive, and what is asked of
- * them. */
+/* Worker processes, the program's side: the pool of living workers, and the requests to them. */
 #include "run/worker.h"
 
 #include <math.h>
@@ -193,9 +192,9 @@ static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry
     return LB_OK;
 }
 
-/* The worker of an implementation; the one of the built-in ones when entry is NULL. LB_FAILED with
- * *fault filled: it was started anew and can't load the plug-in any more. That costs the case that
- * wanted it, and no other. */
+/* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is
+ * NULL. LB_FAILED, with *fault filled, when a worker was started anew and can't load the plug-in
+ * any more. That costs the case that wanted it, and no other. */
 static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                                   struct lb_worker **worker, struct lb_fault *fault,
                                   struct lb_error *err)

@@ -40,7 +40,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
 /* Asks a worker, where the implementation can be called, whether the case can run
  * (lb_case_supported) or, when probe is not NULL, what it would need too (lb_case_probe). LB_FAILED
  * when the worker was lost while it answered. */
-enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *entry,
+enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why);
 
 struct lb_job {
@@ -56,7 +56,7 @@ struct lb_job {
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Fails only
  * with LB_INTERRUPTED, or when no worker can be started. */
-enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *entry,
+enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
 /* Has the worker of the built-in implementations look for the device: *device, a new reference,

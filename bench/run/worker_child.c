@@ -127,10 +127,10 @@ static const struct lb_impl *find_impl(const struct server *server, const struct
 {
     if (server->plugin)
         return server->plugin;
-    const struct lb_impl_entry *entry = lb_registry_find(&server->registry, c->impl);
-    if (!entry && strcmp(c->impl, lb_planted_impl.name) == 0)
+    const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
+    if (!impl_entry && strcmp(c->impl, lb_planted_impl.name) == 0)
         return &lb_planted_impl;
-    return entry ? entry->impl : NULL;
+    return impl_entry ? impl_entry->impl : NULL;
 }
 
 /* The plug-in at the path, which is loaded when it is asked for first. NULL with the reason. */
@@ -270,17 +270,17 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
     };
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
-    char busy[64] = "", left[64] = "", others[240];
-    lb_process_state_read_rest(server->after);
+    char busy[64] = "", left[64] = "", state[240];
+    lb_process_state_read_resources(server->after);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_state_read_settings(server->after);
-    lb_process_state_compare(server->before, server->after, &allowance, others, sizeof(others));
+    lb_process_state_compare(server->before, server->after, &allowance, state, sizeof(state));
     if (spinning > 0)
         snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
     if (children > 0)
         snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
-    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || others[0]) ? ", " : "", left,
-             left[0] && others[0] ? ", " : "", others);
+    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || state[0]) ? ", " : "", left,
+             left[0] && state[0] ? ", " : "", state);
     lb_clean_text(text);
 }
 

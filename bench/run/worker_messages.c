@@ -124,8 +124,8 @@ json_t *lb_plugin_encode(const struct lb_impl *impl)
                      "traits", (json_int_t)impl->traits);
 }
 
-enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *entry, char **variants,
-                                struct lb_error *err)
+enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *impl_entry,
+                                char **variants, struct lb_error *err)
 {
     enum lb_status st = lb_status_decode(message, err);
     if (st != LB_OK)
@@ -138,14 +138,14 @@ enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *ent
     for (size_t i = 0; i < count; i++)
         variants[i] = (char *)json_string_value(json_array_get(list, i));
     variants[count] = NULL;
-    *entry = (struct lb_impl_entry){
+    *impl_entry = (struct lb_impl_entry){
         .name = (char *)json_string_value(json_object_get(message, "name")),
         .summary = (char *)json_string_value(json_object_get(message, "summary")),
         .variants = count > 0 ? variants : NULL,
         .memory = (enum lb_memory)json_integer_value(json_object_get(message, "memory")),
         .traits = (uint32_t)json_integer_value(json_object_get(message, "traits")),
     };
-    if (!entry->name || !entry->summary)
+    if (!impl_entry->name || !impl_entry->summary)
         return lb_fail(err, LB_FAILED, "the worker's reply has no name or no summary");
     return LB_OK;
 }

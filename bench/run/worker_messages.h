@@ -71,9 +71,9 @@ bool lb_device_lost_decode(const json_t *message);
 json_t *lb_plugin_encode(const struct lb_impl *impl);
 
 /* What a plug-in says of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1] holds
- * entry->variants; entry->plugin is the caller's to set. Returns the status, as above. */
-enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *entry, char **variants,
-                                struct lb_error *err);
+ * impl_entry->variants; impl_entry->plugin is the caller's to set. Returns the status, as above. */
+enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *impl_entry,
+                                char **variants, struct lb_error *err);
 
 json_t *lb_probe_encode(const struct lb_probe *probe);
 enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, struct lb_error *err);

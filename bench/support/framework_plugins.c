@@ -44,9 +44,9 @@ enum lb_status lb_framework_find(const char *text, size_t length, const char **n
             return LB_OK;
         snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", *name);
     }
-    const char *nearest = lb_suggest(word, lb_framework_names);
-    return nearest ? lb_fail(err, LB_INVALID,
-                             "--framework %s: there is no such framework; did you mean %s?", word,
-                             nearest)
-                   : lb_fail(err, LB_INVALID, "--framework %s: allowed are %s", word, all);
+    const char *suggestion = lb_suggest(word, lb_framework_names);
+    return suggestion ? lb_fail(err, LB_INVALID,
+                                "--framework %s: there is no such framework; did you mean %s?",
+                                word, suggestion)
+                      : lb_fail(err, LB_INVALID, "--framework %s: allowed are %s", word, all);
 }

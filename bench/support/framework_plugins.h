@@ -17,7 +17,7 @@ extern const char *const lb_framework_absent;
  * installed programs have it. False where there is none. */
 bool lb_framework_plugin(const char *name, char *path, size_t size);
 
-/* The name among lb_framework_names that text [length] is. LB_INVALID with the nearest, or all. */
+/* The name among lb_framework_names that text [length] is. LB_INVALID suggests one or lists all. */
 enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
                                  struct lb_error *err);
 

@@ -159,7 +159,7 @@ void lb_process_state_read_settings(struct lb_process_state *state)
         getrlimit(limit_names[i].limit, &state->limits[i]);
 }
 
-void lb_process_state_read_rest(struct lb_process_state *state)
+void lb_process_state_read_resources(struct lb_process_state *state)
 {
     state->threads = count_threads();
     state->bytes = count_bytes();
@@ -168,7 +168,7 @@ void lb_process_state_read_rest(struct lb_process_state *state)
 
 void lb_process_state_read(struct lb_process_state *state)
 {
-    lb_process_state_read_rest(state);
+    lb_process_state_read_resources(state);
     lb_process_state_read_settings(state);
 }
 
@@ -293,18 +293,26 @@ static double cpu_ns(clockid_t clock)
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-/* Whether the thread runs or waits for a CPU, rather than for an event. */
-static bool runs(const char *folder, const char *thread)
+/* Reads a stat file of /proc into line [size]. Returns what follows the name, which may hold
+ * anything: " S 1 ...", the state and the parent first; NULL when there is no such file. */
+static const char *read_stat(const char *path, char *line, size_t size)
 {
-    char path[400], line[512] = "";
-    snprintf(path, sizeof(path), "%.100s/%.255s/stat", folder, thread);
     FILE *file = fopen(path, "r");
-    size_t length = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
+    size_t length = file ? fread(line, 1, size - 1, file) : 0;
     line[length] = '\0';
     if (file)
         fclose(file);
-    const char *at = strrchr(line, ')'); /* its name, which may hold anything, ends there */
-    return at && at[1] == ' ' && at[2] == 'R';
+    const char *end = strrchr(line, ')');
+    return end ? end + 1 : NULL;
+}
+
+/* Whether the thread runs or waits for a CPU, rather than for an event. */
+static bool runs(const char *folder, const char *thread)
+{
+    char path[400], line[512];
+    snprintf(path, sizeof(path), "%.100s/%.255s/stat", folder, thread);
+    const char *stat = read_stat(path, line, sizeof(line));
+    return stat && stat[0] == ' ' && stat[1] == 'R';
 }
 
 bool lb_threads_run(long pid)
@@ -339,15 +347,10 @@ double lb_await_idle_threads(double limit_s)
 /* The parent of a process; 0 when there is no such process. */
 static long parent_of(const char *pid)
 {
-    char path[300], line[512] = "";
+    char path[300], line[512];
     snprintf(path, sizeof(path), "/proc/%.255s/stat", pid);
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
-    line[length] = '\0';
-    if (file)
-        fclose(file);
-    const char *at = strrchr(line, ')'); /* its name, which may hold anything, ends there */
-    return at && strlen(at) > 4 ? strtol(at + 4, NULL, 10) : 0;
+    const char *stat = read_stat(path, line, sizeof(line));
+    return stat && strlen(stat) > 3 ? strtol(stat + 3, NULL, 10) : 0;
 }
 
 static int kill_children(void)

@@ -16,8 +16,8 @@ struct lb_process_state *lb_process_state_create(void); /* NULL when memory runs
 /* Reads everything that lb_process_state_compare compares. */
 void lb_process_state_read(struct lb_process_state *state);
 
-/* Reads all but the settings. */
-void lb_process_state_read_rest(struct lb_process_state *state);
+/* Reads threads, child processes, memory and open files, but not the settings. */
+void lb_process_state_read_resources(struct lb_process_state *state);
 
 /* Reads again what belongs to the calling thread and to the process as such: CPU affinity,
  * priority, floating-point modes, signal handlers, working directory, locale, umask, limits. */

@@ -43,7 +43,7 @@ struct lb_worker_shared *lb_worker_shared_create(int *fd);
 struct lb_worker_shared *lb_worker_shared_map(int fd);
 void lb_worker_shared_free(struct lb_worker_shared *page); /* accepts NULL */
 
-/* Called around the life of an implementation in a case. */
+/* Called before an implementation is created for a case, and after it is destroyed. */
 struct lb_watch_hooks {
     void *user;
     void (*before_create)(void *user);

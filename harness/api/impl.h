@@ -21,7 +21,7 @@ extern "C" {
  *     4  gave note a plain text buffer
  * The number also rises when a slot's meaning changes or when a struct that is passed to the
  * implementation changes anywhere but at its end; lower numbers may then be refused. Which numbers
- * load, and which of their slots count, is said by a table in model/registry.c. */
+ * load, and which of their slots count, is in a table in model/registry.c. */
 #define LB_IMPL_ABI 4u
 
 enum lb_memory {
@@ -33,11 +33,10 @@ enum lb_trait {
     LB_DETERMINISTIC = 1 << 0, /* every run gives the same bits; the harness checks that */
     LB_CAPTURABLE = 1 << 1,    /* forward and backward may be captured into a CUDA graph */
     LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: a plan expects long times */
-    LB_PLANS_ALONE = 1 << 3    /* create and sizes touch no device, so that --device-model can say
+    LB_PLANS_ALONE = 1 << 3,   /* create and sizes touch no device, so that --device-model can say
                                   what would run on a device that is not there */
-    ,
-    LB_THREADS_ONCE = 1 << 4 /* keeps the number of threads of its first case for the life of the
-                                process: the harness gives each number a process of its own */
+    LB_THREADS_ONCE = 1 << 4   /* keeps the number of threads of its first case for the life of the
+                                  process: the harness gives each number a process of its own */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */

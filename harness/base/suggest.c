@@ -41,7 +41,7 @@ static size_t edit_distance(const char *a, size_t m, const char *b, size_t n)
     return rows[m % 3][n];
 }
 
-bool lb_is_nearer(const char *word, const char *name, size_t *distance)
+bool lb_is_closer(const char *word, const char *name, size_t *distance)
 {
     size_t m = strlen(word), n = strlen(name);
     if (m == 0 || m > MAX_LENGTH || n > MAX_LENGTH)
@@ -60,7 +60,7 @@ const char *lb_suggest(const char *word, const char *const *names)
     size_t distance = SIZE_MAX;
     const char *suggestion = NULL;
     for (; *names; names++)
-        if (lb_is_nearer(word, *names, &distance))
+        if (lb_is_closer(word, *names, &distance))
             suggestion = *names;
     return suggestion;
 }

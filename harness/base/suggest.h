@@ -14,13 +14,13 @@ extern "C" {
  *
  *     size_t distance = SIZE_MAX;
  *     for (size_t i = 0; i < count; i++)
- *         if (lb_is_nearer(word, entries[i].name, &distance))
- *             suggestion = entries[i].name;
+ *         if (lb_is_closer(word, names[i], &distance))
+ *             suggestion = names[i];
  *
  * The distance counts insertions, deletions, substitutions and swaps of neighbouring letters, and
  * ignores case; an abbreviation ("cpu" for "cpu_ref") has the distance 1. A name is similar when
  * its distance is at most a third of the word's length, plus 1, and below the word's length. */
-bool lb_is_nearer(const char *word, const char *name, size_t *distance);
+bool lb_is_closer(const char *word, const char *name, size_t *distance);
 
 /* The most similar of names (NULL-terminated), the first of several; NULL when none is similar. */
 const char *lb_suggest(const char *word, const char *const *names);

@@ -14,7 +14,7 @@
 
 enum {
     MAX_THREADS = 256,
-    MAX_PART_THREADS = 16, /* for independent parts: beyond it the oracle's products gain little */
+    MAX_PART_THREADS = 16, /* for independent parts: beyond it the oracle's GEMMs gain little */
     SPIN_LIMIT = 4000      /* polls before a thread sleeps: some 50 us */
 };
 

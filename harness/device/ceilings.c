@@ -122,8 +122,8 @@ bool lb_ceilings_load(const char *uuid, struct lb_ceilings *ceilings)
 double lb_ceilings_lower_bound_ns(const struct lb_ceilings *ceilings,
                                   const struct lb_problem *problem)
 {
-    double products =
+    double gemms =
         lb_problem_flops(problem) / ceilings->gemm_flops_s[problem->dtype][problem->math] * 1e9;
     double traffic = lb_problem_bytes(problem) / ceilings->copy_bytes_s * 1e9;
-    return isnan(products) || isnan(traffic) ? (double)NAN : fmax(products, traffic);
+    return isnan(gemms) || isnan(traffic) ? (double)NAN : fmax(gemms, traffic);
 }

@@ -205,7 +205,8 @@ static void space_release(void *memory)
     free(block);
 }
 
-/* A band that can't be read says nothing: the device is lost then, which is reported otherwise. */
+/* A band that can't be read counts as intact: the device is lost then, and that is reported
+ * elsewhere. */
 static const char *space_overrun(const void *memory)
 {
     const struct block *block = *find_block(memory);

@@ -1,4 +1,4 @@
-/* Versions of the GPU libraries that the program was built against, and of those that it loaded. */
+/* Versions of the GPU libraries: of those the program was built against, and of the loaded ones. */
 #ifndef LB_GPU_VERSIONS_H
 #define LB_GPU_VERSIONS_H
 

@@ -216,15 +216,15 @@ static struct lb_lower_bound step_of(const struct view *v, const struct sharing 
     double hops = s->sms == 1 ? 0 : s->cuts > 1 ? 2 : 1;
     double row_ns =
         clocks_to_ns(v, row_clocks(v, s, cluster ? m->peer_bytes_clock : m->l2_bytes_clock));
-    double product_ns = clocks_to_ns(v, 8 * hidden * hidden / s->sms / rate(v));
+    double gemm_ns = clocks_to_ns(v, 8 * hidden * hidden / s->sms / rate(v));
     f.wait_ns = clocks_to_ns(v, hops * (cluster ? m->peer_clocks : m->l2_clocks));
     f.exchange_ns = row_ns * rows;
     f.weights_ns = reading_ns(v, s, &f);
-    f.product_ns = product_ns * multiplied(v, rows);
+    f.gemm_ns = gemm_ns * multiplied(v, rows);
     f.cell_ns = clocks_to_ns(v, cell_clocks);
     double chain = f.wait_ns + f.cell_ns +
-                   greatest(row_ns * tile, f.weights_ns, product_ns * multiplied(v, tile));
-    f.step_ns = fmax(chain, greatest(f.exchange_ns, f.weights_ns, f.product_ns));
+                   greatest(row_ns * tile, f.weights_ns, gemm_ns * multiplied(v, tile));
+    f.step_ns = fmax(chain, greatest(f.exchange_ns, f.weights_ns, f.gemm_ns));
     return f;
 }
 
@@ -311,7 +311,8 @@ void lb_lower_bound_of(const struct lb_machine *machine, const struct lb_device_
                                             : steps + (double)problem->layers - 1;
     bound->steps = problem->pass == LB_TRAIN ? 2 * chain : chain;
     bound->input_ns = free_flops(problem) * sms_ns;
-    bound->products_ns = lb_problem_flops(problem) * sms_ns;
+    bound->all_gemms_ns = lb_problem_flops(problem) * sms_ns;
     bound->memory_ns = traffic_ns(&v, share, run->cold);
-    bound->total_ns = greatest(bound->steps * bound->step_ns, bound->products_ns, bound->memory_ns);
+    bound->total_ns =
+        greatest(bound->steps * bound->step_ns, bound->all_gemms_ns, bound->memory_ns);
 }

@@ -1,5 +1,6 @@
 /* The lower bound of a problem on a device: the least time that any implementation could take, by a
- * model of what none can do without. Records report times as multiples of it and call it the floor.
+ * model of the work that every implementation must do. Records report times as multiples of it and
+ * call it the floor.
  *
  *   bound  = max(steps in a row * t_step, all matrix products at peak rate, memory traffic)
  *   t_step = max(wait for h + max(bytes of h, matrix product, bytes of weights) of one tile + cell,
@@ -71,13 +72,13 @@ struct lb_lower_bound {
     double wait_ns;              /* until h of the step before arrives, without its bytes */
     double exchange_ns;          /* h of all rows through an SM's port */
     double weights_ns;           /* reading the weights that registers do not hold */
-    double product_ns, cell_ns;  /* recurrent matrix product and pointwise work */
-    double step_ns;     /* the step; at most wait + the largest of the middle three + cell */
-    double steps;       /* in a row: T, plus L - 1 of a wavefront over layers; of all passes */
-    double input_ns;    /* matrix products that need not wait for a step, at peak rate */
-    double products_ns; /* all matrix products, at peak rate */
-    double memory_ns;   /* bytes through the cache, and through memory those that it cannot keep */
-    double total_ns;    /* the lower bound */
+    double gemm_ns, cell_ns;     /* recurrent matrix product and pointwise work */
+    double step_ns;      /* the step; at most wait + the largest of the middle three + cell */
+    double steps;        /* in a row: T, plus L - 1 of a wavefront over layers; of all passes */
+    double input_ns;     /* matrix products that need not wait for a step, at peak rate */
+    double all_gemms_ns; /* all matrix products, at peak rate */
+    double memory_ns;    /* bytes through the cache, and through memory those that it cannot keep */
+    double total_ns;     /* the lower bound */
 };
 
 /* What the bound depends on besides problem and device. Zeroed: hot caches; rows of full length or,

@@ -16,8 +16,7 @@ struct lb_gpu_state {
 };
 
 /* Reads the state of the device with that uuid ("GPU-...", or "MIG-..." for a part of a GPU, whose
- * state is that of the whole GPU). False, and everything unknown, without
- * NVML or such a device. */
+ * state is that of the whole GPU). False, and everything unknown, without NVML or such a device. */
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state);
 
 /* Who uses one of the GPUs of this machine. */

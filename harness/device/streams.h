@@ -67,7 +67,7 @@ struct lb_gemm {
     int64_t lda, ldb, ldc;
 };
 
-/* Enqueues the product; m, n or k of 0 is no work. Also LB_UNSUPPORTED, where cuBLAS says so. */
+/* Enqueues the GEMM, or nothing when m, n or k is 0. LB_UNSUPPORTED when cuBLAS reports so. */
 enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index,
                               const struct lb_gemm *gemm, struct lb_error *err);
 

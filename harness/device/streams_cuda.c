@@ -51,7 +51,7 @@ static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
     enum lb_status st = LB_OK;
     if (!handles[stream_index]) {
         LB_TRY(create_handle(&handles[stream_index], err));
-        /* Sums of f16 and bf16 products stay in f32; f32 products are not rounded to TF32. */
+        /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
         LB_TRY(check_blas(cublasSetMathMode(handles[stream_index],
                                             CUBLAS_DEFAULT_MATH |
                                                 CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
@@ -214,5 +214,5 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
                         is_f64 ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
                         types[g->in], g->lda, is_f64 ? (const void *)&beta64 : &beta32, g->c,
                         types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
-        "a matrix product", err);
+        "a GEMM", err);
 }

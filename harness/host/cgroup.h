@@ -8,9 +8,8 @@ extern "C" {
 
 /* Bytes that this process may still allocate: the smallest of limit minus use over its control
  * group and all groups above it, where page cache that was not used recently counts as free.
- * INFINITY where no group has a limit. Reads both versions of control groups at their usual places
- * below root; root
- * "" is this system. */
+ * INFINITY where no group has a limit. Reads both versions of control groups, whose files it looks
+ * for below the folder root; "" stands for the real file system. */
 double lb_cgroup_room(const char *root);
 
 /* A number that rises when the kernel kills a process because memory ran out: the sum of the

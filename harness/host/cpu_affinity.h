@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Pins the calling thread, and threads that it starts later, to `count` CPUs: the last ones of
- * those that it could use at the first call, because the first CPUs take most interrupts. When
+ * the CPUs that it could use at the first call, because the first CPUs take most interrupts. When
  * there are fewer, or the system refuses, the thread may use all of them. Describes the choice in
  * text: "CPU 3", "CPUs 2-3", "any CPU". To be called on one thread only. */
 void lb_pin(int count, char *text, size_t size);

@@ -269,22 +269,22 @@ struct division {
 };
 
 /* The time to read, per step, the part of a thread's weights that each level has to deliver because
- * the nearer ones cannot hold it; the levels deliver at the same time. */
+ * the inner levels cannot hold it; the levels deliver at the same time. */
 static double weights_ns(const struct lb_cpu_ceilings *ceilings, const struct lb_cpu_rates *rates,
-                         const struct division *way, enum lb_cpu_level *residency)
+                         const struct division *division, enum lb_cpu_level *residency)
 {
     double held = 0, longest = 0;
     *residency = LB_CPU_L1;
     for (int level = LB_CPU_L2; level < LB_CPU_LEVEL_COUNT; level++) {
-        int nearer = level - 1;
+        int inner = level - 1;
         /* Caches of a core serve one thread, the third level all of them. */
-        double size = ceilings->cache_bytes[nearer];
-        held += nearer == LB_CPU_L3 ? size / way->threads : size;
-        double beyond = way->bytes - held;
+        double size = ceilings->cache_bytes[inner];
+        held += inner == LB_CPU_L3 ? size / division->threads : size;
+        double beyond = division->bytes - held;
         if (!(beyond > 0)) /* it fits, or a size is not known */
             break;
         *residency = (enum lb_cpu_level)level;
-        double rate = rates->read_bytes_s[level] / way->threads;
+        double rate = rates->read_bytes_s[level] / division->threads;
         if (isfinite(rate))
             longest = fmax(longest, beyond / rate * 1e9);
     }
@@ -332,7 +332,7 @@ void lb_cpu_lower_bound_of(const struct lb_cpu_ceilings *ceilings, const struct 
     for (int level = LB_CPU_L2; level <= LB_CPU_L3; level++)
         held += ceilings->cache_bytes[level] * (level == LB_CPU_L3 ? 1 : threads);
     *bound = (struct lb_cpu_lower_bound){.chain_ns = INFINITY};
-    bound->products_ns = part * lb_problem_flops(p) / rates.flops_s[p->dtype] * 1e9;
+    bound->all_gemms_ns = part * lb_problem_flops(p) / rates.flops_s[p->dtype] * 1e9;
     double moved = cold ? bytes : bytes - held;
     if (moved > 0 && isfinite(rates.read_bytes_s[LB_CPU_MEMORY]))
         bound->memory_ns = moved / rates.read_bytes_s[LB_CPU_MEMORY] * 1e9;
@@ -343,12 +343,12 @@ void lb_cpu_lower_bound_of(const struct lb_cpu_ceilings *ceilings, const struct 
         best_step(ceilings, p, size, part * B, &try);
         try.chain_ns = passes * T * fmax(chains / groups, 1) * try.step_ns;
         if (try.chain_ns < bound->chain_ns) {
-            try.products_ns = bound->products_ns;
+            try.all_gemms_ns = bound->all_gemms_ns;
             try.memory_ns = bound->memory_ns;
             *bound = try;
         }
     }
-    bound->total_ns = isnan(bound->products_ns)
+    bound->total_ns = isnan(bound->all_gemms_ns)
                           ? (double)NAN
-                          : fmax(bound->products_ns, fmax(bound->chain_ns, bound->memory_ns));
+                          : fmax(bound->all_gemms_ns, fmax(bound->chain_ns, bound->memory_ns));
 }

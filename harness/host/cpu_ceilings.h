@@ -69,20 +69,19 @@ struct lb_cpu_rates lb_cpu_rates_of(const struct lb_cpu_ceilings *ceilings, int 
 
 /* The lower bound of one call on a CPU, in ns.
  *
- *   total = max(products, chain, memory)
- *   chain = passes * T * (layers and directions, divided by the groups of threads that work on
- * them)
- *           * (max(recurrent GEMM, reading what the caches don't hold of its weights) + barrier)
+ *   total = max(all GEMMs, chain, memory)
+ *   chain = passes * T * (L*D / groups of threads) * step
+ *   step  = max(recurrent GEMM, reading the weights that the caches don't hold) + barrier
  *
  * It assumes that everything overlaps that can, and the best way to divide work: threads in groups,
  * of which each works on layers and directions of its own; in a group the hidden units, with a
  * barrier per step, or the rows of the batch, without one. It ignores the cell, latencies, and
  * conflicts, so it is optimistic: it is a lower bound. */
 struct lb_cpu_lower_bound {
-    double products_ns; /* all GEMMs at the peak of the unit */
-    double memory_ns;   /* what the caches cannot hold of all tensors, once */
-    double chain_ns;    /* the steps that follow each other */
-    double step_ns;     /* one of them, with these terms: */
+    double all_gemms_ns; /* all GEMMs at the peak of the unit */
+    double memory_ns;    /* what the caches cannot hold of all tensors, once */
+    double chain_ns;     /* the steps that follow each other */
+    double step_ns;      /* one of them, with these terms: */
     double gemm_ns, weights_ns, barrier_ns;
     enum lb_cpu_level
         residency; /* the level that holds the recurrent weights of a group's thread */

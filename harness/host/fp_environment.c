@@ -1,4 +1,4 @@
-/* The floating-point environment in which the harness computes what is right. */
+/* The floating-point environment in which the harness computes expected results. */
 #include "host/fp_environment.h"
 
 #ifdef __SSE__

@@ -1,4 +1,4 @@
-/* The floating-point environment in which the harness computes what is right. */
+/* The floating-point environment in which the harness computes expected results. */
 #ifndef LB_FP_ENVIRONMENT_H
 #define LB_FP_ENVIRONMENT_H
 

@@ -184,8 +184,8 @@ static enum lb_status measure_gemms(struct bench *b, const struct lb_timer *time
             char figure[48];
             if (m != LB_IEEE && d != LB_F32)
                 continue;
-            snprintf(figure, sizeof(figure), "%s products in %s math",
-                     lb_dtype_name((enum lb_dtype)d), lb_math_name((enum lb_math)m));
+            snprintf(figure, sizeof(figure), "%s GEMMs in %s math", lb_dtype_name((enum lb_dtype)d),
+                     lb_math_name((enum lb_math)m));
             st = measure_gemm(b, timer, (enum lb_dtype)d, (enum lb_math)m,
                               &report->ceilings->gemm_flops_s[d][m], err);
             LB_TRY(take(report, figure, st, err));

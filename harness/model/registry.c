@@ -140,10 +140,10 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
                        "%s: records of %s hold that name too; give the plug-in another one",
                        impl_entry->name, renamed->is);
     struct lb_impl_entry *grown =
-        realloc(registry->entries, (registry->count + 1) * sizeof(*registry->entries));
+        realloc(registry->impl_entries, (registry->count + 1) * sizeof(*registry->impl_entries));
     if (!grown)
         return lb_fail(err, LB_OOM, "out of memory");
-    registry->entries = grown;
+    registry->impl_entries = grown;
 
     struct lb_impl_entry *copy = &grown[registry->count];
     *copy = (struct lb_impl_entry){
@@ -189,16 +189,16 @@ done:
 void lb_registry_destroy(struct lb_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++)
-        free_impl_entry(&registry->entries[i]);
-    free(registry->entries);
+        free_impl_entry(&registry->impl_entries[i]);
+    free(registry->impl_entries);
     *registry = (struct lb_registry){0};
 }
 
 const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry, const char *name)
 {
     for (size_t i = 0; i < registry->count; i++)
-        if (strcmp(registry->entries[i].name, name) == 0)
-            return &registry->entries[i];
+        if (strcmp(registry->impl_entries[i].name, name) == 0)
+            return &registry->impl_entries[i];
     return NULL;
 }
 
@@ -215,8 +215,8 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
         return lb_fail(err, LB_INVALID, "there is no implementation '%s': it is called %s since %s",
                        name, renamed->is, renamed->since);
     for (size_t i = 0; i < registry->count; i++)
-        if (lb_is_nearer(name, registry->entries[i].name, &distance))
-            suggestion = registry->entries[i].name;
+        if (lb_is_closer(name, registry->impl_entries[i].name, &distance))
+            suggestion = registry->impl_entries[i].name;
     return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
                    suggestion ? "; did you mean " : "; see --list", suggestion ? suggestion : "",
                    suggestion ? "?" : "");

@@ -29,7 +29,7 @@ struct lb_impl_entry {
 };
 
 struct lb_registry {
-    struct lb_impl_entry *entries;
+    struct lb_impl_entry *impl_entries;
     size_t count;
 };
 

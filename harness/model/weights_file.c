@@ -99,15 +99,15 @@ static bool read_dtype(const char *name, enum lb_dtype *dtype)
 static enum lb_status find_tensor(const struct source *source, const char *name, bool *found,
                                   struct tensor *tensor, struct lb_error *err)
 {
-    const json_t *entry = json_object_get(source->header, name), *shape, *offsets;
-    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    const json_t *header = json_object_get(source->header, name), *shape, *offsets;
+    const char *dtype = json_string_value(json_object_get(header, "dtype"));
     json_int_t begin, end, count = 1;
-    *found = entry != NULL;
-    if (!entry)
+    *found = header != NULL;
+    if (!header)
         return LB_OK;
     *tensor = (struct tensor){.shape = {1, 1}};
-    shape = json_object_get(entry, "shape");
-    offsets = json_object_get(entry, "data_offsets");
+    shape = json_object_get(header, "shape");
+    offsets = json_object_get(header, "data_offsets");
     tensor->dimensions = json_array_size(shape);
     if (!json_is_array(shape) || json_array_size(offsets) != 2)
         return lb_fail(err, LB_INVALID, "%s: tensor %s: it has no shape or no data_offsets",
@@ -215,20 +215,20 @@ static enum lb_status wrong_shape(const struct source *source, const char *name,
 
 /* One tensor's values; zeros for a bias that is not there. */
 static enum lb_status take_tensor(const struct source *source, struct lb_weights_file *file,
-                                  enum lb_weight_kind kind, size_t entry, struct lb_error *err)
+                                  enum lb_weight_kind kind, size_t layer_dir, struct lb_error *err)
 {
     struct lb_problem sizes = {.input = file->input,
                                .hidden = file->hidden,
                                .layers = file->layers,
                                .directions = file->directions};
-    int64_t layer = (int64_t)entry / file->directions;
+    int64_t layer = (int64_t)layer_dir / file->directions;
     int64_t rows = 4 * file->hidden, columns = 1;
     bool found, bias = kind == LB_B_IH || kind == LB_B_HH;
     struct tensor tensor;
     char name[400];
     if (!bias)
         columns = kind == LB_W_IH ? lb_layer_input(&sizes, layer) : file->hidden;
-    tensor_name(source, kind, layer, (int64_t)entry % file->directions, name, sizeof(name));
+    tensor_name(source, kind, layer, (int64_t)layer_dir % file->directions, name, sizeof(name));
     enum lb_status st = find_tensor(source, name, &found, &tensor, err);
     if (st != LB_OK)
         return st;
@@ -238,7 +238,7 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
                   tensor.shape[1] != columns))
         return wrong_shape(source, name, rows, bias ? 0 : columns, err);
     double *values = calloc((size_t)(rows * columns), sizeof(*values));
-    file->values[kind][entry] = values;
+    file->values[kind][layer_dir] = values;
     if (!values)
         return lb_fail(err, LB_OOM, "%s: out of memory", source->path);
     for (int64_t i = 0; found && i < rows * columns; i++) {
@@ -271,13 +271,13 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
     LB_TRY(read_bytes(&source, err));
     LB_TRY(read_header(&source, err));
     LB_TRY(find_sizes(&source, file, err));
-    size_t entries = (size_t)(file->layers * file->directions);
+    size_t layer_dirs = (size_t)(file->layers * file->directions);
     for (int kind = 0; kind < LB_WEIGHT_KINDS; kind++) {
-        file->values[kind] = calloc(entries, sizeof(double *));
+        file->values[kind] = calloc(layer_dirs, sizeof(double *));
         if (!file->values[kind])
             LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-        for (size_t entry = 0; entry < entries; entry++)
-            LB_TRY(take_tensor(&source, file, (enum lb_weight_kind)kind, entry, err));
+        for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
+            LB_TRY(take_tensor(&source, file, (enum lb_weight_kind)kind, layer_dir, err));
     }
     *out = file;
 done:
@@ -290,10 +290,10 @@ done:
 
 void lb_weights_file_free(struct lb_weights_file *file)
 {
-    size_t entries = file ? (size_t)(file->layers * file->directions) : 0;
+    size_t layer_dirs = file ? (size_t)(file->layers * file->directions) : 0;
     for (int kind = 0; file && kind < LB_WEIGHT_KINDS; kind++) {
-        for (size_t entry = 0; file->values[kind] && entry < entries; entry++)
-            free(file->values[kind][entry]);
+        for (size_t layer_dir = 0; file->values[kind] && layer_dir < layer_dirs; layer_dir++)
+            free(file->values[kind][layer_dir]);
         free(file->values[kind]);
     }
     free(file);

@@ -14,7 +14,7 @@ enum { LONG_NAME = 64 /* of longer names the template arguments are left out */ 
 
 /* A rule that says "no" stands before a rule for "yes" that would match the same names. */
 const struct lb_kernel_rule lb_kernel_rules[] = {
-    {"_simt", LB_TENSOR_NO, "CUTLASS and XMMA: products on the ordinary cores"},
+    {"_simt", LB_TENSOR_NO, "CUTLASS and XMMA: GEMMs on the ordinary cores"},
     {"_ffma", LB_TENSOR_NO, "XMMA: fused multiply-adds of f32"},
     {"tensorop", LB_TENSOR_YES, "CUTLASS, as in cutlass_80_tensorop_s16816gemm_f16"},
     {"TensorOp", LB_TENSOR_YES, "CUTLASS: arch::OpClassTensorOp among template arguments"},
@@ -32,15 +32,15 @@ const struct lb_kernel_rule lb_kernel_rules[] = {
     {"_mma", LB_TENSOR_YES, "this project's kernels that use mma.sync"},
     {"sgemm", LB_TENSOR_NO, "cuBLAS, as in ampere_sgemm_128x64_tn"},
     {"gemv", LB_TENSOR_NO, "cuBLAS: matrix times vector"},
-    {"gemmSN", LB_TENSOR_NO, "cuBLAS: products with a small dimension, as in gemmSN_TN_kernel"},
+    {"gemmSN", LB_TENSOR_NO, "cuBLAS: GEMMs with a small dimension, as in gemmSN_TN_kernel"},
     {"splitKreduce", LB_TENSOR_NO, "cuBLAS: sums of partial products"},
     {"RNN_blockPersist", LB_TENSOR_NO, "cuDNN's persistent kernels without HMMA in their name"},
     {"elemWiseRNNcell", LB_TENSOR_NO, "cuDNN: the pointwise part of a cell"},
     {"LSTM_elementWise", LB_TENSOR_NO, "cuDNN: the pointwise part of a cell"},
     {"elementwise", LB_TENSOR_NO, "pointwise work"},
     {"pointwise", LB_TENSOR_NO, "pointwise work"},
-    {"cell_forward", LB_TENSOR_NO, "this project's cell, products done before"},
-    {"cell_backward", LB_TENSOR_NO, "this project's cell, products done before"},
+    {"cell_forward", LB_TENSOR_NO, "this project's cell, after its GEMMs"},
+    {"cell_backward", LB_TENSOR_NO, "this project's cell, after its GEMMs"},
     {"transpose", LB_TENSOR_NO, "moves data"},
     {"reduce", LB_TENSOR_NO, "sums"},
     {NULL, LB_TENSOR_UNKNOWN, NULL},

@@ -17,7 +17,7 @@ _Static_assert(LB_DRAWN_B_HH - LB_DRAWN_W_IH == (int)LB_B_HH - (int)LB_W_IH,
 enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 
 /* Tensors are uniform in +-amplitude, weights in +-amplitude over the root of their fan-in. Chosen
- * by experiment (the README of harness/ has the numbers). Pre-activations have a standard deviation
+ * by experiment (TOLERANCES.md has the numbers). Pre-activations have a standard deviation
  * near 1, of which h contributes 0.4, so gates leave their linear range, and a wrong h, a swapped
  * gate or a row of another place changes results by tenths of their size, which is visible in bf16
  * too. The recurrence still forgets: rounding errors at T = 1024 are as large as at T = 16. With 4

@@ -58,10 +58,11 @@ void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32
              int32_t *counts);
 
 /* Deals the R rows (lb_row_count) of both sets to the batch rows of one set: batch row b repeats
- * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R]. every row
- * distinct   set 0 has rows 0 .. B-1, set 1 has rows 1 .. B: all batch rows differ dealt lb_deal by
- * two seeds, with different counts ragged               rows 0 and 1 have the length T, and set s
- * has row s of these two; all other batch rows are the same in both sets, because lengths are */
+ * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R].
+ * - When every row is distinct, set 0 has rows 0 .. B-1, and set 1 has rows 1 .. B.
+ * - When the batch is dealt, each set is dealt by a seed of its own (lb_deal), with other counts.
+ * - When it is ragged, rows 0 and 1 have the length T, and set s has row s of these two. All other
+ *   batch rows are the same in both sets, because the lengths are. */
 void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,
                  int32_t *counts);
 

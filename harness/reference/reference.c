@@ -242,8 +242,10 @@ static enum lb_status check_weights(const struct lb_problem *problem, struct lb_
     return st;
 }
 
-enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, struct lb_reference **out, struct lb_error *err)
+/* Without an oracle only the inputs are drawn, and the cache is not used. */
+static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache *cache,
+                                     const struct lb_problem *problem, uint64_t seed,
+                                     struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_fp_environment environment;
@@ -255,9 +257,12 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
     LB_TRY(check_weights(problem, err));
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
-    LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
+    if (with_oracle)
+        LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
+    else
+        LB_TRY(lb_expected_draw(problem, seed, lb_row_count(problem), &reference->expected, err));
     LB_TRY(deal_sets(reference, problem, seed, err));
-    if (lb_has_backward(problem))
+    if (with_oracle && lb_has_backward(problem))
         LB_TRY(get_gradients(reference, err));
     *out = reference;
     reference = NULL;
@@ -267,26 +272,16 @@ done:
     return st;
 }
 
+enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
+                                 uint64_t seed, struct lb_reference **out, struct lb_error *err)
+{
+    return open_reference(true, cache, problem, seed, out, err);
+}
+
 enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
                                         struct lb_reference **out, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    struct lb_fp_environment environment;
-    struct lb_reference *reference = calloc(1, sizeof(*reference));
-    *out = NULL;
-    if (!reference)
-        return lb_fail(err, LB_OOM, "out of memory");
-    lb_fp_enter(&environment);
-    LB_TRY(check_weights(problem, err));
-    reference->batch = (size_t)problem->batch;
-    LB_TRY(lb_expected_draw(problem, seed, lb_row_count(problem), &reference->expected, err));
-    LB_TRY(deal_sets(reference, problem, seed, err));
-    *out = reference;
-    reference = NULL;
-done:
-    lb_fp_leave(&environment);
-    lb_reference_close(reference);
-    return st;
+    return open_reference(false, NULL, problem, seed, out, err);
 }
 
 /* Returns the expected results to the cache, with the weight gradients just used. */

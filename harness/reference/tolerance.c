@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* A result may be this many times as far from the oracle as the rounded evaluation is, in its worst
- * element and in norm, and in addition a few roundings of the slice's natural size. The README of
- * harness/ has the measurements behind these numbers. */
+ * element and in norm, and in addition a few roundings of the slice's natural size. TOLERANCES.md
+ * has the measurements behind these numbers. */
 static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_roundings = 4;
 
 /* The errors of n elements are a sample of n, so the largest and the norm of them are uncertain by

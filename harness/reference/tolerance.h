@@ -30,7 +30,7 @@ struct lb_tolerance_basis {
 
 /* The tolerance of one slice. rounded: how far the rounded evaluation (rounded_lstm.h) is off over
  * the same slice, with each row counted once. now: the result that is looked at, of which only the
- * magnitude of its expected values is read. README.md of harness/ has the formula. */
+ * magnitude of its expected values is read. TOLERANCES.md has the formula. */
 struct lb_tolerance lb_tolerance_of(const struct lb_tolerance_basis *basis,
                                     const struct lb_slice *slice,
                                     const struct lb_deviation *rounded,

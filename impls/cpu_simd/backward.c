@@ -6,16 +6,13 @@
 
 /* One layer and direction, with the part of the work of one thread. */
 struct layer_dir {
-    const struct lb_cpu_simd *simd;
+    struct lb_cpu_part part;
     const struct lb_backward_io *io;
-    size_t thread, index, l, d, input;
-    struct lb_cpu_weights w;
-    char *sums;                 /* scratch of this thread */
-    struct lb_cpu_range quads;  /* groups of four panels of this thread in a step */
-    struct lb_cpu_range rows;   /* of this thread in a step */
-    const char *cells;          /* [T, B, H] */
-    const char *dy;             /* [T, B, D*H], at this direction's first unit */
-    const char *c0, *dhn, *dcn; /* [B, H] */
+    char *sums;                /* scratch of this thread */
+    struct lb_cpu_range quads; /* groups of four panels of this thread in a step */
+    const char *cells;         /* [T, B, H] */
+    const char *dy;            /* [T, B, D*H], at this direction's first unit */
+    const char *dhn, *dcn;     /* [B, H] */
     char *dh0, *dc0;
     char *dc;                        /* [B, H] of sum_elem bytes */
     const void **c_before, **dhn_of; /* [B] of this thread */
@@ -26,30 +23,22 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     const struct lb_cpu_simd *simd = call->simd;
     const struct lb_backward_io *io = call->backward;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t state = index * s->B * s->H, l = index / s->D, d = index % s->D;
-    const void **pointers = simd->pointers + thread * 2 * s->B;
+    const struct lb_cpu_part part = lb_cpu_part_of(simd, index, thread, io->c0);
+    size_t state = index * s->B * s->H, l = part.l, d = part.d;
     return (struct layer_dir){
-        .simd = simd,
+        .part = part,
         .io = io,
-        .thread = thread,
-        .index = index,
-        .l = l,
-        .d = d,
-        .input = lb_cpu_input(simd, index),
-        .w = lb_cpu_weights_of(simd, index),
         .sums = lb_cpu_sum_at(simd, simd->sums, thread * simd->sum_count),
         .quads = lb_cpu_columns(simd, lb_cpu_cover(s->panels, 4), thread),
-        .rows = lb_cpu_rows(simd, thread),
         .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
         .dy = lb_cpu_at(simd, l == s->L - 1 ? io->dy : simd->between, d * s->H),
-        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, io->c0, state),
         .dhn = lb_cpu_at(simd, io->dhn, state),
         .dcn = lb_cpu_at(simd, io->dcn, state),
         .dh0 = lb_cpu_at(simd, io->dh0, state),
         .dc0 = lb_cpu_at(simd, io->dc0, state),
         .dc = simd->half ? lb_cpu_sum_at(simd, simd->dc, state) : lb_cpu_at(simd, io->dc0, state),
-        .c_before = pointers,
-        .dhn_of = pointers + s->B,
+        .c_before = part.pointers,
+        .dhn_of = part.pointers + s->B,
     };
 }
 
@@ -66,14 +55,14 @@ static struct lb_cpu_rows gradient_rows(const struct lb_cpu_simd *simd, const vo
 /* The arguments that all calls for a quad of panels share; rows are this thread's up to `to`. */
 static struct lb_cpu_backward quad_of(const struct layer_dir *ld, size_t quad, size_t to)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t first = quad * s->width;
     return (struct lb_cpu_backward){
-        .gemm = {.rows = to - ld->rows.from,
+        .gemm = {.rows = to - ld->part.rows.from,
                  .k = s->gates,
                  .columns = s->H - first < s->width ? s->H - first : s->width,
-                 .w = lb_cpu_at(simd, ld->w.back_hh, quad * s->gates * s->width),
+                 .w = lb_cpu_at(simd, ld->part.w.back_hh, quad * s->gates * s->width),
                  .sums = ld->sums,
                  .stride = s->width},
         .first = first,
@@ -85,15 +74,15 @@ static struct lb_cpu_backward quad_of(const struct layer_dir *ld, size_t quad, s
  * rows whose last step it is. */
 static void find_states(const struct layer_dir *ld, size_t t, size_t to)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t b = ld->rows.from; b < to; b++) {
-        size_t before = (ld->d == 0 ? t - 1 : t + 1) * s->B + b;
-        ld->c_before[b] = t == lb_cpu_first_step(simd, ld->d, b)
-                              ? lb_cpu_sum_at(simd, ld->c0, b * s->H)
+    for (size_t b = ld->part.rows.from; b < to; b++) {
+        size_t before = (ld->part.d == 0 ? t - 1 : t + 1) * s->B + b;
+        ld->c_before[b] = t == lb_cpu_first_step(simd, ld->part.d, b)
+                              ? lb_cpu_sum_at(simd, ld->part.c0, b * s->H)
                               : lb_cpu_sum_at(simd, ld->cells, before * s->H);
         ld->dhn_of[b] =
-            t == lb_cpu_last_step(simd, ld->d, b) ? lb_cpu_at(simd, ld->dhn, b * s->H) : NULL;
+            t == lb_cpu_last_step(simd, ld->part.d, b) ? lb_cpu_at(simd, ld->dhn, b * s->H) : NULL;
     }
 }
 
@@ -101,15 +90,15 @@ static void find_states(const struct layer_dir *ld, size_t t, size_t to)
  * copies those of rows whose first step it is to `first`. */
 static void close_step(const struct layer_dir *ld, size_t quad, size_t t, size_t to)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t bytes = s->width * simd->elem;
     for (size_t p = 4 * quad; p < 4 * quad + 4 && p < s->panels; p++)
-        for (size_t b = ld->rows.from; b < ld->rows.to; b++) {
-            char *row = lb_cpu_gates(simd, ld->index, p, t * s->B + b);
+        for (size_t b = ld->part.rows.from; b < ld->part.rows.to; b++) {
+            char *row = lb_cpu_gates(simd, ld->part.index, p, t * s->B + b);
             if (b >= to)
                 memset(row, 0, bytes);
-            else if (t == lb_cpu_first_step(simd, ld->d, b))
+            else if (t == lb_cpu_first_step(simd, ld->part.d, b))
                 memcpy(lb_cpu_at(simd, simd->first, (p * s->B + b) * s->width), row, bytes);
         }
 }
@@ -117,15 +106,16 @@ static void close_step(const struct layer_dir *ld, size_t quad, size_t t, size_t
 /* This thread's part of step t; later: whether a step after it was done. */
 static void step(const struct layer_dir *ld, size_t t, bool later)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t from = ld->rows.from, to = lb_cpu_active_to(simd, ld->rows, t), row = t * s->B + from;
+    size_t from = ld->part.rows.from, to = lb_cpu_active_to(simd, ld->part.rows, t),
+           row = t * s->B + from;
     struct lb_cpu_rows da = {0};
     find_states(ld, t, to);
     if (later)
-        da = gradient_rows(simd,
-                           lb_cpu_gates(simd, ld->index, 0, ld->d == 0 ? row + s->B : row - s->B),
-                           simd->gate_rows, ld->thread, to - from);
+        da = gradient_rows(
+            simd, lb_cpu_gates(simd, ld->part.index, 0, ld->part.d == 0 ? row + s->B : row - s->B),
+            simd->gate_rows, ld->part.thread, to - from);
     for (size_t quad = ld->quads.from; quad < ld->quads.to; quad++) {
         struct lb_cpu_backward f = quad_of(ld, quad, to);
         f.gemm.a = da;
@@ -133,7 +123,7 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
         f.dhn = ld->dhn_of + from;
         f.dy = lb_cpu_at(simd, ld->dy, row * s->wide + f.first);
         f.dy_stride = s->wide;
-        f.gates = lb_cpu_gates(simd, ld->index, 4 * quad, row);
+        f.gates = lb_cpu_gates(simd, ld->part.index, 4 * quad, row);
         f.panel_stride = simd->gate_rows * s->width;
         f.c = lb_cpu_sum_at(simd, ld->cells, row * s->H);
         f.c_before = ld->c_before + from;
@@ -147,7 +137,7 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
 /* This thread's hidden units, and those of its rows. */
 static struct lb_cpu_range units_of(const struct layer_dir *ld)
 {
-    const struct lb_cpu_sizes *s = &ld->simd->s;
+    const struct lb_cpu_sizes *s = &ld->part.simd->s;
     size_t from = ld->quads.from * s->width, to = ld->quads.to * s->width;
     return (struct lb_cpu_range){from, to > s->H ? s->H : to};
 }
@@ -156,16 +146,16 @@ static struct lb_cpu_range units_of(const struct layer_dir *ld)
  */
 static void start_steps(const struct layer_dir *ld)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_range units = units_of(ld);
     if (simd->half) {
-        const char *c0 = lb_cpu_at(simd, ld->io->c0, ld->index * s->B * s->H);
-        lb_cpu_state_to_f32(simd, ld->dcn, ld->dc, ld->rows, units);
-        lb_cpu_state_to_f32(simd, c0, lb_cpu_sum_at(simd, ld->c0, 0), ld->rows, units);
+        const char *c0 = lb_cpu_at(simd, ld->io->c0, ld->part.index * s->B * s->H);
+        lb_cpu_state_to_f32(simd, ld->dcn, ld->dc, ld->part.rows, units);
+        lb_cpu_state_to_f32(simd, c0, lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows, units);
         return;
     }
-    for (size_t b = ld->rows.from; b < ld->rows.to && units.from < units.to; b++)
+    for (size_t b = ld->part.rows.from; b < ld->part.rows.to && units.from < units.to; b++)
         memcpy(lb_cpu_at(simd, ld->dc, b * s->H + units.from),
                lb_cpu_at(simd, ld->dcn, b * s->H + units.from),
                (units.to - units.from) * simd->elem);
@@ -174,25 +164,26 @@ static void start_steps(const struct layer_dir *ld)
 /* All steps of a layer_dir in reverse, down to dh0 and dc0. */
 static void steps(const struct layer_dir *ld)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t rows = ld->rows.to - ld->rows.from;
+    size_t rows = ld->part.rows.to - ld->part.rows.from;
     start_steps(ld);
     for (size_t i = 0; i < s->T; i++) {
-        step(ld, ld->d == 0 ? s->T - 1 - i : i, i > 0);
+        step(ld, ld->part.d == 0 ? s->T - 1 - i : i, i > 0);
         if (!simd->by_rows)
-            lb_pinned_threads_barrier(simd->team);
+            lb_pinned_threads_barrier(simd->pinned_threads);
     }
-    struct lb_cpu_rows da = gradient_rows(
-        simd, lb_cpu_at(simd, simd->first, ld->rows.from * s->width), s->B, ld->thread, rows);
+    struct lb_cpu_rows da =
+        gradient_rows(simd, lb_cpu_at(simd, simd->first, ld->part.rows.from * s->width), s->B,
+                      ld->part.thread, rows);
     for (size_t quad = ld->quads.from; quad < ld->quads.to && rows > 0; quad++) {
-        struct lb_cpu_backward f = quad_of(ld, quad, ld->rows.to);
+        struct lb_cpu_backward f = quad_of(ld, quad, ld->part.rows.to);
         f.gemm.a = da;
-        f.dh0 = lb_cpu_at(simd, ld->dh0, ld->rows.from * s->H);
+        f.dh0 = lb_cpu_at(simd, ld->dh0, ld->part.rows.from * s->H);
         simd->kernels->backward(&f);
     }
     if (simd->half)
-        lb_cpu_state_from_f32(simd, ld->dc, ld->dc0, ld->rows, units_of(ld));
+        lb_cpu_state_from_f32(simd, ld->dc, ld->dc0, ld->part.rows, units_of(ld));
 }
 
 /* Number of rows per partial sum of weight gradients, and the bytes of these rows above which they
@@ -256,37 +247,38 @@ static void multiply(const struct lb_cpu_simd *simd, size_t thread, const struct
  * before each step; another covers h0 at each row's first step. */
 static void weight_gradients(const struct layer_dir *ld, size_t thread)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, ld->index);
-    const char *in = ld->l == 0 ? ld->io->x : lb_cpu_output(simd, ld->io->y, ld->l - 1);
-    const char *y = lb_cpu_at(simd, lb_cpu_output(simd, ld->io->y, ld->l), ld->d * s->H);
+    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, ld->part.index);
+    const char *in = ld->part.l == 0 ? ld->io->x : lb_cpu_output(simd, ld->io->y, ld->part.l - 1);
+    const char *y = lb_cpu_at(simd, lb_cpu_output(simd, ld->io->y, ld->part.l), ld->part.d * s->H);
     multiply(simd, thread,
              &(struct outer){.rows = s->rows,
                              .in = in,
-                             .columns = ld->input,
-                             .stride = ld->input,
-                             .da = lb_cpu_gates(simd, ld->index, 0, 0),
+                             .columns = ld->part.input,
+                             .stride = ld->part.input,
+                             .da = lb_cpu_gates(simd, ld->part.index, 0, 0),
                              .da_rows = simd->gate_rows,
                              .dw = g.dw_ih,
                              .db = g.db});
     multiply(simd, thread,
              &(struct outer){.rows = s->B,
-                             .in = lb_cpu_at(simd, ld->io->h0, ld->index * s->B * s->H),
+                             .in = lb_cpu_at(simd, ld->io->h0, ld->part.index * s->B * s->H),
                              .columns = s->H,
                              .stride = s->H,
                              .da = simd->first,
                              .da_rows = s->B,
                              .dw = g.dw_hh});
-    multiply(simd, thread,
-             &(struct outer){.rows = s->rows - s->B,
-                             .in = lb_cpu_at(simd, y, ld->d == 0 ? 0 : s->B * s->wide),
-                             .columns = s->H,
-                             .stride = s->wide,
-                             .da = lb_cpu_gates(simd, ld->index, 0, ld->d == 0 ? s->B : 0),
-                             .da_rows = simd->gate_rows,
-                             .dw = g.dw_hh,
-                             .add = true});
+    multiply(
+        simd, thread,
+        &(struct outer){.rows = s->rows - s->B,
+                        .in = lb_cpu_at(simd, y, ld->part.d == 0 ? 0 : s->B * s->wide),
+                        .columns = s->H,
+                        .stride = s->wide,
+                        .da = lb_cpu_gates(simd, ld->part.index, 0, ld->part.d == 0 ? s->B : 0),
+                        .da_rows = simd->gate_rows,
+                        .dw = g.dw_hh,
+                        .add = true});
 }
 
 /* The part of the input gradients of `count` rows that comes from direction d, added to sums where
@@ -343,12 +335,12 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         for (size_t d = 0; d < s->D; d++) {
             struct layer_dir ld = open_layer_dir(call, l * s->D + d, thread);
             steps(&ld);
-            lb_pinned_threads_barrier(simd->team); /* all gradients of a are written */
+            lb_pinned_threads_barrier(simd->pinned_threads); /* all gradients of a are written */
             weight_gradients(&ld, thread);
-            lb_pinned_threads_barrier(simd->team); /* all threads have read `first` */
+            lb_pinned_threads_barrier(simd->pinned_threads); /* all threads have read `first` */
         }
         input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
-        lb_pinned_threads_barrier(simd->team);
+        lb_pinned_threads_barrier(simd->pinned_threads);
     }
     if (simd->kernels->release)
         simd->kernels->release();

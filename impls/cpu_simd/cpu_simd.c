@@ -100,7 +100,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->s = sizes_of(problem, simd->kernels->simd_width);
     simd->threads = choose_threads(&simd->s, (size_t)config->threads);
     if (simd->threads > 1)
-        LB_TRY(lb_pinned_threads_open(config->threads, &simd->team, err));
+        LB_TRY(lb_pinned_threads_open(config->threads, &simd->pinned_threads, err));
     simd->by_rows = simd->threads > 1 && simd->s.B >= MIN_ROWS_PER_THREAD * simd->threads &&
                     simd->s.gates * simd->s.H * simd->elem <= MAX_L2_WEIGHT_BYTES;
     simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
@@ -216,7 +216,7 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->team, lb_cpu_forward_work,
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_forward_work,
                           &(struct lb_cpu_call){.simd = simd, .forward = io});
     return LB_OK;
 }
@@ -226,7 +226,7 @@ static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->team, lb_cpu_backward_work,
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_backward_work,
                           &(struct lb_cpu_call){.simd = simd, .backward = io});
     return LB_OK;
 }
@@ -248,7 +248,7 @@ static const char *cpu_simd_describe(const void *self)
 
 static void cpu_simd_destroy(void *self)
 {
-    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->team);
+    lb_pinned_threads_close(((struct lb_cpu_simd *)self)->pinned_threads);
 }
 
 const struct lb_impl lb_impl_cpu_simd = {

@@ -22,7 +22,7 @@ struct lb_cpu_simd {
     struct lb_buffers buffers;
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
-    struct lb_pinned_threads *team; /* NULL: only the calling thread */
+    struct lb_pinned_threads *pinned_threads; /* NULL: only the calling thread */
     size_t threads;
     size_t elem;      /* bytes of a stored element */
     size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
@@ -214,6 +214,36 @@ static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_simd *simd, si
 {
     return simd->by_rows ? lb_cpu_share(simd, simd->s.B, thread)
                          : (struct lb_cpu_range){0, simd->s.B};
+}
+
+/* What one thread needs of a layer and direction, in forward and in backward. */
+struct lb_cpu_part {
+    const struct lb_cpu_simd *simd;
+    size_t thread, index, l, d, input; /* layer_dir `index` is layer l, direction d; input is I_l */
+    struct lb_cpu_weights w;
+    struct lb_cpu_range rows; /* of this thread in a step */
+    const char *c0;           /* [B, H], elements of sum_elem bytes */
+    const void **pointers;    /* [2, B] of this thread */
+};
+
+/* c0 [L*D, B, H] are the caller's initial cell states. */
+static inline struct lb_cpu_part lb_cpu_part_of(const struct lb_cpu_simd *simd, size_t index,
+                                                size_t thread, const void *c0)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t state = index * s->B * s->H;
+    return (struct lb_cpu_part){
+        .simd = simd,
+        .thread = thread,
+        .index = index,
+        .l = index / s->D,
+        .d = index % s->D,
+        .input = lb_cpu_input(simd, index),
+        .w = lb_cpu_weights_of(simd, index),
+        .rows = lb_cpu_rows(simd, thread),
+        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, c0, state),
+        .pointers = simd->pointers + thread * 2 * s->B,
+    };
 }
 
 /* The end of the rows of a range that have a step t. */

@@ -5,14 +5,12 @@
 
 /* One layer and direction, with the part of the work of one thread. */
 struct layer_dir {
-    const struct lb_cpu_simd *simd;
+    struct lb_cpu_part part;
     const struct lb_forward_io *io;
-    size_t thread, index, l, d, input;
-    struct lb_cpu_weights w;
-    struct lb_cpu_range panels, rows; /* of this thread */
-    const char *in;                   /* [T, B, I_l] */
-    char *y;                          /* [T, B, D*H], at this direction's first unit */
-    const char *h0, *c0;              /* [B, H]; elements of c0 have sum_elem bytes */
+    struct lb_cpu_range panels; /* of this thread */
+    const char *in;             /* [T, B, I_l] */
+    char *y;                    /* [T, B, D*H], at this direction's first unit */
+    const char *h0;             /* [B, H] */
     char *hn, *cn;
     char *c; /* [B, H] in infer, else [T, B, H]: cell states, of sum_elem bytes */
     const void **h_before, **c_before; /* [B] of this thread, set for each step */
@@ -23,73 +21,65 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     const struct lb_cpu_simd *simd = call->simd;
     const struct lb_forward_io *io = call->forward;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t state = index * s->B * s->H, l = index / s->D, d = index % s->D;
-    const void **pointers = simd->pointers + thread * 2 * s->B;
+    const struct lb_cpu_part part = lb_cpu_part_of(simd, index, thread, io->c0);
+    size_t state = index * s->B * s->H, l = part.l, d = part.d;
     return (struct layer_dir){
-        .simd = simd,
+        .part = part,
         .io = io,
-        .thread = thread,
-        .index = index,
-        .l = l,
-        .d = d,
-        .input = lb_cpu_input(simd, index),
-        .w = lb_cpu_weights_of(simd, index),
         .panels = lb_cpu_columns(simd, s->panels, thread),
-        .rows = lb_cpu_rows(simd, thread),
         .in = l == 0 ? io->x : lb_cpu_output(simd, io->y, l - 1),
         .y = lb_cpu_at(simd, lb_cpu_output(simd, io->y, l), d * s->H),
         .h0 = lb_cpu_at(simd, io->h0, state),
-        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, io->c0, state),
         .hn = lb_cpu_at(simd, io->hn, state),
         .cn = lb_cpu_at(simd, io->cn, state),
         .c = simd->cells ? lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H)
              : simd->c   ? lb_cpu_sum_at(simd, simd->c, state)
                          : lb_cpu_at(simd, io->cn, state),
-        .h_before = pointers,
-        .c_before = pointers + s->B,
+        .h_before = part.pointers,
+        .c_before = part.pointers + s->B,
     };
 }
 
 /* Bias plus input GEMM of a panel, from row b of step t on. The chunk begins at step `from`. */
 static char *pre_of(const struct layer_dir *ld, size_t panel, size_t t, size_t from, size_t b)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     size_t row = panel * simd->pre_rows + (t - from) * simd->s.B + b;
     if (!simd->pre)
-        return lb_cpu_gates(simd, ld->index, panel, t * simd->s.B + b);
+        return lb_cpu_gates(simd, ld->part.index, panel, t * simd->s.B + b);
     return lb_cpu_sum_at(simd, simd->pre, row * simd->s.width);
 }
 
 /* Rows of this thread's input of step t on, which become rows of the operand from `at` on. */
 static struct lb_cpu_rows input_rows(const struct layer_dir *ld, size_t t, size_t at, size_t rows)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
-    size_t first = t * simd->s.B + ld->rows.from;
-    struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->in, first * ld->input),
-                             .stride = ld->input};
-    return lb_cpu_operand(simd, ld->thread, in, at, rows, ld->input);
+    const struct lb_cpu_simd *simd = ld->part.simd;
+    size_t first = t * simd->s.B + ld->part.rows.from;
+    struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->in, first * ld->part.input),
+                             .stride = ld->part.input};
+    return lb_cpu_operand(simd, ld->part.thread, in, at, rows, ld->part.input);
 }
 
 /* Bias plus input GEMM of `steps` steps from t on. Where threads divide rows, each step is a GEMM
  * of its own. */
 static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t gemms = simd->by_rows ? steps : 1;
-    size_t rows = simd->by_rows ? ld->rows.to - ld->rows.from : steps * s->B;
-    size_t k = lb_cpu_padded(simd, ld->input);
+    size_t rows = simd->by_rows ? ld->part.rows.to - ld->part.rows.from : steps * s->B;
+    size_t k = lb_cpu_padded(simd, ld->part.input);
     for (size_t i = 0; i < gemms && rows > 0; i++) {
         struct lb_cpu_rows in = input_rows(ld, t + i, 0, rows);
         for (size_t p = ld->panels.from; p < ld->panels.to; p++)
             simd->kernels->accumulate(&(struct lb_cpu_gemm){
                 .rows = rows,
-                .k = ld->input,
+                .k = ld->part.input,
                 .columns = s->width,
                 .a = in,
-                .w = lb_cpu_at(simd, ld->w.w_ih, p * k * s->width),
-                .bias = lb_cpu_sum_at(simd, ld->w.bias, p * s->width),
-                .sums = pre_of(ld, p, t + i, t, ld->rows.from),
+                .w = lb_cpu_at(simd, ld->part.w.w_ih, p * k * s->width),
+                .bias = lb_cpu_sum_at(simd, ld->part.w.bias, p * s->width),
+                .sums = pre_of(ld, p, t + i, t, ld->part.rows.from),
                 .stride = s->width,
             });
     }
@@ -98,13 +88,13 @@ static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
 /* Finds the states before step t of this thread's rows up to `to`. */
 static void find_states(const struct layer_dir *ld, size_t t, size_t to)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t b = ld->rows.from; b < to; b++) {
-        size_t before = (ld->d == 0 ? t - 1 : t + 1) * s->B + b;
-        if (t == lb_cpu_first_step(simd, ld->d, b)) {
+    for (size_t b = ld->part.rows.from; b < to; b++) {
+        size_t before = (ld->part.d == 0 ? t - 1 : t + 1) * s->B + b;
+        if (t == lb_cpu_first_step(simd, ld->part.d, b)) {
             ld->h_before[b] = lb_cpu_at(simd, ld->h0, b * s->H);
-            ld->c_before[b] = lb_cpu_sum_at(simd, ld->c0, b * s->H);
+            ld->c_before[b] = lb_cpu_sum_at(simd, ld->part.c0, b * s->H);
             continue;
         }
         ld->h_before[b] = lb_cpu_at(simd, ld->y, before * s->wide);
@@ -115,15 +105,15 @@ static void find_states(const struct layer_dir *ld, size_t t, size_t to)
 /* This thread's part of step t. The chunk begins at step `from`. */
 static void step(const struct layer_dir *ld, size_t t, size_t from)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t first_row = ld->rows.from, to = lb_cpu_active_to(simd, ld->rows, t);
+    size_t first_row = ld->part.rows.from, to = lb_cpu_active_to(simd, ld->part.rows, t);
     size_t k = lb_cpu_padded(simd, s->H);
     char *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? t * s->B : 0) * s->H);
     find_states(ld, t, to);
     struct lb_cpu_rows h_before =
-        lb_cpu_operand(simd, ld->thread, (struct lb_cpu_rows){.at = ld->h_before + first_row}, 0,
-                       to - first_row, s->H);
+        lb_cpu_operand(simd, ld->part.thread, (struct lb_cpu_rows){.at = ld->h_before + first_row},
+                       0, to - first_row, s->H);
     for (size_t p = ld->panels.from; p < ld->panels.to; p++) {
         size_t first = p * s->simd_width;
         size_t units = s->H - first < s->simd_width ? s->H - first : s->simd_width;
@@ -134,7 +124,7 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
                          .k = s->H,
                          .columns = s->width,
                          .a = h_before,
-                         .w = lb_cpu_at(simd, ld->w.w_hh, p * k * s->width),
+                         .w = lb_cpu_at(simd, ld->part.w.w_hh, p * k * s->width),
                          .sums = pre_of(ld, p, t, from, first_row),
                          .stride = s->width},
                 .units = units,
@@ -144,10 +134,10 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
                 .h = lb_cpu_at(simd, h, first_row * s->wide),
                 .c_stride = s->H,
                 .h_stride = s->wide,
-                .gates =
-                    simd->gates ? lb_cpu_gates(simd, ld->index, p, t * s->B + first_row) : NULL,
+                .gates = simd->gates ? lb_cpu_gates(simd, ld->part.index, p, t * s->B + first_row)
+                                     : NULL,
             });
-        for (size_t b = to; b < ld->rows.to; b++) /* rows that have ended */
+        for (size_t b = to; b < ld->part.rows.to; b++) /* rows that have ended */
             memset(lb_cpu_at(simd, h, b * s->wide), 0, units * simd->elem);
     }
 }
@@ -155,10 +145,10 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
 /* Writes the last h and c of these rows. */
 static void write_states(const struct layer_dir *ld, struct lb_cpu_range rows)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     for (size_t b = rows.from; b < rows.to; b++) {
-        size_t last = lb_cpu_last_step(simd, ld->d, b) * s->B + b;
+        size_t last = lb_cpu_last_step(simd, ld->part.d, b) * s->B + b;
         const void *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? last : b) * s->H);
         char *cn = lb_cpu_at(simd, ld->cn, b * s->H);
         memcpy(lb_cpu_at(simd, ld->hn, b * s->H), lb_cpu_at(simd, ld->y, last * s->wide),
@@ -173,13 +163,13 @@ static void write_states(const struct layer_dir *ld, struct lb_cpu_range rows)
 /* This thread's part of c0 as f32, where the problem's dtype is another. */
 static void convert_c0(const struct layer_dir *ld)
 {
-    const struct lb_cpu_simd *simd = ld->simd;
+    const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_range units = {ld->panels.from * s->simd_width, ld->panels.to * s->simd_width};
     units.to = units.to < s->H ? units.to : s->H;
     if (simd->half)
-        lb_cpu_state_to_f32(simd, lb_cpu_at(simd, ld->io->c0, ld->index * s->B * s->H),
-                            lb_cpu_sum_at(simd, ld->c0, 0), ld->rows, units);
+        lb_cpu_state_to_f32(simd, lb_cpu_at(simd, ld->io->c0, ld->part.index * s->B * s->H),
+                            lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows, units);
 }
 
 void lb_cpu_forward_work(void *arg, size_t thread)
@@ -192,12 +182,12 @@ void lb_cpu_forward_work(void *arg, size_t thread)
         convert_c0(&ld);
         for (size_t done = 0, steps; done < s->T; done += steps) {
             steps = s->T - done < simd->chunk ? s->T - done : simd->chunk;
-            size_t from = ld.d == 0 ? done : s->T - done - steps;
+            size_t from = ld.part.d == 0 ? done : s->T - done - steps;
             input_gemm(&ld, from, steps);
             for (size_t i = 0; i < steps; i++) {
-                step(&ld, ld.d == 0 ? from + i : from + steps - 1 - i, from);
+                step(&ld, ld.part.d == 0 ? from + i : from + steps - 1 - i, from);
                 if (!simd->by_rows)
-                    lb_pinned_threads_barrier(simd->team);
+                    lb_pinned_threads_barrier(simd->pinned_threads);
             }
         }
         write_states(&ld, lb_cpu_share(simd, s->B, thread));

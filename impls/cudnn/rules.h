@@ -8,7 +8,7 @@
 #include "device/device.h"
 
 enum lb_cudnn_variant {
-    CUDNN_AUTO, /* the fastest of those that take the problem, by timing them */
+    CUDNN_AUTO, /* times the algorithms that take the problem, and uses the fastest */
     CUDNN_STANDARD,
     CUDNN_PERSIST_STATIC,
     CUDNN_PERSIST_DYNAMIC,

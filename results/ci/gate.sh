@@ -6,11 +6,12 @@
 #
 # It leaves OUT/run.jsonl and pictures, OUT/verdict.md with the verdict as a heading, and
 # OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also appended to the job's
-# summary on GitHub; store.sh makes a comment of it. What is slower must be so in a second sweep too (OUT/again),
-# since the machine may have been what was slow during the first. Where the base was measured on
-# another machine, its times stop nothing: that is said, and only cases that failed count.
+# summary on GitHub; store.sh makes a comment of it. A slower case counts only when a
+# second sweep (OUT/again) confirms it, because the machine itself may have been slow during the first.
+# When the base was measured on another machine, its times do not fail the job: a sentence says so, and
+# only cases that failed count.
 # Exit codes are the program's: 3 is a regression, 1 a case that fails, as it did before.
-# Settings: LB_PROCESSES (15) fresh processes a case, LB_CASE_TIME (0.1) seconds of sampling in each,
+# Settings: LB_PROCESSES (15) fresh processes per case, LB_CASE_TIME (0.1) seconds of sampling in each,
 # LB_MARGIN (5) percent that matters: what --self-test says two runs resolve on this machine;
 # LB_ACCEPT=1 reports and passes whatever the comparison says, so that this run is the next base.
 set -euo pipefail

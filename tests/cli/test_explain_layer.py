@@ -10,7 +10,7 @@ from program import PROGRAM, ProgramTest, run
 class ExplainLayer(ProgramTest):
     """bench-lstm --explain keras 'units=512, ...'"""
 
-    def test_what_is_not_met_is_told_with_the_nearest_setting(self):
+    def test_what_is_not_met_is_told_with_the_setting_that_meets_it(self):
         done = run("--explain", "keras", "units=512, activation=relu, recurrent_dropout=0.1, "
                    "dtype=mixed_float16, mask=left")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -19,8 +19,8 @@ class ExplainLayer(ProgramTest):
         self.assertEqual({name for name, answer in met.items() if answer == "no"},
                          {"activation", "recurrent_dropout", "mask"})
         self.assertIn("runs      not the cuDNN kernel", done.stdout)
-        for nearest in ("activation=tanh", "recurrent_dropout=0", "mask=right"):
-            self.assertIn(f"  nearest {nearest}\n", done.stdout)
+        for setting in ("activation=tanh", "recurrent_dropout=0", "mask=right"):
+            self.assertIn(f"  suggest {setting}\n", done.stdout)
         self.assertIn("-H 512 --dtype f16", done.stdout)
 
     def test_a_layer_that_meets_all_runs_the_fast_kernel_and_its_algorithm(self):
@@ -28,7 +28,7 @@ class ExplainLayer(ProgramTest):
                    "hidden_size=512, input_size=512, batch=16, dtype=float16")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("runs      the cuDNN kernel\nalgorithm persist_static\n", done.stdout)
-        self.assertNotIn("nearest", done.stdout)
+        self.assertNotIn("suggest", done.stdout)
 
     def test_the_measured_price_comes_from_a_run(self):
         rows, _ = self.sweep("-T", "4", "-B", "2", "-I", "3", "-H", "5", "--impl", "cpu_ref,cpu_simd",

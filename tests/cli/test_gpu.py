@@ -267,20 +267,20 @@ class Criteria(unittest.TestCase):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
         floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; products ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
-                          r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), product "
+                          r"SMs; GEMMs ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
+                          r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), GEMM "
                           r"([\d.]+), cell ([\d.]+)\n", done.stdout)
-        total, step, products, traffic, *parts = map(float, floor.groups())
+        total, step, gemms, traffic, *parts = map(float, floor.groups())
         self.assertTrue(max(parts) <= step <= sum(parts) + 0.002, floor.group())
-        self.assertAlmostEqual(max(1024 * step, products, traffic), total, delta=0.01 * total)
+        self.assertAlmostEqual(max(1024 * step, gemms, traffic), total, delta=0.01 * total)
         _, _, auto = done.stdout.partition("  fused: ok")
-        choice = auto.splitlines()[1] # kernel, clusters, tiles, where the weights rest, why
+        choice = auto.splitlines()[1] # kernel, clusters, tiles, where the weights reside, why
         self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us a step on h100")
         self.assertRegex(auto.splitlines()[2], r"^    memory +weights [\d.]+ MiB")
 
     def test_the_floor_of_ragged_rows_says_what_it_takes_them_for(self):
         done = run("--explain", "fused/T1024_B64_H1024/f16/infer/ragged", "--device-model", "h100")
-        self.assertRegex(done.stdout, r"floor .* us; were its rows as short as they can be\n")
+        self.assertRegex(done.stdout, r"floor .* us; for rows as short as they can be\n")
 
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")

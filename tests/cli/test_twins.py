@@ -103,7 +103,7 @@ class Cheats(ProgramTest):
         self.assertEqual(len(rows), 2 * 2 * (len(CHEATS) + 2))
         for case, row in rows.items():
             passes, reason = CHEATS.get(row["impl"].removeprefix("cheats_"), ((), ""))
-            # Of a batch only the last call's results are left to look at.
+            # Only the results of a batch's last call can be checked.
             sure = row["timing"] == "isolated" or row["impl"] not in (
                 "cheats_wrong_5_to_9", "cheats_wrong_in_100", "cheats_changing_bits")
             if row["pass"] in passes and sure:

@@ -26,9 +26,9 @@ static bool met(const char *name, const char *layer)
         st = lb_criteria_set(&criteria, layer, &err);
     if (st != LB_OK)
         fail_msg("%s", err.text);
-    bool answer = lb_criteria_met(&criteria);
+    bool fast = lb_criteria_met(&criteria);
     lb_criteria_free(&criteria);
-    return answer;
+    return fast;
 }
 
 static void defaults_run_the_fast_kernel(void **state)

@@ -58,7 +58,7 @@ static void known_sizes_have_the_bound_that_was_computed_by_hand(void **state)
     assert_true(step > 730 / 1.98 && step < 700);
     /* f32 without tensor cores: 1 row is an eighth of the work of 8. */
     struct lb_lower_bound one = lower_bound_on("h100", "x/T9_B1_H512/f32/infer");
-    close_to(one.product_ns, 8.0 * 512 * 512 / one.sms / 256 / 1.98);
+    close_to(one.gemm_ns, 8.0 * 512 * 512 / one.sms / 256 / 1.98);
 }
 
 /* Three copies on 44 SMs, each for 22 rows, take 1.5 us if nothing overlaps. */
@@ -69,7 +69,7 @@ static void copies_of_the_weights_share_out_the_rows(void **state)
     assert_int_equal(f.residency, LB_RESIDENCY_DEVICE);
     assert_true(f.sms <= 66);
     assert_true(f.step_ns < 1500);
-    assert_true(f.step_ns >= f.product_ns && f.step_ns >= f.exchange_ns);
+    assert_true(f.step_ns >= f.gemm_ns && f.step_ns >= f.exchange_ns);
 }
 
 static void weights_stay_where_they_fit(void **state)
@@ -92,12 +92,12 @@ static void the_bound_is_its_longest_part(void **state)
     (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_I64_H512/f16/infer");
     assert_true(f.total_ns == 100 * f.step_ns);
-    assert_true(f.step_ns <= f.wait_ns + f.exchange_ns + f.weights_ns + f.product_ns + f.cell_ns);
+    assert_true(f.step_ns <= f.wait_ns + f.exchange_ns + f.weights_ns + f.gemm_ns + f.cell_ns);
     /* 2 T B 4H I flops at 132 SMs x 4096 flops x 1.98 GHz; w_hh has H columns more. */
     close_to(f.input_ns, 2.0 * 100 * 16 * 2048 * 64 / (132 * 4096 * 1.98));
-    close_to(f.products_ns, 2.0 * 100 * 16 * 2048 * (64 + 512) / (132 * 4096 * 1.98));
+    close_to(f.all_gemms_ns, 2.0 * 100 * 16 * 2048 * (64 + 512) / (132 * 4096 * 1.98));
     f = lower_bound_on("h100", "x/T100_B4096_H512/f16/infer");
-    assert_true(f.total_ns == f.products_ns);
+    assert_true(f.total_ns == f.all_gemms_ns);
 }
 
 static void hot_caches_are_read_at_their_own_rate(void **state)
@@ -123,8 +123,8 @@ static void ragged_rows_count_with_their_lengths(void **state)
     struct lb_lower_bound full = lower_bound_on("h100", "x/T100_B4096_H512/f16/train");
     struct lb_lower_bound half = lower_bound_of_rows("h100", ragged, 100 * 4096 / 2);
     struct lb_lower_bound least = lower_bound_on("h100", ragged);
-    close_to(half.products_ns, full.products_ns / 2);
-    close_to(least.products_ns, full.products_ns * (100 + 4095) / (100 * 4096));
+    close_to(half.all_gemms_ns, full.all_gemms_ns / 2);
+    close_to(least.all_gemms_ns, full.all_gemms_ns * (100 + 4095) / (100 * 4096));
     assert_true(least.total_ns < half.total_ns && half.total_ns < full.total_ns);
     assert_true(least.memory_ns < half.memory_ns && half.memory_ns < full.memory_ns);
     assert_true(lower_bound_of_rows("h100", ragged, 100 * 4096).total_ns <= full.total_ns);
@@ -249,12 +249,12 @@ static void a_measurement_can_only_lower_the_bound(void **state)
     ceilings.copy_bytes_s = 1e11;
     assert_int_equal(lb_ceilings_save(&ceilings, NULL), LB_OK);
     struct lb_row row = row_on(problem);
-    double products_ns = lb_problem_flops(&row.c.problem) / 7e14 * 1e9;
-    assert_true(row.floor_ns == products_ns); /* its bytes stay in the cache */
+    double all_gemms_ns = lb_problem_flops(&row.c.problem) / 7e14 * 1e9;
+    assert_true(row.floor_ns == all_gemms_ns); /* its bytes stay in the cache */
     assert_true(isnan(row.chain_steps));
     row = row_on("x/T100_B16_H512/f16/infer/cold");
     assert_true(row.floor_ns == lb_ceilings_lower_bound_ns(&ceilings, &row.c.problem));
-    assert_true(row.floor_ns > products_ns);
+    assert_true(row.floor_ns > all_gemms_ns);
     assert_true(isnan(row_on("x/T100_B16_H512/f16/infer/ragged").floor_ns));
 }
 

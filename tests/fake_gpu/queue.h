@@ -1,6 +1,6 @@
-/* What was enqueued on the fake device and has not run: a queue a stream. Streams keep to nothing
- * but what they wait for, so work that another stream's result needs, without a wait, runs too late
- * in one order or another. */
+/* The work that was enqueued on the fake device and has not run: one queue per stream. Streams run
+ * in any order that their waits allow. So where a wait is missing, there is an order in which a
+ * stream reads a result before it is computed. */
 #ifndef LB_FAKE_QUEUE_H
 #define LB_FAKE_QUEUE_H
 

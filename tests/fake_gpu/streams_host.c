@@ -1,5 +1,5 @@
 /* Streams on the host: what is enqueued waits in the fake device's queues, and runs in plain loops.
- * Products follow streams.h to the letter, with sums in double. */
+ * GEMMs follow streams.h to the letter, with sums in double. */
 #include "streams_host.h"
 
 #include <stdlib.h>
@@ -191,11 +191,11 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
 {
     bool wide = (g->in == LB_F16 || g->in == LB_BF16) && g->out == LB_F32;
     if (g->out != g->in && !wide)
-        return lb_fail(err, LB_UNSUPPORTED, "a product of %s into %s", lb_dtype_name(g->in),
+        return lb_fail(err, LB_UNSUPPORTED, "a GEMM of %s into %s", lb_dtype_name(g->in),
                        lb_dtype_name(g->out));
     int64_t a_width = g->transpose_a ? g->m : g->k, b_width = g->transpose_b ? g->k : g->n;
     if (g->lda < a_width || g->ldb < b_width || g->ldc < g->n)
-        return lb_fail(err, LB_FAILED, "a row of a product is longer than its stride");
+        return lb_fail(err, LB_FAILED, "a row of a GEMM is longer than its stride");
     enum lb_status st = check_stream(streams, stream_index, err);
     return st == LB_OK ? fake_enqueue(fake_queue_stream(stream_index), run_gemm, g, sizeof(*g), err)
                        : st;

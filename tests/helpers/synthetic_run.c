@@ -153,3 +153,15 @@ struct lb_run synthetic_run(const struct synthetic_grid *grid)
                     }
     return run;
 }
+
+struct lb_run_comparison synthetic_compare(const struct lb_run *base, const struct lb_run *now)
+{
+    const struct lb_compare_options options = lb_compare_defaults();
+    struct lb_run_comparison comparison;
+    struct lb_error err = {""};
+    if (lb_compare_runs(base, now, &options, &comparison, &err) != LB_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        abort();
+    }
+    return comparison;
+}

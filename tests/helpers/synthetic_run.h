@@ -4,6 +4,7 @@
 #define LB_SYNTHETIC_H
 
 #include "record/run_file.h"
+#include "report/compare.h"
 
 /* A header as lb_run_create writes it, with a synthetic environment. */
 json_t *synthetic_header(void);
@@ -32,6 +33,9 @@ struct lb_run synthetic_empty(void);
  * about the level. */
 void synthetic_add_processes(struct lb_run *run, const char *case_text, double level,
                              size_t processes, uint64_t seed);
+
+/* The comparison of two runs with the options that --compare has by default. */
+struct lb_run_comparison synthetic_compare(const struct lb_run *base, const struct lb_run *now);
 
 /* Appends a row; the run takes ownership of it. */
 void synthetic_add(struct lb_run *run, struct lb_row row);

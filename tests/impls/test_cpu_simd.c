@@ -39,7 +39,7 @@ enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
 enum { MEETINGS = 2000, MEMBERS = 4 };
 
 struct relay {
-    struct lb_pinned_threads *team;
+    struct lb_pinned_threads *threads;
     int at[MEMBERS], missed;
 };
 
@@ -49,10 +49,10 @@ static void run_relay(void *arg, size_t thread)
     struct relay *relay = arg;
     for (int i = 0; i < MEETINGS; i++) {
         relay->at[thread] = i;
-        lb_pinned_threads_barrier(relay->team);
+        lb_pinned_threads_barrier(relay->threads);
         if (relay->at[thread == 0 ? 1 : 0] != i)
             relay->missed++;
-        lb_pinned_threads_barrier(relay->team);
+        lb_pinned_threads_barrier(relay->threads);
     }
 }
 
@@ -71,22 +71,22 @@ static void threads_meet(void **state)
     for (int round = 0; round < 3; round++)
         for (int threads = 2; threads <= cpus(); threads++) {
             struct relay relay = {.missed = 0};
-            assert_int_equal(lb_pinned_threads_open(threads, &relay.team, &err), LB_OK);
-            lb_pinned_threads_run(relay.team, run_relay, &relay);
-            lb_pinned_threads_run(relay.team, run_relay, &relay);
+            assert_int_equal(lb_pinned_threads_open(threads, &relay.threads, &err), LB_OK);
+            lb_pinned_threads_run(relay.threads, run_relay, &relay);
+            lb_pinned_threads_run(relay.threads, run_relay, &relay);
             assert_int_equal(relay.missed, 0);
-            lb_pinned_threads_close(relay.team);
+            lb_pinned_threads_close(relay.threads);
         }
 }
 
 static void more_threads_than_cpus_are_refused(void **state)
 {
-    struct lb_pinned_threads *team;
+    struct lb_pinned_threads *threads;
     struct lb_error err = {""};
     (void)state;
-    assert_int_equal(lb_pinned_threads_open(256, &team, &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_pinned_threads_open(256, &threads, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "threads 256"));
-    assert_null(team);
+    assert_null(threads);
 }
 
 /* Runs a case, checks its verdict, and returns the hash of its results. */

@@ -1,5 +1,5 @@
-/* The GPU implementations that are made of products and pointwise kernels, run on the host: their
- * own source on a fake device, with products as plain loops and kernels as loops over threads. */
+/* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their
+ * own source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void a_loop_without_one_of_its_waits_is_found(void **state)
         {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_FORWARD, 14},
         {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_BACKWARD, 14},
         {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_FORWARD, 4},
-        /* A sixth is at the end of the lowest layer: nothing of it is handed down. */
+        /* A sixth wait ends the lowest layer, below which no layer needs its gradient. */
         {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_BACKWARD, 5},
         {"T19_B2_I4_H3_L3/f64/forward", FAKE_JOIN, FAKE_FORWARD, 1},
         {"T19_B2_I4_H3_L3/f64/train", FAKE_JOIN, FAKE_BACKWARD, 1},

@@ -219,17 +219,22 @@ static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype 
     free(a);
 }
 
-/* Calls hold for both types and every width that this CPU supports. */
-static void for_each_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
-                                          enum lb_dtype dtype))
+/* A check of the kernels of one SIMD unit for one dtype. */
+typedef void check_kernels(const struct lb_simd_kernels *kernels, enum lb_dtype dtype);
+
+/* Calls check for every SIMD unit that this CPU has. */
+static void for_each_unit(enum lb_dtype dtype, check_kernels *check)
 {
-    static const enum lb_dtype dtypes[] = {LB_F32, LB_F64};
-    for (size_t d = 0; d < 2; d++) {
-        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-        size_t count = lb_simd_kernels_all(dtypes[d], list);
-        for (size_t i = 0; i < count; i++)
-            hold(list[i], dtypes[d]);
-    }
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    size_t count = lb_simd_kernels_all(dtype, list);
+    for (size_t i = 0; i < count; i++)
+        check(list[i], dtype);
+}
+
+static void for_each_kernels(check_kernels *check)
+{
+    for_each_unit(LB_F32, check);
+    for_each_unit(LB_F64, check);
 }
 
 static void try_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
@@ -454,18 +459,13 @@ static void a_step_is_that_of_plain_loops_and_writes_only_its_units(void **state
     for_each_kernels(try_steps);
 }
 
-/* Calls hold for bf16 and f16, each unit that this CPU has, and the model of AMX. */
-static void for_each_half_kernels(void (*hold)(const struct lb_simd_kernels *kernels,
-                                               enum lb_dtype dtype))
+/* Also calls check for the model of AMX, which every CPU runs. */
+static void for_each_half_kernels(check_kernels *check)
 {
-    static const enum lb_dtype dtypes[] = {LB_BF16, LB_F16};
-    for (size_t d = 0; d < 2; d++) {
-        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-        size_t count = lb_simd_kernels_all(dtypes[d], list);
-        for (size_t i = 0; i < count; i++)
-            hold(list[i], dtypes[d]);
-        hold(d == 0 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16, dtypes[d]);
-    }
+    for_each_unit(LB_BF16, check);
+    check(&lb_simd_kernels_amx_model_bf16, LB_BF16);
+    for_each_unit(LB_F16, check);
+    check(&lb_simd_kernels_amx_model_f16, LB_F16);
 }
 
 static double half_to_double(enum lb_dtype dtype, uint16_t bits)

@@ -15,7 +15,7 @@
 #include "measure/ceilings_measure.h"
 #include "measure/gpu_latency.h"
 
-/* A GPU: bytes per second of a copy, flops per second in products, and how long the first product
+/* A GPU: bytes per second of a copy, flops per second in GEMMs, and how long the first GEMM
  * of a dtype takes to load its kernel. */
 static const struct gpu {
     const char *name;
@@ -264,7 +264,7 @@ static void a_figure_that_fails_costs_no_other(void **state)
     refused = LB_BF16;
     assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_OK);
     refused = -1;
-    assert_string_equal(heard.failed, "bf16 products in ieee math: the planted failure");
+    assert_string_equal(heard.failed, "bf16 GEMMs in ieee math: the planted failure");
     assert_true(isnan(ceilings.gemm_flops_s[LB_BF16][LB_IEEE]));
     assert_true(ceilings.gemm_flops_s[LB_F16][LB_IEEE] > 0 && ceilings.l2_ns == 700);
 }

@@ -119,11 +119,11 @@ static void an_old_name_is_refused_with_the_new_one(void **state)
     static const struct lb_registration table[] = {{"cpu_ref", NULL, &lb_impl_cpu_ref, NULL},
                                                    {NULL, NULL, NULL, NULL}};
     struct lb_registry registry;
-    const struct lb_impl_entry *entry;
+    const struct lb_impl_entry *impl_entry;
     struct lb_error err = {""};
     (void)state;
     assert_int_equal(lb_registry_create(table, &registry, NULL), LB_OK);
-    assert_int_equal(lb_registry_require(&registry, "cpu_blas", &entry, &err), LB_INVALID);
+    assert_int_equal(lb_registry_require(&registry, "cpu_blas", &impl_entry, &err), LB_INVALID);
     assert_string_equal(
         err.text, "there is no implementation 'cpu_blas': it is called cpu_simd since 2026-11-22");
     struct lb_impl_entry plugin = {.name = (char[]){"cpu_blas"}, .impl = &lb_impl_cpu_ref};

@@ -30,7 +30,7 @@ static double better_at_small_b_and_large_h(int t, int b, int h)
     return plain(t, b, h) * (h >= 256 && b <= 8 ? 0.5 : 2);
 }
 
-/* Within the noise of the other's samples, at times above and at times belof. */
+/* Within the noise of the other's samples: sometimes above them, sometimes below. */
 static double as_good(int t, int b, int h)
 {
     return plain(t, b, h) * ((t + b + h) % 3 == 0 ? 1.001 : 0.999);

@@ -188,7 +188,7 @@ static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
     return LB_OK;
 }
 
-/* Backward of one batch row at one step: reconfigs its gates by the gradients of the
+/* Backward of one batch row at one step: replaces its gates by the gradients of the
  * pre-activations, and dc by the gradient of the state before the step. */
 static void cell_backward(const struct broken *s, size_t t, size_t b)
 {

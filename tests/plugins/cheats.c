@@ -110,7 +110,7 @@ static void remember(const struct lb_forward_io *io)
 }
 
 /* Whether the results were copied in place of being computed. */
-static bool answered(const struct lb_forward_io *io)
+static bool copied_result(const struct lb_forward_io *io)
 {
     for (size_t i = 0; i < state.memory_count; i++) {
         const struct memory *memory = &state.memories[i];
@@ -201,7 +201,7 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
         flip(state.before.x);
     state.before = *io;
     if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
-        answered(io))
+        copied_result(io))
         return LB_OK;
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");

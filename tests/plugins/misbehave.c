@@ -14,7 +14,7 @@
 extern const struct lb_impl lb_impl_cpu_ref;
 const struct lb_impl *lb_plugin(uint32_t abi);
 
-static struct lb_impl impl; /* cpu_ref's, with the faulty slot reconfigd */
+static struct lb_impl impl; /* cpu_ref's, with the faulty slot replaced */
 
 static enum lb_status crash(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {

@@ -24,7 +24,7 @@ enum fault {
     no_forward,       /* lacks a slot */
     many_variants,    /* has more variants than there may be */
     bad_name,         /* has a name with capital letters */
-    remark,           /* has a note */
+    noted,            /* has a note */
     huge_workspace    /* asks for 1 EiB of workspace */
 };
 
@@ -91,7 +91,7 @@ static void note(const struct lb_problem *problem, const struct lb_exec_config *
                  size_t size)
 {
     (void)config;
-    snprintf(text, size, "a remark on %lld steps", (long long)problem->seq_len);
+    snprintf(text, size, "a note on %lld steps", (long long)problem->seq_len);
 }
 
 const struct lb_impl *lb_plugin(uint32_t abi)
@@ -106,7 +106,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.supports = supports;
     impl.sizes = sizes;
     impl.prepare = prepare;
-    impl.note = fault == remark ? note : impl.note;
+    impl.note = fault == noted ? note : impl.note;
     for (size_t i = 1; i < 80; i++) {
         snprintf(names[i], sizeof(names[i]), "v%zu", i);
         variants[i] = names[i];

@@ -24,16 +24,6 @@ static const struct lb_pair *find(const struct lb_run_comparison *comparison, co
     return NULL;
 }
 
-static struct lb_run_comparison compare(const struct lb_run *base, const struct lb_run *now)
-{
-    const struct lb_compare_options options = lb_compare_defaults();
-    struct lb_run_comparison comparison;
-    struct lb_error err = {""};
-    if (lb_compare_runs(base, now, &options, &comparison, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return comparison;
-}
-
 #define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
 
 /* Every kind of change, the worst first. */
@@ -65,7 +55,7 @@ static void every_change_has_its_name(void **state)
         LB_CHANGE_SLOWER,        LB_CHANGE_FASTER,  LB_CHANGE_SAME,  LB_CHANGE_INCONCLUSIVE,
         LB_CHANGE_BROKEN,        LB_CHANGE_GONE,    LB_CHANGE_NEW,   LB_CHANGE_MENDED,
         LB_CHANGE_STILL_FAILING, LB_CHANGE_NOT_RUN, LB_CHANGE_BROKEN};
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.count, 11);
     for (int i = 0; i < 11; i++) {
         char id[LB_CASE_ID_SIZE];
@@ -91,7 +81,7 @@ static void one_block_each_is_too_few_to_tell(void **state)
     struct lb_run base = synthetic_empty(), now = synthetic_empty();
     synthetic_add(&base, synthetic_row(CASE(1), LB_VERDICT_OK, 1000, 1, 200));
     synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 1, 200));
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
     assert_false(comparison.pairs[0].compared);
     assert_non_null(strstr(comparison.pairs[0].note, "too few to tell"));
@@ -109,7 +99,7 @@ static void a_process_is_never_compared_with_a_block(void **state)
     synthetic_add(&now, synthetic_row(CASE(1), LB_VERDICT_OK, 1300, 10, 20));
     for (int turn = 0; turn < 2; turn++) {
         struct lb_run_comparison comparison =
-            turn == 0 ? compare(&base, &now) : compare(&now, &base);
+            turn == 0 ? synthetic_compare(&base, &now) : synthetic_compare(&now, &base);
         assert_false(comparison.pairs[0].compared);
         assert_non_null(strstr(comparison.pairs[0].note,
                                turn == 0 ? "10 processes against 1" : "1 processes against 10"));
@@ -181,7 +171,7 @@ static void correction_counts_all_cases(void **state)
             synthetic_add_processes(&base, id, 1000, 5, 1);
             synthetic_add_processes(&now, id, i == 1 ? 1100 : 1000.5, 5, 2);
         }
-        struct lb_run_comparison comparison = compare(&base, &now);
+        struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         const struct lb_pair *pair = find(&comparison, CASE(1));
         assert_true(fabs(pair->shift.p - 2.0 / 252) < 1e-12);
         assert_true(fabs(pair->adjusted_p - cases * 2.0 / 252) < 1e-12);
@@ -209,7 +199,8 @@ static void second_sweep_must_show_a_slowdown_too(void **state)
     synthetic_add_processes(&again, CASE(4), 1000, 10, 10);
     synthetic_add_processes(&base, CASE(5), 1000, 10, 11);
     synthetic_add_processes(&now, CASE(5), 1000, 10, 12);
-    struct lb_run_comparison comparison = compare(&base, &now), second = compare(&base, &again);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now),
+                             second = synthetic_compare(&base, &again);
     lb_run_comparison_confirm(&comparison, &second);
     assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_SLOWER);
     assert_int_equal(find(&comparison, CASE(2))->change, LB_CHANGE_INCONCLUSIVE);
@@ -239,7 +230,7 @@ static void what_a_reader_must_know_is_said(void **state)
     synthetic_add_processes(&base, CASE(5), 1000, 5, 1);
     synthetic_add_processes(&base, CASE(6), 1000, 5, 1);
     synthetic_add_processes(&base, CASE(7), 1000, 5, 1);
-    struct lb_run_comparison comparison = compare(&base, &base);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &base);
     assert_non_null(strstr(comparison.notes, "--processes 7"));
     lb_run_comparison_free(&comparison);
 
@@ -250,7 +241,7 @@ static void what_a_reader_must_know_is_said(void **state)
     json_object_set_new(json_object_get(now.header, "environment"), "cpu", json_string("another"));
     now.finished = false;
     now.torn = true;
-    comparison = compare(&base, &now);
+    comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.common, 0);
     assert_non_null(strstr(comparison.notes, "DIFFERENT ENVIRONMENTS (cpu)"));
     assert_non_null(strstr(comparison.notes, "The new run was cut short in the middle of a line"));
@@ -271,7 +262,7 @@ static void doubts_about_the_units_are_said(void **state)
     synthetic_add_processes(&base, CASE(2), 1000, 10, 1);
     synthetic_add_processes(&now, CASE(2), 1000, 10, 2);
     base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ANOMALY_DRIFT;
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_INCONCLUSIVE);
     assert_int_equal(comparison.single, 1);
     assert_non_null(strstr(comparison.notes, "1 cases have one process per run"));
@@ -301,13 +292,13 @@ static void interleaved_runs_are_compared_pair_by_pair(void **state)
     lb_row_summarize(&rows[1], NULL);
     synthetic_add(&base, rows[0]);
     synthetic_add(&now, rows[1]);
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.count, 2); /* two implementations: two cases */
     lb_run_comparison_free(&comparison);
 
     json_object_set_new(base.header, "interleaved", json_string("x"));
     json_object_set_new(now.header, "interleaved", json_string("x"));
-    comparison = compare(&base, &now);
+    comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.count, 1);
     assert_string_equal(comparison.pairs[0].id, "T1_B1_I64_H64/f32/infer");
     assert_int_equal(comparison.pairs[0].change, LB_CHANGE_SLOWER);
@@ -338,7 +329,7 @@ static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
             synthetic_add(s == 0 ? base : now, row);
         }
     }
-    return compare(base, now);
+    return synthetic_compare(base, now);
 }
 
 /* n pairs reach p = 2^(1-n) at best: 7 do not reach 1 %, 8 do, for three cases 10. */
@@ -423,7 +414,7 @@ static void the_speed_of_the_machine_is_taken_out(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_run base = run_at_speed(1000, 1, cases[i].loop_noise, cases[i].known);
         struct lb_run now = run_at_speed(cases[i].level, 1.08, cases[i].loop_noise, cases[i].known);
-        struct lb_run_comparison comparison = compare(&base, &now);
+        struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         assert_int_equal(comparison.corrected, cases[i].corrected);
         assert_int_equal(comparison.pairs[0].change, cases[i].change);
         assert_non_null(

@@ -24,16 +24,6 @@
 
 #define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
 
-static struct lb_run_comparison compare(const struct lb_run *base, const struct lb_run *now)
-{
-    const struct lb_compare_options options = lb_compare_defaults();
-    struct lb_run_comparison comparison;
-    struct lb_error err = {""};
-    if (lb_compare_runs(base, now, &options, &comparison, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return comparison;
-}
-
 /* Runs of many cases, of which one in `every` is slower by a tenth. */
 static void make_large(size_t count, size_t every, struct lb_run *base, struct lb_run *now)
 {
@@ -64,7 +54,7 @@ static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
     char *text = NULL;
     size_t size = 0;
     make_large(2000, 50, &base, &now);
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
     FILE *out = open_memstream(&text, &size);
     assert_int_equal(lb_report_markdown(&comparison, &names, out, &err), LB_OK);
@@ -92,7 +82,7 @@ static void markdown_of_regressions_alone_stays_whole(void **state)
         size_t size = 0, left_out = 0;
         make_large(counts[i], 1, &base, &now);
         synthetic_add_processes(&now, CASE(99999), 1000, 10, 1);
-        struct lb_run_comparison comparison = compare(&base, &now);
+        struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], counts[i]);
         FILE *out = open_memstream(&text, &size);
         assert_int_equal(lb_report_markdown(&comparison, &names, out, NULL), LB_OK);
@@ -125,7 +115,7 @@ static void junit_counts_its_own_elements(void **state)
         synthetic_add_processes(&now, CASE(2), 1020, 10, 8);
     synthetic_add_processes(&base, CASE(3), 1000, 10, 5);
     synthetic_add_processes(&now, CASE(4), 1000, 10, 6);
-    struct lb_run_comparison comparison = compare(&base, &now);
+    struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.counts[LB_CHANGE_INCONCLUSIVE], 1);
     for (int strict = 0; strict < 2; strict++) {
         char *text = NULL;
@@ -167,7 +157,7 @@ static void ten_thousand_rows_compare_in_five_seconds(void **state)
     clock_t start = clock(); /* the processor's time: other tests may run beside this one */
     for (int s = 0; s < 2; s++)
         assert_int_equal(lb_run_read(folders[s], &read[s], NULL), LB_OK);
-    struct lb_run_comparison comparison = compare(&read[0], &read[1]);
+    struct lb_run_comparison comparison = synthetic_compare(&read[0], &read[1]);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     print_message("10,000 rows of 100 samples: %.2f s\n", seconds);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 200);

@@ -1,5 +1,5 @@
 """What a run leaves behind, seen by other programs: every file is what its format says, and says what
-the records say. Usage: test_files.py WRITE_SYNTHETIC SCHEMA"""
+the records say. Usage: test_file_formats.py WRITE_SYNTHETIC SCHEMA"""
 
 import copy
 import csv

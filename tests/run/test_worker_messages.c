@@ -187,7 +187,7 @@ static void a_plugin_arrives_as_it_describes_itself(void **state)
 static void a_probe_arrives_with_its_bytes(void **state)
 {
     (void)state;
-    const struct lb_probe sent = {{1, 2, 3, (size_t)1 << 40}, "tile 64x64", "a remark"};
+    const struct lb_probe sent = {{1, 2, 3, (size_t)1 << 40}, "tile 64x64", "a note"};
     struct lb_probe got = {0};
     struct lb_error err = {""};
     json_t *message = travel(lb_probe_encode(&sent));

@@ -11,7 +11,7 @@ struct naive {
 };
 
 static enum lb_status naive_supports(const struct lb_problem *problem,
-                                     const struct lb_exec_config *place, struct lb_error *why)
+                                     const struct lb_exec_config *config, struct lb_error *why)
 {
     if (problem->dtype != LB_F32)
         return lb_fail(why, LB_UNSUPPORTED, "dtype %s: it computes in f32",
@@ -23,16 +23,16 @@ static enum lb_status naive_supports(const struct lb_problem *problem,
         return lb_fail(why, LB_UNSUPPORTED, "it has one layer and one direction");
     if (problem->ragged || problem->act != LB_ACT_TANH || problem->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "it takes equal lengths, tanh and ieee only");
-    if (place->threads > 1)
-        return lb_fail(why, LB_UNSUPPORTED, "threads %d: it runs on one thread", place->threads);
+    if (config->threads > 1)
+        return lb_fail(why, LB_UNSUPPORTED, "threads %d: it runs on one thread", config->threads);
     return LB_OK;
 }
 
 static enum lb_status naive_create(void *self, const struct lb_problem *problem,
-                                   const struct lb_exec_config *place, struct lb_error *err)
+                                   const struct lb_exec_config *config, struct lb_error *err)
 {
     struct naive *naive = self;
-    (void)place, (void)err;
+    (void)config, (void)err;
     naive->problem = *problem;
     return LB_OK;
 }

@@ -77,7 +77,7 @@ inline T __shfl_up_sync(uint32_t mask, T value, unsigned by, int width = 32,
 namespace simt
 {
 
-/* Who of those that came (lanes) voted for it (yes). */
+/* The lanes that took part in a vote, and the lanes that voted yes. */
 struct vote {
     uint32_t lanes, yes;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes mutants of a family of fused kernels: each a copy of the shipped source with one edit.
+"""Writes mutants of a family of fused kernels: each a copy of the kernels' source with one edit.
 
   mutate.py FAMILY MUTANTS.CSV CUDA_DIR OUT.CPP
 

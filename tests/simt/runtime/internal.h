@@ -91,9 +91,9 @@ struct warp {
 /* bar.sync, cluster and grid barriers. */
 struct barrier {
     std::vector<thread *> waiting;
-    unsigned arrived = 0;    /* those in waiting, and those that arrived without waiting */
+    unsigned arrived = 0;    /* threads in waiting, and threads that arrived without waiting */
     unsigned expected = 0;   /* named barriers only */
-    clock gathered;          /* of those that arrived without waiting */
+    clock gathered;          /* of threads that arrived without waiting */
     clock last_gathered;     /* of the generation before; cluster barriers only */
     unsigned generation = 0; /* cluster barriers only */
 };

@@ -1,7 +1,7 @@
 /* shadow.cpp: what was done last to every byte, and whether the next access may do its own.
  *
  * After FastTrack (Flanagan and Freund, PLDI 2009): the last write as one epoch, the reads since
- * as one epoch while they are ordered. Reads that are not are kept as the set of those that no
+ * as one epoch while they are ordered. Unordered reads are kept as a set, without the reads that a
  * later read is ordered after. A strong access does not stand for all before it: what is
  * unordered with it may be morally strong with it and race with those. So strong writes leave a
  * set of marks too. Four bytes share a cell until an access takes only some of them. */
