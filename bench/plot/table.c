@@ -9,6 +9,9 @@
 #include "stats/anomalies.h"
 #include "support/terminal.h"
 
+/* Share of the tolerance from which on the table says how much of it a row uses. */
+static const double NEAR_MISS = 0.5;
+
 /* A row with its sort keys. */
 struct line {
     const struct lb_row *row;
@@ -99,11 +102,15 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
-/* The warning and the anomalies of an ok row. Outliers are left to the record, since most rows have
- * some. */
+/* How close an ok row is to wrong, its warning and its anomalies. Outliers are left to the record,
+ * since most rows have some. */
 static void describe(const struct lb_row *row, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s", row->warning[0] ? ", " : "", row->warning);
+    char near[48] = "";
+    if (row->tolerance_used > NEAR_MISS)
+        snprintf(near, sizeof(near), ", error is %.0f %% of what is allowed",
+                 100 * row->tolerance_used);
+    snprintf(text, size, "%s%s%s", near, row->warning[0] ? ", " : "", row->warning);
     for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
         size_t used = strlen(text);
         if (row->flags & ~(unsigned)LB_ANOMALY_OUTLIERS & 1U << i)

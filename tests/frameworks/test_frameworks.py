@@ -108,6 +108,10 @@ class Framework(ProgramTest):
                 self.assertEqual(row["verdict"], "ok", f"{case}: {row['reason']}")
                 usual += 1
         self.assertEqual(usual, len(set(lines)))
+        used = {case: row["tolerance_used"] for case, row in rows.items() if row["verdict"] == "ok"}
+        near = max(used, key=used.get)
+        print(f"{self.name}: {len(used)} rows of {len(set(lines))} problems are ok, and use at most "
+              f"{used[near]:.0%} of the tolerance ({near})")
 
     def test_swapped_gates_are_found(self):
         lines = ["T3_B2_I5_H4/f32/infer", "T3_B2_I5_H4_D2/f32/infer/ragged"]
