@@ -139,7 +139,7 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
                        (long long)given->seq_len, (long long)given->batch, (long long)given->width,
                        (long long)p->seq_len, (long long)p->batch,
                        (long long)(p->directions * p->hidden));
-    *output = (struct output){.name = "--outputs", .precision = "given", .dtype = LB_F32};
+    *output = (struct output){.name = "--outputs", .precision = "given", .dtype = given->dtype};
     output->y = given;
     check->given = NULL;
     check->count++;

@@ -277,6 +277,7 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     file->seq_len = source.shape[batch_first ? 1 : 0];
     file->batch = source.shape[batch_first ? 0 : 1];
     file->width = source.shape[2];
+    file->dtype = source.dtype;
     file->hash = 0xcbf29ce484222325u;
     hash_word(file, (uint64_t)file->seq_len);
     hash_word(file, (uint64_t)file->batch);

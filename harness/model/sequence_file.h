@@ -16,6 +16,7 @@ extern "C" {
 
 struct lb_sequence_file {
     int64_t seq_len, batch, width; /* width: I of x, D*H of y */
+    enum lb_dtype dtype;           /* of the file; values are exact */
     double *values;                /* [T, B, width], whatever the order in the file */
     double max_abs;                /* of the values */
     uint64_t hash;                 /* of the sizes and values: equal sequences have equal ones */

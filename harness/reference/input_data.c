@@ -98,13 +98,13 @@ static void give_rows(const struct lb_problem *problem, enum lb_drawn what, size
                       size_t width, size_t rows, double *values)
 {
     const struct lb_sequence_file *given = given_inputs();
-    size_t drawn = problem->ragged ? 1 : rows - 1, B = (size_t)problem->batch;
+    size_t drawn = problem->ragged ? 1 : rows - 1;
     if (!given || (what != LB_DRAWN_X && what != LB_DRAWN_H0 && what != LB_DRAWN_C0))
         return;
     for (size_t s = 0; s < steps; s++)
         for (size_t k = 0; k < rows; k++) {
             double *row = values + (s * rows + k) * width;
-            size_t from = (s * B + k - (k > drawn)) * width; /* in the file */
+            size_t from = (s * (size_t)given->batch + k - (k > drawn)) * width; /* in the file */
             for (size_t i = 0; k != drawn && i < width; i++)
                 row[i] = what == LB_DRAWN_X ? lb_round(problem->dtype, given->values[from + i]) : 0;
         }

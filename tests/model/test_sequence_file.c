@@ -67,11 +67,13 @@ static void each_type_is_read(void **state)
     struct lb_sequence_file *file = read_file(
         make("{\"shape\":(1,1,2),\"fortran_order\":False,\"descr\":\"<f8\"}\n", wide, sizeof(wide)),
         false);
+    assert_int_equal(file->dtype, LB_F64);
     assert_true(file->values[0] == 1.0 / 3 && file->values[1] == -2);
     lb_sequence_file_free(file);
     const uint16_t narrow[2] = {0x3c00, 0xc000};
     file = read_file(
         make("{'descr': '<f2', 'fortran_order': False, 'shape': (2, 1, 1), }", narrow, 4), false);
+    assert_int_equal(file->dtype, LB_F16);
     assert_true(file->values[0] == 1 && file->values[1] == -2);
     lb_sequence_file_free(file);
 }
