@@ -139,6 +139,11 @@ class Framework(ProgramTest):
             self.assertEqual(row["verdict"], "ok", row["reason"])
             self.assertRegex(row["chosen"], rf", {row['threads']} threads?\b")
 
+    def test_the_usual_variant_leaves_nothing_behind(self):
+        """Else each case would wait for the framework to be imported anew."""
+        for row in self.rows_of(["T3_B2_I5_H4/f32/infer", "T4_B2_I5_H4/f32/infer"]).values():
+            self.assertNotIn("left behind", row["warning"])
+
     def test_it_says_what_it_cannot_do(self):
         lines = ["T3_B2_I5_H4/f32/infer/half"]
         for row in self.rows_of(lines, exit_code=5).values():
