@@ -146,15 +146,25 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
     return LB_OK;
 }
 
+/* One row per output: how far it is from what was computed elsewhere, else from the first. For more
+ * outputs than a table of all pairs has room for. */
+static void print_list(const struct check *check, const struct difference *all, double largest)
+{
+    size_t last = check->count - 1;
+    size_t from = strcmp(check->outputs[last].precision, "given") == 0 ? last : 0;
+    printf("from %s (--impl and --dtype choose fewer for a table of all pairs):\n",
+           check->outputs[from].name);
+    for (size_t i = 0; i < check->count; i++) {
+        size_t pair = i > from ? i * check->count + from : from * check->count + i;
+        if (i != from)
+            printf("  %-28s %7.1e\n", check->outputs[i].name, all[pair].max_abs / largest);
+    }
+}
+
 /* One row per output, one column per output before it. */
 static void print_matrix(const struct check *check, const struct difference *all, double largest)
 {
     int width = 9;
-    if (check->count > MOST_IN_MATRIX) {
-        printf("%zu outputs, of which --impl and --dtype choose fewer for a table of all pairs\n",
-               check->count);
-        return;
-    }
     for (size_t i = 0; i < check->count; i++)
         width = (int)fmax(width, (double)strlen(check->outputs[i].name));
     printf("     %-*s", width, "");
@@ -253,7 +263,10 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
     if (largest == 0) /* which any two have in common then */
         largest = 1;
     puts("largest difference between two outputs, over the largest of y:\n");
-    print_matrix(check, all, largest);
+    if (check->count > MOST_IN_MATRIX)
+        print_list(check, all, largest);
+    else
+        print_matrix(check, all, largest);
     print_precisions(check, all, largest);
     if (check->elsewhere > 0)
         printf("\n%zu more can't run here; --list with the same options says why\n",
