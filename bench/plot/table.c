@@ -108,8 +108,7 @@ static void describe(const struct lb_row *row, char *text, size_t size)
 {
     char near[48] = "";
     if (row->tolerance_used > NEAR_MISS)
-        snprintf(near, sizeof(near), ", error is %.0f %% of what is allowed",
-                 100 * row->tolerance_used);
+        snprintf(near, sizeof(near), ", %.0f %% of the tolerance used", 100 * row->tolerance_used);
     snprintf(text, size, "%s%s%s", near, row->warning[0] ? ", " : "", row->warning);
     for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
         size_t used = strlen(text);
@@ -254,7 +253,8 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
-        fprintf(out, "~ noisy samples: see flags and warning in the record\n");
+        fprintf(out, "~ noisy samples or a large error: see flags, warning and tolerance_used in "
+                     "the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);
