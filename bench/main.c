@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "commands/ab.h"
 #include "commands/compare.h"
+#include "commands/cross_check.h"
 #include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
@@ -98,7 +99,7 @@ static void warn_of_baseline(const struct lb_session *session, const struct lb_p
             baseline);
 }
 
-/* --list, --plan, --self-test and --sweep: the commands that work on a plan. */
+/* --list, --plan, --self-test, --cross-check and --sweep: the commands that work on a plan. */
 static enum lb_status run_planned(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     struct lb_plan plan = {0};
@@ -121,6 +122,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         lb_plan_print(session, &plan);
     } else if (session->options->command == LB_CMD_SELF_TEST) {
         st = lb_self_test(session, &plan, exit_code, err);
+    } else if (session->options->command == LB_CMD_CROSS_CHECK) {
+        st = lb_cross_check(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combinations were left out: %s\n", plan.left_out,
@@ -187,7 +190,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     bool resumes = options->command == LB_CMD_RESUME; /* takes these settings from its run */
     if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
         return LB_INVALID;
-    if (!resumes && lb_settings_weights(options->weights, options->prefix, err) != LB_OK)
+    if (!resumes && (lb_settings_weights(options->weights, options->prefix, err) != LB_OK ||
+                     lb_settings_inputs(options->inputs, options->batch_first, err) != LB_OK))
         return LB_OOM;
     if (options->command == LB_CMD_EXPLAIN && options->measured && !options->run)
         return lb_fail(err, LB_INVALID, "--from: it has no effect without a framework and a layer");

@@ -75,12 +75,12 @@ const SETTINGS =
 // for none (what follows the sizes in the case's name, why it did not run, what ran, a warning).
 // One with a time goes on: times of a call in ns, the error, the lower bound in ns, flops and bytes
 // of a call, the most bytes in use, the time of preparation in ns, whether lo and hi are a 95 %
-// interval or the range of the samples, counts, why sampling stopped, the samples as a strip, and
-// the kernels.
+// interval or the range of the samples, counts, why sampling stopped, the samples as a strip, the
+// kernels, and the error over what is allowed.
 const CASES = data.cases.map((row, index) => {
     const [series, setting, T, B, I, H, verdict, tail, reason, description, warning, median_, lo,
         hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, hasInterval, samples, blocks,
-        calls, stop, strip, kernels] = row;
+        calls, stop, strip, kernels, toleranceUsed] = row;
     return {
         index,
         series: SERIES[series],
@@ -116,6 +116,7 @@ const CASES = data.cases.map((row, index) => {
         stop: text(stop),
         strip,
         kernels: text(kernels),
+        toleranceUsed,
         problem: setting + "|" + T + "|" + B + "|" + I + "|" + H,
         speedup: null,
         rank: "",
@@ -1026,7 +1027,11 @@ function detailsOf(c, all) {
     fact("error",
         c.error === null
             ? ""
-            : c.error.toExponential(2) + " (norm of the difference to the oracle, relative)");
+            : c.error.toExponential(2) + " (norm of the difference to the oracle, relative)" +
+                (typeof c.toleranceUsed === "number"
+                    ? ", at most " + (100 * c.toleranceUsed).toPrecision(2) +
+                        " % of what is allowed"
+                    : ""));
     fact("ran", c.description);
     fact("kernels", c.kernels);
     if (c.bound)

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "cli/builtin_cases.h"
 #include "host/cpu_ceilings.h"
+#include "model/sequence_file.h"
 #include "model/weights_file.h"
 
 struct reader {
@@ -139,41 +140,103 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
     return st;
 }
 
-/* With --weights, the file says I, H, L and D; T and B are 128 and 1 where they are not given. */
+/* What the files of --weights and --inputs say of the sizes; 0: nothing. */
+struct file_sizes {
+    int64_t T, B, I, H, L, D;
+};
+
+/* --prefix and --batch-first say how a file is read, --outputs what the files' inputs give. */
+static enum lb_status check_files(const struct lb_options *options, struct lb_error *err)
+{
+    if (options->prefix && !options->weights)
+        return lb_fail(err, LB_INVALID, "--prefix: it has no effect without --weights");
+    if (options->batch_first && !options->inputs)
+        return lb_fail(err, LB_INVALID, "--batch-first: it has no effect without --inputs");
+    if (options->outputs && (!options->inputs || !options->weights))
+        return lb_fail(err, LB_INVALID,
+                       "--outputs: it needs --weights and --inputs, which y was computed from");
+    return LB_OK;
+}
+
+static enum lb_status read_file_sizes(const struct lb_options *options, struct file_sizes *sizes,
+                                      struct lb_error *err)
+{
+    struct lb_weights_file *weights;
+    struct lb_sequence_file *x;
+    struct lb_error why;
+    *sizes = (struct file_sizes){0};
+    if (options->weights) {
+        if (lb_weights_file_read(options->weights, options->prefix ? options->prefix : "", &weights,
+                                 &why) != LB_OK)
+            return lb_fail(err, LB_INVALID, "--weights %.480s", why.text);
+        *sizes = (struct file_sizes){.I = weights->input,
+                                     .H = weights->hidden,
+                                     .L = weights->layers,
+                                     .D = weights->directions};
+        lb_weights_file_free(weights);
+    }
+    if (!options->inputs)
+        return LB_OK;
+    if (lb_sequence_file_read(options->inputs, options->batch_first, &x, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--inputs %.480s", why.text);
+    sizes->T = x->seq_len;
+    sizes->B = x->batch;
+    bool fits = sizes->I == 0 || sizes->I == x->width;
+    int64_t needed = sizes->I;
+    sizes->I = x->width;
+    lb_sequence_file_free(x);
+    return fits ? LB_OK
+                : lb_fail(err, LB_INVALID,
+                          "--inputs %.300s: x has %lld features per step, and the layer of "
+                          "--weights takes %lld",
+                          options->inputs, (long long)sizes->I, (long long)needed);
+}
+
+/* The sizes that the files of --weights and --inputs fix. With --weights alone, T and B are 128 and
+ * 1 where they are not given. */
 static enum lb_status take_file_sizes(struct lb_options *options, struct lb_error *err)
 {
-    static const char *const fixed[] = {"-I", "-H", "-L", "-D", "--case", "--cases"};
-    struct lb_weights_file *file = NULL;
-    struct lb_error why;
-    char text[32];
-    enum lb_status st = LB_OK;
-    if (!options->weights)
-        return options->prefix ? lb_fail(err, LB_INVALID,
-                                         "--prefix: it has no effect without "
-                                         "--weights")
-                               : LB_OK;
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-        if (lb_option_given(options, fixed[i]))
-            return lb_fail(err, LB_INVALID,
-                           "%s: the file of --weights fixes the sizes; give -T and "
-                           "-B",
-                           fixed[i]);
-    if (lb_weights_file_read(options->weights, options->prefix ? options->prefix : "", &file,
-                             &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--weights %.480s", why.text);
-    const int64_t sizes[] = {file->input, file->hidden, file->layers, file->directions};
-    lb_weights_file_free(file);
-    options->sized = true;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        snprintf(text, sizeof(text), "%lld", (long long)sizes[i]);
-        LB_TRY(lb_selection_take(&options->selection, fixed[i], text, err));
+    struct file_sizes sizes;
+    enum lb_status st = check_files(options, err);
+    if (st != LB_OK || (!options->weights && !options->inputs))
+        return st;
+    for (size_t i = 0; i < 2; i++) {
+        const char *const lines[] = {"--case", "--cases"};
+        if (lb_option_given(options, lines[i]))
+            return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
+                           lines[i], options->weights ? "--weights" : "--inputs");
     }
-    if (!lb_option_given(options, "-T"))
-        LB_TRY(lb_selection_take(&options->selection, "-T", "128", err));
-    if (!lb_option_given(options, "-B"))
-        LB_TRY(lb_selection_take(&options->selection, "-B", "1", err));
+    LB_TRY(read_file_sizes(options, &sizes, err));
+    if (options->weights && sizes.T == 0) {
+        sizes.T = lb_option_given(options, "-T") ? 0 : 128;
+        sizes.B = lb_option_given(options, "-B") ? 0 : 1;
+    }
+    const struct {
+        const char *flag;
+        int64_t size;
+    } fixed[] = {{"-T", sizes.T}, {"-B", sizes.B}, {"-I", sizes.I},
+                 {"-H", sizes.H}, {"-L", sizes.L}, {"-D", sizes.D}};
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        char text[32];
+        if (fixed[i].size == 0)
+            continue;
+        if (lb_option_given(options, fixed[i].flag))
+            return lb_fail(err, LB_INVALID, "%s: the file of %s fixes that size", fixed[i].flag,
+                           i < 2 || !options->weights ? "--inputs" : "--weights");
+        snprintf(text, sizeof(text), "%lld", (long long)fixed[i].size);
+        LB_TRY(lb_selection_take(&options->selection, fixed[i].flag, text, err));
+    }
+    options->sized = true;
 done:
     return st;
+}
+
+/* --cross-check takes every precision where none is given. */
+static enum lb_status choose_precisions(struct lb_options *options, struct lb_error *err)
+{
+    if (options->command != LB_CMD_CROSS_CHECK || options->selection.axes[LB_AXIS_DTYPE].count > 0)
+        return LB_OK;
+    return lb_selection_take(&options->selection, "--dtype", "f64,f32,f16,bf16", err);
 }
 
 /* Whether something here may multiply bf16 faster than f32: a unit of the CPU, or an NVIDIA GPU,
@@ -220,6 +283,7 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
         LB_TRY(take_option(&reader, err));
     LB_TRY(check_options(&reader, err));
     LB_TRY(take_file_sizes(options, err));
+    LB_TRY(choose_precisions(options, err));
     LB_TRY(choose_quick(options, err));
 done:
     free(reader.first_use);

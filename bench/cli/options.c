@@ -377,10 +377,12 @@ enum {
     COMPARE = 1 << LB_CMD_COMPARE,
     AB = 1 << LB_CMD_AB,
     SELF_TEST = 1 << LB_CMD_SELF_TEST,
+    CROSS_CHECK = 1 << LB_CMD_CROSS_CHECK,
     HISTORY = 1 << LB_CMD_HISTORY,
 
     SWEEPS = SWEEP | PLAN, /* --plan takes the command line of the sweep that it plans */
-    GRIDS = SWEEPS | LIST | AB | SELF_TEST,
+    GRIDS = SWEEPS | LIST | AB | SELF_TEST | CROSS_CHECK,
+    GIVES = SWEEPS | LIST | AB | CROSS_CHECK, /* run on weights and inputs from files */
     WORKERS = GRIDS | RESUME | EXPLAIN | CEILINGS,
     LOADS = GRIDS | EXPLAIN | PROFILE
 };
@@ -475,6 +477,12 @@ const struct lb_option lb_option_table[] = {
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
              "whether the machine is quiet enough, and keeps how much runs differ for --compare; "
              "takes about 15 minutes."},
+    {.name = "--cross-check",
+     .command = LB_CMD_CROSS_CHECK,
+     .set = set_command,
+     .help = "Runs each problem once on every implementation and precision, and prints the largest "
+             "difference between any two of them; with --weights and --inputs, on a trained layer "
+             "and its data."},
     {.name = "--ceilings",
      .command = LB_CMD_CEILINGS,
      .set = set_command,
@@ -599,7 +607,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "implementations",
      .placeholder = "NAME[:VARIANT],...",
      .group = LB_GROUP_CASES,
-     .commands = SWEEPS | LIST | SELF_TEST,
+     .commands = SWEEPS | LIST | SELF_TEST | CROSS_CHECK,
      .set = set_selection,
      .help = "Implementations, with all their variants where none is named (default: all)."},
     {.name = "--where",
@@ -621,7 +629,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "a safetensors file",
      .placeholder = "FILE",
      .group = LB_GROUP_CASES,
-     .commands = SWEEP | LIST | PLAN | AB,
+     .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, weights),
      .help = "Takes the weights of a trained LSTM, and its sizes, in place of drawn ones; the "
@@ -630,10 +638,34 @@ const struct lb_option lb_option_table[] = {
      .argument = "the beginning of tensor names",
      .placeholder = "TEXT",
      .group = LB_GROUP_CASES,
-     .commands = SWEEP | LIST | PLAN | AB,
+     .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, prefix),
      .help = "Beginning of the names of the tensors of --weights, such as encoder.lstm."},
+    {.name = "--inputs",
+     .argument = "a .npy file",
+     .placeholder = "FILE",
+     .group = LB_GROUP_CASES,
+     .commands = GIVES,
+     .set = set_text,
+     .field = offsetof(struct lb_options, inputs),
+     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a drawn "
+             "one; the layer then begins with states of zero."},
+    {.name = "--outputs",
+     .argument = "a .npy file",
+     .placeholder = "FILE",
+     .group = LB_GROUP_CASES,
+     .commands = CROSS_CHECK,
+     .set = set_text,
+     .field = offsetof(struct lb_options, outputs),
+     .help = "Compares y, an array [T, B, D*H] that was computed elsewhere from --weights and "
+             "--inputs, too: by a framework on a GPU, for example."},
+    {.name = "--batch-first",
+     .group = LB_GROUP_CASES,
+     .commands = GIVES,
+     .set = set_true,
+     .field = offsetof(struct lb_options, batch_first),
+     .help = "The arrays of --inputs and --outputs are [B, T, ...], as Keras has them."},
     {.name = "--cases",
      .argument = "a file of cases",
      .placeholder = "FILE",
@@ -777,7 +809,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "a number",
      .placeholder = "N",
      .group = LB_GROUP_SETTINGS,
-     .commands = SWEEPS | EXPLAIN | PROFILE | AB | SELF_TEST,
+     .commands = SWEEPS | EXPLAIN | PROFILE | AB | SELF_TEST | CROSS_CHECK,
      .set = set_seed,
      .help = "Seed of the random inputs and weights (1)."},
     {.name = "--processes",

@@ -28,6 +28,7 @@ enum lb_command {
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
+    LB_CMD_CROSS_CHECK,
     LB_CMD_HISTORY,
     LB_CMD_COUNT
 };
@@ -54,6 +55,9 @@ struct lb_options {
     const char *measured;  /* run that --explain takes the measured ratio from; NULL: none */
     const char *weights;   /* safetensors file with the weights of all cases; NULL: drawn */
     const char *prefix;    /* of the names of its tensors; NULL: none */
+    const char *inputs;    /* .npy file with x of all cases; NULL: drawn */
+    const char *outputs;   /* .npy file with y that was computed elsewhere; NULL: none */
+    bool batch_first;      /* both are [B, T, ...] */
     const char *out;       /* folder, of --report a file; NULL: named after the time */
     const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
     const char *plots;     /* "none", or kinds of pictures with commas between; NULL: all */

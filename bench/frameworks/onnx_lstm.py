@@ -3,6 +3,8 @@ only. Gate order of the operator: i o f c. Its outputs go straight into the harn
 one direction leaves y in the right layout; two need the model's own Transpose.
 """
 
+import os
+
 from contract import Absent, Unsupported, numpy_type, regroup_gates
 
 TITLE = "ONNX Runtime"
@@ -21,6 +23,8 @@ def supports(case):
 
 
 def create(case, stream):
+    # Else version 1.31 keeps a database open and a thread that sends it over the network.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime  # pylint: disable=import-outside-toplevel
     if case.device == "cuda" and "CUDAExecutionProvider" not in \
             onnxruntime.get_available_providers():

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,20 @@ static void publish_python(void)
         dlopen(library.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
+/* Imports the module signal, which takes over SIGINT when it is imported first, and gives that
+ * back: it is the worker's, which would be replaced after each case otherwise. */
+static void keep_interrupt(void)
+{
+    struct sigaction before;
+    bool known = sigaction(SIGINT, NULL, &before) == 0;
+    PyObject *module = PyImport_ImportModule("signal");
+    if (!module)
+        PyErr_Clear(); /* the adapter will say what is wrong with this Python */
+    Py_XDECREF(module);
+    if (known)
+        sigaction(SIGINT, &before, NULL);
+}
+
 /* Starts Python, apart from the user's settings and packages: the environment where there is one,
  * else what the system's Python has. */
 static enum lb_status start_python(struct lb_error *err)
@@ -119,6 +134,7 @@ static enum lb_status start_python(struct lb_error *err)
     if (PyStatus_Exception(status))
         return lb_fail(err, LB_ABSENT, "Python did not start with %.300s: %s", executable,
                        status.err_msg ? status.err_msg : "no reason given");
+    keep_interrupt();
     return LB_OK;
 }
 

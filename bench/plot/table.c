@@ -9,6 +9,9 @@
 #include "stats/anomalies.h"
 #include "support/terminal.h"
 
+/* Share of the tolerance from which on the table says how much of it a row uses. */
+static const double NEAR_MISS = 0.5;
+
 /* A row with its sort keys. */
 struct line {
     const struct lb_row *row;
@@ -99,11 +102,14 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
-/* The warning and the anomalies of an ok row. Outliers are left to the record, since most rows have
- * some. */
+/* How close an ok row is to wrong, its warning and its anomalies. Outliers are left to the record,
+ * since most rows have some. */
 static void describe(const struct lb_row *row, char *text, size_t size)
 {
-    snprintf(text, size, "%s%s", row->warning[0] ? ", " : "", row->warning);
+    char near[48] = "";
+    if (row->tolerance_used > NEAR_MISS)
+        snprintf(near, sizeof(near), ", %.0f %% of the tolerance used", 100 * row->tolerance_used);
+    snprintf(text, size, "%s%s%s", near, row->warning[0] ? ", " : "", row->warning);
     for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
         size_t used = strlen(text);
         if (row->flags & ~(unsigned)LB_ANOMALY_OUTLIERS & 1U << i)
@@ -247,7 +253,8 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
-        fprintf(out, "~ noisy samples: see flags and warning in the record\n");
+        fprintf(out, "~ noisy samples or a large error: see flags, warning and tolerance_used in "
+                     "the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);

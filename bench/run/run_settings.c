@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/tuned_choices.h"
+#include "model/sequence_file.h"
 #include "model/weights_file.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
@@ -39,6 +40,7 @@ void lb_settings_free(struct lb_settings *settings)
     free(settings->tuned);
     free(settings->weights);
     free(settings->prefix);
+    free(settings->inputs);
     *settings = (struct lb_settings){0};
 }
 
@@ -90,6 +92,14 @@ enum lb_status lb_settings_weights(const char *weights, const char *prefix, stru
     return set ? LB_OK : lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
 }
 
+enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct lb_error *err)
+{
+    bool set = inputs ? setenv(LB_INPUTS_VARIABLE, inputs, 1) == 0 &&
+                            setenv(LB_INPUTS_BATCH_FIRST_VARIABLE, batch_first ? "1" : "", 1) == 0
+                      : unsetenv(LB_INPUTS_VARIABLE) == 0;
+    return set ? LB_OK : lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
+}
+
 enum lb_status lb_settings_from_options(const struct lb_options *options,
                                         struct lb_settings *settings, struct lb_error *err)
 {
@@ -112,6 +122,9 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
     if (options->weights && !(settings->weights = absolute_path(options->weights)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     if (options->prefix && !(settings->prefix = strdup(options->prefix)))
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    settings->batch_first = options->batch_first;
+    if (options->inputs && !(settings->inputs = absolute_path(options->inputs)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     if (options->tuned)
         LB_TRY(set_tuned(settings, options->tuned, err));
@@ -154,50 +167,86 @@ static json_t *limits_json(const struct lb_settings *settings)
                      "tuned", settings->tuned);
 }
 
-/* Which file, and a hash of what was in it. */
-static enum lb_status weights_to_header(const struct lb_settings *settings, json_t *header,
-                                        struct lb_error *err)
+/* Adds which file, and a hash of what was in it; the object is taken over. */
+static enum lb_status add_file(json_t *header, const char *key, json_t *object, uint64_t hash,
+                               const char *path, struct lb_error *err)
 {
-    const struct lb_weights_file *file;
-    char hash[32];
-    enum lb_status st = lb_weights_given(&file, err);
-    if (st != LB_OK || !file)
-        return st;
-    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)file->hash);
-    json_t *weights = json_pack("{s:s, s:s, s:s}", "file", settings->weights, "prefix",
-                                settings->prefix ? settings->prefix : "", "hash", hash);
-    return weights && json_object_set_new(header, "weights", weights) == 0
+    char text[32];
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)hash);
+    return object && json_object_set_new(object, "hash", json_string(text)) == 0 &&
+                   json_object_set_new(header, key, object) == 0
                ? LB_OK
-               : lb_fail(err, LB_INVALID, "--weights %s: the path must be UTF-8",
-                         settings->weights);
+               : lb_fail(err, LB_INVALID, "--%s %s: the path must be UTF-8", key, path);
 }
 
-/* The same back, for --resume. LB_INVALID when the file holds other weights by now. */
-static enum lb_status weights_from_header(const json_t *header, struct lb_settings *settings,
-                                          struct lb_error *err)
+/* The files that weights and x come from. */
+static enum lb_status files_to_header(const struct lb_settings *settings, json_t *header,
+                                      struct lb_error *err)
+{
+    const struct lb_weights_file *weights;
+    const struct lb_sequence_file *x;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_weights_given(&weights, err));
+    LB_TRY(lb_inputs_given(&x, err));
+    if (weights && settings->weights)
+        LB_TRY(add_file(header, "weights",
+                        json_pack("{s:s, s:s}", "file", settings->weights, "prefix",
+                                  settings->prefix ? settings->prefix : ""),
+                        weights->hash, settings->weights, err));
+    if (x && settings->inputs)
+        LB_TRY(add_file(
+            header, "inputs",
+            json_pack("{s:s, s:b}", "file", settings->inputs, "batch_first", settings->batch_first),
+            x->hash, settings->inputs, err));
+done:
+    return st;
+}
+
+/* Whether the file of the header's object still holds what it held. */
+static enum lb_status check_file(const json_t *object, uint64_t now, const char *what,
+                                 struct lb_error *err)
+{
+    const char *hash = json_string_value(json_object_get(object, "hash"));
+    char text[32];
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)now);
+    return hash && strcmp(text, hash) == 0
+               ? LB_OK
+               : lb_fail(err, LB_INVALID, "--resume: %s holds other %s than when the run began",
+                         json_string_value(json_object_get(object, "file")), what);
+}
+
+/* A copy of the object's text; NULL when it has none. */
+static enum lb_status copy_text(const json_t *object, const char *key, char **text,
+                                struct lb_error *err)
+{
+    const char *from = json_string_value(json_object_get(object, key));
+    *text = from ? strdup(from) : NULL;
+    return *text || !from ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+}
+
+/* The files back, for --resume. LB_INVALID when one holds something else by now. */
+static enum lb_status files_from_header(const json_t *header, struct lb_settings *settings,
+                                        struct lb_error *err)
 {
     const json_t *weights = json_object_get(header, "weights");
-    const char *path = json_string_value(json_object_get(weights, "file"));
-    const char *prefix = json_string_value(json_object_get(weights, "prefix"));
-    const char *hash = json_string_value(json_object_get(weights, "hash"));
-    const struct lb_weights_file *file;
-    char now[32];
-    if (!path)
-        return LB_OK;
-    settings->weights = strdup(path);
-    settings->prefix = strdup(prefix ? prefix : "");
-    if (!settings->weights || !settings->prefix)
-        return lb_fail(err, LB_OOM, "out of memory");
-    enum lb_status st = lb_settings_weights(settings->weights, settings->prefix, err);
-    if (st == LB_OK)
-        st = lb_weights_given(&file, err);
-    if (st != LB_OK || !file)
-        return st;
-    snprintf(now, sizeof(now), "%016llx", (unsigned long long)file->hash);
-    return hash && strcmp(now, hash) == 0
-               ? LB_OK
-               : lb_fail(err, LB_INVALID,
-                         "--resume: %s holds other weights than when the run began", path);
+    const json_t *inputs = json_object_get(header, "inputs");
+    const struct lb_weights_file *given;
+    const struct lb_sequence_file *x;
+    enum lb_status st = LB_OK;
+    LB_TRY(copy_text(weights, "file", &settings->weights, err));
+    LB_TRY(copy_text(weights, "prefix", &settings->prefix, err));
+    LB_TRY(copy_text(inputs, "file", &settings->inputs, err));
+    settings->batch_first = json_is_true(json_object_get(inputs, "batch_first"));
+    LB_TRY(lb_settings_weights(settings->weights, settings->prefix, err));
+    LB_TRY(lb_settings_inputs(settings->inputs, settings->batch_first, err));
+    LB_TRY(lb_weights_given(&given, err));
+    LB_TRY(lb_inputs_given(&x, err));
+    if (given)
+        LB_TRY(check_file(weights, given->hash, "weights", err));
+    if (x)
+        LB_TRY(check_file(inputs, x->hash, "inputs", err));
+done:
+    return st;
 }
 
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
@@ -233,7 +282,7 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
-    return settings->weights ? weights_to_header(settings, *header, err) : LB_OK;
+    return files_to_header(settings, *header, err);
 }
 
 enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
@@ -362,7 +411,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
-    LB_TRY(weights_from_header(header, settings, err));
+    LB_TRY(files_from_header(header, settings, err));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));

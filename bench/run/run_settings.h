@@ -19,12 +19,14 @@ struct lb_settings {
     bool kernels;      /* trace the GPU kernels of one more call of each case */
     double loss_scale; /* factor on incoming gradients */
     struct lb_worker_limits limits;
-    bool tune;      /* measure kernel families for which no choice is kept */
-    char *tuned;    /* absolute path of the tuned choices; NULL: the usual file */
-    char *weights;  /* absolute path of the file of weights; NULL: they are drawn */
-    char *prefix;   /* of its tensors' names; NULL: none */
-    char *baseline; /* NULL: chosen once the results are known */
-    char **plugins; /* [plugin_count] absolute paths */
+    bool tune;        /* measure kernel families for which no choice is kept */
+    char *tuned;      /* absolute path of the tuned choices; NULL: the usual file */
+    char *weights;    /* absolute path of the file of weights; NULL: they are drawn */
+    char *prefix;     /* of its tensors' names; NULL: none */
+    char *inputs;     /* absolute path of the file of x; NULL: it is drawn */
+    bool batch_first; /* that file is [B, T, I] */
+    char *baseline;   /* NULL: chosen once the results are known */
+    char **plugins;   /* [plugin_count] absolute paths */
     size_t plugin_count;
     char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
     size_t benchmark_count;
@@ -42,6 +44,9 @@ enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *e
 /* Sets the environment variables by which this process and its workers learn of the file of
  * weights; NULL: they are drawn. LB_OOM. */
 enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err);
+
+/* The same for the file of inputs. */
+enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct lb_error *err);
 
 /* A new object for lb_run_create: environment, command line, settings and the text of each case. */
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,

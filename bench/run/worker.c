@@ -418,6 +418,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .memory_bytes = pool->limits.memory_bytes,
         .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
         .kernels = kernels,
+        .outputs = job->outputs,
     };
     settle_others(pool, worker);
     enum lb_status st = send_request(worker, &request, fault);

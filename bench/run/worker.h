@@ -52,6 +52,7 @@ struct lb_job {
     bool kernels;        /* trace the GPU kernels of one more call, in a worker of its own: what
                             happens there sets the row's kernels_reason alone */
     double loss_scale;   /* factor on incoming gradients; 0: unchanged */
+    const char *outputs; /* instead of sampling, write y to this .npy file; NULL: sample */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. Fails only

@@ -325,6 +325,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         .cache = server->cache,
         .loss_scale = request->loss_scale,
         .kernels = request->kernels,
+        .outputs = request->outputs,
     };
     const struct lb_impl *impl = NULL;
     struct lb_error err = {"the worker does not know the implementation"};

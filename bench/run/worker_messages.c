@@ -26,11 +26,11 @@ json_t *lb_request_encode(const struct lb_request *request)
         return message;
     const struct lb_sampler_options *sampler = &request->sampler;
     json_t *run =
-        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "seed", (json_int_t)request->seed,
-                  "min_samples", (json_int_t)sampler->min_samples, "max_samples",
-                  (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
-                  sampler->max_ns, "memory_bytes", request->memory_bytes, "loss_scale",
-                  request->loss_scale, "kernels", request->kernels);
+        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b, s:s*}", "seed",
+                  (json_int_t)request->seed, "min_samples", (json_int_t)sampler->min_samples,
+                  "max_samples", (json_int_t)sampler->max_samples, "precision", sampler->precision,
+                  "max_ns", sampler->max_ns, "memory_bytes", request->memory_bytes, "loss_scale",
+                  request->loss_scale, "kernels", request->kernels, "outputs", request->outputs);
     if (!run || json_object_update(message, run) != 0) {
         json_decref(message);
         message = NULL;
@@ -69,6 +69,7 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
         return lb_fail(err, LB_INVALID, "the request %s lacks a setting", name);
     request->seed = (uint64_t)seed;
     request->kernels = kernels != 0;
+    request->outputs = json_string_value(json_object_get(message, "outputs"));
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
     return LB_OK;

@@ -46,6 +46,7 @@ struct lb_request {
     double memory_bytes; /* that the worker may hold; 0: what the host has */
     double loss_scale;   /* of incoming gradients */
     bool kernels;        /* instead of sampling, trace the kernels of one call */
+    const char *outputs; /* instead of sampling, write y to this file; NULL: sample */
 };
 
 json_t *lb_request_encode(const struct lb_request *request);

@@ -135,6 +135,10 @@ static void read_files(struct lb_process_state *state)
         closedir(folder);
 }
 
+/* The C library sets this flag of the kernel's own whenever it sets an action, so that one which
+ * was put back as it was has it too. */
+enum { RESTORER = 0x04000000 };
+
 void lb_process_state_read_settings(struct lb_process_state *state)
 {
     CPU_ZERO(&state->affinity);
@@ -146,7 +150,7 @@ void lb_process_state_read_settings(struct lb_process_state *state)
         struct sigaction action = {.sa_handler = SIG_DFL};
         sigaction(i, NULL, &action);
         state->signals[i].handler = (uintptr_t)action.sa_handler;
-        state->signals[i].flags = action.sa_flags;
+        state->signals[i].flags = action.sa_flags & ~RESTORER;
     }
     sigprocmask(SIG_SETMASK, NULL, &state->blocked);
     if (!getcwd(state->folder, sizeof(state->folder)))

@@ -19,6 +19,7 @@
 #include "measure/call_checks.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
+#include "model/sequence_file.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
 #include "trace/kernel_trace.h"
@@ -308,6 +309,8 @@ static bool results_right(struct case_context *context)
     row->err_max_abs = check.right ? fmax(row->err_max_abs, check.err_max_abs) : check.err_max_abs;
     row->err_max_rel = check.right ? fmax(row->err_max_rel, check.err_max_rel) : check.err_max_rel;
     row->err_norm = check.right ? fmax(row->err_norm, check.err_norm) : check.err_norm;
+    row->tolerance_used =
+        check.right ? fmax(row->tolerance_used, check.tolerance_used) : check.tolerance_used;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
         if (!check.in_gradient ||
@@ -405,6 +408,22 @@ static bool inputs_intact(struct case_context *context, enum lb_status *st, stru
     return false;
 }
 
+/* Writes y of the latest call to the file that the options name. */
+static enum lb_status write_outputs(const struct case_context *context, struct lb_error *err)
+{
+    const struct lb_problem *p = &context->c->problem;
+    int64_t width = p->directions * p->hidden;
+    size_t count = (size_t)(p->seq_len * p->batch * width);
+    double *y = malloc(count * sizeof(*y));
+    if (!y)
+        return lb_fail(err, LB_OOM, "out of memory for y");
+    lb_load(p->dtype, context->results.y, y, count);
+    enum lb_status st =
+        lb_sequence_file_write(context->options->outputs, p->seq_len, p->batch, width, y, err);
+    free(y);
+    return st;
+}
+
 /* Makes one call on each input set, on poisoned outputs, and checks its results. */
 static enum lb_status verify_set(struct case_context *context, int set, struct lb_error *err)
 {
@@ -424,6 +443,8 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
         context->row->hash = bits->results;
     bool right = results_right(context);
     phase(context, "verify");
+    if (set == 0 && right && context->options->outputs)
+        LB_TRY(write_outputs(context, err));
     context->verified = right && guards_intact(context);
 done:
     return st;
@@ -819,7 +840,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         goto done;
     }
     LB_TRY(verify(&context, &err));
-    if (row->verdict == LB_VERDICT_OK)
+    if (row->verdict == LB_VERDICT_OK && !options->outputs)
         LB_TRY(sample(&context, &err));
 done:
     if (st != LB_OK && !context.found_wrong) {

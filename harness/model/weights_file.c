@@ -1,13 +1,14 @@
 /* The weights of a trained LSTM from a safetensors file, in place of drawn ones. */
 #include "model/weights_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "model/file_bytes.h"
 
 enum { HEADER_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
 
@@ -29,28 +30,6 @@ struct tensor {
 
 static const char *const kind_names[LB_WEIGHT_KINDS] = {"weight_ih", "weight_hh", "bias_ih",
                                                         "bias_hh"};
-
-static enum lb_status read_bytes(struct source *source, struct lb_error *err)
-{
-    FILE *file = fopen(source->path, "rb");
-    long size = -1;
-    if (!file)
-        return lb_fail(err, LB_IO, "%s: %s", source->path, strerror(errno));
-    if (fseek(file, 0, SEEK_END) == 0)
-        size = ftell(file);
-    source->bytes = size >= 0 ? malloc((size_t)size + 1) : NULL;
-    enum lb_status st = LB_OK;
-    rewind(file);
-    if (size < 0)
-        st = lb_fail(err, LB_IO, "%s: it can't be read: %s", source->path, strerror(errno));
-    else if (!source->bytes)
-        st = lb_fail(err, LB_OOM, "%s: out of memory for its %ld bytes", source->path, size);
-    else if (fread(source->bytes, 1, (size_t)size, file) != (size_t)size)
-        st = lb_fail(err, LB_IO, "%s: reading failed", source->path);
-    source->size = size >= 0 ? (size_t)size : 0;
-    fclose(file);
-    return st;
-}
 
 /* The header's length and its JSON. */
 static enum lb_status read_header(struct source *source, struct lb_error *err)
@@ -268,7 +247,7 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
     file->hash = 0xcbf29ce484222325u;
-    LB_TRY(read_bytes(&source, err));
+    LB_TRY(lb_file_bytes(path, &source.bytes, &source.size, err));
     LB_TRY(read_header(&source, err));
     LB_TRY(find_sizes(&source, file, err));
     size_t layer_dirs = (size_t)(file->layers * file->directions);

@@ -50,6 +50,7 @@ static const struct number_key {
     NUMBER(err_max_abs),
     NUMBER(err_max_rel),
     NUMBER(err_norm),
+    NUMBER(tolerance_used),
     NUMBER(prepare_ns),
     NUMBER(verify_ns),
     NUMBER(elapsed_ns),

@@ -48,6 +48,7 @@ struct lb_row {
     char warning[256];     /* what a reader must know about a time that is ok, or "" */
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
+    double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
     uint64_t hash;                             /* of the bits of the checked results; 0: unknown */
 
     double prepare_ns; /* time of create, sizes and prepare */

@@ -176,6 +176,7 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->err_max_abs = fmax(row->err_max_abs, block->err_max_abs);
     row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
     row->err_norm = fmax(row->err_norm, block->err_norm);
+    row->tolerance_used = fmax(row->tolerance_used, block->tolerance_used);
     row->checked_calls += block->checked_calls;
     row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
     row->elapsed_ns += block->elapsed_ns;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "model/sequence_file.h"
 #include "model/weights_file.h"
 
 /* All rows of a batch are distinct while the oracle's forward pass takes at most this many flops,
@@ -33,12 +34,20 @@ static const double amplitudes[] = {
  * can switch a gradient on or off. */
 static const double relu_w_ih = 1.0, relu_w_hh = 0.5, relu_gate_bias = 0.5;
 
+/* The sequences that were given as x; NULL when x is drawn. */
+static const struct lb_sequence_file *given_inputs(void)
+{
+    const struct lb_sequence_file *given = NULL;
+    return lb_inputs_given(&given, NULL) == LB_OK ? given : NULL;
+}
+
 size_t lb_class_count(const struct lb_problem *problem)
 {
     struct lb_problem forward = *problem;
     forward.pass = LB_FORWARD;
     int64_t few = problem->ragged ? FEW_RAGGED_ROWS : FEW_ROWS;
-    bool distinct = problem->batch <= few || lb_problem_flops(&forward) <= distinct_flops;
+    bool distinct =
+        problem->batch <= few || lb_problem_flops(&forward) <= distinct_flops || given_inputs();
     return (size_t)(distinct ? problem->batch : few);
 }
 
@@ -82,6 +91,25 @@ static void draw(const struct lb_problem *problem, uint64_t seed, uint64_t strea
     }
 }
 
+/* Puts the given sequences into the rows of x [T, rows, I], or zeros into those of h0 and c0
+ * [L*D, rows, H], since a trained layer begins with them. The one row that only set 1 has stays
+ * drawn, so that the two sets differ: row 1 where lengths are ragged, else the last. */
+static void give_rows(const struct lb_problem *problem, enum lb_drawn what, size_t steps,
+                      size_t width, size_t rows, double *values)
+{
+    const struct lb_sequence_file *given = given_inputs();
+    size_t drawn = problem->ragged ? 1 : rows - 1;
+    if (!given || (what != LB_DRAWN_X && what != LB_DRAWN_H0 && what != LB_DRAWN_C0))
+        return;
+    for (size_t s = 0; s < steps; s++)
+        for (size_t k = 0; k < rows; k++) {
+            double *row = values + (s * rows + k) * width;
+            size_t from = (s * (size_t)given->batch + k - (k > drawn)) * width; /* in the file */
+            for (size_t i = 0; k != drawn && i < width; i++)
+                row[i] = what == LB_DRAWN_X ? lb_round(problem->dtype, given->values[from + i]) : 0;
+        }
+}
+
 void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
                   double *values)
 {
@@ -94,6 +122,7 @@ void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn
         for (size_t k = 0; k < rows; k++)
             draw(problem, seed, stream_of(what, k), s * width, amplitudes[what],
                  values + (s * rows + k) * width, width);
+    give_rows(problem, what, steps, width, rows, values);
 }
 
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,

@@ -29,8 +29,8 @@ enum lb_drawn {
  * before it. The sets share weights and lengths. */
 enum { LB_INPUT_SETS = 2 };
 
-/* Number of distinct rows of one set: the whole batch while the oracle takes milliseconds, else 4,
- * or 8 of a ragged batch. */
+/* Number of distinct rows of one set: the whole batch while the oracle takes milliseconds or x is
+ * given by a file, else 4, or 8 of a ragged batch. */
 size_t lb_class_count(const struct lb_problem *problem);
 
 /* Number R of distinct rows of both sets together, at most one more, so that the oracle costs
@@ -42,7 +42,8 @@ void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t row
                      int32_t *lengths);
 
 /* Draws x, h0, c0, dy, dhn or dcn in the shape given above with R = rows, rounded to the dtype.
- * The numbers of a row depend neither on rows nor on the batch. */
+ * The numbers of a row depend neither on rows nor on the batch. With the file of lb_inputs_given,
+ * which must fit the problem, set 0 has its x, and zeros as h0 and c0; rows is lb_row_count. */
 void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
                   double *values);
 

@@ -2,11 +2,13 @@
  * share. */
 #include "reference/reference.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "host/fp_environment.h"
+#include "model/sequence_file.h"
 #include "model/weights_file.h"
 #include "reference/expected.h"
 #include "reference/input_data.h"
@@ -232,13 +234,22 @@ done:
     return st;
 }
 
-/* Reads the file of weights, where one is given, and holds the problem to its sizes. */
-static enum lb_status check_weights(const struct lb_problem *problem, struct lb_error *err)
+/* Reads the files of weights and inputs, where they are given, and holds the problem to them. */
+static enum lb_status check_given(const struct lb_problem *problem, struct lb_error *err)
 {
-    const struct lb_weights_file *given;
-    enum lb_status st = lb_weights_given(&given, err);
-    if (st == LB_OK && given && !lb_weights_file_fits(given, problem))
-        st = lb_fail(err, LB_INVALID, "the problem has other sizes than the file of weights");
+    const struct lb_weights_file *weights;
+    const struct lb_sequence_file *x;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_weights_given(&weights, err));
+    LB_TRY(lb_inputs_given(&x, err));
+    if (weights && !lb_weights_file_fits(weights, problem))
+        return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of weights");
+    if (x && !lb_inputs_fit(x, problem))
+        return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of inputs");
+    if (x && isinf(lb_round(problem->dtype, x->max_abs)))
+        return lb_fail(err, LB_UNSUPPORTED, "the given inputs go up to %.3g, which %s can't hold",
+                       x->max_abs, lb_dtype_name(problem->dtype));
+done:
     return st;
 }
 
@@ -254,7 +265,7 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
     if (!reference)
         return lb_fail(err, LB_OOM, "out of memory");
     lb_fp_enter(&environment);
-    LB_TRY(check_weights(problem, err));
+    LB_TRY(check_given(problem, err));
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
     if (with_oracle)

@@ -57,6 +57,12 @@ static double larger(double a, double b)
     return a > b || isnan(a) ? a : b;
 }
 
+/* An error over what is allowed of it, which may be nothing. */
+static double share(double error, double allowed)
+{
+    return error == 0 ? 0 : error / allowed;
+}
+
 static double largest_count(const struct lb_comparison *c)
 {
     int32_t largest = 1;
@@ -87,6 +93,8 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
             check->err_max_rel = larger(check->err_max_rel, error / now.expected_max);
             check->err_norm = larger(check->err_norm, norm / sqrt(now.expected_squares));
         }
+        check->tolerance_used = larger(check->tolerance_used, share(error, allowed.max_abs));
+        check->tolerance_used = larger(check->tolerance_used, share(norm, allowed.norm));
         if (check->right && !(error <= allowed.max_abs && norm <= allowed.norm)) {
             check->right = false;
             check->in_gradient = slice.gradient;

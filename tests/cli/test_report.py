@@ -210,6 +210,7 @@ class Report(ProgramTest):
             self.assertAlmostEqual(case[11] / row["median_ns"], 1, 8)
             self.assertAlmostEqual(case[17] / row["err_norm"], 1, 8)
             self.assertEqual(case[24], len(row["samples_ns"]))
+            self.assertAlmostEqual(case[30] / row["tolerance_used"], 1, 8)
             self.assertEqual(data["texts"][case[9]], "made-up algorithm")
         self.assertEqual(rows, {})
 

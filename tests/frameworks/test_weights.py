@@ -55,6 +55,13 @@ layer = tf_keras.layers.LSTM(4)
 layer.build((None, 6, 5))
 w = hdf5_format.preprocess_weights_for_loading(layer, w)
 expected |= {"weight_ih_l0": w[0].T, "weight_hh_l0": w[1].T, "bias": w[2]}
+# What that layer answers on this CPU.
+layer = tf_keras.layers.LSTM(4, return_sequences=True)
+layer.build((None, 6, 5))
+layer.set_weights(w)
+x = numpy.random.randn(3, 6, 5).astype("f4")
+numpy.save(folder + "/x.npy", x)
+numpy.save(folder + "/y.npy", layer(x).numpy())
 """),
     "torch": ("torch", "model.pt", """
 model = torch.nn.LSTM(5, 4, 2, bidirectional=True)
@@ -142,7 +149,18 @@ class Weights(ProgramTest):
         self.assertEqual((row["input"], row["hidden"], row["layers"]), (5, 4, 1))
 
     def test_cudnn_lstm(self):
-        self.run_on_all(self.check("cudnn_lstm"))
+        path = self.check("cudnn_lstm")
+        self.run_on_all(path)
+        # Every implementation answers what Keras answers.
+        done = run("--cross-check", "--weights", path, "--inputs", self.path("x.npy"), "--outputs",
+                   self.path("y.npy"), "--batch-first", "--dtype", "f32,f64", "--impl",
+                   "cpu_ref,cpu_simd,openblas,onednn")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = next(line for line in done.stdout.splitlines() if "] --outputs " in line)
+        differences = [float(word) for word in answer.split()[answer.split().index("--outputs") + 1:]]
+        self.assertGreaterEqual(len(differences), 6)
+        for difference in differences:
+            self.assertLess(difference, 1e-6)
 
     def test_pytorch(self):
         path = self.check("torch")

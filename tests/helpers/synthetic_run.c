@@ -73,6 +73,7 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
     row.err_max_abs = 1.25e-7;
     row.err_max_rel = 3e-6;
     row.err_norm = 6.5e-8;
+    row.tolerance_used = 0.25;
     row.hash = 0x0123456789abcdefu;
     row.calls_per_sample = 1;
     row.prepare_ns = 51234;

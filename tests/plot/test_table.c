@@ -1,6 +1,7 @@
 /* The table of a sweep: which row it marks as fastest, and that it fits a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,6 +59,30 @@ static void a_clear_winner_is_the_fastest(void **state)
     free(table);
 }
 
+static void a_near_miss_says_how_much_of_the_tolerance_it_uses(void **state)
+{
+    (void)state;
+    static const double used[] = {0.25, 0.93};
+    for (int i = 0; i < 2; i++) {
+        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        char *text = NULL;
+        size_t size = 0;
+        struct lb_row row =
+            synthetic_row("cpu_ref/T16_B1_H64/f32/infer", LB_VERDICT_OK, 1e6, 1, 40);
+        row.tolerance_used = used[i];
+        synthetic_add(&run, row);
+        FILE *out = open_memstream(&text, &size);
+        assert_non_null(out);
+        assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
+        fclose(out);
+        bool said = strstr(text, ", 93 % of the tolerance used") != NULL;
+        bool marked = strstr(text, "ok ~\n") && strstr(text, "tolerance_used in the record");
+        assert_int_equal(said || marked, i == 1); /* by the terminal's width */
+        lb_run_free(&run);
+        free(text);
+    }
+}
+
 static void all_that_overlap_the_fastest_are_tied(void **state)
 {
     (void)state;
@@ -100,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clear_winner_is_the_fastest),
+        cmocka_unit_test(a_near_miss_says_how_much_of_the_tolerance_it_uses),
         cmocka_unit_test(all_that_overlap_the_fastest_are_tied),
         cmocka_unit_test(rows_with_too_few_samples_are_neither_fastest_nor_tied),
         cmocka_unit_test(the_only_one_is_no_winner),

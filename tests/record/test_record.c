@@ -43,6 +43,7 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, err_max_abs),
     offsetof(struct lb_row, err_max_rel),
     offsetof(struct lb_row, err_norm),
+    offsetof(struct lb_row, tolerance_used),
     offsetof(struct lb_row, prepare_ns),
     offsetof(struct lb_row, verify_ns),
     offsetof(struct lb_row, elapsed_ns),
@@ -323,6 +324,7 @@ static void later_blocks_add_what_they_found(void **state)
     first.calls_per_sample = 100, second.calls_per_sample = 60, third.calls_per_sample = 120;
     first.err_max_abs = 1, second.err_max_abs = 3, third.err_max_abs = 2;
     first.err_max_rel = first.err_norm = 0.1, second.err_max_rel = second.err_norm = 0.3;
+    first.tolerance_used = 0.2, second.tolerance_used = 0.9, third.tolerance_used = 0.1;
     first.peak_bytes = 1000, second.peak_bytes = 3000, third.peak_bytes = 2000;
     first.checked_calls = 20, second.checked_calls = 30, third.checked_calls = 50;
     first.sm_mhz = 1980, second.sm_mhz = 1200, third.sm_mhz = NAN;
@@ -331,6 +333,7 @@ static void later_blocks_add_what_they_found(void **state)
     assert_int_equal(lb_row_merge(&row, &third, false, true, NULL), LB_OK);
     assert_string_equal(row.warning, "clocks were held down: hot");
     assert_true(row.err_max_abs == 3 && row.err_max_rel == 0.3 && row.err_norm == 0.3);
+    assert_true(row.tolerance_used == 0.9);
     assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200 && row.checked_calls == 100);
     /* 10, 30 and 10 samples of 100, 60 and 120 calls */
     assert_true(row.samples == 50 && fabs(row.calls_per_sample * 50 - 4000) < 1e-9);

@@ -93,6 +93,7 @@ static void a_correct_result_passes(void **state)
             if (!check.right)
                 fail_msg("%s", check.reason);
             assert_true(check.err_max_abs >= 0 && check.err_norm < 0.01);
+            assert_true(check.tolerance_used > 0 && check.tolerance_used <= 1);
             close_fixture(&f);
         }
 }

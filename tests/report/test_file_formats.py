@@ -24,7 +24,8 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 # Keys that came later: older records lack them.
 LATER = {"others_share", "reference_ns", "chain_steps", "chain_ns", "floor_multiple",
          "checked_calls", "order_seed", "input_sets",
-         "call_bytes", "working_set_bytes", "deterministic"}
+         "call_bytes", "working_set_bytes", "deterministic",
+         "tolerance_used"}
 
 
 def refuse(word):

@@ -1,0 +1,345 @@
+/* --cross-check: how far implementations and precisions are from each other on the same problem. */
+#include "commands/cross_check.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/sequence_file.h"
+#include "support/progress.h"
+
+enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };
+
+/* y of one implementation in one precision. */
+struct output {
+    char name[2 * LB_NAME_SIZE + PRECISION_SIZE]; /* "cudnn:standard/f32/tf32" */
+    char precision[PRECISION_SIZE];               /* "f32", "f32/tf32", "given" */
+    enum lb_dtype dtype;
+    struct lb_sequence_file *y;
+};
+
+/* What was computed for one problem. */
+struct check {
+    const struct lb_session *session;
+    char path[256]; /* of the file that a worker writes y to */
+    struct lb_sequence_file *given;
+    struct output *outputs;          /* [count], of which the given one is the last */
+    size_t count, failed, elsewhere; /* elsewhere: cases that can't run here */
+};
+
+/* The largest difference between two outputs. */
+struct difference {
+    double max_abs;
+    size_t at; /* the element where it is */
+};
+
+static struct difference difference_of(const struct lb_sequence_file *a,
+                                       const struct lb_sequence_file *b)
+{
+    struct difference found = {0, 0};
+    size_t count = (size_t)(a->seq_len * a->batch * a->width);
+    for (size_t i = 0; i < count; i++) {
+        double difference = fabs(a->values[i] - b->values[i]);
+        if (difference > found.max_abs)
+            found = (struct difference){difference, i};
+    }
+    return found;
+}
+
+/* The distance between two neighbours of the dtype at the value, which is above 0. */
+static double ulp_of(enum lb_dtype dtype, double value)
+{
+    int exponent;
+    frexp(value, &exponent); /* the value is 0.5 to 1 times 2^exponent */
+    return ldexp(lb_dtype_roundoff(dtype), exponent);
+}
+
+/* Whether the cases differ in implementation and precision alone. */
+static bool same_problem(const struct lb_case *a, const struct lb_case *b)
+{
+    struct lb_case other = *b;
+    other.problem.dtype = a->problem.dtype;
+    other.problem.math = a->problem.math;
+    return lb_case_same_problem(a, &other);
+}
+
+static void name_output(const struct lb_case *c, struct output *output)
+{
+    const struct lb_problem *p = &c->problem;
+    bool ieee = p->math == LB_IEEE;
+    output->dtype = p->dtype;
+    snprintf(output->precision, sizeof(output->precision), "%s%s%s", lb_dtype_name(p->dtype),
+             ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
+    snprintf(output->name, sizeof(output->name), "%s%s%s/%s", c->impl, c->variant[0] ? ":" : "",
+             c->variant, output->precision);
+}
+
+/* Runs one case in a worker and takes its y. */
+static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
+{
+    const struct lb_impl_entry *entry = lb_registry_find(check->session->registry, c->impl);
+    const struct lb_job job = {
+        .c = c, .seed = check->session->options->seed, .outputs = check->path};
+    struct lb_row row = lb_row_make(c);
+    struct output *output = &check->outputs[check->count];
+    enum lb_status st = LB_OK;
+    name_output(c, output);
+    row.verdict = LB_VERDICT_ABSENT;
+    if (!entry->absent)
+        st = lb_pool_run(check->session->pool, entry, &job, &row, err);
+    if (st == LB_OK && row.verdict == LB_VERDICT_OK) {
+        st = lb_sequence_file_read(check->path, false, &output->y, err);
+        check->count += st == LB_OK;
+    } else if (st == LB_OK &&
+               (lb_verdict_is_failure(row.verdict) || row.verdict == LB_VERDICT_OOM)) {
+        fprintf(stderr, "%s is not compared: %s: %s\n", output->name, lb_verdict_name(row.verdict),
+                row.reason);
+        check->failed += lb_verdict_is_failure(row.verdict);
+    } else if (st == LB_OK)
+        check->elsewhere++;
+    lb_row_free(&row);
+    return st;
+}
+
+/* Runs the cases of the plan that are of the same problem as the first; marks them as done. */
+static enum lb_status run_problem(struct check *check, const struct lb_plan *plan, size_t first,
+                                  bool *done_cases, struct lb_progress *progress,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (size_t i = first; i < plan->count; i++) {
+        char id[LB_CASE_ID_SIZE];
+        if (done_cases[i] || !same_problem(&plan->cases[first], &plan->cases[i]))
+            continue;
+        lb_case_print(&plan->cases[i], id);
+        lb_progress_case(progress, id);
+        LB_TRY(run_case(check, &plan->cases[i], err));
+        lb_progress_done(progress, false, false);
+        done_cases[i] = true;
+    }
+done:
+    return st;
+}
+
+/* Adds the outputs that were computed elsewhere. */
+static enum lb_status add_given(struct check *check, const struct lb_problem *p,
+                                struct lb_error *err)
+{
+    struct output *output = &check->outputs[check->count];
+    struct lb_sequence_file *given = check->given;
+    if (!given)
+        return LB_OK;
+    if (given->seq_len != p->seq_len || given->batch != p->batch ||
+        given->width != p->directions * p->hidden)
+        return lb_fail(err, LB_INVALID,
+                       "--outputs: y is T %lld, B %lld, D*H %lld there, and %lld, %lld, %lld here",
+                       (long long)given->seq_len, (long long)given->batch, (long long)given->width,
+                       (long long)p->seq_len, (long long)p->batch,
+                       (long long)(p->directions * p->hidden));
+    *output = (struct output){.name = "--outputs", .precision = "given", .dtype = given->dtype};
+    output->y = given;
+    check->given = NULL;
+    check->count++;
+    return LB_OK;
+}
+
+/* One row per output: how far it is from what was computed elsewhere, else from the first. For more
+ * outputs than a table of all pairs has room for. */
+static void print_list(const struct check *check, const struct difference *all, double largest)
+{
+    size_t last = check->count - 1;
+    size_t from = strcmp(check->outputs[last].precision, "given") == 0 ? last : 0;
+    printf("from %s (--impl and --dtype choose fewer for a table of all pairs):\n",
+           check->outputs[from].name);
+    for (size_t i = 0; i < check->count; i++) {
+        size_t pair = i > from ? i * check->count + from : from * check->count + i;
+        if (i != from)
+            printf("  %-28s %7.1e\n", check->outputs[i].name, all[pair].max_abs / largest);
+    }
+}
+
+/* One row per output, one column per output before it. */
+static void print_matrix(const struct check *check, const struct difference *all, double largest)
+{
+    int width = 9;
+    for (size_t i = 0; i < check->count; i++)
+        width = (int)fmax(width, (double)strlen(check->outputs[i].name));
+    printf("     %-*s", width, "");
+    for (size_t j = 0; j + 1 < check->count; j++)
+        printf("     [%2zu]", j + 1);
+    puts("");
+    for (size_t i = 0; i < check->count; i++) {
+        printf("[%2zu] %-*s", i + 1, i > 0 ? width : 0, check->outputs[i].name);
+        for (size_t j = 0; j < i; j++)
+            printf("  %7.1e", all[i * check->count + j].max_abs / largest);
+        puts("");
+    }
+}
+
+/* The pair of two precisions that is furthest apart; false when there is none. */
+static bool find_furthest(const struct check *check, const struct difference *all, const char *p,
+                          const char *q, size_t pair[2])
+{
+    bool found = false;
+    for (size_t i = 0; i < check->count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const char *a = check->outputs[i].precision, *b = check->outputs[j].precision;
+            bool fits = (strcmp(a, p) == 0 && strcmp(b, q) == 0) ||
+                        (strcmp(a, q) == 0 && strcmp(b, p) == 0);
+            if (!fits || (found && all[i * check->count + j].max_abs <=
+                                       all[pair[0] * check->count + pair[1]].max_abs))
+                continue;
+            found = true;
+            pair[0] = i;
+            pair[1] = j;
+        }
+    return found;
+}
+
+static void print_furthest(const struct check *check, const struct difference *all, double largest,
+                           const char *p, const char *q)
+{
+    size_t pair[2], B = (size_t)check->outputs[0].y->batch;
+    size_t W = (size_t)check->outputs[0].y->width;
+    char both[2 * PRECISION_SIZE + 8];
+    if (!find_furthest(check, all, p, q, pair))
+        return;
+    const struct output *a = &check->outputs[pair[0]], *b = &check->outputs[pair[1]];
+    struct difference worst = all[pair[0] * check->count + pair[1]];
+    enum lb_dtype coarser =
+        lb_dtype_roundoff(a->dtype) > lb_dtype_roundoff(b->dtype) ? a->dtype : b->dtype;
+    snprintf(both, sizeof(both), "%s and %s", p, q);
+    printf("%-15s  %7.1e  %7.1e  %7.1f of %-4s  %s, %s", both, worst.max_abs / largest,
+           worst.max_abs, worst.max_abs / ulp_of(coarser, largest), lb_dtype_name(coarser), b->name,
+           a->name);
+    if (worst.max_abs > 0)
+        printf(" at t %zu, b %zu, column %zu", worst.at / W / B, worst.at / W % B, worst.at % W);
+    puts("");
+}
+
+/* For each pair of precisions, the two outputs that are furthest apart. */
+static void print_precisions(const struct check *check, const struct difference *all,
+                             double largest)
+{
+    const char **precisions = calloc(check->count, sizeof(*precisions));
+    size_t count = 0;
+    for (size_t i = 0; precisions && i < check->count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < count; k++)
+            known |= strcmp(precisions[k], check->outputs[i].precision) == 0;
+        if (!known)
+            precisions[count++] = check->outputs[i].precision;
+    }
+    printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
+    for (size_t k = 0; k < count; k++)
+        for (size_t n = k; n < count; n++)
+            print_furthest(check, all, largest, precisions[k], precisions[n]);
+    free(precisions);
+}
+
+static enum lb_status print_problem(const struct check *check, const struct lb_case *c,
+                                    struct lb_error *err)
+{
+    char text[LB_CASE_ID_SIZE];
+    const struct lb_problem *p = &c->problem;
+    double largest = 0;
+    struct difference *all = calloc(check->count * check->count + 1, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    lb_case_print_problem(c, text);
+    text[strcspn(text, "/")] = '\0';
+    for (size_t i = 0; i < check->count; i++) {
+        largest = fmax(largest, check->outputs[i].y->max_abs);
+        for (size_t j = 0; j < i; j++)
+            all[i * check->count + j] = difference_of(check->outputs[i].y, check->outputs[j].y);
+    }
+    printf("%s/%s%s%s: y is [%lld, %lld, %lld], and at most %.3g\n", text, lb_pass_name(p->pass),
+           p->ragged ? "/ragged" : "", p->act == LB_ACT_RELU ? "/act-relu" : "",
+           (long long)p->seq_len, (long long)p->batch, (long long)(p->directions * p->hidden),
+           largest);
+    if (largest == 0) /* which any two have in common then */
+        largest = 1;
+    puts("largest difference between two outputs, over the largest of y:\n");
+    if (check->count > MOST_IN_MATRIX)
+        print_list(check, all, largest);
+    else
+        print_matrix(check, all, largest);
+    print_precisions(check, all, largest);
+    if (check->elsewhere > 0)
+        printf("\n%zu more can't run here; --list with the same options says why\n",
+               check->elsewhere);
+    free(all);
+    return LB_OK;
+}
+
+static void forget_outputs(struct check *check)
+{
+    for (size_t i = 0; i < check->count; i++)
+        lb_sequence_file_free(check->outputs[i].y);
+    check->count = check->elsewhere = 0;
+}
+
+static enum lb_status check_problems(struct check *check, const struct lb_plan *plan,
+                                     bool *done_cases, bool *compared, struct lb_error *err)
+{
+    const struct lb_options *options = check->session->options;
+    enum lb_status st = LB_OK;
+    struct lb_progress progress;
+    struct lb_error why;
+    lb_progress_start(&progress, plan->count);
+    for (size_t i = 0; i < plan->count; i++) {
+        if (done_cases[i])
+            continue;
+        if (options->outputs && lb_sequence_file_read(options->outputs, options->batch_first,
+                                                      &check->given, &why) != LB_OK)
+            LB_TRY(lb_fail(err, LB_INVALID, "--outputs %.480s", why.text));
+        LB_TRY(run_problem(check, plan, i, done_cases, &progress, err));
+        LB_TRY(add_given(check, &plan->cases[i].problem, err));
+        lb_progress_end(&progress);
+        if (check->count > 1)
+            LB_TRY(print_problem(check, &plan->cases[i], err));
+        *compared |= check->count > 1;
+        forget_outputs(check);
+    }
+done:
+    lb_progress_end(&progress);
+    lb_sequence_file_free(check->given);
+    return st;
+}
+
+enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
+                              int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    bool compared = false;
+    const char *folder = getenv("TMPDIR");
+    struct check check = {.session = session};
+    bool *done_cases = calloc(plan->count, sizeof(*done_cases));
+    check.outputs = calloc(plan->count + 1, sizeof(*check.outputs));
+    snprintf(check.path, sizeof(check.path), "%.200s/bench-lstm-y-XXXXXX",
+             folder && folder[0] ? folder : "/tmp");
+    int file = mkstemp(check.path);
+    if (file < 0)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", check.path, strerror(errno)));
+    if (!done_cases || !check.outputs)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
+    *exit_code = check.failed > 0 ? LB_EXIT_FAILED : compared ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+    if (!compared)
+        fprintf(stderr,
+                "bench-lstm: fewer than two of %zu cases run here, so that there is "
+                "nothing to compare; --list says why\n",
+                plan->count);
+done:
+    if (file >= 0) {
+        close(file);
+        unlink(check.path);
+    }
+    forget_outputs(&check);
+    free(check.outputs);
+    free(done_cases);
+    return st;
+}

@@ -1,0 +1,20 @@
+/* A whole file in memory, for the parsers of binary formats. */
+#ifndef LB_FILE_BYTES_H
+#define LB_FILE_BYTES_H
+
+#include <stddef.h>
+
+#include "api/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* *bytes [*size] is the caller's to free, also after a failure. LB_IO names the file; LB_OOM. */
+enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *size,
+                             struct lb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,201 @@
+"""Trained layers and their data: --weights, --inputs and --outputs, and --cross-check on them.
+
+The models in tests/frameworks/trained are held to the outputs that PyTorch computed from them.
+"""
+
+import json
+import os
+import re
+import struct
+import unittest
+
+from program import ProgramTest, plugin, read_rows, run
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "frameworks", "trained")
+CPU = ["cpu_ref", "cpu_simd", "openblas", "onednn"]
+
+
+def model(name):
+    return os.path.join(MODELS, name)
+
+
+def files(name):
+    return ["--weights", model(name + ".safetensors"), "--inputs", model(name + "_x.npy")]
+
+
+def read_npy(path):
+    """(type, shape, data) of a file that numpy.save wrote, read here once more."""
+    with open(path, "rb") as file:
+        content = file.read()
+    length = struct.unpack("<H", content[8:10])[0]
+    header = content[10:10 + length].decode()
+    shape = tuple(int(size) for size in re.search(r"\((.*)\)", header)[1].split(","))
+    return re.search(r"<f\d", header)[0], shape, content[10 + length:]
+
+
+def write_npy(path, kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data)
+
+
+class Trained(ProgramTest):
+
+    def batch_first(self, name):
+        """A copy of a file with its first two axes exchanged."""
+        kind, (T, B, width), data = read_npy(model(name))
+        size = width * int(kind[2])
+        steps = [data[i * size:(i + 1) * size] for i in range(T * B)]
+        path = self.path(name)
+        write_npy(path, kind, (B, T, width), b"".join(steps[t * B + b] for b in range(B) for t in range(T)))
+        return path
+
+    def cross_check(self, *arguments, exit_code=0):
+        """{(output, output): difference} of the table of all pairs, and the finished process."""
+        done = run("--cross-check", *arguments, timeout=300)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        names, pairs = [], {}
+        for line in done.stdout.splitlines():
+            found = re.match(r"\[ ?\d+\] (\S+)(.*)", line)
+            if found:
+                for other, difference in zip(names, found[2].split()):
+                    pairs[found[1], other] = pairs[other, found[1]] = float(difference)
+                names.append(found[1])
+        return pairs, done
+
+    def refused(self, *arguments, says):
+        done = run("--cross-check", *arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(says, done.stderr)
+
+    def test_every_implementation_runs_a_trained_layer_on_its_data(self):
+        for name in ("next", "gap"):
+            rows, _ = self.sweep(*files(name), "--impl", ",".join(CPU), "--dtype", "f64,f32,f16,bf16",
+                                 "--pass", "infer,train", "--case-time", "0.001", "--plots", "none",
+                                 name=name)
+            for case, row in rows.items():
+                self.assertIn(row["verdict"], ("ok", "unsupported", "absent"), f"{case}: {row['reason']}")
+                if row["verdict"] == "ok":
+                    self.assertLess(row["tolerance_used"], 1, case)
+            right = {row["impl"] for row in rows.values() if row["verdict"] == "ok"}
+            self.assertLessEqual({"cpu_ref", "cpu_simd", "openblas"}, right)
+
+    def test_all_give_the_answer_that_pytorch_gave(self):
+        for name in ("next", "gap"):
+            pairs, _ = self.cross_check(*files(name), "--outputs", model(name + "_y.npy"), "--impl",
+                                        "cpu_ref,cpu_simd,openblas", "--dtype", "f64,f32,bf16")
+            allowed = {"f64": 1e-14, "f32": 2e-6, "bf16": 0.05}
+            given = {b: difference for (a, b), difference in pairs.items() if a == "--outputs"}
+            self.assertEqual(len(given), 8)  # openblas has no bf16
+            for output, difference in given.items():
+                self.assertLess(difference, allowed[output.split("/")[1]], output)
+            self.assertGreater(given["cpu_ref/bf16"], 1e-4)  # a copy of the file would be 0
+
+    def test_other_weights_give_another_answer(self):
+        with open(model("next.safetensors"), "rb") as file:
+            content = file.read()
+        length = struct.unpack("<Q", content[:8])[0]
+        begin, end = json.loads(content[8:8 + length])["weight_hh_l0"]["data_offsets"]
+        begin, middle, end = 8 + length + begin, 8 + length + (begin + end) // 2, 8 + length + end
+        swapped = self.path("swapped.safetensors")  # gates i and f for g and o
+        with open(swapped, "wb") as file:
+            file.write(content[:begin] + content[middle:end] + content[begin:middle] + content[end:])
+        pairs, _ = self.cross_check("--weights", swapped, "--inputs", model("next_x.npy"), "--outputs",
+                                    model("next_y.npy"), "--impl", "cpu_ref", "--dtype", "f64")
+        self.assertGreater(pairs["cpu_ref/f64", "--outputs"], 0.1)
+
+    def test_the_batch_may_come_first(self):
+        pairs, _ = self.cross_check("--weights", model("next.safetensors"), "--inputs",
+                                    self.batch_first("next_x.npy"), "--outputs",
+                                    self.batch_first("next_y.npy"), "--batch-first", "--impl", "cpu_ref",
+                                    "--dtype", "f64")
+        self.assertLess(pairs["cpu_ref/f64", "--outputs"], 1e-14)
+
+    def test_a_run_keeps_its_files_and_goes_on_with_them(self):
+        weights, x = self.path("w.safetensors"), self.path("x.npy")
+        for copy, original in ((weights, "next.safetensors"), (x, "next_x.npy")):
+            with open(copy, "wb") as to, open(model(original), "rb") as source:
+                to.write(source.read())
+        rows, _ = self.sweep("--weights", weights, "--inputs", x, "--impl", "cpu_ref,openblas",
+                             "--case-time", "0.001", "--plots", "none")
+        record = os.path.join(self.path("run"), "run.jsonl")
+        with open(record, encoding="utf-8") as file:
+            lines = file.readlines()
+        header = json.loads(lines[0])
+        self.assertEqual(header["inputs"]["file"], x)
+        self.assertFalse(header["inputs"]["batch_first"])
+        hashes = {row["case"]: row["hash"] for row in rows.values()}
+        with open(record, "w", encoding="utf-8") as file:
+            file.writelines(lines[:2])  # as if it had been killed after the first case
+        done = run("--resume", self.path("run"), "--plots", "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({row["case"]: row["hash"] for row in read_rows(self.path("run")).values()}, hashes)
+        kind, shape, data = read_npy(x)
+        write_npy(x, kind, shape, data[::-1])
+        done = run("--resume", self.path("run"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("holds other inputs than when the run began", done.stderr)
+
+    def test_inputs_need_no_weights(self):
+        rows, _ = self.sweep("--inputs", model("next_x.npy"), "-H", "5,6", "-L", "2", "--impl", "cpu_ref",
+                             "--case-time", "0.001", "--plots", "none")
+        self.assertEqual(set(rows), {f"cpu_ref/T24_B3_I32_H{H}_L2/f32/infer" for H in (5, 6)})
+
+    def test_what_does_not_fit_is_named(self):
+        x = ["--inputs", model("next_x.npy")]
+        self.refused(*files("next"), "-T", "5", says="-T: the file of --inputs fixes that size")
+        self.refused(*files("next"), "-H", "5", says="-H: the file of --weights fixes that size")
+        self.refused(*x, "-H", "5", "-I", "5", says="-I: the file of --inputs fixes that size")
+        self.refused(*files("next"), "--case", "T3_B2_H4", says="--case: the file of --weights fixes sizes")
+        self.refused("-T", "3", "-B", "2", "-H", "4", "--batch-first", says="no effect without --inputs")
+        self.refused(*x, "-H", "32", "--outputs", model("next_y.npy"), says="--outputs: it needs --weights")
+        self.refused(*files("next"), "--outputs", model("gap_x.npy"), "-B", "1", says="-B: the file")
+        self.refused("--weights", model("next.safetensors"), "--inputs", model("next_x.npy"), "--outputs",
+                     self.batch_first("next_y.npy"), "--impl", "cpu_ref",
+                     says="--outputs: y is T 3, B 24, D*H 32 there, and 24, 3, 32 here")
+        wide = self.path("wide.npy")
+        write_npy(wide, "<f4", (2, 1, 5), bytes(40))
+        self.refused("--weights", model("next.safetensors"), "--inputs", wide,
+                     says="x has 5 features per step, and the layer of --weights takes 32")
+        cut = self.path("cut.npy")
+        write_npy(cut, "<f4", (2, 1, 5), bytes(39))
+        size = os.path.getsize(cut)
+        self.refused("--inputs", cut, "-H", "5", says=f"byte {size}: it ends within the data")
+
+    def test_what_a_precision_cannot_hold_is_said(self):
+        large = self.path("large.npy")
+        write_npy(large, "<f4", (2, 1, 2), struct.pack("<4f", 0, 1, 70000, 2))
+        rows, _ = self.sweep("--inputs", large, "-H", "4", "--impl", "cpu_ref", "--dtype", "f16,f32",
+                             "--case-time", "0.001", "--plots", "none")
+        verdicts = {row["dtype"]: (row["verdict"], row["reason"]) for row in rows.values()}
+        self.assertEqual(verdicts["f32"][0], "ok")
+        self.assertEqual(verdicts["f16"], ("unsupported", "the given inputs go up to 7e+04, which f16 can't hold"))
+
+    def test_many_outputs_are_listed_by_their_distance_to_one(self):
+        plugins = ["misbehave_none", "cheats_none", "broken_none"]
+        added = [word for name in plugins for word in ("--plugin", plugin(name))]
+        done = run("--cross-check", *files("next"), "--outputs", model("next_y.npy"), *added, "--impl",
+                   ",".join(["cpu_ref", "cpu_simd", *plugins]), timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        listed = dict(re.findall(r"^  (\S+/f(?:64|32|16)|\S+/bf16) +(\S+)$", done.stdout, re.MULTILINE))
+        self.assertIn("from --outputs (", done.stdout)
+        self.assertEqual(len(listed), 20)  # five implementations in four precisions
+        self.assertLess(float(listed["cpu_simd/f32"]), 2e-6)
+        self.assertGreater(float(listed["cpu_simd/bf16"]), 1e-4)
+        self.assertEqual(listed["cpu_ref/f32"], listed["misbehave_none/f32"])
+
+    def test_what_cannot_be_compared_is_said(self):
+        sizes = ["-T", "3", "-B", "2", "-H", "4", "--dtype", "f32"]
+        _, done = self.cross_check(*sizes, "--impl", "cpu_ref", exit_code=5)
+        self.assertIn("fewer than two of 1 cases run here", done.stderr)
+        broken, crash = "broken_swapped_gates", "misbehave_crash"
+        pairs, done = self.cross_check(*sizes, "--impl", f"cpu_ref,cpu_simd,{broken},{crash}", "--plugin",
+                                       plugin(broken), "--plugin", plugin(crash), exit_code=1)
+        self.assertRegex(done.stderr, f"{broken}/f32 is not compared: wrong: y ")
+        self.assertRegex(done.stderr, f"{crash}/f32 is not compared: crash: ")
+        self.assertEqual(set(pairs), {("cpu_ref/f32", "cpu_simd/f32"), ("cpu_simd/f32", "cpu_ref/f32")})
+        self.assertLess(pairs["cpu_ref/f32", "cpu_simd/f32"], 1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()

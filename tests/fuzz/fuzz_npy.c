@@ -1,0 +1,29 @@
+/* Files of sequences: what is taken has all its values, and a refusal names a byte of the file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/sequence_file.h"
+#include "tests/fuzz/input.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct lb_sequence_file *file;
+    struct lb_error err = {""};
+    bool batch_first = size > 0 && data[size - 1] & 1;
+    if (lb_sequence_file_read(fuzz_file(data, size), batch_first, &file, &err) == LB_OK) {
+        double largest = 0;
+        for (int64_t i = 0; i < file->seq_len * file->batch * file->width; i++) {
+            double value = file->values[i] < 0 ? -file->values[i] : file->values[i];
+            largest = value > largest ? value : largest;
+        }
+        fuzz_require(largest == file->max_abs, "the values are not those that were read");
+        lb_sequence_file_free(file);
+    } else {
+        const char *byte = strstr(err.text, ": byte ");
+        fuzz_require(byte != NULL, "a file is refused without a byte");
+        fuzz_require(strtoul(byte + strlen(": byte "), NULL, 10) <= size,
+                     "a refusal names a byte behind the end of the file");
+    }
+    return 0;
+}

@@ -1,0 +1,212 @@
+/* Sequences from a .npy file: what is read, and which byte of a made-up or damaged file is named.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/sequence_file.h"
+#include "tests/helpers/scratch_folder.h"
+
+#define HEADER "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 1), }"
+
+/* Writes a file of version 1: the bytes before the header, the header, the data. */
+static const char *make(const char *header, const void *data, size_t size)
+{
+    const char *path = scratch_path("made.npy");
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fwrite("\x93NUMPY\1\0", 8, 1, file);
+    fputc((int)strlen(header), file);
+    fputc(0, file);
+    fputs(header, file);
+    if (size > 0)
+        fwrite(data, size, 1, file);
+    fclose(file);
+    return path;
+}
+
+static const float six[6] = {0, 1, 2, 3, 4, -5};
+
+static struct lb_sequence_file *read_file(const char *path, bool batch_first)
+{
+    struct lb_sequence_file *file;
+    struct lb_error err = {""};
+    if (lb_sequence_file_read(path, batch_first, &file, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return file;
+}
+
+static void both_orders_are_read(void **state)
+{
+    (void)state;
+    struct lb_sequence_file *steps = read_file(make(HEADER, six, sizeof(six)), false);
+    assert_true(steps->seq_len == 2 && steps->batch == 3 && steps->width == 1);
+    for (int i = 0; i < 6; i++)
+        assert_true(steps->values[i] == (double)six[i]);
+    assert_true(steps->max_abs == 5);
+    struct lb_sequence_file *rows = read_file(make(HEADER, six, sizeof(six)), true);
+    assert_true(rows->seq_len == 3 && rows->batch == 2 && rows->width == 1);
+    const double turned[6] = {0, 3, 1, 4, 2, -5};
+    for (int i = 0; i < 6; i++)
+        assert_true(rows->values[i] == turned[i]);
+    assert_true(rows->hash != steps->hash);
+    lb_sequence_file_free(rows);
+    lb_sequence_file_free(steps);
+}
+
+static void each_type_is_read(void **state)
+{
+    (void)state;
+    const double wide[2] = {1.0 / 3, -2};
+    struct lb_sequence_file *file = read_file(
+        make("{\"shape\":(1,1,2),\"fortran_order\":False,\"descr\":\"<f8\"}\n", wide, sizeof(wide)),
+        false);
+    assert_int_equal(file->dtype, LB_F64);
+    assert_true(file->values[0] == 1.0 / 3 && file->values[1] == -2);
+    lb_sequence_file_free(file);
+    const uint16_t narrow[2] = {0x3c00, 0xc000};
+    file = read_file(
+        make("{'descr': '<f2', 'fortran_order': False, 'shape': (2, 1, 1), }", narrow, 4), false);
+    assert_int_equal(file->dtype, LB_F16);
+    assert_true(file->values[0] == 1 && file->values[1] == -2);
+    lb_sequence_file_free(file);
+}
+
+static void what_was_written_is_read_back(void **state)
+{
+    (void)state;
+    const double values[6] = {1.0 / 3, -1e300, 5e-324, 0, 4, -5};
+    struct lb_error err = {""};
+    const char *path = scratch_path("written.npy");
+    assert_int_equal(lb_sequence_file_write(path, 2, 1, 3, values, &err), LB_OK);
+    struct lb_sequence_file *file = read_file(path, false);
+    assert_true(file->seq_len == 2 && file->batch == 1 && file->width == 3);
+    assert_memory_equal(file->values, values, sizeof(values));
+    lb_sequence_file_free(file);
+}
+
+static void refused(const char *path, const char *said)
+{
+    struct lb_sequence_file *file;
+    struct lb_error err = {""};
+    assert_int_equal(lb_sequence_file_read(path, false, &file, &err), LB_INVALID);
+    assert_null(file);
+    if (!strstr(err.text, said))
+        fail_msg("'%s' was expected in '%s'", said, err.text);
+}
+
+/* The header with a replacement, and the number of the byte where it begins. */
+static void header_refused(const char *header, const char *at, const char *said)
+{
+    char message[200];
+    const char *found = strstr(header, at);
+    assert_non_null(found);
+    snprintf(message, sizeof(message), "byte %zu: %s", 10 + (size_t)(found - header), said);
+    refused(make(header, six, sizeof(six)), message);
+}
+
+static void a_made_up_header_is_named_with_the_byte(void **state)
+{
+    (void)state;
+    header_refused("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3, 1), }", "'>f4'",
+                   "elements of type >f4");
+    header_refused("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }", "[",
+                   "the elements are records");
+    header_refused("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 1), }", "True",
+                   "the array is in Fortran order");
+    header_refused("{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3, 1), }", "0,",
+                   "fortran_order must be False");
+    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "2, 3",
+                   "a shape of 2 axes");
+    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3), }", "0, 3",
+                   "a size of the shape must be");
+    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 99999999999, 3), }",
+                   "99999999999", "a size of the shape must be");
+    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1, 3), }", "-1",
+                   "a size or ')' is expected");
+    header_refused("{'descr': '<f4', 'descr': '<f4', 'shape': (2, 3, 1), }", "'descr': '<f4', 's",
+                   "the key descr is there twice");
+    header_refused("{'descr': '<f4', 'order': False, 'shape': (2, 3, 1), }", "'order'",
+                   "the key order is none of the format's");
+    header_refused("{'descr': '<f4', 'shape': (2, 3, 1), }", "}",
+                   "the header ends without fortran_order");
+    header_refused(HEADER "7", "7", "the header goes on");
+    header_refused("['descr']", "[", "'{' is expected");
+    header_refused("{descr: '<f4'}", "descr", "a text in quotes is expected");
+}
+
+static void a_truncated_file_is_named_with_the_byte(void **state)
+{
+    enum { WHOLE = 10 + sizeof(HEADER) - 1 + sizeof(six) };
+    unsigned char whole[WHOLE];
+    char said[64];
+    (void)state;
+    FILE *file = fopen(make(HEADER, six, sizeof(six)), "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(whole, 1, WHOLE, file), WHOLE);
+    fclose(file);
+    for (size_t size = 0; size < WHOLE; size++) {
+        file = fopen(scratch_path("cut.npy"), "wb");
+        assert_non_null(file);
+        fwrite(whole, 1, size, file);
+        fclose(file);
+        snprintf(said, sizeof(said), "cut.npy: byte %zu: ", size);
+        refused(scratch_path("cut.npy"), said);
+    }
+    snprintf(said, sizeof(said), "byte %d: the data end here by the shape, and 4 bytes more",
+             (int)WHOLE);
+    float seven[7] = {0};
+    refused(make(HEADER, seven, sizeof(seven)), said);
+}
+
+static void what_is_no_number_is_named_with_its_place(void **state)
+{
+    (void)state;
+    float values[6] = {0, 1, 2, 3, 4, 5};
+    char said[100];
+    memset(&values[4], 0xff, sizeof(values[4]));
+    snprintf(said, sizeof(said), "byte %zu: the element of t 1, b 1, column 0 is not finite",
+             10 + strlen(HEADER) + 16);
+    refused(make(HEADER, values, sizeof(values)), said);
+    refused(make(HEADER, "text", 4), "it ends within the data: 4 bytes of 24 are there");
+}
+
+static void another_file_is_named_with_its_first_byte(void **state)
+{
+    (void)state;
+    FILE *file = fopen(scratch_path("zip"), "wb");
+    assert_non_null(file);
+    fputs("PK\3\4 as numpy.savez makes it", file);
+    fclose(file);
+    refused(scratch_path("zip"), "byte 0: this is no .npy file");
+    file = fopen(scratch_path("version"), "wb");
+    assert_non_null(file);
+    fwrite("\x93NUMPY\4\0\0\0", 10, 1, file);
+    fclose(file);
+    refused(scratch_path("version"), "byte 6: version 4 of the format");
+    struct lb_sequence_file *none;
+    assert_int_equal(lb_sequence_file_read(scratch_path("missing"), false, &none, NULL), LB_IO);
+    assert_int_equal(lb_sequence_file_read("/", false, &none, NULL), LB_IO);
+}
+
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(both_orders_are_read),
+        IN_SCRATCH(each_type_is_read),
+        IN_SCRATCH(what_was_written_is_read_back),
+        IN_SCRATCH(a_made_up_header_is_named_with_the_byte),
+        IN_SCRATCH(a_truncated_file_is_named_with_the_byte),
+        IN_SCRATCH(what_is_no_number_is_named_with_its_place),
+        IN_SCRATCH(another_file_is_named_with_its_first_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
