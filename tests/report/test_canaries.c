@@ -73,8 +73,8 @@ static const struct {
     size_t nodes, shards, devices;
     double node_spread, spread;
 } kinds[] = {
-    {3, 1, 1, 0.01, 0.01},  {4, 2, 1, 0.005, 0.02}, {8, 3, 1, 0.01, 0.01},
-    {24, 3, 2, 0.02, 0.01}, {24, 1, 3, 0.01, 0.03}, {6, 1, 1, 0.001, 0.1},
+    {3, 1, 1, 0.01, 0.01},   {4, 2, 1, 0.005, 0.02}, {8, 3, 1, 0.01, 0.01},
+    {24, 3, 2, 0.015, 0.01}, {24, 1, 3, 0.01, 0.03}, {6, 1, 1, 0.001, 0.1},
 };
 
 static void none_is_named_in_twenty_sweeps_of_each_kind_without_a_slow_node(void **state)
