@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/builtin_cases.h"
+#include "cli/shard.h"
 #include "support/framework_plugins.h"
 
 /* The whole of text as a number; NaN when it is none. */
@@ -147,6 +148,35 @@ static enum lb_status set_report(struct lb_options *options, const struct lb_opt
                                  const struct lb_option_words *words, struct lb_error *err)
 {
     options->run = words->value;
+    options->runs = words->more;
+    options->run_count = words->more_count;
+    return set_command(options, option, words, err);
+}
+
+static enum lb_status set_shard(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    int index, count;
+    (void)option;
+    options->shard = words->value;
+    return lb_shard_parse(words->value, &index, &count, err);
+}
+
+static enum lb_status set_by(struct lb_options *options, const struct lb_option *option,
+                             const struct lb_option_words *words, struct lb_error *err)
+{
+    return lb_by_parse(words->value, &options->by)
+               ? LB_OK
+               : lb_fail(err, LB_INVALID, "%s %s: it takes %s", option->name, words->value,
+                         option->argument);
+}
+
+static enum lb_status set_merge(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    if (words->more_count == 0)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s", option->name, option->argument);
+    options->subject = words->value;
     options->runs = words->more;
     options->run_count = words->more_count;
     return set_command(options, option, words, err);
@@ -372,6 +402,7 @@ enum {
     EXPLAIN = 1 << LB_CMD_EXPLAIN,
     PROFILE = 1 << LB_CMD_PROFILE,
     CEILINGS = 1 << LB_CMD_CEILINGS,
+    EXPORT = 1 << LB_CMD_EXPORT,
     PLOT = 1 << LB_CMD_PLOT,
     REPORT = 1 << LB_CMD_REPORT,
     COMPARE = 1 << LB_CMD_COMPARE,
@@ -458,6 +489,14 @@ const struct lb_option lb_option_table[] = {
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
              "first. Several runs of the base show how much runs differ by chance, and the "
              "verdicts allow for that."},
+    {.name = "--merge",
+     .argument = "a folder for the result and the runs to merge",
+     .placeholder = "OUT RUN...",
+     .extra_words = LB_WORDS_MANY,
+     .command = LB_CMD_MERGE,
+     .set = set_merge,
+     .help = "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may "
+             "also be a folder that holds runs. Names the nodes that were slow."},
     {.name = "--ab",
      .argument = "two implementations or plug-ins",
      .placeholder = "A B",
@@ -625,6 +664,15 @@ const struct lb_option lb_option_table[] = {
      .set = set_sizes,
      .help = "One case: T25_B16_I512_H512/f32/train, with or without an implementation before "
              "it."},
+    {.name = "--shard",
+     .argument = "I/N, part I of N",
+     .placeholder = "I/N",
+     .group = LB_GROUP_CASES,
+     .commands = SWEEPS | LIST,
+     .set = set_shard,
+     .help =
+         "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are in "
+         "one part, and the parts take about the same time (results/README.md)."},
     {.name = "--weights",
      .argument = "a safetensors file",
      .placeholder = "FILE",
@@ -687,7 +735,7 @@ const struct lb_option lb_option_table[] = {
              "page."},
     {.name = "--quick",
      .group = LB_GROUP_SETTINGS,
-     .commands = SWEEPS | SELF_TEST,
+     .commands = SWEEPS | SELF_TEST | LIST,
      .set = set_true,
      .field = offsetof(struct lb_options, quick),
      .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
@@ -697,7 +745,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "seconds",
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
-     .commands = SWEEPS,
+     .commands = SWEEPS | LIST, /* there it decides how a shard is cut */
      .set = set_seconds,
      .field = offsetof(struct lb_options, case_time_s),
      .help = "Samples each case for at most S seconds (10)."},
@@ -822,6 +870,15 @@ const struct lb_option lb_option_table[] = {
      .min = 1,
      .max = 1000,
      .help = "Repeats each case in N fresh processes; use 15 for runs that --compare reads."},
+    {.name = "--by",
+     .argument = "device, node or none",
+     .placeholder = "device|node|none",
+     .group = LB_GROUP_SETTINGS,
+     .commands = REPORT | PLOT | COMPARE | EXPORT,
+     .set = set_by,
+     .help =
+         "How results of several devices in one run are told apart: side by side on one page by "
+         "device or by node, or none: not at all. Without it each device has pages of its own."},
     {.name = "--margin",
      .argument = "percent",
      .placeholder = "P",

@@ -10,6 +10,7 @@
 
 #include "cli/selection.h"
 #include "measure/sampler.h"
+#include "record/run_devices.h"
 
 enum lb_command {
     LB_CMD_NONE, /* no command was given */
@@ -25,6 +26,7 @@ enum lb_command {
     LB_CMD_CEILINGS,
     LB_CMD_PLOT,
     LB_CMD_REPORT,
+    LB_CMD_MERGE,
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
@@ -41,11 +43,12 @@ struct lb_options {
     bool *given;         /* [lb_option_count] which rows of the table were used; owned */
     const char *subject; /* the command's first word: folder, case, format or kind */
     const char *run;     /* its second word, or the first run of --report */
-    char *const *runs; /* [run_count] the runs of --report behind the first, or the further runs of
-                          the base of --compare */
+    char *const *runs; /* [run_count] the runs of --report behind the first, the further runs of the
+                          base of --compare, or those of --merge */
     size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
+    const char *shard;             /* "I/N"; NULL: the whole plan */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
     bool retry_noisy;      /* resume: measure noisy cases again */
@@ -85,6 +88,7 @@ struct lb_options {
     double loss_scale;         /* factor on incoming gradients; 1: unchanged */
     bool tune;                 /* measure kernel families for which no choice is kept */
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
+    enum lb_by by;             /* how results of several devices are told apart */
     int device;                /* ordinal of the GPU */
     const char *device_model;  /* plan for a GPU of that name; NULL: for the real one */
     uint64_t seed;

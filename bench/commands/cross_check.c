@@ -80,7 +80,7 @@ static void name_output(const struct lb_case *c, struct output *output)
 /* Runs one case in a worker and takes its y. */
 static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
 {
-    const struct lb_impl_entry *entry = lb_registry_find(check->session->registry, c->impl);
+    const struct lb_impl_entry *impl_entry = lb_registry_find(check->session->registry, c->impl);
     const struct lb_job job = {
         .c = c, .seed = check->session->options->seed, .outputs = check->path};
     struct lb_row row = lb_row_make(c);

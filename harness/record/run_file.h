@@ -2,6 +2,7 @@
  *
  *     {"kind":"header","schema":1,"started":"2026-01-31T12:00:00Z","environment":{...},...}
  *     {"kind":"row",...}                            one per case, see record.h
+ *     {"kind":"canary",...}                         a row beside the run's own: see canaries.h
  *     {"kind":"resume","started":...,...}           an interrupted run was resumed here
  *     {"kind":"footer","finished":...,"rows":12,"interrupted":false}
  *
@@ -23,12 +24,16 @@ char *lb_run_path(const char *folder);
 
 /* A run that was read from its file. */
 struct lb_run {
-    json_t *header;  /* object: schema, started, environment, command, seed, ...; cases and
-                        baseline have the present names of implementations (registry.h) */
-    json_t *resumes; /* array of the resume lines, one for each later session of the run */
+    json_t *header;       /* object: schema, started, environment, command, seed, ...; cases and
+                             baseline have the present names of implementations (registry.h) */
+    json_t *environments; /* array of objects: those of the header and of later sessions, or of a
+                             merged run; rows refer to them by number */
+    json_t *labels;       /* array of strings, one per environment; NULL until lb_run_arrange */
+    json_t *resumes;      /* array of the resume lines, one for each later session of the run */
     struct lb_row *rows;
     size_t count;
-    size_t duplicates; /* rows that a later row of the same case replaced */
+    size_t duplicates; /* rows that a later row of the same case replaced; in a merged run, of the
+                          same case and environment */
     bool finished;     /* the last line is a footer */
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
@@ -74,6 +79,11 @@ enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, st
  * whole line, and a later append may succeed. LB_OOM. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
+
+/* Appends the row of a canary, which readers of the run leave out. when: "start" or "end" of a
+ * session. Errors are those of lb_run_append. */
+enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
+                                    const char *when, struct lb_error *err);
 
 /* Appends the footer. Errors are those of lb_run_append. */
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err);
