@@ -9,11 +9,13 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
+#include "cli/shard.h"
 #include "commands/ab.h"
 #include "commands/compare.h"
 #include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
+#include "commands/merge.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report_page.h"
@@ -111,7 +113,12 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
             break;
         }
     }
-    if (plan.count == 0) {
+    size_t whole = plan.count; /* a shard may be empty, and is then run all the same */
+    if (session->options->shard) {
+        struct lb_sampler_options sampler = lb_options_sampler(session->options);
+        LB_TRY(lb_shard_keep(session->options->shard, &sampler, &plan, err));
+    }
+    if (whole == 0) {
         lb_plan_say_empty(&plan);
         *exit_code = LB_EXIT_NOTHING;
     } else if (session->options->command == LB_CMD_LIST) {
@@ -200,6 +207,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
     case LB_CMD_REPORT: return lb_html_report(options, err);
+    case LB_CMD_MERGE: return lb_merge_command(options, exit_code, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/builtin_cases.h"
+#include "cli/shard.h"
 #include "support/framework_plugins.h"
 
 /* The whole of text as a number; NaN when it is none. */
@@ -147,6 +148,26 @@ static enum lb_status set_report(struct lb_options *options, const struct lb_opt
                                  const struct lb_option_words *words, struct lb_error *err)
 {
     options->run = words->value;
+    options->runs = words->more;
+    options->run_count = words->more_count;
+    return set_command(options, option, words, err);
+}
+
+static enum lb_status set_shard(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    int index, count;
+    (void)option;
+    options->shard = words->value;
+    return lb_shard_parse(words->value, &index, &count, err);
+}
+
+static enum lb_status set_merge(struct lb_options *options, const struct lb_option *option,
+                                const struct lb_option_words *words, struct lb_error *err)
+{
+    if (words->more_count == 0)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s", option->name, option->argument);
+    options->subject = words->value;
     options->runs = words->more;
     options->run_count = words->more_count;
     return set_command(options, option, words, err);
@@ -454,6 +475,14 @@ const struct lb_option lb_option_table[] = {
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
              "first. Several runs of the base tell how much runs differ, which is then allowed "
              "for."},
+    {.name = "--merge",
+     .argument = "a folder for the result and the runs to merge",
+     .placeholder = "OUT RUN...",
+     .extra_words = LB_WORDS_MANY,
+     .command = LB_CMD_MERGE,
+     .set = set_merge,
+     .help = "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may "
+             "also be a folder that holds runs. Names the nodes that were slow."},
     {.name = "--ab",
      .argument = "two implementations or plug-ins",
      .placeholder = "A B",
@@ -640,6 +669,16 @@ const struct lb_option lb_option_table[] = {
      .set = set_cases,
      .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
              "frameworks cliffs criteria recurrent cpu gpu."},
+
+    {.name = "--shard",
+     .argument = "I/N, part I of N",
+     .placeholder = "I/N",
+     .group = LB_GROUP_CASES,
+     .commands = SWEEPS | LIST,
+     .set = set_shard,
+     .help =
+         "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are in "
+         "one part, and the parts take about the same time (results/README.md)."},
 
     {.name = "--out",
      .short_name = "-o",

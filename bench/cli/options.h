@@ -25,6 +25,7 @@ enum lb_command {
     LB_CMD_CEILINGS,
     LB_CMD_PLOT,
     LB_CMD_REPORT,
+    LB_CMD_MERGE,
     LB_CMD_COMPARE,
     LB_CMD_AB,
     LB_CMD_SELF_TEST,
@@ -40,11 +41,12 @@ struct lb_options {
     bool *given;         /* [lb_option_count] which rows of the table were used; owned */
     const char *subject; /* the command's first word: folder, case, format or kind */
     const char *run;     /* its second word, or the first run of --report */
-    char *const *runs; /* [run_count] the runs of --report behind the first, or the further runs of
-                          the base of --compare */
+    char *const *runs; /* [run_count] the runs of --report behind the first, the further runs of the
+                          base of --compare, or those of --merge */
     size_t run_count;
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
+    const char *shard;             /* "I/N"; NULL: the whole plan */
     bool quick;
     bool kernels;          /* trace the GPU kernels of one more call */
     bool retry_noisy;      /* resume: measure noisy cases again */

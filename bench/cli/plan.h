@@ -7,6 +7,16 @@
 #define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each */
 #define LB_PLAN_MAX_COMBINATIONS 100000000 /* examined while planning */
 
+/* Which part of a plan is left, and of what (shard.h). Times are predicted ones, in seconds, before
+ * repetitions and processes; they are for proportions. */
+struct lb_shard {
+    int index, count;                /* part index of count, from 1; count 0: the plan is whole */
+    uint64_t plan_hash;              /* of all cases of the plan with their shards */
+    size_t plan_count;               /* cases of the whole plan */
+    int threads;                     /* the most that a case of the whole plan has */
+    double own_s, longest_s, plan_s; /* of this shard, of the one with the most work, of all */
+};
+
 struct lb_plan {
     struct lb_case *cases; /* [count], owned; no two the same */
     size_t count;
@@ -14,6 +24,7 @@ struct lb_plan {
                                 --where did */
     size_t left_out;         /* combinations that lb_case_check refuses */
     struct lb_error because; /* why it refused the first; set where left_out is not 0 */
+    struct lb_shard shard;
 };
 
 /* Expands a selection. After a failure the plan is zeroed.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/shard.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "host/cpu_ceilings.h"
@@ -95,6 +96,18 @@ static enum lb_status print_answer(bool json, const char *id, enum lb_status st,
     return LB_OK;
 }
 
+/* Prints which part of the plan this is; nothing for a whole plan. */
+static void print_shard(const char *start, const struct lb_plan *plan)
+{
+    const struct lb_shard *shard = &plan->shard;
+    if (shard->count == 0)
+        return;
+    printf("%s%d of %d: %zu of %zu cases, %.1f %% of the predicted time; the longest shard has "
+           "%.1f %%\n",
+           start, shard->index, shard->count, plan->count, shard->plan_count,
+           100 * shard->own_s / shard->plan_s, 100 * shard->longest_s / shard->plan_s);
+}
+
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err)
 {
@@ -109,6 +122,8 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
         printed = print_json_begin(session->registry);
     else if (!session->options->sized)
         print_implementations(session->registry);
+    if (!json)
+        print_shard("# shard ", plan);
     for (size_t i = 0; i < plan->count && printed == LB_OK; i++) {
         const struct lb_case *c = &plan->cases[i];
         char id[LB_CASE_ID_SIZE];
@@ -127,19 +142,14 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
     return printed == LB_OK ? LB_OK : lb_fail(err, LB_OOM, "--list: out of memory");
 }
 
-/* A rough estimate for planning: flops over a typical rate for the kind of implementation, times
- * the usual number of samples, limited by the case's time. */
+/* The estimate for the kind of implementation. */
 static double estimate_seconds(const struct lb_impl_entry *impl_entry, const struct lb_case *c,
                                const struct lb_sampler_options *sampler)
 {
-    double flops = lb_problem_flops(&c->problem);
     double rate = impl_entry->traits & LB_REFERENCE ? 5e9
                   : impl_entry->memory == LB_DEVICE ? 5e12
                                                     : 4e10 * c->threads;
-    double call = flops / rate + 1e-6 * (double)c->problem.seq_len;
-    double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
-    sampling = fmin(sampling, sampler->max_ns / 1e9);
-    return fmax(sampling, 6 * call) + 2 * call + 0.02;
+    return lb_predict_seconds(c, rate, sampler);
 }
 
 /* Prints how many cases there are, and how many each implementation has. */
@@ -182,6 +192,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
             lb_case_print_problem(c, largest);
         }
     }
+    print_shard("shard     ", plan);
     print_shares(session->registry, plan);
     if (plan->left_out > 0)
         printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);

@@ -39,6 +39,7 @@ void lb_settings_free(struct lb_settings *settings)
     free(settings->tuned);
     free(settings->weights);
     free(settings->prefix);
+    json_decref(settings->shard);
     *settings = (struct lb_settings){0};
 }
 
@@ -233,6 +234,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
+    if (settings->shard && json_object_set(*header, "shard", settings->shard) != 0)
+        return lb_fail(err, LB_OOM, "out of memory for the header");
     return settings->weights ? weights_to_header(settings, *header, err) : LB_OK;
 }
 
@@ -362,6 +365,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
+    settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(weights_from_header(header, settings, err));
     const char *baseline = json_string_value(json_object_get(header, "baseline"));
     if (baseline && !(settings->baseline = strdup(baseline)))

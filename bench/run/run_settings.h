@@ -26,6 +26,8 @@ struct lb_settings {
     char *baseline; /* NULL: chosen once the results are known */
     char **plugins; /* [plugin_count] absolute paths */
     size_t plugin_count;
+    json_t
+        *shard; /* which part of a plan this is, and the texts of its canaries; NULL: a whole one */
     char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
     size_t benchmark_count;
 };

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cli/case_set.h"
+#include "report/canaries.h"
 #include "run/device_query.h"
 #include "run/gbench.h"
 #include "run/hang_count.h"
@@ -22,8 +23,9 @@
 #include "support/terminal.h"
 
 enum {
-    CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
-    PROCESSES_CHUNK = 32 /* with --processes: an interruption loses what a chunk has measured */
+    CHUNK = 256, /* cases given to Google Benchmark at a time: registration is quadratic */
+    CANARY_NS = 500000000, /* sampling time of a canary, at most */
+    PROCESSES_CHUNK = 32   /* with --processes: an interruption loses what a chunk has measured */
 };
 
 /* A sweep that runs. */
@@ -243,11 +245,42 @@ static void warn_of_busy_machine(void)
             100 * others);
 }
 
+/* Measures the canaries of a shard, whatever is left of the time budget; when: "start" or "end". */
+static enum lb_status run_canaries(struct sweep *sweep, const char *when, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const json_t *texts = json_object_get(sweep->settings.shard, "canaries");
+    for (size_t i = 0; i < json_array_size(texts) && !interrupted(sweep); i++) {
+        struct lb_case c;
+        struct lb_row row = {0};
+        struct lb_job job = {.c = &c,
+                             .seed = sweep->settings.seed,
+                             .sampler = lb_sampler_defaults(),
+                             .loss_scale = 1};
+        job.sampler.max_ns = CANARY_NS;
+        const char *text = json_string_value(json_array_get(texts, i));
+        LB_TRY(lb_case_parse(text ? text : "", &c, NULL, NULL, err));
+        const struct lb_impl_entry *impl_entry = lb_registry_find(sweep->session->registry, c.impl);
+        if (!impl_entry || impl_entry->absent)
+            continue; /* the run was begun by another build */
+        st = lb_pool_run(sweep->session->pool, impl_entry, &job, &row, err);
+        if (st == LB_OK)
+            warn_of_others(&row);
+        if (st == LB_OK)
+            st = lb_run_append_canary(&sweep->file, &row, when, err);
+        lb_row_free(&row);
+        LB_TRY(st);
+    }
+done:
+    return st == LB_INTERRUPTED ? LB_OK : st;
+}
+
 static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (sweep->count > 0)
         warn_of_busy_machine();
+    LB_TRY(run_canaries(sweep, "start", err));
     sweep->start_ns = lb_now_ns();
     lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(&sweep->settings));
     size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
@@ -259,6 +292,7 @@ static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
         if (interrupted(sweep))
             break;
     }
+    st = run_canaries(sweep, "end", err);
 done:
     lb_progress_end(&sweep->progress);
     return st;
@@ -272,7 +306,8 @@ static int exit_code_of(const struct lb_run *run)
             return LB_EXIT_FAILED;
         ok += run->rows[i].verdict == LB_VERDICT_OK;
     }
-    return ok > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+    bool empty_shard = run->count == 0 && json_object_get(run->header, "shard");
+    return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
 /* Says how many cases were measured while others used their CPUs, which those are, and what
@@ -424,6 +459,31 @@ done:
     return st;
 }
 
+/* Notes in the settings which part of a plan this is, and the canaries of its device. */
+static enum lb_status note_shard(const struct lb_session *session, const struct lb_plan *plan,
+                                 struct lb_settings *settings, struct lb_error *err)
+{
+    const struct lb_shard *shard = &plan->shard;
+    struct lb_case canaries[LB_CANARY_COUNT];
+    char hash[17];
+    json_t *texts = json_array();
+    if (shard->count == 0) {
+        json_decref(texts);
+        return LB_OK;
+    }
+    lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
+    for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
+        char text[LB_CASE_ID_SIZE];
+        lb_case_print(&canaries[i], text);
+        json_array_append_new(texts, json_string(text));
+    }
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
+    settings->shard =
+        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count", shard->count, "plan",
+                  hash, "plan_cases", (json_int_t)shard->plan_count, "canaries", texts);
+    return settings->shard ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the shard");
+}
+
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err)
 {
@@ -437,6 +497,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     sweep->cases = plan->cases;
     sweep->count = plan->count;
     LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
+    LB_TRY(note_shard(session, plan, &sweep->settings, err));
     LB_TRY(lb_check_run_outputs(session->options, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
@@ -510,6 +571,10 @@ static enum lb_status prepare_resume(struct lb_session *session, struct sweep *s
                        "--resume %s: this run is one side of --ab, measured in turn with the other "
                        "side: run --ab again",
                        folder));
+    if (json_is_true(json_object_get(run->header, "merged")))
+        LB_TRY(lb_fail(
+            err, LB_INVALID,
+            "--resume %s: this run was merged from others: resume these, and merge again", folder));
     LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
     LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
     lb_pool_limit(session->pool, &settings->limits);

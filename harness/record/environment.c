@@ -148,6 +148,72 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
     return what[0] != '\0';
 }
 
+/* Copies the keys, up to a NULL, that the object has; false when memory runs out. */
+static bool copy_keys(const json_t *from, const char *const *keys, json_t *to)
+{
+    bool done = to != NULL;
+    for (; done && *keys; keys++) {
+        json_t *value = json_object_get(from, *keys);
+        done = !value || json_object_set(to, *keys, value) == 0;
+    }
+    return done;
+}
+
+json_t *lb_environment_identity(const json_t *environment)
+{
+    static const char *const keys[] = {"host",     "cpu",    "cores",      "threads",   "simd",
+                                       "governor", "system", "version",    "commit",    "dirty",
+                                       "compiler", "flags",  "build_type", "libraries", NULL};
+    static const char *const of_gpu[] = {"name",        "uuid",         "driver",
+                                         "cuda_driver", "cuda_runtime", NULL};
+    const json_t *gpu = json_object_get(environment, "gpu");
+    json_t *identity = json_object(), *device = gpu ? json_object() : NULL;
+    bool done = copy_keys(environment, keys, identity);
+    if (device)
+        done = copy_keys(gpu, of_gpu, device) &&
+               json_object_set_new(identity, "gpu", device) == 0 && done;
+    if (!done) {
+        json_decref(identity);
+        identity = NULL;
+    }
+    return identity;
+}
+
+json_t *lb_environment_kind(const json_t *environment)
+{
+    static const char *const keys[] = {"version", "commit",     "dirty",     "compiler",
+                                       "flags",   "build_type", "libraries", NULL};
+    char device[256];
+    json_t *kind = json_object();
+    lb_environment_device(environment, device, sizeof(device));
+    if (!copy_keys(environment, keys, kind) ||
+        json_object_set_new(kind, "device", json_string(device)) != 0) {
+        json_decref(kind);
+        kind = NULL;
+    }
+    return kind;
+}
+
+void lb_environment_device(const json_t *environment, char *name, size_t size)
+{
+    const json_t *gpu = json_object_get(environment, "gpu");
+    json_int_t threads = json_integer_value(json_object_get(environment, "threads"));
+    if (gpu)
+        snprintf(name, size, "%s", text_of(gpu, "name"));
+    else
+        snprintf(name, size, "%s, %d threads", text_of(environment, "cpu"), (int)threads);
+    lb_clean_text(name);
+}
+
+void lb_environment_node(const json_t *environment, char *name, size_t size)
+{
+    const char *uuid =
+        json_string_value(json_object_get(json_object_get(environment, "gpu"), "uuid"));
+    snprintf(name, size, "%s%s%.12s", text_of(environment, "host"), uuid ? " " : "",
+             uuid ? uuid : "");
+    lb_clean_text(name);
+}
+
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size)
 {
     const json_t *before = json_object_get(a, "libraries"),

@@ -25,6 +25,23 @@ void lb_environment_line(const json_t *environment, char *line, size_t size);
  * "cpu, threads"; false when there are none. */
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size);
 
+/* The keys by which environments are told apart in one record: host, CPU, GPU (by its uuid), build
+ * and libraries. What may be measured anew, such as the ceilings, is not among them. A new object;
+ * NULL when memory runs out. */
+json_t *lb_environment_identity(const json_t *environment);
+
+/* What results may be taken together by: the device, the build and the libraries, without the host
+ * and the GPU's uuid. A new object whose key "device" is lb_environment_device's text; NULL when
+ * memory runs out. */
+json_t *lb_environment_kind(const json_t *environment);
+
+/* The name of the device: the GPU's, or the CPU's with its number of threads. */
+void lb_environment_device(const json_t *environment, char *name, size_t size);
+
+/* The name of the node: the host's, and with a GPU the start of its uuid, because a host may have
+ * several. */
+void lb_environment_node(const json_t *environment, char *name, size_t size);
+
 /* Lists in what [size] the libraries that both environments have in different versions, such as
  * "OpenBLAS 0.3.21 to 0.3.26"; false when there are none. */
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size);

@@ -99,6 +99,18 @@ enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
     return st;
 }
 
+enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
+                                    const char *when, struct lb_error *err)
+{
+    json_t *object = lb_row_to_json(row);
+    if (object && (json_object_set_new(object, "kind", json_string("canary")) != 0 ||
+                   json_object_set_new(object, "when", json_string(when)) != 0)) {
+        json_decref(object);
+        object = NULL;
+    }
+    return append_line(file, object, err);
+}
+
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err)
 {
     json_t *values = json_pack("{s:o, s:I, s:b}", "finished", now_json(), "rows",
@@ -325,10 +337,10 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     else if (strcmp(kind, "footer") == 0) {
         run->finished = true;
         run->interrupted = json_is_true(json_object_get(object, "interrupted"));
-    } else
+    } else if (strcmp(kind, "canary") != 0)
         st = lb_fail(err, LB_INVALID,
-                     "%s:%zu: kind '%.40s' is not one of header, row, resume, footer", reader->path,
-                     reader->line, kind);
+                     "%s:%zu: kind '%.40s' is not one of header, row, canary, resume, footer",
+                     reader->path, reader->line, kind);
     json_decref(object);
     return st;
 }

@@ -2,6 +2,7 @@
  *
  *     {"kind":"header","schema":1,"started":"2026-01-31T12:00:00Z","environment":{...},...}
  *     {"kind":"row",...}                            one per case, see record.h
+ *     {"kind":"canary",...}                         a row beside the run's own: see canaries.h
  *     {"kind":"resume","started":...,...}           an interrupted run was resumed here
  *     {"kind":"footer","finished":...,"rows":12,"interrupted":false}
  *
@@ -74,6 +75,11 @@ enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, st
  * whole line, and a later append may succeed. LB_OOM. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
+
+/* Appends the row of a canary, which readers of the run leave out. when: "start" or "end" of a
+ * session. Errors are those of lb_run_append. */
+enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
+                                    const char *when, struct lb_error *err);
 
 /* Appends the footer. Errors are those of lb_run_append. */
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err);

@@ -1,0 +1,167 @@
+/* Shards: cutting a plan into parts that run on different machines. */
+#include "cli/shard.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "cli/case_set.h"
+
+/* A problem of the plan. Work is counted in whole milliseconds, so that machines that round
+ * differently add up the same sums. */
+struct problem {
+    char text[LB_CASE_ID_SIZE]; /* the case without what differs between cases of a problem */
+    uint64_t hash;              /* of the text */
+    int64_t work_ms;            /* of all its cases */
+    size_t number;              /* among the problems, in the order of the plan */
+    int shard;                  /* from 0 */
+};
+
+double lb_predict_seconds(const struct lb_case *c, double rate,
+                          const struct lb_sampler_options *sampler)
+{
+    double call = lb_problem_flops(&c->problem) / rate + 1e-6 * (double)c->problem.seq_len;
+    double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
+    sampling = fmin(sampling, sampler->max_ns / 1e9);
+    return fmax(sampling, 6 * call) + 2 * call + 0.02;
+}
+
+enum lb_status lb_shard_parse(const char *text, int *index, int *count, struct lb_error *err)
+{
+    const char *slash = strchr(text, '/');
+    int64_t i = 0, n = 0;
+    if (!slash || lb_parse_int(text, (size_t)(slash - text), 1, &i, NULL) != LB_OK ||
+        lb_parse_int(slash + 1, strlen(slash + 1), 1, &n, NULL) != LB_OK || i > n ||
+        n > LB_SHARD_MAX_COUNT)
+        return lb_fail(
+            err, LB_INVALID,
+            "--shard %.40s: it takes I/N, part I of N, with I from 1 to N and N up to %d", text,
+            LB_SHARD_MAX_COUNT);
+    *index = (int)i;
+    *count = (int)n;
+    return LB_OK;
+}
+
+static void describe(const struct lb_case *c, struct problem *problem)
+{
+    struct lb_case plain = lb_case_defaults();
+    plain.problem = c->problem;
+    lb_case_print(&plain, problem->text);
+    problem->hash = lb_hash_bytes(0, problem->text, strlen(problem->text));
+}
+
+/* The longest first; of equally long ones by hash, which is not the plan's order, so that
+ * neighbours in a grid are spread. */
+static int by_work(const void *a, const void *b)
+{
+    const struct problem *p = a, *q = b;
+    if (p->work_ms != q->work_ms)
+        return p->work_ms > q->work_ms ? -1 : 1;
+    if (p->hash != q->hash)
+        return p->hash < q->hash ? -1 : 1;
+    return strcmp(p->text, q->text);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct problem *p = a, *q = b;
+    return (p->number > q->number) - (p->number < q->number);
+}
+
+/* The same rate for every implementation: which of them a machine has must not matter. */
+static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler)
+{
+    return (int64_t)ceil(1e3 * lb_predict_seconds(c, 4e10 * c->threads, sampler));
+}
+
+/* Fills problems [*count] and, for each case of the plan, the number of its problem. */
+static enum lb_status find_problems(const struct lb_plan *plan,
+                                    const struct lb_sampler_options *sampler,
+                                    struct problem *problems, size_t *count, size_t *problem_of,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case_set seen = {.by_problem = true};
+    *count = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        size_t first;
+        LB_TRY(lb_case_set_add(&seen, plan->cases, i, &first, err));
+        if (first == i) {
+            problems[*count] = (struct problem){.number = *count};
+            describe(&plan->cases[i], &problems[*count]);
+            problem_of[i] = (*count)++;
+        } else {
+            problem_of[i] = problem_of[first];
+        }
+        problems[problem_of[i]].work_ms += work_of(&plan->cases[i], sampler);
+    }
+done:
+    lb_case_set_free(&seen);
+    return st;
+}
+
+/* Gives each problem to the shard with the least work, the first of these. work_ms [shards] */
+static void assign(struct problem *problems, size_t count, int64_t *work_ms, int shards)
+{
+    qsort(problems, count, sizeof(*problems), by_work);
+    for (size_t i = 0; i < count; i++) {
+        int least = 0;
+        for (int s = 1; s < shards; s++)
+            if (work_ms[s] < work_ms[least])
+                least = s;
+        problems[i].shard = least;
+        work_ms[least] += problems[i].work_ms;
+    }
+    qsort(problems, count, sizeof(*problems), by_number);
+}
+
+/* A hash of all cases with their shards, by which --merge tells parts of one plan from others. */
+static uint64_t hash_of(const struct lb_plan *plan, const struct problem *problems,
+                        const size_t *problem_of)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        char text[LB_CASE_ID_SIZE];
+        size_t length = lb_case_print(&plan->cases[i], text);
+        hash = lb_hash_bytes(hash + (uint64_t)problems[problem_of[i]].shard, text, length);
+    }
+    return hash;
+}
+
+enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
+                             struct lb_plan *plan, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_shard *cut = &plan->shard;
+    size_t count, kept = 0;
+    st = lb_shard_parse(shard, &cut->index, &cut->count, err);
+    if (st != LB_OK)
+        return st;
+    struct problem *problems = calloc(plan->count + 1, sizeof(*problems));
+    size_t *problem_of = calloc(plan->count + 1, sizeof(*problem_of));
+    int64_t *work_ms = calloc((size_t)cut->count, sizeof(*work_ms));
+    if (!problems || !problem_of || !work_ms)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count));
+    LB_TRY(find_problems(plan, sampler, problems, &count, problem_of, err));
+    assign(problems, count, work_ms, cut->count);
+    cut->plan_hash = hash_of(plan, problems, problem_of);
+    cut->plan_count = plan->count;
+    for (int s = 0; s < cut->count; s++) {
+        cut->plan_s += (double)work_ms[s] / 1e3;
+        cut->longest_s = fmax(cut->longest_s, (double)work_ms[s] / 1e3);
+    }
+    cut->own_s = (double)work_ms[cut->index - 1] / 1e3;
+    for (size_t i = 0; i < plan->count; i++) {
+        cut->threads =
+            plan->cases[i].threads > cut->threads ? plan->cases[i].threads : cut->threads;
+        if (problems[problem_of[i]].shard == cut->index - 1)
+            plan->cases[kept++] = plan->cases[i];
+    }
+    plan->count = kept;
+done:
+    free(work_ms);
+    free(problem_of);
+    free(problems);
+    return st;
+}

@@ -1,0 +1,196 @@
+/* --merge: runs of several machines into one, with what their canaries say of the machines. */
+#include "commands/merge.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "record/environment.h"
+#include "record/run_merge.h"
+#include "report/canaries.h"
+#include "support/exit_code.h"
+
+enum { DEEPEST = 4 /* folders below the one that was named */ };
+
+/* Whether the path names the folder that the result goes to. */
+static bool is_result(const char *path, const char *out)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static int leave_out_dots(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* Adds the run in the folder or, where there is none, the runs in the folders below it except the
+ * result's. *found: how many were added. */
+static enum lb_status add_folder(struct lb_merge *merge, const char *folder, const char *out,
+                                 int depth, size_t *found, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct stat status;
+    struct dirent **entries = NULL;
+    char *path = lb_run_path(folder);
+    int count = 0;
+    if (!path)
+        return lb_fail(err, LB_OOM, "--merge: out of memory");
+    if (stat(path, &status) == 0) {
+        st = lb_merge_add(merge, path, err);
+        *found += 1;
+        goto done;
+    }
+    if (depth == DEEPEST)
+        goto done;
+    count = scandir(folder, &entries, leave_out_dots, alphasort);
+    for (int i = 0; i < count; i++) {
+        char below[4096];
+        snprintf(below, sizeof(below), "%.3800s/%.255s", folder, entries[i]->d_name);
+        if (stat(below, &status) == 0 && S_ISDIR(status.st_mode) && !is_result(below, out))
+            LB_TRY(add_folder(merge, below, out, depth + 1, found, err));
+    }
+done:
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+    free(path);
+    return st;
+}
+
+static enum lb_status add_run(struct lb_merge *merge, const char *run, const char *out,
+                              struct lb_error *err)
+{
+    struct stat status;
+    size_t found = 0;
+    if (stat(run, &status) != 0)
+        return lb_fail(err, LB_IO, "--merge: %s: %s", run, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return lb_merge_add(merge, run, err);
+    enum lb_status st = add_folder(merge, run, out, 0, &found, err);
+    if (st == LB_OK && found == 0)
+        return lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
+                       run, LB_RUN_FILE_NAME);
+    return st;
+}
+
+/* Numbers the devices of the environments: equal ones get the same number. devices [count] */
+static enum lb_status number_devices(const json_t *environments, size_t *devices,
+                                     struct lb_error *err)
+{
+    json_t *known = json_object(), *environment;
+    bool done = known != NULL;
+    size_t i;
+    json_array_foreach(environments, i, environment)
+    {
+        json_t *kind = lb_environment_kind(environment);
+        char *text = kind ? json_dumps(kind, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        const json_t *number = text ? json_object_get(known, text) : NULL;
+        devices[i] = number ? (size_t)json_integer_value(number) : i;
+        done = done && text &&
+               (number || json_object_set_new(known, text, json_integer((json_int_t)i)) == 0);
+        free(text);
+        json_decref(kind);
+    }
+    json_decref(known);
+    return done ? LB_OK : lb_fail(err, LB_OOM, "--merge: out of memory");
+}
+
+/* Says that a node is off, and has its rows warn of it. */
+static enum lb_status report_node(struct lb_merge *merge, size_t number,
+                                  const struct lb_canary_verdict *verdict, struct lb_error *err)
+{
+    char node[256], device[256], words[128], warning[512];
+    const json_t *environment = json_array_get(lb_merge_environments(merge), number);
+    lb_environment_node(environment, node, sizeof(node));
+    lb_environment_device(environment, device, sizeof(device));
+    snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
+             100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
+             verdict->nodes);
+    printf("node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words, device,
+           100 * expm1(verdict->spread));
+    snprintf(warning, sizeof(warning), "its node %.100s is %s, by its canaries", node, words);
+    return lb_merge_warn(merge, number, warning, err);
+}
+
+/* judged: nodes that were compared with others of their device; off: those of them that differ. */
+static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t *off,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count, nodes = json_array_size(lb_merge_environments(merge));
+    const struct lb_merge_canary *canaries = lb_merge_canaries(merge, &count);
+    struct lb_canary_time *times = calloc(count + 1, sizeof(*times));
+    size_t *devices = calloc(nodes + 1, sizeof(*devices));
+    struct lb_canary_verdict *verdicts = calloc(nodes + 1, sizeof(*verdicts));
+    *judged = *off = 0;
+    if (!times || !devices || !verdicts)
+        LB_TRY(lb_fail(err, LB_OOM, "--merge: out of memory"));
+    for (size_t i = 0; i < count; i++)
+        times[i] =
+            (struct lb_canary_time){canaries[i].environment, canaries[i].id, canaries[i].median_ns};
+    LB_TRY(number_devices(lb_merge_environments(merge), devices, err));
+    LB_TRY(lb_canaries_judge(times, count, devices, nodes, verdicts, err));
+    for (size_t n = 0; n < nodes; n++) {
+        *judged += verdicts[n].nodes >= LB_CANARY_NODES;
+        if (!verdicts[n].off)
+            continue;
+        LB_TRY(report_node(merge, n, &verdicts[n], err));
+        ++*off;
+    }
+done:
+    free(verdicts);
+    free(devices);
+    free(times);
+    return st;
+}
+
+static void print_counts(const struct lb_merge *merge, const char *out, size_t judged, size_t off)
+{
+    struct lb_merge_counts counts = lb_merge_counts(merge);
+    size_t canaries;
+    char missing[1024];
+    lb_merge_canaries(merge, &canaries);
+    lb_merge_missing(merge, missing, sizeof(missing));
+    printf("%s/%s: %zu rows of %zu runs in %zu environments\n", out, LB_RUN_FILE_NAME, counts.rows,
+           counts.runs, json_array_size(lb_merge_environments(merge)));
+    if (counts.replaced > 0)
+        printf("%zu rows were replaced by later ones of the same case and environment\n",
+               counts.replaced);
+    if (counts.skipped > 0)
+        printf("%zu rows of skipped cases were dropped, because another row has the case\n",
+               counts.skipped);
+    if (judged > 0 && off == 0)
+        printf("no node is off by its canaries\n");
+    else if (canaries > 0 && judged == 0)
+        printf("canaries tell nothing: it takes %d nodes of one device\n", LB_CANARY_NODES);
+    if (missing[0])
+        printf("incomplete: %s\n", missing);
+    if (counts.unfinished > 0)
+        printf("incomplete: %zu of the runs did not end; --resume them, and merge again\n",
+               counts.unfinished);
+}
+
+enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_merge *merge = NULL;
+    size_t judged, off;
+    LB_TRY(lb_merge_create(&merge, err));
+    for (size_t i = 0; i < options->run_count; i++)
+        LB_TRY(add_run(merge, options->runs[i], options->subject, err));
+    LB_TRY(lb_merge_sort(merge, err));
+    LB_TRY(check_nodes(merge, &judged, &off, err));
+    LB_TRY(lb_merge_write(merge, options->subject, err));
+    print_counts(merge, options->subject, judged, off);
+    *exit_code = lb_merge_counts(merge).rows > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+done:
+    lb_merge_destroy(merge);
+    return st;
+}
