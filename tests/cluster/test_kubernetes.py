@@ -79,7 +79,7 @@ class Manifests(ProgramTest):
 
     def test_the_pods_measure_each_case_once_and_are_merged(self):
         for index in range(3):
-            for _ in range(2): # a pod that is replaced goes on with the run
+            for _ in range(2 if index == 0 else 1): # a pod that is replaced goes on with the run
                 done = self.call_pod("kubernetes.yaml", SWEEP + ["--case-time", "0.02"],
                                      JOB_COMPLETION_INDEX=str(index), SHARDS="3")
                 self.assertIn(done.returncode, (0, 5), done.stderr)
