@@ -1,0 +1,223 @@
+/* Shards of random plans: their union is the plan, no two share a problem, and they are balanced.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/shard.h"
+#include "tests/helpers/random_draws.h"
+
+enum { MOST = 400 /* cases of a random plan */ };
+
+static struct lb_sampler_options sampler(void)
+{
+    return lb_sampler_defaults();
+}
+
+static struct lb_plan copy_of(const struct lb_plan *plan)
+{
+    struct lb_plan copy = *plan;
+    copy.cases = calloc(plan->count + 1, sizeof(*copy.cases));
+    assert_non_null(copy.cases);
+    memcpy(copy.cases, plan->cases, plan->count * sizeof(*copy.cases));
+    return copy;
+}
+
+/* Cases of few sizes, so that problems repeat, by implementations of which not every problem has
+ * all; no case twice. */
+static struct lb_plan random_plan(uint64_t *state)
+{
+    static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn", "fused"};
+    struct lb_plan plan = {.cases = calloc(MOST, sizeof(*plan.cases))};
+    size_t wanted = 1 + draws_bits(state) % (MOST - 1);
+    assert_non_null(plan.cases);
+    for (size_t tries = 0; tries < wanted; tries++) {
+        uint64_t bits = draws_bits(state);
+        struct lb_case c = lb_case_defaults();
+        snprintf(c.impl, sizeof(c.impl), "%s", impls[bits & 3]);
+        c.problem.seq_len = (int64_t)1 << (bits >> 2 & 7);
+        c.problem.batch = (int64_t)1 << (bits >> 5 & 3);
+        c.problem.hidden = c.problem.input = (int64_t)16 << (bits >> 7 & 3);
+        c.problem.pass = bits >> 9 & 1 ? LB_TRAIN : LB_INFER;
+        c.threads = bits >> 10 & 1 ? 2 : 1;
+        bool known = false;
+        for (size_t i = 0; i < plan.count && !known; i++)
+            known = lb_case_same(&plan.cases[i], &c);
+        if (!known)
+            plan.cases[plan.count++] = c;
+    }
+    return plan;
+}
+
+static struct lb_plan shard_of(const struct lb_plan *plan, int index, int count)
+{
+    struct lb_plan part = copy_of(plan);
+    struct lb_sampler_options s = sampler();
+    struct lb_error err = {""};
+    char text[32];
+    snprintf(text, sizeof(text), "%d/%d", index, count);
+    if (lb_shard_keep(text, &s, &part, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return part;
+}
+
+static size_t find(const struct lb_plan *plan, const struct lb_case *c)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (lb_case_same(&plan->cases[i], c))
+            return i;
+    return plan->count;
+}
+
+/* Which shard each case of the plan is in; fails when it is in none or in two, or when the order of
+ * the plan is lost. owner [plan->count] */
+static void find_owners(const struct lb_plan *plan, int shards, int *owner)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        owner[i] = 0;
+    for (int s = 1; s <= shards; s++) {
+        struct lb_plan part = shard_of(plan, s, shards);
+        size_t last = 0;
+        for (size_t i = 0; i < part.count; i++) {
+            size_t at = find(plan, &part.cases[i]);
+            assert_true(at < plan->count);
+            assert_int_equal(owner[at], 0);
+            assert_true(i == 0 || at > last);
+            owner[at] = s;
+            last = at;
+        }
+        lb_plan_free(&part);
+    }
+    for (size_t i = 0; i < plan->count; i++)
+        assert_int_not_equal(owner[i], 0);
+}
+
+static void shards_of_random_plans_are_the_plan_without_overlap(void **state)
+{
+    uint64_t draws = 20261122;
+    int owner[MOST];
+    (void)state;
+    for (int trial = 0; trial < 60; trial++) {
+        struct lb_plan plan = random_plan(&draws);
+        int shards = 1 + (int)(draws_bits(&draws) % 40);
+        find_owners(&plan, shards, owner);
+        for (size_t i = 0; i < plan.count; i++)
+            for (size_t k = 0; k < i; k++)
+                if (lb_case_same_problem(&plan.cases[i], &plan.cases[k]))
+                    assert_int_equal(owner[i], owner[k]);
+        lb_plan_free(&plan);
+    }
+}
+
+/* The work of the plan's longest problem, by the estimate that shards are balanced by. */
+static double longest_problem(const struct lb_plan *plan)
+{
+    double longest = 0;
+    struct lb_sampler_options s = sampler();
+    for (size_t i = 0; i < plan->count; i++) {
+        double work = 0;
+        for (size_t k = 0; k < plan->count; k++)
+            if (lb_case_same_problem(&plan->cases[i], &plan->cases[k]))
+                work += lb_predict_seconds(&plan->cases[k], 4e10 * plan->cases[k].threads, &s);
+        longest = fmax(longest, work);
+    }
+    return longest;
+}
+
+/* No cut is better than the mean or than the longest problem, and longest-first is within 4/3 -
+ * 1/(3n) of the best. Since the best is not known, the test holds the bound of any such list: mean
+ * + (1 - 1/n) of the longest, and the one of 4/3 where the longest problem is at most a third of
+ * the mean, for which it follows. */
+static void shards_are_balanced_as_longest_first_guarantees(void **state)
+{
+    uint64_t draws = 7;
+    (void)state;
+    for (int trial = 0; trial < 200; trial++) {
+        struct lb_plan plan = random_plan(&draws);
+        int shards = 1 + (int)(draws_bits(&draws) % 12);
+        struct lb_plan part = shard_of(&plan, 1, shards);
+        double mean = part.shard.plan_s / shards, longest = longest_problem(&plan);
+        double slack = 1.01 + 0.001 * (double)plan.count; /* work is rounded up to whole ms */
+        assert_true(part.shard.longest_s <= slack * (mean + longest * (1 - 1.0 / shards)));
+        if (longest < mean / 3)
+            assert_true(part.shard.longest_s <= slack * 4 / 3 * mean);
+        assert_true(part.shard.own_s <= part.shard.longest_s);
+        assert_int_equal(part.shard.plan_count, plan.count);
+        lb_plan_free(&part);
+        lb_plan_free(&plan);
+    }
+}
+
+/* The hash of a plan tells whether shards are of one cut; it is the same for all of them. */
+static void all_shards_of_a_plan_have_one_hash_and_other_plans_another(void **state)
+{
+    uint64_t draws = 3;
+    (void)state;
+    for (int trial = 0; trial < 20; trial++) {
+        struct lb_plan plan = random_plan(&draws), other = copy_of(&plan);
+        struct lb_plan first = shard_of(&plan, 1, 5), last = shard_of(&plan, 5, 5);
+        other.cases[0].problem.seq_len++;
+        struct lb_plan changed = shard_of(&other, 1, 5);
+        assert_true(first.shard.plan_hash == last.shard.plan_hash);
+        assert_true(first.shard.plan_hash != changed.shard.plan_hash);
+        lb_plan_free(&changed);
+        lb_plan_free(&last);
+        lb_plan_free(&first);
+        lb_plan_free(&other);
+        lb_plan_free(&plan);
+    }
+}
+
+/* What is pinned here must not change: shards of one sweep may be run by builds of different days.
+ */
+static void a_known_plan_is_cut_as_ever(void **state)
+{
+    static const int expected[] = {1, 2, 3, 3, 3, 2};
+    struct lb_plan plan = {.cases = calloc(6, sizeof(*plan.cases)), .count = 6};
+    int owner[6];
+    (void)state;
+    assert_non_null(plan.cases);
+    for (size_t i = 0; i < plan.count; i++) {
+        plan.cases[i] = lb_case_defaults();
+        snprintf(plan.cases[i].impl, sizeof(plan.cases[i].impl), "cpu_ref");
+        plan.cases[i].problem.seq_len = 1000 >> i;
+        plan.cases[i].problem.batch = 64;
+        plan.cases[i].problem.hidden = plan.cases[i].problem.input = 512;
+    }
+    find_owners(&plan, 3, owner);
+    for (size_t i = 0; i < plan.count; i++)
+        assert_int_equal(owner[i], expected[i]);
+    lb_plan_free(&plan);
+}
+
+static void what_is_no_shard_is_refused(void **state)
+{
+    static const char *const wrong[] = {"",    "1",    "0/3",     "4/3", "1/0", "-1/3", "1/-3",
+                                        "a/3", "1/3x", "1/10001", "/3",  "1/",  "1/3/5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        int index, count;
+        struct lb_error err = {""};
+        assert_int_equal(lb_shard_parse(wrong[i], &index, &count, &err), LB_INVALID);
+        assert_non_null(strstr(err.text, "it takes I/N, part I of N"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_of_random_plans_are_the_plan_without_overlap),
+        cmocka_unit_test(shards_are_balanced_as_longest_first_guarantees),
+        cmocka_unit_test(all_shards_of_a_plan_have_one_hash_and_other_plans_another),
+        cmocka_unit_test(a_known_plan_is_cut_as_ever),
+        cmocka_unit_test(what_is_no_shard_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
