@@ -123,7 +123,8 @@ def complaints(text):
             declared.add(rest.split("=")[0])
         if name == "FROM":
             declared.clear() # an ARG before FROM is not seen after it
-        if name == "RUN" and subprocess.run(["sh", "-n", "-c", rest], capture_output=True, check=False).returncode:
+        if name == "RUN" and subprocess.run(["sh", "-n", "-c", rest], capture_output=True,
+                                            check=False).returncode != 0:
             wrong.append("RUN has a syntax error")
         if name == "ENTRYPOINT" and not isinstance(json.loads(rest), list):
             wrong.append("ENTRYPOINT is no list")

@@ -22,9 +22,9 @@ TASK = os.path.join(CLUSTER, "slurm.sbatch")
 MERGE = os.path.join(CLUSTER, "slurm-merge.sbatch")
 PACKAGES = os.path.join(ROOT, "build", "slurm") # Slurm, unpacked
 NODES = ["n1", "n2", "n3"]
-SHARDS = 8
+SHARDS = 6
 CASES_200 = ["-T", "1:25:+1", "-B", "1,2,3,4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
-             "--case-time", "0.05"]
+             "--case-time", "0.03"]
 
 # In place of the program: tells its arguments, adds ROWS rows to its run and exits with STATUS.
 PROGRAM_STAND_IN = """#!/bin/bash
@@ -163,8 +163,10 @@ class Cluster(unittest.TestCase):
 
     def merge(self, folder, shards):
         """Merges in a job; returns whether it succeeded, and its log."""
-        job = self.submit(MERGE, folder, str(shards))
-        self.slurm.wait_all()
+        return self.merged(self.submit(MERGE, folder, str(shards)))
+
+    def merged(self, job):
+        self.slurm.wait_all(240)
         with open(self.path(f"bench-lstm-merge-{job}.log"), encoding="utf-8") as file:
             return "JobState=COMPLETED" in self.slurm.call("scontrol", "show", "job", job), file.read()
 
@@ -211,6 +213,7 @@ class Interruptions(Cluster):
     def test_200_cases_in_an_array_with_tasks_killed_requeued_preempted_and_drained(self):
         self.assertEqual(len(self.planned(CASES_200)), 200)
         array = self.submit(f"--array=1-{SHARDS}", TASK, "big", str(SHARDS), *CASES_200)
+        merge = self.submit("--dependency=afterany:" + array, MERGE, "big", str(SHARDS))
         shard = {number: f"big/shards/{number}" for number in range(1, SHARDS + 1)}
         kept = {1: self.wait_rows(self.path(shard[1]))}
         self.kill(shard[1])
@@ -221,16 +224,15 @@ class Interruptions(Cluster):
         self.slurm.call("scontrol", "update", "nodename=" + drained, "state=drain", "reason=test")
         before = {number: self.log(array, number).count(" on " + drained) for number in (1, 2, 3)}
         kept[4] = self.wait_rows(self.path(shard[4]))
-        self.submit("--partition=urgent", "--nodelist=" + self.slurm.node_of(array + "_4"), "--output=/dev/null",
-                    "--wrap=true")
-        self.slurm.wait_all(240)
+        self.submit("--partition=urgent", "--nodelist=" + self.slurm.node_of(array + "_4"),
+                    "--output=/dev/null", "--wrap=true")
+        done, said = self.merged(merge)
         self.slurm.call("scontrol", "update", "nodename=" + drained, "state=resume")
 
         for number in shard:
             self.assertEqual(self.log(array, number).count(" on " + drained), before.get(number, 0))
         for number, restarts in ((1, 0), (2, 1), (3, 0), (4, 1)):
             self.assertEqual(self.log(array, number).count("restart "), restarts + 1)
-        done, said = self.merge("big", SHARDS)
         self.assertFalse(done)
         self.assertIn("these shards are missing or have cases left: 1\n", said)
         self.assertLess(len(measured(self.path("big/merged"))), 200)
@@ -244,14 +246,16 @@ class Interruptions(Cluster):
             self.check_kept(self.path(shard[number]), lines)
 
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard has 15 s of samples, and 10 s of the limit of a minute in which cases are started.
-        sweep = ["-T", "1:30:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
-        array = self.submit("--array=1-2", "--time=1", TASK, "limit", "2", *sweep, LB_SPARE_TIME="50")
+        # A shard takes about 15 s; cases are started in the first 10 s of the minute that a task has.
+        sweep = ["-T", "1:45:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
+        # Without --signal the warning would come before that.
+        array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep, LB_SPARE_TIME="50")
         self.slurm.wait_all(240)
         done, said = self.merge("limit", 2)
         self.assertTrue(done, said + self.log(array, 1) + self.log(array, 2))
         self.check_merged("limit", sweep)
         for number in (1, 2):
+            self.assertIn("the time budget of", self.log(array, number))
             self.assertIn("the task is requeued", self.log(array, number))
 
     def test_a_warned_task_goes_on_after_a_requeue_and_a_cancelled_one_stays_so(self):
@@ -289,7 +293,7 @@ class Page(Cluster):
         shards = [os.path.join(home, "sweeps/first/shards", name)
                   for name in os.listdir(home + "/sweeps/first/shards")]
         self.assertEqual(sorted(case for shard in shards for case in measured(shard)), self.planned(sweep))
-        for name in ("report.html", "by-device.html"):
+        for name in ("report.html", "by-device.html", "by-node.html"):
             self.assertTrue(os.path.exists(f"{home}/sweeps/first/{name}"))
 
 
