@@ -162,6 +162,15 @@ static enum lb_status set_shard(struct lb_options *options, const struct lb_opti
     return lb_shard_parse(words->value, &index, &count, err);
 }
 
+static enum lb_status set_by(struct lb_options *options, const struct lb_option *option,
+                             const struct lb_option_words *words, struct lb_error *err)
+{
+    return lb_by_parse(words->value, &options->by)
+               ? LB_OK
+               : lb_fail(err, LB_INVALID, "%s %s: it takes %s", option->name, words->value,
+                         option->argument);
+}
+
 static enum lb_status set_merge(struct lb_options *options, const struct lb_option *option,
                                 const struct lb_option_words *words, struct lb_error *err)
 {
@@ -827,6 +836,15 @@ const struct lb_option lb_option_table[] = {
      .min = 1,
      .max = 1000,
      .help = "Repeats each case in N fresh processes; --compare is meant for runs with 15."},
+    {.name = "--by",
+     .argument = "device, node or none",
+     .placeholder = "device|node|none",
+     .group = LB_GROUP_SETTINGS,
+     .commands = REPORT | PLOT | COMPARE,
+     .set = set_by,
+     .help =
+         "How results of several devices in one run are told apart: side by side on one page by "
+         "device or by node, or none: not at all. Without it each device has pages of its own."},
     {.name = "--margin",
      .argument = "percent",
      .placeholder = "P",

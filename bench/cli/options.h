@@ -10,6 +10,7 @@
 
 #include "cli/selection.h"
 #include "measure/sampler.h"
+#include "record/run_devices.h"
 
 enum lb_command {
     LB_CMD_NONE, /* no command was given */
@@ -83,6 +84,7 @@ struct lb_options {
     double loss_scale;         /* factor on incoming gradients; 1: unchanged */
     bool tune;                 /* measure kernel families for which no choice is kept */
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
+    enum lb_by by;             /* how results of several devices are told apart */
     int device;                /* ordinal of the GPU */
     const char *device_model;  /* plan for a GPU of that name; NULL: for the real one */
     uint64_t seed;

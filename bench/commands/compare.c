@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/run_devices.h"
 #include "report/compare_report.h"
 #include "report/run_spread.h"
 #include "run/sweep.h"
@@ -119,7 +120,7 @@ static enum lb_status confirm(const struct lb_run *base, const struct lb_options
     enum lb_status st = LB_OK;
     struct lb_run again = {0};
     struct lb_run_comparison second = {0};
-    LB_TRY(lb_run_read(options->confirm, &again, err));
+    LB_TRY(lb_run_read_by(options->confirm, options->by, &again, err));
     LB_TRY(lb_compare_runs(base, &again, how, &second, err));
     lb_run_comparison_confirm(comparison, &second);
 done:
@@ -168,6 +169,22 @@ enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *
     return compare_and_print(base, now, NULL, base_name, now_name, options, exit_code, err);
 }
 
+/* Tells the devices of all runs apart, by the same labels in all of them. */
+static enum lb_status arrange(struct lb_run *base, struct lb_run *now, struct lb_run *bases,
+                              const struct lb_options *options, struct lb_error *err)
+{
+    struct lb_run **all = calloc(options->run_count + 2, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    all[0] = base;
+    all[1] = now;
+    for (size_t i = 0; i < options->run_count; i++)
+        all[2 + i] = &bases[i];
+    enum lb_status st = lb_run_arrange(all, options->run_count + 2, options->by, err);
+    free(all);
+    return st;
+}
+
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
@@ -180,6 +197,7 @@ enum lb_status lb_compare_command(const struct lb_options *options, int *exit_co
     LB_TRY(lb_run_read(options->run, &now, err));
     for (size_t i = 0; i < options->run_count; i++)
         LB_TRY(lb_run_read(options->runs[i], &bases[i], err));
+    LB_TRY(arrange(&base, &now, bases, options, err));
     st = compare_and_print(&base, &now, bases, options->subject, options->run, options, exit_code,
                            err);
 done:

@@ -248,7 +248,7 @@ static enum lb_status write_setting(FILE *out, const struct lb_html_view *view,
     if (!ratios)
         return lb_fail(err, LB_OOM, "out of memory for %zu problems", count);
     LB_TRY(lb_regions_find(groups, count, view->series.count, &regions, err));
-    lb_page_heading(&groups[0].candidates[0].row->c, heading, sizeof(heading));
+    lb_page_heading(groups[0].candidates[0].row, heading, sizeof(heading));
     fputs("<div class=\"setting\"><h3>", out);
     lb_html_text(out, heading);
     fprintf(out, "</h3>\n<ul class=\"regions\">\n");

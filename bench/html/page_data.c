@@ -55,18 +55,21 @@ static void write_series(FILE *out, const struct lb_series_list *list)
     fputs("],\n", out);
 }
 
-/* Everything of a setting but dtype and pass: "tf32 L2 cold". */
-static void format_others(const struct lb_case *c, char text[128])
+/* Everything of a setting but dtype and pass: "tf32 L2 cold", and the device where devices are
+ * apart. */
+static void format_others(const struct lb_row *row, char text[256])
 {
+    const struct lb_case *c = &row->c;
+    const char *label = row->beside ? NULL : row->label;
     const struct lb_problem *p = &c->problem;
     char layers[32] = "";
     if (p->layers > 1)
         snprintf(layers, sizeof(layers), " L%" PRId64, p->layers);
-    snprintf(text, 128, "%s%s%s%s%s%s%s%s", p->math != LB_IEEE ? " " : "",
+    snprintf(text, 256, "%s%s%s%s%s%s%s%s%s%s", p->math != LB_IEEE ? " " : "",
              p->math != LB_IEEE ? lb_math_name(p->math) : "", layers,
              p->directions > 1 ? " bidirectional" : "", p->ragged ? " ragged" : "",
              p->act == LB_ACT_RELU ? " relu" : "", c->cache == LB_COLD ? " cold" : "",
-             c->timing == LB_BATCHED ? " batched" : "");
+             c->timing == LB_BATCHED ? " batched" : "", label ? " " : "", label ? label : "");
     memmove(text, text + (text[0] == ' '), strlen(text + (text[0] == ' ')) + 1);
 }
 
@@ -77,14 +80,14 @@ static void write_settings(FILE *out, const struct lb_groups *groups)
     fputs("\"settings\":[", out);
     for (size_t i = 0; i < groups->count; i++) {
         const struct lb_group *group = &groups->items[i];
-        const struct lb_case *c = &group->candidates[0].row->c;
-        char heading[256], others[128];
+        const struct lb_row *row = group->candidates[0].row;
+        char heading[256], others[256];
         if (last && strcmp(last, group->page) == 0)
             continue;
-        lb_page_heading(c, heading, sizeof(heading));
-        format_others(c, others);
+        lb_page_heading(row, heading, sizeof(heading));
+        format_others(row, others);
         fprintf(out, "%s[\"%s\",\"%s\",\"%s\",\"%s\"]", last ? "," : "", heading,
-                lb_dtype_name(c->problem.dtype), lb_pass_name(c->problem.pass), others);
+                lb_dtype_name(row->c.problem.dtype), lb_pass_name(row->c.problem.pass), others);
         last = group->page;
     }
     fputs("],\n", out);

@@ -55,7 +55,7 @@ static int svg_size(const char *svg, const char *attribute)
  * <img>. False when there is none. */
 static bool write_image(FILE *out, const char *folder, const struct lb_plot_page *page, bool narrow)
 {
-    char name[160], *svg = NULL;
+    char name[sizeof(page->name) + 16], *svg = NULL;
     size_t size;
     snprintf(name, sizeof(name), "%s%s.svg", page->name, narrow ? "-narrow" : "");
     if (lb_html_read(folder, name, &svg, &size, NULL) != LB_OK)

@@ -19,7 +19,7 @@ static void write_row(FILE *out, const struct lb_html_view *view, const struct l
     const struct lb_row *row = it->row;
     const struct lb_problem *p = &row->c.problem;
     char setting[256], ratio[32];
-    lb_page_heading(&row->c, setting, sizeof(setting));
+    lb_page_heading(row, setting, sizeof(setting));
     fputs("<tr><td>", out);
     lb_html_text(out, view->series.items[it->series].name);
     fprintf(out,

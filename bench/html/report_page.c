@@ -9,6 +9,7 @@
 #include "html/view.h"
 #include "html/writer.h"
 #include "record/environment.h"
+#include "record/run_devices.h"
 #include "support/share_path.h"
 
 static void write_counts(FILE *out, const struct lb_html_view *view)
@@ -54,7 +55,7 @@ enum lb_status lb_html_header(FILE *out, const void *user, struct lb_error *err)
     const json_t *header = view->run->header;
     const char *started = json_string_value(json_object_get(header, "started"));
     (void)err;
-    lb_environment_line(json_object_get(header, "environment"), machine, sizeof(machine));
+    lb_run_machine_line(view->run, machine, sizeof(machine));
     fputs("<p class=\"machine\">", out);
     lb_html_format(out, "%s. Run of %.10s.", machine, started ? started : "an unknown day");
     fputs("</p>\n", out);
@@ -178,7 +179,8 @@ enum lb_status lb_html_report(const struct lb_options *options, struct lb_error 
     view.bases = bases;
     LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
     view.shared = shared;
-    LB_TRY(lb_run_read(view.path, &run, err));
+    view.by = options->by;
+    LB_TRY(lb_run_read_by(view.path, options->by, &run, err));
     LB_TRY(look(&run, options, &view, err));
     LB_TRY(lb_html_draw(&view, err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &view, err));

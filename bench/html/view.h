@@ -7,6 +7,7 @@
 #include "plot/plot.h"
 #include "plot/problem_groups.h"
 #include "plot/table.h"
+#include "record/run_devices.h"
 
 struct lb_html_view {
     const struct lb_run *run;
@@ -15,6 +16,7 @@ struct lb_html_view {
     const char *kinds;        /* of pictures, as in --plots; NULL: all */
     const char *const *bases; /* [base_count] earlier runs to compare with */
     size_t base_count;
+    enum lb_by by; /* how devices are told apart */
     double margin; /* of these comparisons, as in lb_compare_options */
     char baseline[2 * LB_NAME_SIZE];
     size_t baseline_series; /* series.count when the run has no such rows */

@@ -8,8 +8,8 @@
 /* A page is one picture: some panels of the same kind, written to files of one name. The words are
  * inside the picture, or belong beside it. */
 struct lb_plot_page {
-    char name[128]; /* of its files, without an ending */
-    char kind[32];  /* one of lb_plot_kinds */
+    char name[LB_PAGE_NAME_SIZE + 32]; /* of its files, without an ending */
+    char kind[32];                     /* one of lb_plot_kinds */
     char heading[256];
     char reading[512]; /* how to read it, in one line or two */
     size_t lines;      /* implementations in its legend; 0 when it has no legend */

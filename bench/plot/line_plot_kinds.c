@@ -40,7 +40,8 @@ static bool take_training(const struct lb_row_index *index, const struct lb_row 
 {
     struct lb_case c = row->c;
     c.problem.pass = LB_INFER;
-    return row->c.problem.pass == LB_TRAIN && take_ratio(row, lb_row_index_find(index, &c), value);
+    return row->c.problem.pass == LB_TRAIN &&
+           take_ratio(row, lb_row_index_find(index, &c, row), value);
 }
 
 /* The time in f32 over that in the row's own precision. */
@@ -52,7 +53,7 @@ static bool take_precision(const struct lb_row_index *index, const struct lb_row
     c.problem.math = LB_IEEE;
     if (row->c.problem.dtype == LB_F32 && row->c.problem.math == LB_IEEE)
         return false;
-    return take_ratio(lb_row_index_find(index, &c), row, value);
+    return take_ratio(lb_row_index_find(index, &c, row), row, value);
 }
 
 static bool take_memory(const struct lb_row_index *index, const struct lb_row *row,

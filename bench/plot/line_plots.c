@@ -271,7 +271,7 @@ static void write_words(struct lb_page *page, const struct layout *view)
 {
     const struct lb_measure *measure = view->measure;
     char heading[256], reading[512];
-    lb_page_heading(&view->points[0].row->c, heading, sizeof(heading));
+    lb_page_heading(view->points[0].row, heading, sizeof(heading));
     size_t used = strlen(heading);
     snprintf(heading + used, sizeof(heading) - used, ": %s %s", measure->heading,
              lb_plot_axis_words(measure->x));
@@ -337,7 +337,7 @@ static enum lb_status collect_points(const struct lb_plot_job *job,
             .series = lb_series_of(&job->series, row),
             .x = lb_plot_axis_value(p, measure->x),
         };
-        lb_page_name(&row->c, point->page);
+        lb_page_name(row, point->page);
         ++*count;
     }
     lb_points_sort(*points, *count);

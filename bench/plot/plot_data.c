@@ -1,6 +1,7 @@
 /* The rows of a run as pictures need them: series with their looks, and sorted points. */
 #include "plot/plot_data.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,23 @@
 
 /* Series */
 
-static void series_name(const struct lb_case *c, char *name, size_t size)
+/* The label of the row's device where devices are apart (beside false) or side by side; else NULL.
+ */
+static const char *label_of(const struct lb_row *row, bool beside)
 {
+    return row->beside == beside ? row->label : NULL;
+}
+
+static void series_name(const struct lb_row *row, char *name, size_t size)
+{
+    const struct lb_case *c = &row->c;
+    const char *label = label_of(row, true);
     int length = snprintf(name, size, "%s%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant,
                           c->launch == LB_GRAPH ? "/graph" : "");
     if (c->threads > 1)
-        snprintf(name + length, size - (size_t)length, "/th%d", c->threads);
+        length += snprintf(name + length, size - (size_t)length, "/th%d", c->threads);
+    if (label)
+        snprintf(name + length, size - (size_t)length, " on %s", label);
 }
 
 static int compare_series(const void *a, const void *b)
@@ -63,7 +75,7 @@ enum lb_status lb_series_collect(const struct lb_run *run, struct lb_series_list
         return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows", run->count);
     for (size_t i = 0; i < run->count; i++) {
         items[i].example = &run->rows[i].c;
-        series_name(items[i].example, items[i].name, sizeof(items[i].name));
+        series_name(&run->rows[i], items[i].name, sizeof(items[i].name));
     }
     qsort(items, run->count, sizeof(*items), compare_series);
     for (size_t i = 0; i < run->count; i++)
@@ -83,7 +95,7 @@ void lb_series_free(struct lb_series_list *list)
 size_t lb_series_of(const struct lb_series_list *list, const struct lb_row *row)
 {
     struct lb_series wanted = {.example = &row->c};
-    series_name(&row->c, wanted.name, sizeof(wanted.name));
+    series_name(row, wanted.name, sizeof(wanted.name));
     const struct lb_series *found =
         bsearch(&wanted, list->items, list->count, sizeof(wanted), compare_series);
     return found ? (size_t)(found - list->items) : list->count;
@@ -95,7 +107,7 @@ size_t lb_series_baseline(const struct lb_series_list *list, const char *baselin
         if (strcmp(list->items[i].name, baseline) == 0)
             return i;
     for (size_t i = 0; i < list->count; i++) {
-        size_t length = strcspn(list->items[i].name, "/");
+        size_t length = strcspn(list->items[i].name, "/ ");
         if (strlen(baseline) == length && strncmp(list->items[i].name, baseline, length) == 0)
             return i;
     }
@@ -122,8 +134,19 @@ const char *lb_plot_axis_words(enum lb_plot_axis axis)
     return words[axis];
 }
 
-void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE])
+/* Appends the label to the name of a page, which is part of a file's name. */
+static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
 {
+    size_t used = strlen(page);
+    snprintf(page + used, LB_PAGE_NAME_SIZE - used, "_%s", label);
+    for (char *at = page + used + 1; *at; at++)
+        *at = isalnum((unsigned char)*at) ? (char)tolower((unsigned char)*at) : '-';
+}
+
+void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
+{
+    const struct lb_case *c = &row->c;
+    const char *label = label_of(row, false);
     const struct lb_problem *p = &c->problem;
     char *at = page, *end = page + LB_PAGE_NAME_SIZE;
     at += snprintf(at, (size_t)(end - at), "%s_%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
@@ -136,6 +159,8 @@ void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE])
     snprintf(at, (size_t)(end - at), "%s%s%s%s", p->ragged ? "_ragged" : "",
              p->act == LB_ACT_RELU ? "_act-relu" : "", c->cache == LB_COLD ? "_cold" : "",
              c->timing == LB_BATCHED ? "_batched" : "");
+    if (label)
+        append_label(label, page);
 }
 
 static size_t dtype_rank(const char *page)
@@ -154,8 +179,10 @@ int lb_page_compare(const char *a, const char *b)
     return p == q ? strcmp(a, b) : p < q ? -1 : 1;
 }
 
-void lb_page_heading(const struct lb_case *c, char *heading, size_t size)
+void lb_page_heading(const struct lb_row *row, char *heading, size_t size)
 {
+    const struct lb_case *c = &row->c;
+    const char *label = label_of(row, false);
     static const char *const passes[LB_PASS_COUNT] = {"inference", "forward for training",
                                                       "backward", "training"};
     const struct lb_problem *p = &c->problem;
@@ -165,10 +192,11 @@ void lb_page_heading(const struct lb_case *c, char *heading, size_t size)
         at += snprintf(at, (size_t)(end - at), " with %s products", lb_math_name(p->math));
     if (p->layers > 1)
         at += snprintf(at, (size_t)(end - at), ", %" PRId64 " layers", p->layers);
-    snprintf(at, (size_t)(end - at), "%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
+    snprintf(at, (size_t)(end - at), "%s%s%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
              p->ragged ? ", ragged" : "", p->act == LB_ACT_RELU ? ", relu" : "",
              c->cache == LB_COLD ? ", cold caches" : "",
-             c->timing == LB_BATCHED ? ", batched timing" : "");
+             c->timing == LB_BATCHED ? ", batched timing" : "", label ? ", " : "",
+             label ? label : "");
 }
 
 /* Points */

@@ -8,9 +8,11 @@
 enum lb_plot_axis { LB_PLOT_AXIS_T, LB_PLOT_AXIS_B, LB_PLOT_AXIS_H };
 
 /* A line in the pictures: one variant of an implementation, launched in one way with one number of
- * threads. Colour, mark and dash count from 1 into the arrays of plots/style.gp. */
+ * threads, and where devices are side by side, on one of these. Colour, mark and dash count from 1
+ * into the arrays of plots/style.gp. */
 struct lb_series {
-    char name[3 * LB_NAME_SIZE]; /* "cpu_simd", "cudnn:persist_static", "cpu_simd/th2" */
+    char name[3 * LB_NAME_SIZE + LB_LABEL_SIZE]; /* "cpu_simd", "cudnn:persist_static",
+                                                    "cpu_simd/th2", "cudnn on NVIDIA H100" */
     const struct lb_case *example;
     int color, mark, dash;
 };
@@ -33,7 +35,7 @@ size_t lb_series_of(const struct lb_series_list *list, const struct lb_row *row)
  * this implementation and variant, else list->count. */
 size_t lb_series_baseline(const struct lb_series_list *list, const char *baseline);
 
-#define LB_PAGE_NAME_SIZE 96
+#define LB_PAGE_NAME_SIZE 192
 
 /* What a line shows of a row: value / divisor with the interval lo to hi. A value of NaN is a gap.
  */
@@ -59,14 +61,14 @@ const char *lb_plot_axis_letter(enum lb_plot_axis axis); /* "T", "B", "H" */
 const char *lb_plot_axis_words(enum lb_plot_axis axis);  /* "sequence length T", ... */
 
 /* The part of a page's name that its rows determine: dtype, pass and everything else but sizes,
- * implementation, launch form and threads. */
-void lb_page_name(const struct lb_case *c, char page[LB_PAGE_NAME_SIZE]);
+ * implementation, launch form and threads; where devices are apart, the device. */
+void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
 
 /* Compares pages for sorting: f32, f16, bf16, f64, then by name. */
 int lb_page_compare(const char *a, const char *b);
 
 /* "LSTM inference, f32": the start of a page's heading, to which its kind adds. */
-void lb_page_heading(const struct lb_case *c, char *heading, size_t size);
+void lb_page_heading(const struct lb_row *row, char *heading, size_t size);
 
 /* Sorts by page, panel, input, series, y, x. */
 void lb_points_sort(struct lb_point *points, size_t count);

@@ -80,7 +80,7 @@ enum lb_status lb_groups_create(const struct lb_run *run, const struct lb_series
             .sizes = {p->seq_len, p->batch, p->input, p->hidden},
             .candidate = {row, lb_series_of(series, row)},
         };
-        lb_page_name(&row->c, members[i].page);
+        lb_page_name(row, members[i].page);
     }
     qsort(members, run->count, sizeof(*members), compare_members);
     group(members, run->count, groups);

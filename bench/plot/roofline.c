@@ -24,7 +24,7 @@ static bool has_rate(const struct lb_row *row)
 static void write_words(struct lb_page *page, const struct page_view *view, bool has_lower_bound)
 {
     char heading[256], reading[512];
-    lb_page_heading(&view->points[0].row->c, heading, sizeof(heading));
+    lb_page_heading(view->points[0].row, heading, sizeof(heading));
     size_t used = strlen(heading);
     snprintf(heading + used, sizeof(heading) - used, ": rate over arithmetic intensity");
     snprintf(
@@ -131,7 +131,7 @@ enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum 
             continue;
         points[count].row = &run->rows[i];
         points[count].series = lb_series_of(&job->series, &run->rows[i]);
-        lb_page_name(&run->rows[i].c, points[count++].page);
+        lb_page_name(&run->rows[i], points[count++].page);
     }
     lb_points_sort(points, count);
     for (size_t i = 0, end; i < count; i = end) {

@@ -250,7 +250,7 @@ static void write_words(struct lb_page *page, const struct lb_series_list *serie
 {
     const char *baseline = series->items[view->baseline].name;
     char text[512];
-    lb_page_heading(&view->groups[0].points[0].row->c, text, sizeof(text));
+    lb_page_heading(view->groups[0].points[0].row, text, sizeof(text));
     size_t used = strlen(text);
     snprintf(text + used, sizeof(text) - used, ": speed-up over %s by %s and H", baseline,
              lb_plot_axis_letter(view->y));
@@ -322,7 +322,7 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
             .x = p->hidden,
             .y = lb_plot_axis_value(p, y),
         };
-        lb_page_name(&run->rows[i].c, points[i].page);
+        lb_page_name(&run->rows[i], points[i].page);
     }
     lb_points_sort(points, run->count);
     for (size_t i = 0, end; i < run->count; i = end) {

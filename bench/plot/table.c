@@ -12,9 +12,9 @@
 /* A row with its sort keys. */
 struct line {
     const struct lb_row *row;
-    char problem[LB_CASE_ID_SIZE];
-    size_t group; /* the lowest index of a row of the same problem */
-    size_t index; /* of the row in the run */
+    char problem[LB_ROW_ID_SIZE]; /* and the device, where devices are apart */
+    size_t group;                 /* the lowest index of a row of the same problem */
+    size_t index;                 /* of the row in the run */
 };
 
 void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
@@ -53,6 +53,22 @@ void lb_choose_baseline(const struct lb_run *run, const char *name, char baselin
     for (size_t i = 0; i < run->count && !baseline[0]; i++)
         if (run->rows[i].verdict == LB_VERDICT_OK)
             lb_impl_label(&run->rows[i].c, baseline);
+}
+
+static void print_problem(const struct lb_row *row, char problem[LB_ROW_ID_SIZE])
+{
+    size_t length = lb_case_print_problem(&row->c, problem);
+    if (row->label && !row->beside)
+        snprintf(problem + length, LB_ROW_ID_SIZE - length, " on %s", row->label);
+}
+
+/* "impl:variant", and the device where devices are side by side. */
+static void row_label(const struct lb_row *row, char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8])
+{
+    lb_impl_label(&row->c, label);
+    size_t length = strlen(label);
+    if (row->label && row->beside)
+        snprintf(label + length, LB_LABEL_SIZE + 8, " on %s", row->label);
 }
 
 static int by_problem(const void *a, const void *b)
@@ -125,10 +141,10 @@ static void print_times(FILE *out, const struct lb_row *row, double base, int co
 {
     static const char *const words[] = {"ok", "ok", "too few samples", "* fastest",
                                         "= fastest, tied"};
-    char label[2 * LB_NAME_SIZE], median[32], spread[32] = "-", ratio[32] = "-";
+    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], median[32], spread[32] = "-", ratio[32] = "-";
     char notes[512], line[1024];
     bool bold = rank >= RANK_FASTEST && lb_has_style(out);
-    lb_impl_label(&row->c, label);
+    row_label(row, label);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
     if (isfinite(row->median_lo_ns))
@@ -168,8 +184,8 @@ static enum rank rank_of(const struct line *lines, size_t count, size_t first, s
 
 static void print_verdict(FILE *out, const struct lb_row *row)
 {
-    char label[2 * LB_NAME_SIZE], text[sizeof(row->reason) + 32];
-    lb_impl_label(&row->c, label);
+    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], text[sizeof(row->reason) + 32];
+    row_label(row, label);
     const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
     int column = fprintf(out, "  %-28s ", label);
@@ -269,7 +285,7 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
     for (size_t i = 0; i < run->count; i++) {
         lines[i].row = &run->rows[i];
         lines[i].index = i;
-        lb_case_print_problem(&run->rows[i].c, lines[i].problem);
+        print_problem(&run->rows[i], lines[i].problem);
     }
     sort_lines(lines, run->count);
     if (baseline[0])

@@ -10,7 +10,7 @@
 
 #include "plot/plot.h"
 #include "plot/table.h"
-#include "record/environment.h"
+#include "record/run_devices.h"
 #include "report/export.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
@@ -126,7 +126,7 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
     if (options->benchmark_json) {
         LB_TRY(lb_export_gbench(run, stdout, err));
     } else {
-        lb_environment_line(json_object_get(run->header, "environment"), machine, sizeof(machine));
+        lb_run_machine_line(run, machine, sizeof(machine));
         printf("%s\n", machine);
         LB_TRY(lb_table_print(stdout, run, base, err));
     }
@@ -160,7 +160,7 @@ enum lb_status lb_export_print(const char *format, const char *path, struct lb_e
         return lb_fail(err, LB_INVALID, "--export %s: there is no such format; allowed are%s",
                        format, names);
     }
-    LB_TRY(lb_run_read(path, &run, err));
+    LB_TRY(lb_run_read_by(path, LB_BY_DEFAULT, &run, err));
     LB_TRY(found->write(&run, stdout, err));
 done:
     lb_run_free(&run);
@@ -173,7 +173,7 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     enum lb_status st = LB_OK;
     char base[2 * LB_NAME_SIZE], folder[4096];
     struct lb_plot_report report = {0};
-    LB_TRY(lb_run_read(options->run, &run, err));
+    LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     const char *baseline = options->baseline;
     if (!baseline)
         baseline = json_string_value(json_object_get(run.header, "baseline"));

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cli/case_set.h"
+#include "record/run_devices.h"
 #include "report/canaries.h"
 #include "run/device_query.h"
 #include "run/gbench.h"
@@ -355,7 +356,7 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
     if (st == LB_OK)
         st = closed;
     LB_TRY(st);
-    LB_TRY(lb_run_read(folder, &run, err));
+    LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
     LB_TRY(
         lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err));
     say_noisy(&run, folder);

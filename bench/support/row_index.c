@@ -27,12 +27,14 @@ void lb_row_index_free(struct lb_row_index *index)
     *index = (struct lb_row_index){0};
 }
 
-const struct lb_row *lb_row_index_find(const struct lb_row_index *index, const struct lb_case *c)
+/* Labels of a run are equal when they are the same string. */
+const struct lb_row *lb_row_index_find(const struct lb_row_index *index, const struct lb_case *c,
+                                       const struct lb_row *like)
 {
     size_t slot = (size_t)lb_case_hash(c) & index->mask;
     for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
         const struct lb_row *row = &index->run->rows[index->slots[slot] - 1];
-        if (lb_case_same(&row->c, c))
+        if (lb_case_same(&row->c, c) && row->label == like->label)
             return row;
     }
     return NULL;

@@ -16,7 +16,8 @@ enum lb_status lb_row_index_create(const struct lb_run *run, struct lb_row_index
                                    struct lb_error *err);
 void lb_row_index_free(struct lb_row_index *index); /* accepts a zeroed one */
 
-/* NULL when the run has no row of the case. */
-const struct lb_row *lb_row_index_find(const struct lb_row_index *index, const struct lb_case *c);
+/* The row of the case on the device of `like` (lb_row.label); NULL when the run has none. */
+const struct lb_row *lb_row_index_find(const struct lb_row_index *index, const struct lb_case *c,
+                                       const struct lb_row *like);
 
 #endif

@@ -329,6 +329,13 @@ json_t *lb_row_to_json(const struct lb_row *row)
     return object;
 }
 
+void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE])
+{
+    size_t length = lb_case_print(&row->c, id);
+    if (row->label)
+        snprintf(id + length, LB_ROW_ID_SIZE - length, " on %s", row->label);
+}
+
 /* Reads the case from its text; the keys beside it must say the same where they are there. An
  * implementation that was renamed since is read under its new name. */
 static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
@@ -399,6 +406,15 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
         char *text = (char *)row + key->offset;
         snprintf(text, key->size, "%s", value ? json_string_value(value) : "");
         lb_clean_text(text); /* because it will be printed on terminals */
+    }
+    const json_t *node = json_object_get(object, "node_warning"); /* added by --merge */
+    if (node && !json_is_string(node))
+        return lb_fail(err, LB_INVALID, "node_warning: it must be text");
+    if (node) {
+        char text[sizeof(row->warning)];
+        snprintf(text, sizeof(text), "%s", json_string_value(node));
+        lb_clean_text(text);
+        lb_row_warn(row, text);
     }
     const json_t *hash = json_object_get(object, "hash");
     const char *digits = json_string_value(hash);

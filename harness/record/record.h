@@ -10,6 +10,9 @@
 
 #define LB_SCHEMA_VERSION 1
 
+#define LB_LABEL_SIZE  80 /* bytes of a device's label and its terminator */
+#define LB_ROW_ID_SIZE (LB_CASE_ID_SIZE + LB_LABEL_SIZE + 8)
+
 enum lb_verdict {
     LB_VERDICT_OK,
     LB_VERDICT_WRONG,       /* it ran, and its results differ from the oracle's */
@@ -89,6 +92,11 @@ struct lb_row {
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
     double sm_mhz, memory_mhz, temperature_c; /* of the GPU, read right after the samples */
 
+    size_t environment; /* number in lb_run.environments, of where it was measured */
+    const char *label;  /* of its device or node, in lb_run.labels; NULL: all rows of the run are of
+                           one (run_devices.h) */
+    bool beside;        /* rows of other labels belong on the same page */
+
     struct lb_kernels kernels; /* of one untimed call, when it was traced; owned by the row */
     char kernels_reason[256];  /* why a requested trace is missing; else "" */
 };
@@ -117,6 +125,14 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
  * LB_OOM. */
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err);
+
+/* Takes another row of the same case, measured on another node, into the row: its processes become
+ * processes of the row. A row that was skipped or absent gives way to one that was not, and one
+ * that is ok to one that failed. other may be empty afterwards, but must still be freed. LB_OOM. */
+enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err);
+
+/* The text of the row's case, with " on LABEL" behind it where it has a label. */
+void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);
 
 /* Appends a warning to those of the row, unless the row has it already. */
 void lb_row_warn(struct lb_row *row, const char *warning);

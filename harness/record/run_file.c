@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "model/registry.h"
+#include "record/environment.h"
 
 static json_t *now_json(void)
 {
@@ -230,9 +231,32 @@ struct reader {
     FILE *stream;
     const char *path;
     size_t line;
-    json_t *index;   /* object that maps a case text to the number of its row */
-    size_t capacity; /* of run->rows */
+    json_t *index;      /* object that maps a case text to the number of its row */
+    size_t capacity;    /* of run->rows */
+    size_t environment; /* number of that of the current session */
 };
+
+/* The number of the environment of a session among those of the run, to which it is added when it
+ * is new. */
+static enum lb_status find_environment(struct reader *reader, json_t *environment,
+                                       struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    json_t *wanted = lb_environment_identity(environment);
+    size_t count = json_array_size(run->environments);
+    bool found = false;
+    for (reader->environment = 0; reader->environment < count && !found;) {
+        json_t *other =
+            lb_environment_identity(json_array_get(run->environments, reader->environment));
+        found = wanted && other && json_equal(wanted, other);
+        reader->environment += !found;
+        json_decref(other);
+    }
+    if (!wanted || (!found && json_array_append(run->environments, environment) != 0))
+        st = lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    json_decref(wanted);
+    return st;
+}
 
 /* Text that begins with the name of an implementation, under the name that it has now; other
  * values as they are. A new reference. */
@@ -269,8 +293,37 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
             reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
     if (!rename_impls(object))
         return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
-    if (!run->header)
-        run->header = json_incref(object);
+    if (run->header)
+        return LB_OK;
+    run->header = json_incref(object);
+    json_t *environments = json_object_get(object, "environments"),
+           *environment = json_object_get(object, "environment");
+    bool taken = json_is_array(environments)
+                     ? json_array_extend(run->environments, environments) == 0
+                     : !environment || json_array_append(run->environments, environment) == 0;
+    return taken ? LB_OK
+                 : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+}
+
+/* The number of the row's environment: that of its session or, in a merged run, the one that it
+ * names. Then id [LB_CASE_ID_SIZE + 32] is extended by it, since a case has a row per environment.
+ */
+static enum lb_status read_environment(const struct reader *reader, const json_t *object,
+                                       const struct lb_run *run, struct lb_row *row, char *id,
+                                       struct lb_error *err)
+{
+    const json_t *number = json_object_get(object, "environment");
+    size_t length = strlen(id);
+    row->environment = reader->environment;
+    if (!number)
+        return LB_OK;
+    if (!json_is_integer(number) || json_integer_value(number) < 0 ||
+        (size_t)json_integer_value(number) >= json_array_size(run->environments))
+        return lb_fail(err, LB_INVALID,
+                       "%s:%zu: environment: it must be the number of one of the %zu in the header",
+                       reader->path, reader->line, json_array_size(run->environments));
+    row->environment = (size_t)json_integer_value(number);
+    snprintf(id + length, 32, " %zu", row->environment);
     return LB_OK;
 }
 
@@ -284,8 +337,13 @@ static enum lb_status read_row(struct reader *reader, const json_t *object, stru
     if (st != LB_OK)
         return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
 
-    char id[LB_CASE_ID_SIZE];
+    char id[LB_CASE_ID_SIZE + 32];
     lb_case_print(&row.c, id);
+    st = read_environment(reader, object, run, &row, id, err);
+    if (st != LB_OK) {
+        lb_row_free(&row);
+        return st;
+    }
     const json_t *earlier = json_object_get(reader->index, id);
     if (earlier) {
         struct lb_row *replaced = &run->rows[json_integer_value(earlier)];
@@ -311,6 +369,15 @@ no_memory:
     return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
 }
 
+static enum lb_status read_resume(struct reader *reader, json_t *object, struct lb_run *run,
+                                  struct lb_error *err)
+{
+    json_t *environment = json_object_get(object, "environment");
+    if (json_array_append(run->resumes, object) != 0)
+        return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    return environment ? find_environment(reader, environment, run, err) : LB_OK;
+}
+
 /* Reads one whole line; text [length] is without its newline. */
 static enum lb_status read_line(struct reader *reader, const char *text, size_t length,
                                 struct lb_run *run, struct lb_error *err)
@@ -331,9 +398,7 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     else if (strcmp(kind, "row") == 0)
         st = read_row(reader, object, run, err);
     else if (strcmp(kind, "resume") == 0)
-        st = json_array_append(run->resumes, object) == 0
-                 ? LB_OK
-                 : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+        st = read_resume(reader, object, run, err);
     else if (strcmp(kind, "footer") == 0) {
         run->finished = true;
         run->interrupted = json_is_true(json_object_get(object, "interrupted"));
@@ -353,6 +418,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     ssize_t length;
     reader->index = json_object();
     run->resumes = json_array();
+    run->environments = json_array();
     while ((length = getline(&text, &size, reader->stream)) > 0) {
         reader->line++;
         run->torn = text[length - 1] != '\n';
@@ -404,5 +470,7 @@ void lb_run_free(struct lb_run *run)
     free(run->rows);
     json_decref(run->header);
     json_decref(run->resumes);
+    json_decref(run->environments);
+    json_decref(run->labels);
     *run = (struct lb_run){0};
 }

@@ -24,12 +24,16 @@ char *lb_run_path(const char *folder);
 
 /* A run that was read from its file. */
 struct lb_run {
-    json_t *header;  /* object: schema, started, environment, command, seed, ...; cases and
-                        baseline have the present names of implementations (registry.h) */
-    json_t *resumes; /* array of the resume lines, one for each later session of the run */
+    json_t *header;       /* object: schema, started, environment, command, seed, ...; cases and
+                             baseline have the present names of implementations (registry.h) */
+    json_t *environments; /* array of objects: those of the header and of later sessions, or of a
+                             merged run; rows refer to them by number */
+    json_t *labels;       /* array of strings, one per environment; NULL until lb_run_arrange */
+    json_t *resumes;      /* array of the resume lines, one for each later session of the run */
     struct lb_row *rows;
     size_t count;
-    size_t duplicates; /* rows that a later row of the same case replaced */
+    size_t duplicates; /* rows that a later row of the same case replaced; in a merged run, of the
+                          same case and environment */
     bool finished;     /* the last line is a footer */
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */

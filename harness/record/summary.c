@@ -226,3 +226,34 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
 done:
     return st;
 }
+
+static bool did_not_run(const struct lb_row *row)
+{
+    return row->verdict == LB_VERDICT_SKIPPED || row->verdict == LB_VERDICT_ABSENT;
+}
+
+enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t sample = 0, block = 0;
+    if (did_not_run(other) || (row->verdict != LB_VERDICT_OK && !did_not_run(row)))
+        return LB_OK;
+    if (did_not_run(row) || other->verdict != LB_VERDICT_OK) {
+        lb_row_free(row);
+        *row = *other;
+        *other = (struct lb_row){0};
+        return LB_OK;
+    }
+    merge_numbers(row, other);
+    for (size_t p = 0; p < other->process_count; p++) {
+        LB_TRY(lb_row_add_process(row, err));
+        for (size_t b = 0; b < other->processes[p]; b++, block++) {
+            LB_TRY(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
+            lb_row_set_reference(row, other->reference_ns[block]);
+            sample += other->blocks[block];
+        }
+    }
+    st = lb_row_summarize(row, err);
+done:
+    return st;
+}

@@ -203,12 +203,12 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
 }
 
 /* The text by which a case is looked up in the other run. */
-static void print_key(const struct lb_case *c, bool interleaved, char id[LB_CASE_ID_SIZE])
+static void print_key(const struct lb_row *row, bool interleaved, char id[LB_ROW_ID_SIZE])
 {
-    struct lb_case key = *c;
+    struct lb_row key = {.c = row->c, .label = row->label};
     if (interleaved)
-        key.impl[0] = key.variant[0] = '\0';
-    lb_case_print(&key, id);
+        key.c.impl[0] = key.c.variant[0] = '\0';
+    lb_row_print_id(&key, id);
 }
 
 /* Fills pairs with the cases of both runs: those of base in their order, then those that only the
@@ -223,12 +223,12 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
     for (size_t i = 0; done && i < base->count; i++) {
         struct lb_pair *pair = &pairs[comparison->count++];
         pair->base = &base->rows[i];
-        print_key(&base->rows[i].c, comparison->interleaved, pair->id);
+        print_key(&base->rows[i], comparison->interleaved, pair->id);
         done = json_object_set_new(index, pair->id, json_integer((json_int_t)i)) == 0;
     }
     for (size_t i = 0; done && i < now->count; i++) {
-        char id[LB_CASE_ID_SIZE];
-        print_key(&now->rows[i].c, comparison->interleaved, id);
+        char id[LB_ROW_ID_SIZE];
+        print_key(&now->rows[i], comparison->interleaved, id);
         const json_t *found = json_object_get(index, id);
         struct lb_pair *pair =
             &pairs[found ? (size_t)json_integer_value(found) : comparison->count++];
@@ -398,11 +398,16 @@ static void choose_correction(struct lb_run_comparison *comparison)
             ratio);
 }
 
-/* The row of the case in the run that has a time; NULL when there is none. */
-static const struct lb_row *find_row(const struct lb_run *run, const struct lb_case *c)
+static bool same_label(const struct lb_row *a, const struct lb_row *b)
+{
+    return a->label && b->label ? strcmp(a->label, b->label) == 0 : a->label == b->label;
+}
+
+/* The row of the case and label in the run that has a time; NULL when there is none. */
+static const struct lb_row *find_row(const struct lb_run *run, const struct lb_row *row)
 {
     for (size_t i = 0; i < run->count; i++)
-        if (lb_case_same(&run->rows[i].c, c))
+        if (lb_case_same(&run->rows[i].c, &row->c) && same_label(&run->rows[i], row))
             return lb_row_is_timed(&run->rows[i]) ? &run->rows[i] : NULL;
     return NULL;
 }
@@ -420,7 +425,7 @@ static struct base_times times_of_bases(const struct lb_pair *pair,
     double first = log_time(pair->base, corrected);
     struct base_times times = {.runs = 1, .mean = first};
     for (size_t r = 0; r < options->base_count; r++) {
-        const struct lb_row *row = find_row(&options->bases[r], &pair->base->c);
+        const struct lb_row *row = find_row(&options->bases[r], pair->base);
         if (!row || (corrected && !has_references(row)))
             continue;
         double value = log_time(row, corrected), delta = value - times.mean;

@@ -52,7 +52,8 @@ bool lb_change_is_regression(enum lb_change change);
 
 /* One case in both runs. The rows belong to the runs. */
 struct lb_pair {
-    char id[LB_CASE_ID_SIZE]; /* the case's text; without the implementation if interleaved */
+    char id[LB_ROW_ID_SIZE];         /* the case's text and label (lb_row_print_id); without the
+                                        implementation if interleaved */
     const struct lb_row *base, *now; /* the rows of the base run and the new run; NULL: no row */
     enum lb_change change;
     size_t base_units, now_units;
@@ -81,7 +82,8 @@ struct lb_run_comparison {
     char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
 
-/* Compares the rows whose cases have the same text. Rows of runs that --ab interleaved (both
+/* Compares the rows whose cases have the same text and the same label, or both none: rows of
+ * different devices are not compared. Rows of runs that --ab interleaved (both
  * headers have the same "interleaved") are matched without the implementation and compared block by
  * block. The units of a comparison are processes, or blocks when each side has one process; one
  * process that is compared with several counts as one unit. A case is inconclusive when it has

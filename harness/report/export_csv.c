@@ -58,6 +58,8 @@ static enum lb_status write_row(const struct lb_row *row, FILE *out)
 {
     const char *key, *separator = "";
     json_t *value, *record = lb_row_to_json(row);
+    if (record && row->label)
+        json_object_set_new(record, "device", json_string(row->label));
     enum lb_status st = record ? LB_OK : LB_OOM;
     json_object_foreach(record, key, value)
     {
@@ -78,6 +80,8 @@ enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_erro
     struct lb_case c = lb_case_defaults();
     struct lb_row empty = lb_row_make(&c);
     json_t *columns = lb_row_to_json(&empty);
+    if (columns && run->count > 0 && run->rows[0].label)
+        json_object_set_new(columns, "device", json_null());
     write_names(columns, out);
     st = columns ? LB_OK : LB_OOM;
     for (size_t i = 0; st == LB_OK && i < run->count; i++)

@@ -46,8 +46,8 @@ struct measurement {
 
 static json_t *row_json(const struct lb_row *row, const struct measurement *m)
 {
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(&row->c, id);
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
     return json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:I, s:i, s:I, s:f, s:f, s:s}", "name", id,
                      "family_index", (json_int_t)m->family, "per_family_instance_index", 0,
                      "run_name", id, "run_type", "iteration", "repetitions",

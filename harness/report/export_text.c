@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/xml.h"
-#include "record/environment.h"
+#include "record/run_devices.h"
 #include "report/compare_report.h"
 #include "report/export.h"
 
@@ -24,8 +24,8 @@ static double seconds_of(const struct lb_row *row)
 static void write_testcase(const struct lb_row *row, FILE *out)
 {
     const char *element = junit_element(row->verdict);
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(&row->c, id);
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
     fputs("    <testcase classname=\"bench-lstm.", out);
     lb_xml_text(row->c.impl, out);
     fputs("\" name=\"", out);
@@ -72,8 +72,8 @@ static size_t write_cell(const char *text, FILE *out)
 
 static size_t write_line(const struct lb_row *row, FILE *out)
 {
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(&row->c, id);
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
     int length = fprintf(out, "| `%s` | ", id);
     if (lb_row_is_timed(row) && isfinite(row->median_lo_ns))
         length += fprintf(out, "%.4g | %.4g to %.4g | ok |", row->median_ns / 1e3,
@@ -90,10 +90,10 @@ static size_t write_line(const struct lb_row *row, FILE *out)
 enum lb_status lb_export_markdown(const struct lb_run *run, FILE *out, struct lb_error *err)
 {
     (void)err;
-    const size_t longest = sizeof(run->rows->reason) + LB_CASE_ID_SIZE + 128;
+    const size_t longest = sizeof(run->rows->reason) + LB_ROW_ID_SIZE + 128;
     char machine[1024];
     size_t written = sizeof(machine);
-    lb_environment_line(json_object_get(run->header, "environment"), machine, sizeof(machine));
+    lb_run_machine_line(run, machine, sizeof(machine));
     fputs("### LSTM times: ", out);
     write_cell(machine, out);
     fputs("\n\n| case | median us | 95 % interval us | verdict |\n|---|---:|---:|---|\n", out);

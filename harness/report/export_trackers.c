@@ -12,10 +12,10 @@ enum lb_status lb_export_bmf(const struct lb_run *run, FILE *out, struct lb_erro
     bool whole = document != NULL;
     for (size_t i = 0; whole && i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        char id[LB_CASE_ID_SIZE];
+        char id[LB_ROW_ID_SIZE];
         if (!lb_row_is_timed(row))
             continue;
-        lb_case_print(&row->c, id);
+        lb_row_print_id(row, id);
         json_t *value = json_pack("{s:f}", "value", row->median_ns);
         if (isfinite(row->median_lo_ns))
             whole = json_object_set_new(value, "lower_value", json_real(row->median_lo_ns)) == 0 &&
@@ -32,10 +32,10 @@ enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_e
     bool whole = document != NULL;
     for (size_t i = 0; whole && i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        char id[LB_CASE_ID_SIZE], range[64] = "", extra[256];
+        char id[LB_ROW_ID_SIZE], range[64] = "", extra[256];
         if (!lb_row_is_timed(row))
             continue;
-        lb_case_print(&row->c, id);
+        lb_row_print_id(row, id);
         if (isfinite(row->median_lo_ns))
             snprintf(range, sizeof(range), "± %.0f", (row->median_hi_ns - row->median_lo_ns) / 2);
         snprintf(extra, sizeof(extra), "%zu samples, min %.0f ns, p95 %.0f ns", row->samples,
@@ -50,7 +50,7 @@ enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_e
 /* One result as hyperfine writes it: times in seconds, and one exit code per time. */
 static json_t *hyperfine_json(const struct lb_row *row)
 {
-    char id[LB_CASE_ID_SIZE];
+    char id[LB_ROW_ID_SIZE];
     double sum = 0, squares = 0, largest = 0, n = (double)row->samples;
     json_t *times = json_array(), *codes = json_array();
     for (size_t i = 0; i < row->samples; i++) {
@@ -61,7 +61,7 @@ static json_t *hyperfine_json(const struct lb_row *row)
     }
     for (size_t i = 0; i < row->samples; i++)
         squares += (row->samples_ns[i] - sum / n) * (row->samples_ns[i] - sum / n);
-    lb_case_print(&row->c, id);
+    lb_row_print_id(row, id);
     return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "command", id, "mean",
                      sum / n / 1e9, "stddev",
                      n > 1 ? json_real(sqrt(squares / (n - 1)) / 1e9) : json_null(), "median",

@@ -1,0 +1,206 @@
+/* Results of several devices or nodes in one run: keeping them apart, or side by side. */
+#include "record/run_devices.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/environment.h"
+
+bool lb_by_parse(const char *word, enum lb_by *by)
+{
+    static const char *const words[] = {"", "device", "node", "none"};
+    for (size_t i = 1; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *by = (enum lb_by)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What environments are labelled by: objects from the text of a device or node to its label, and
+ * from a label to how often it was given. */
+struct labels {
+    json_t *by_key, *given;
+    bool nodes;
+};
+
+/* Labels stand in pictures, pages and names of files, so they have no characters that mean
+ * something there. */
+static void make_plain(char *label)
+{
+    for (; *label; label++)
+        if (!isalnum((unsigned char)*label) && !strchr(" .,()+_:#-", *label))
+            *label = '-';
+}
+
+/* The text by which environments are told apart, the caller's to free; NULL when memory runs out.
+ */
+static char *key_of(const struct labels *labels, const json_t *environment)
+{
+    char node[256];
+    json_t *kind = lb_environment_kind(environment);
+    lb_environment_node(environment, node, sizeof(node));
+    if (labels->nodes && kind && json_object_set_new(kind, "node", json_string(node)) != 0) {
+        json_decref(kind);
+        kind = NULL;
+    }
+    char *key = kind ? json_dumps(kind, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(kind);
+    return key;
+}
+
+/* The label of an environment, a string that lives as long as the labels do; NULL when memory runs
+ * out. A second device of one name, of another build, gets a number. */
+static json_t *label_of(struct labels *labels, const json_t *environment)
+{
+    char name[LB_LABEL_SIZE - 8], label[LB_LABEL_SIZE];
+    char *key = key_of(labels, environment);
+    if (!key)
+        return NULL;
+    json_t *known = json_object_get(labels->by_key, key);
+    if (!known) {
+        if (labels->nodes)
+            lb_environment_node(environment, name, sizeof(name));
+        else
+            lb_environment_device(environment, name, sizeof(name));
+        make_plain(name);
+        json_int_t times = 1 + json_integer_value(json_object_get(labels->given, name));
+        snprintf(label, sizeof(label), times > 1 ? "%s #%d" : "%s", name, (int)times);
+        known = json_string(label);
+        if (json_object_set_new(labels->given, name, json_integer(times)) != 0 ||
+            json_object_set_new(labels->by_key, key, known) != 0)
+            known = NULL;
+    }
+    free(key);
+    return known;
+}
+
+/* Labels the environments of the run that its rows have, into run->labels; *count: how many
+ * different labels there are. */
+static enum lb_status label_environments(struct labels *labels, struct lb_run *run, size_t *count,
+                                         struct lb_error *err)
+{
+    size_t environments = json_array_size(run->environments);
+    json_t *used = json_object();
+    bool done = used != NULL;
+    run->labels = json_array();
+    for (size_t i = 0; done && i < environments; i++)
+        done = json_array_append_new(run->labels, json_null()) == 0;
+    for (size_t i = 0; done && i < run->count; i++) {
+        size_t number = run->rows[i].environment;
+        if (number >= environments || !json_is_null(json_array_get(run->labels, number)))
+            continue;
+        json_t *label = label_of(labels, json_array_get(run->environments, number));
+        done = label && json_array_set(run->labels, number, label) == 0 &&
+               json_object_set_new(used, json_string_value(label), json_true()) == 0;
+    }
+    *count = json_object_size(used);
+    json_decref(used);
+    return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the names of devices");
+}
+
+static void label_rows(struct lb_run *run, bool beside)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        struct lb_row *row = &run->rows[i];
+        row->label = json_string_value(json_array_get(run->labels, row->environment));
+        row->beside = beside;
+    }
+}
+
+/* Takes rows of one case and one label together; the first of them stands for all. */
+static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    json_t *first = json_object(); /* text of case and label to number of row */
+    size_t kept = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        char id[LB_ROW_ID_SIZE];
+        struct lb_row *row = &run->rows[i];
+        lb_row_print_id(row, id);
+        const json_t *there = json_object_get(first, id);
+        if (there) {
+            if (st == LB_OK)
+                st = lb_row_pool(&run->rows[json_integer_value(there)], row, err);
+            lb_row_free(row);
+            continue;
+        }
+        if (st == LB_OK && json_object_set_new(first, id, json_integer((json_int_t)kept)) != 0)
+            st = lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
+        if (kept != i)
+            run->rows[kept] = *row;
+        kept++;
+    }
+    run->count = kept;
+    json_decref(first);
+    return st;
+}
+
+enum lb_status lb_run_arrange(struct lb_run *const *runs, size_t count, enum lb_by by,
+                              struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct labels labels = {json_object(), json_object(), by == LB_BY_NODE};
+    bool several = false;
+    for (size_t i = 0; i < count; i++) {
+        size_t own;
+        LB_TRY(label_environments(&labels, runs[i], &own, err));
+        several |= own > 1;
+    }
+    if (by == LB_BY_NONE)
+        several = false;
+    else if (by != LB_BY_DEFAULT)
+        several = json_object_size(labels.by_key) > 1;
+    for (size_t i = 0; i < count; i++) {
+        if (several)
+            label_rows(runs[i], by != LB_BY_DEFAULT);
+        if (json_array_size(runs[i]->environments) > 1)
+            LB_TRY(pool_rows(runs[i], err));
+    }
+done:
+    json_decref(labels.by_key);
+    json_decref(labels.given);
+    return st;
+}
+
+enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *run,
+                              struct lb_error *err)
+{
+    enum lb_status st = lb_run_read(path, run, err);
+    if (st == LB_OK)
+        st = lb_run_arrange(&run, 1, by, err);
+    if (st != LB_OK)
+        lb_run_free(run);
+    return st;
+}
+
+void lb_run_machine_line(const struct lb_run *run, char *line, size_t size)
+{
+    size_t count = json_array_size(run->environments), i;
+    json_t *environment, *counts = json_object(), *number;
+    const char *name, *separator = ": ";
+    if (count < 2) {
+        lb_environment_line(json_object_get(run->header, "environment"), line, size);
+        json_decref(counts);
+        return;
+    }
+    json_array_foreach(run->environments, i, environment)
+    {
+        char device[256];
+        lb_environment_device(environment, device, sizeof(device));
+        json_int_t before = json_integer_value(json_object_get(counts, device));
+        json_object_set_new(counts, device, json_integer(before + 1));
+    }
+    snprintf(line, size, "%zu environments", count);
+    json_object_foreach(counts, name, number)
+    {
+        size_t used = strlen(line);
+        snprintf(line + used, size - used, "%s%d x %s", separator, (int)json_integer_value(number),
+                 name);
+        separator = ", ";
+    }
+    json_decref(counts);
+}

@@ -1,0 +1,454 @@
+"""Shards of a sweep and --merge: every case once, nodes and devices apart, slow nodes named."""
+
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import unittest
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from program import PROGRAM, ProgramTest, line_count, read_rows, run, wait_until
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLAN = ["-T", "2:5:+1", "-B", "1,3", "-H", "8,16", "--impl", "cpu_ref,cpu_simd"]
+CASES = [*PLAN, "--case-time", "0.02", "--plots", "none"]  # 32 cases of 16 problems
+
+
+def read_lines(folder):
+    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def write_lines(folder, entries):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "run.jsonl"), "w", encoding="utf-8") as file:
+        for entry in entries:
+            file.write(json.dumps(entry, separators=(",", ":")) + "\n")
+
+
+def problem_of(case):
+    return case.split("/", 1)[1]
+
+
+class MergeTest(ProgramTest):
+    def merge(self, out, *runs, exit_code=0):
+        done = run("--merge", self.path(out), *[self.path(name) for name in runs])
+        self.assertEqual(done.returncode, exit_code, done.stderr + done.stdout)
+        return done
+
+    def read(self, name):
+        with open(self.path(name + "/run.jsonl"), "rb") as file:
+            return file.read()
+
+    def edit(self, name, change):
+        """Changes the lines of a run."""
+        entries = read_lines(self.path(name))
+        for entry in entries:
+            change(entry)
+        write_lines(self.path(name), entries)
+
+    def move_to(self, name, host, **more):
+        """Makes a run one of another host."""
+        def change(entry):
+            if "environment" in entry and entry["kind"] in ("header", "resume"):
+                entry["environment"].update({"host": host, **more})
+        self.edit(name, change)
+
+
+class Shards(MergeTest):
+    def shards(self, count, *arguments):
+        os.mkdir(self.path("shards"))
+        for index in range(1, count + 1):
+            done = run("--sweep", *CASES, *arguments, "--shard", f"{index}/{count}",
+                       "--out", self.path(f"shards/{index}"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def planned(self):
+        done = run("--list", "--format", "json", *PLAN)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {case["case"] for case in json.loads(done.stdout)["cases"]}
+
+    def test_merged_shards_have_the_cases_of_the_unsharded_plan_each_once(self):
+        self.shards(3)
+        parts = [set(read_rows(self.path(f"shards/{i}"))) for i in (1, 2, 3)]
+        self.assertTrue(all(parts))
+        for i, part in enumerate(parts):
+            for other in parts[:i]:
+                self.assertFalse({problem_of(c) for c in part} & {problem_of(c) for c in other})
+        done = self.merge("merged", "shards")
+        self.assertIn("32 rows of 3 runs in 1 environments", done.stdout)
+        self.assertNotIn("missing", done.stdout)
+        self.assertEqual(set(read_rows(self.path("merged"))), self.planned())
+        self.assertEqual(set().union(*parts), self.planned())
+        # The table of the merged run is that of any run.
+        exported = run("--export", "csv", self.path("merged"))
+        self.assertEqual(len(exported.stdout.splitlines()), 33)
+        self.assertEqual(run("--report", self.path("merged"), "--plots", "none", "-o",
+                             self.path("r.html")).returncode, 0)
+
+    def test_every_shard_begins_and_ends_with_three_canaries(self):
+        self.shards(2)
+        for index in (1, 2):
+            entries = read_lines(self.path(f"shards/{index}"))
+            kinds = [entry["kind"] for entry in entries]
+            self.assertEqual(kinds[1:4], ["canary"] * 3)
+            self.assertEqual(kinds[-4:], ["canary"] * 3 + ["footer"])
+            self.assertEqual(kinds.count("canary"), 6)
+            canaries = [entry for entry in entries if entry["kind"] == "canary"]
+            self.assertEqual([entry["when"] for entry in canaries], ["start"] * 3 + ["end"] * 3)
+            self.assertEqual([entry["case"] for entry in canaries[:3]],
+                             entries[0]["shard"]["canaries"])
+            self.assertTrue(all(entry["verdict"] == "ok" for entry in canaries))
+
+    def test_a_plan_says_the_share_of_its_shard(self):
+        whole = [run("--plan", *CASES, "--shard", f"{i}/3").stdout for i in (1, 2, 3)]
+        shares = [re.search(r"^shard +(\d) of 3: (\d+) of 32 cases, ([0-9.]+) % of the predicted "
+                            r"time; the longest shard has ([0-9.]+) %$", text, re.MULTILINE)
+                  for text in whole]
+        self.assertEqual(sum(int(share[2]) for share in shares), 32)
+        self.assertAlmostEqual(sum(float(share[3]) for share in shares), 100, delta=0.3)
+        self.assertEqual(max(float(share[3]) for share in shares), float(shares[0][4]))
+        listed = run("--list", *PLAN, "--shard", "2/3").stdout
+        self.assertRegex(listed, r"(?m)^# shard 2 of 3: ")
+        done = run("--sweep", *CASES, "--shard", "4/3")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--shard 4/3: it takes I/N", done.stderr)
+
+    def test_a_shard_without_cases_is_a_run_of_canaries_alone(self):
+        done = run("--sweep", "-T", "2", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--case-time",
+                   "0.02", "--plots", "none", "--shard", "2/2", "--out", self.path("run"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({entry["kind"] for entry in read_lines(self.path("run"))},
+                         {"header", "canary", "footer"})
+
+    def test_a_killed_and_resumed_shard_and_one_out_of_time_lose_nothing(self):
+        os.mkdir(self.path("shards"))
+        arguments = ["--sweep", *CASES, "--out", self.path("shards/1"), "--shard", "1/2"]
+        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: line_count(self.path("shards/1/run.jsonl")) >= 7)
+            process.kill()
+        done = run("--sweep", *CASES, "--out", self.path("shards/2"), "--shard", "2/2",
+                   "--time-budget", "0.0001")
+        merged = self.merge("merged", "shards")
+        self.assertIn("incomplete: 1 of the runs did not end", merged.stdout)
+        for index in (1, 2):
+            done = run("--resume", self.path(f"shards/{index}"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.merge("merged", "shards")
+        rows = read_rows(self.path("merged"))
+        self.assertEqual(set(rows), self.planned())
+        self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
+        done = run("--resume", self.path("merged"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("merged from others", done.stderr)
+
+    def test_lines_have_the_schema(self):
+        if jsonschema is None:
+            self.skipTest("python3-jsonschema is not installed")
+        with open(os.path.join(ROOT, "results/run.schema.json"), encoding="utf-8") as file:
+            validator = jsonschema.Draft7Validator(json.load(file))
+        self.shards(2)
+        self.merge("merged", "shards")
+        for name in ("shards/1", "merged"):
+            for entry in read_lines(self.path(name)):
+                validator.validate(entry)
+
+
+class Merging(MergeTest):
+    """Made-up runs, from one measured row."""
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"lb-merging-{os.getpid()}")
+        try:
+            done = run("--sweep", "-T", "2", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--case-time",
+                       "0.02", "--plots", "none", "--shard", "1/1", "--out", scratch)
+            assert done.returncode == 0, done.stderr
+            cls.lines = read_lines(scratch)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def make(self, name, host="a", started="2026-01-31T12:00:00Z", cases=(), factor=1.0, noise=None,
+             seed=1, shard=None, **environment):
+        """A run with rows of those cases: (H, median, verdict)."""
+        header = json.loads(json.dumps(self.lines[0]))
+        header["started"] = started
+        header["seed"] = seed
+        header["environment"].update({"host": host, **environment})
+        header["shard"].update(shard or {"index": 1, "count": 1, "plan": "00000000000000aa"})
+        row = next(line for line in self.lines if line["kind"] == "row")
+        entries = [header]
+        for line in self.lines:
+            if line["kind"] == "canary":
+                canary = json.loads(json.dumps(line))
+                scale = factor * (noise() if noise else 1.0)
+                canary["samples_ns"] = [value * scale for value in canary["samples_ns"]]
+                entries.append(canary)
+        for size, median, verdict in cases:
+            new = json.loads(json.dumps(row))
+            new["case"] = new["case"].replace("H8", f"H{size}")
+            new.update({"hidden": size, "verdict": verdict, "samples_ns": [median] * 20,
+                        "blocks": [20], "reference_ns": [1000], "processes": [1]})
+            if verdict != "ok":
+                new.update({"reason": "made up", "samples_ns": [], "blocks": [],
+                            "reference_ns": [], "processes": []})
+            entries.append(new)
+        entries.append({"kind": "footer", "finished": "2026-01-31T13:00:00Z", "rows": len(cases),
+                        "interrupted": False})
+        write_lines(self.path(name), entries)
+
+    def merged_rows(self, name):
+        entries = read_lines(self.path(name))
+        hosts = [entry["host"] for entry in entries[0]["environments"]]
+        return sorted((hosts[row["environment"]], row["hidden"], row["verdict"],
+                       row["samples_ns"][0] if row["samples_ns"] else None)
+                      for row in entries if row["kind"] == "row")
+
+    def test_the_result_depends_on_neither_order_nor_repetition(self):
+        shuffled = random.Random(7)
+        for index in range(6):
+            self.make(f"runs/{index}", host="abc"[index % 3],
+                      started=f"2026-01-31T12:00:0{index}Z",
+                      cases=[(8 * (1 + (index + k) % 5), 1000 + index, "ok") for k in range(3)],
+                      shard={"index": index + 1, "count": 6, "plan": "00000000000000aa"})
+        names = [f"runs/{index}" for index in range(6)]
+        self.merge("first", "runs")
+        self.merge("first", "runs")
+        for _ in range(5):
+            shuffled.shuffle(names)
+            self.merge("other", *names, *names[:2])
+            self.assertEqual(self.read("other"), self.read("first"))
+        self.merge("again", "first")
+        self.merge("with", "first", "runs")
+        self.assertEqual(self.read("again"), self.read("first"))
+        self.assertEqual(self.read("with"), self.read("first"))
+
+    def test_the_result_may_lie_among_the_runs(self):
+        self.make("runs/1", cases=[(8, 1000, "ok")])
+        self.merge("runs/merged", "runs")
+        first = self.read("runs/merged")
+        self.merge("runs/merged", "runs")
+        self.assertEqual(self.read("runs/merged"), first)
+
+    def test_the_later_row_of_a_case_and_environment_counts(self):
+        self.make("1", started="2026-01-31T12:00:00Z", cases=[(8, 1000, "ok"), (16, 7, "ok")])
+        self.make("2", started="2026-01-31T14:00:00Z", cases=[(8, 2000, "ok")])
+        done = self.merge("merged", "2", "1")
+        self.assertEqual(self.merged_rows("merged"), [("a", 8, "ok", 2000), ("a", 16, "ok", 7)])
+        self.assertIn("1 rows were replaced", done.stdout)
+
+    def test_a_skipped_row_never_replaces_one_that_ran_and_gives_way_on_any_node(self):
+        self.make("1", started="2026-01-31T12:00:00Z", cases=[(8, 1000, "ok"), (16, 7, "skipped")])
+        self.make("2", started="2026-01-31T14:00:00Z", cases=[(8, 0, "skipped")])
+        self.make("3", host="b", cases=[(16, 9, "ok"), (24, 0, "skipped")])
+        self.make("4", host="c", cases=[(24, 0, "skipped")])
+        self.merge("merged", "1", "2", "3", "4")
+        rows = self.merged_rows("merged")
+        self.assertEqual([row[1:] for row in sorted(rows, key=lambda row: row[1])],
+                         [(8, "ok", 1000), (16, "ok", 9), (24, "skipped", None)])
+
+    def test_other_environments_stay_apart(self):
+        self.make("1", host="a", cases=[(8, 1000, "ok")])
+        self.make("2", host="b", cases=[(8, 1100, "ok")])
+        self.make("3", host="a", commit="fedcba987654", cases=[(8, 1200, "ok")])
+        self.merge("merged", "1", "2", "3")
+        self.assertEqual(self.merged_rows("merged"), [("a", 8, "ok", 1000), ("a", 8, "ok", 1200),
+                                                      ("b", 8, "ok", 1100)])
+
+    def test_other_seeds_and_schemas_are_refused_with_both_values(self):
+        self.make("1", seed=1, cases=[(8, 1000, "ok")])
+        self.make("2", seed=23, cases=[(16, 1000, "ok")])
+        done = self.merge("merged", "1", "2", exit_code=2)
+        self.assertRegex(done.stderr, r"2/run.jsonl:1: its seed is 23, but that of .*1/run.jsonl is 1")
+        self.edit("2", lambda line: line.update({"schema": 2} if line["kind"] == "header" else {}))
+        done = self.merge("merged", "1", "2", exit_code=2)
+        self.assertIn("its schema version is 2, but this program merges version 1", done.stderr)
+        self.assertFalse(os.path.exists(self.path("merged/run.jsonl")))
+
+    def test_what_is_no_run_is_refused(self):
+        os.mkdir(self.path("empty"))
+        done = self.merge("merged", "empty", exit_code=2)
+        self.assertIn("neither it nor a folder in it holds a run.jsonl", done.stderr)
+        self.merge("merged", "missing", exit_code=2)
+        self.make("1", cases=[(8, 1000, "ok")])
+        done = self.merge("1", "1", exit_code=2)
+        self.assertIn("is a run of its own", done.stderr)
+        with open(self.path("1/run.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"kind":"row","verdict":"ok"}\n')
+        done = self.merge("merged", "1", exit_code=2)
+        self.assertIn("the row has no case", done.stderr)
+
+    def test_rows_of_other_programs_and_torn_lines_are_read_too(self):
+        self.make("1", cases=[(8, 1000, "ok")])
+        entries = read_lines(self.path("1"))
+        entries[-2] = dict(reversed(entries[-2].items()))  # the kind comes last
+        write_lines(self.path("1"), entries)
+        with open(self.path("1/run.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"kind":"row","case":"cpu_re')
+        self.merge("merged", "1")
+        self.assertEqual(self.merged_rows("merged"), [("a", 8, "ok", 1000)])
+        first = self.read("merged")
+        self.merge("again", "merged")
+        self.assertEqual(self.read("again"), first)
+
+    def test_missing_shards_and_other_plans_are_told(self):
+        for index in (1, 3):
+            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
+                      shard={"index": index, "count": 4, "plan": "00000000000000aa"})
+        done = self.merge("merged", "runs")
+        self.assertIn("incomplete: shards 2, 4 of 4 are missing", done.stdout)
+        self.make("runs/5", cases=[(64, 1000, "ok")],
+                  shard={"index": 2, "count": 4, "plan": "00000000000000bb"})
+        done = self.merge("merged", "runs")
+        self.assertIn("the shards are of 2 different plans", done.stdout)
+
+    def noise(self, seed, spread=0.01):
+        draws = random.Random(seed)
+        return lambda: 1 + draws.gauss(0, spread)
+
+    def test_a_slow_node_is_named_and_its_rows_are_marked(self):
+        for index, host in enumerate("abcde"):
+            self.make(f"runs/{host}", host=host, cases=[(8 * (1 + index), 1000, "ok")],
+                      factor=1.4 if host == "c" else 1, noise=self.noise(index))
+        done = self.merge("merged", "runs")
+        self.assertRegex(done.stdout, r"(?m)^node c is (3[6-9]|4[0-4]) % slower than the median of 5 "
+                                      r"nodes of .*, by its canaries")
+        self.assertEqual(len(re.findall("(?m)^node ", done.stdout)), 1)
+        marked = [row["hidden"] for row in read_lines(self.path("merged"))
+                  if row["kind"] == "row" and "node_warning" in row]
+        self.assertEqual(marked, [24])
+        page = run("--export", "csv", self.path("merged")).stdout
+        self.assertEqual(page.count("by its canaries"), 1)
+        first = self.read("merged")
+        self.merge("again", "merged")
+        self.assertEqual(self.read("again"), first)
+        # A merge that no longer finds it slow takes the mark off.
+        self.make("runs/c", host="c", cases=[(24, 1000, "ok")])
+        self.merge("merged", "runs")
+        self.assertNotIn(b"node_warning", self.read("merged"))
+
+    def test_no_node_is_named_in_twenty_merges_without_a_slow_one(self):
+        for trial in range(20):
+            shutil.rmtree(self.path("runs"), ignore_errors=True)
+            nodes = 3 + trial % 4
+            for index in range(nodes):
+                self.make(f"runs/{index}", host=f"node{index}", cases=[(8 * (1 + index), 10, "ok")],
+                          factor=self.noise(100 * trial + index)(),
+                          noise=self.noise(7 * trial + index, 0.02))
+            done = self.merge("merged", "runs")
+            self.assertIn("no node is off by its canaries", done.stdout)
+
+    def test_two_nodes_do_not_tell_which_of_them_is_slow(self):
+        self.make("runs/a", host="a", cases=[(8, 10, "ok")])
+        self.make("runs/b", host="b", cases=[(16, 10, "ok")], factor=2)
+        done = self.merge("merged", "runs")
+        self.assertIn("canaries tell nothing: it takes 3 nodes of one device", done.stdout)
+
+    def devices(self):
+        """Two nodes of one device and one of another, which have one case in common."""
+        self.make("runs/a", host="a", cases=[(8, 1000, "ok"), (16, 1000, "ok")])
+        self.make("runs/b", host="b", cases=[(8, 1010, "ok"), (32, 1000, "ok")])
+        self.make("runs/c", host="c", cpu="Other <CPU>", cases=[(8, 2000, "ok"), (64, 1, "ok")])
+        self.merge("merged", "runs")
+
+    def export(self, *arguments):
+        done = run("--export", *arguments, self.path("merged"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_devices_are_never_mixed_and_nodes_of_one_are_taken_together(self):
+        self.devices()
+        markdown = self.export("markdown")
+        self.assertRegex(markdown, "3 environments: 2 x .*, 1 x Other <CPU>|"
+                                   "3 environments: 2 x .*, 1 x Other  CPU ")
+        lines = [line for line in markdown.splitlines() if "H8/" in line]
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(sum("Other -CPU-" in line for line in lines), 1)
+        rows = list(csv.reader(self.export("csv").splitlines()))
+        self.assertEqual(rows[0][-1], "device")
+        self.assertEqual(len(rows), 6)
+        report = self.path("page.html")
+        for by in ([], ["--by", "device"], ["--by", "node"], ["--by", "none"]):
+            done = run("--report", self.path("merged"), "--plots", "none", "-o", report, *by)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(report, encoding="utf-8") as file:
+                text = file.read()
+            data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
+                                        text, re.DOTALL)[1])
+            names = [series[0] for series in data["series"]]
+            # Pages of their own; series per device; series per node; all together.
+            expected = {0: (1, 2), "device": (2, 1), "node": (3, 1), "none": (1, 1)}[
+                by[1] if by else 0]
+            self.assertEqual((len(names), len(data["settings"])), expected, names)
+            self.assertEqual(len(data["cases"]), {0: 5, "device": 5, "node": 6, "none": 4}[
+                by[1] if by else 0])
+        done = run("--report", self.path("merged"), "-o", report, "--by", "colour")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--by colour: it takes device, node or none", done.stderr)
+
+    def test_nodes_of_one_device_are_processes_of_a_case(self):
+        self.devices()
+        header, *rows = csv.reader(self.export("csv").splitlines())
+        common = [dict(zip(header, row)) for row in rows if "H8/" in row[0]]
+        self.assertEqual(sorted(row["processes"] for row in common), ["1", "2"])
+        pooled = next(row for row in common if row["processes"] == "2")
+        self.assertEqual(float(pooled["median_ns"]), 1005)
+
+    def test_compare_holds_a_device_against_itself_alone(self):
+        self.devices()
+        shutil.copytree(self.path("merged"), self.path("base"))
+        done = run("--compare", self.path("base"), self.path("merged"), "--format", "json")
+        comparison = json.loads(done.stdout)
+        cases = [entry["case"] for entry in comparison["cases"]]
+        self.assertEqual(len(cases), 5)
+        self.assertEqual(sum(" on Other -CPU-" in case for case in cases), 2)
+        self.assertFalse({"gone", "new"} & {entry["change"] for entry in comparison["cases"]})
+        # A run of one device against both: by default it has the labels too.
+        done = run("--compare", self.path("runs/c"), self.path("merged"), "--format", "json")
+        changes = {entry["case"]: entry["change"] for entry in json.loads(done.stdout)["cases"]}
+        own = [change for case, change in changes.items() if "Other" in case]
+        self.assertEqual(set(own) & {"new", "gone"}, set())
+        self.assertEqual({change for case, change in changes.items() if "Other" not in case}, {"new"})
+
+
+class SlowNode(MergeTest):
+    """Four nodes that are this machine, one of them beside programs that use the CPU."""
+
+    def sweep_as(self, host):
+        done = subprocess.run(["taskset", "-c", "0", PROGRAM, "--sweep", "-T", "2", "-B", "1", "-H",
+                               "8", "--impl", "cpu_ref", "--case-time", "0.02", "--plots", "none",
+                               "--shard", f"{ord(host) - ord('a') + 1}/4", "--out",
+                               self.path("runs/" + host)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.move_to("runs/" + host, host)
+
+    def try_once(self):
+        shutil.rmtree(self.path("runs"), ignore_errors=True)
+        os.mkdir(self.path("runs"))
+        for host in "abd":
+            self.sweep_as(host)
+        loops = [subprocess.Popen(["taskset", "-c", "0", "sh", "-c", "while :; do :; done"])
+                 for _ in range(8)]
+        try:
+            self.sweep_as("c")
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        return re.findall("(?m)^node (.) is .* slower", self.merge("merged", "runs").stdout)
+
+    def test_a_node_whose_cpu_others_use_is_named(self):
+        # On a machine that is busy by itself, any of the four may be the slow one: three trials.
+        self.assertTrue(any(self.try_once() == ["c"] for _ in range(3)))
+
+
+if __name__ == "__main__":
+    unittest.main()
