@@ -21,7 +21,7 @@ CLUSTER = os.path.join(ROOT, "bench", "cluster")
 TASK = os.path.join(CLUSTER, "slurm.sbatch")
 MERGE = os.path.join(CLUSTER, "slurm-merge.sbatch")
 PACKAGES = os.path.join(ROOT, "build", "slurm") # Slurm, unpacked
-NODES = ["n1", "n2", "n3"]
+NODES = ["bench-n1", "bench-n2", "bench-n3"]
 SHARDS = 6
 CASES_200 = ["-T", "1:25:+1", "-B", "1,2,3,4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
              "--case-time", "0.03"]
@@ -139,6 +139,17 @@ def measured(folder):
             if entry["kind"] == "row" and entry["verdict"] != "skipped"]
 
 
+def host_of_cases(folder):
+    """{case: the host on which its row was measured} of a run that may have been resumed on others."""
+    found = {}
+    for entry in entries(folder):
+        if entry["kind"] in ("header", "resume"):
+            host = entry["environment"]["host"]
+        elif entry["kind"] == "row":
+            found[entry["case"]] = host
+    return found
+
+
 class Cluster(unittest.TestCase):
     """A cluster of three nodes for the tests of a class."""
 
@@ -195,6 +206,25 @@ class Cluster(unittest.TestCase):
         self.assertEqual(sorted(measured(self.path(folder + "/merged"))), self.planned(sweep))
         self.assertTrue(os.path.exists(self.path(folder + "/report.html")))
 
+    def check_nodes(self, folder):
+        """Each merged row names the node that measured it. A report shows the nodes together unless it
+        is asked to show them apart."""
+        shards = os.listdir(self.path(folder + "/shards"))
+        expected = {case: host for shard in shards
+                    for case, host in host_of_cases(self.path(f"{folder}/shards/{shard}")).items()}
+        header, *rows = entries(self.path(folder + "/merged"))
+        self.assertEqual({row["case"]: header["environments"][row["environment"]]["host"]
+                          for row in rows if row["kind"] == "row"}, expected)
+        self.assertEqual(set(expected.values()), set(NODES))
+        for arguments, apart in (([], False), (["--by", "node"], True)):
+            page = self.path("page.html")
+            done = run("--report", self.path(folder + "/merged"), "-o", page, "--plots", "none", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(page, encoding="utf-8") as file:
+                text = file.read()
+            for node in NODES:
+                self.assertEqual(f"cpu_simd on {node}" in text, apart)
+
     def check_kept(self, folder, lines):
         """The run still begins with these lines."""
         with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
@@ -242,6 +272,8 @@ class Interruptions(Cluster):
         done, said = self.merge("big", SHARDS)
         self.assertTrue(done, said)
         self.check_merged("big", CASES_200)
+        if can_name_hosts():
+            self.check_nodes("big")
         for number, lines in kept.items():
             self.check_kept(self.path(shard[number]), lines)
 
@@ -249,7 +281,8 @@ class Interruptions(Cluster):
         # A shard takes about 15 s; cases are started in the first 10 s of the minute that a task has.
         sweep = ["-T", "1:45:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
         # Without --signal the warning would come before that.
-        array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep, LB_SPARE_TIME="50")
+        array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
+                            LB_SPARE_TIME="50")
         self.slurm.wait_all(240)
         done, said = self.merge("limit", 2)
         self.assertTrue(done, said + self.log(array, 1) + self.log(array, 2))
