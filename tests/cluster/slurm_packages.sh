@@ -14,6 +14,9 @@ give_up() {
   exit 1
 }
 
+mkdir -p "$(dirname "$folder")"
+exec 9>"$folder.lock"
+flock 9 # two tests may want the packages at once
 [ -e "$folder/complete" ] && exit 0
 command -v apt-get >/dev/null || give_up "there is no apt-get"
 rm -rf "$folder"
@@ -30,7 +33,9 @@ if ! missing=$(closure 2>"$folder/apt/log"); then
   apt-get update -qq >>"$folder/apt/log" 2>&1 || give_up "apt-get update failed"
   missing=$(closure 2>>"$folder/apt/log") || give_up "$(tail -n 1 "$folder/apt/log")"
 fi
-mapfile -t packages < <(printf '%s\n' "${wanted[@]}" slurm-wlm-basic-plugins libmunge2 $missing | sort -u)
+# shellcheck disable=SC2086 # a list of words
+mapfile -t packages < <(printf '%s\n' "${wanted[@]}" slurm-wlm-basic-plugins libmunge2 $missing |
+  sort -u)
 cd "$folder/apt"
 apt-get -q -o "APT::Sandbox::User=$(id -un)" download "${packages[@]}" >>log 2>&1 ||
   give_up "the packages could not be downloaded"

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from program import BUILD, PROGRAM, ProgramTest, line_count, run, wait_until
+from program import BUILD, PROGRAM, ProgramTest, run
 from slurm import Slurm, can_name_hosts, skip_reason
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -186,11 +186,19 @@ class Cluster(unittest.TestCase):
             return file.read()
 
     def wait_rows(self, folder, count=3):
-        """Waits until the run of a shard has that many rows; returns its lines."""
-        path = os.path.join(folder, "run.jsonl")
-        self.slurm.wait(lambda: line_count(path) > count, path, 90)
-        with open(path, encoding="utf-8") as file:
-            return file.read().splitlines()[:count + 1]
+        """Waits until the run of a shard has that many rows; returns its lines up to the last of them."""
+        lines = []
+
+        def has_rows():
+            if os.path.exists(os.path.join(folder, "run.jsonl")):
+                with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
+                    lines[:] = file.read().splitlines()
+            while lines and not lines[-1].endswith("}"): # it is being written
+                lines.pop()
+            return sum('"kind":"row"' in line for line in lines) >= count
+
+        self.slurm.wait(has_rows, folder, 90)
+        return lines
 
     def planned(self, sweep):
         time = sweep.index("--case-time") # which --list does not take
@@ -245,11 +253,9 @@ class Interruptions(Cluster):
         array = self.submit(f"--array=1-{SHARDS}", TASK, "big", str(SHARDS), *CASES_200)
         merge = self.submit("--dependency=afterany:" + array, MERGE, "big", str(SHARDS))
         shard = {number: f"big/shards/{number}" for number in range(1, SHARDS + 1)}
-        kept = {1: self.wait_rows(self.path(shard[1]))}
+        kept = {number: self.wait_rows(self.path(shard[number])) for number in (1, 2, 3)}
         self.kill(shard[1])
-        kept[2] = self.wait_rows(self.path(shard[2]))
         self.slurm.call("scontrol", "requeue", array + "_2")
-        kept[3] = self.wait_rows(self.path(shard[3]))
         drained = self.slurm.node_of(array + "_3")
         self.slurm.call("scontrol", "update", "nodename=" + drained, "state=drain", "reason=test")
         before = {number: self.log(array, number).count(" on " + drained) for number in (1, 2, 3)}
