@@ -435,6 +435,10 @@ int lb_worker_main(long parent, int device)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)parent)
         return 1;
+    /* Slurm signals all processes of a job at once. The program then ends its workers; one that
+     * ended by itself would be taken for a crash of its case. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
     /* A process that a child started and left to itself becomes the worker's own child, so that it
      * is found after the case. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);

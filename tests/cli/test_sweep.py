@@ -319,6 +319,22 @@ class Sweep(ProgramTest):
             footer = json.loads(lines.readlines()[-1])
         self.assertEqual((footer["kind"], footer["interrupted"]), ("footer", True))
 
+    def test_a_signal_to_all_processes_of_a_job_is_no_crash_of_a_case(self):
+        out = self.path("run")
+        with subprocess.Popen([PROGRAM, "--sweep", "-T", "64:72:+1", "-B", "8", "-H", "64", "--plots", "none",
+                               "--case-time", "0.1", "--impl", "cpu_ref", "--out", out],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+            children = f"/proc/{process.pid}/task/{process.pid}/children"
+            with open(children, encoding="utf-8") as file:
+                workers = [int(word) for word in file.read().split()]
+            for number in (signal.SIGTERM, signal.SIGINT):
+                for worker in workers:
+                    os.kill(worker, number)
+            self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(len(workers), 1)
+        self.assertEqual([row["verdict"] for row in read_rows(out).values()], 9 * ["ok"])
+
 
 class Workers(ProgramTest):
     """A fault of one implementation costs its own row and no other."""

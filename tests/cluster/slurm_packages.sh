@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Gets Slurm and munge for the tests of label cluster:  tests/cluster/slurm_packages.sh FOLDER
+#
+# The packages of Debian or Ubuntu, with the libraries that this machine lacks, are unpacked into FOLDER
+# and not installed, since installing them starts services. Needs no root. Where they can't be had, the
+# last line says why.
+set -euo pipefail
+folder=${1:?usage: tests/cluster/slurm_packages.sh FOLDER}
+wanted=(slurmctld slurmd slurm-client munge)
+
+# give_up REASON
+give_up() {
+  echo "no Slurm: $1"
+  exit 1
+}
+
+mkdir -p "$(dirname "$folder")"
+exec 9>"$folder.lock"
+flock 9 # two tests may want the packages at once
+[ -e "$folder/complete" ] && exit 0
+command -v apt-get >/dev/null || give_up "there is no apt-get"
+rm -rf "$folder"
+mkdir -p "$folder/apt"
+folder=$(cd "$folder" && pwd)
+
+# What apt-get would install, by name; it fails when its lists do not have the packages. What is
+# installed already is unpacked as well, so that all of Slurm is in one folder.
+closure() {
+  apt-get install --simulate --no-install-recommends "${wanted[@]}" | sed -n 's/^Inst \(\S*\).*/\1/p'
+}
+if ! missing=$(closure 2>"$folder/apt/log"); then
+  [ "$(id -u)" -eq 0 ] || give_up "apt-get's lists do not have it, and only root can update them"
+  apt-get update -qq >>"$folder/apt/log" 2>&1 || give_up "apt-get update failed"
+  missing=$(closure 2>>"$folder/apt/log") || give_up "$(tail -n 1 "$folder/apt/log")"
+fi
+# shellcheck disable=SC2086 # a list of words
+mapfile -t packages < <(printf '%s\n' "${wanted[@]}" slurm-wlm-basic-plugins libmunge2 $missing |
+  sort -u)
+cd "$folder/apt"
+apt-get -q -o "APT::Sandbox::User=$(id -un)" download "${packages[@]}" >>log 2>&1 ||
+  give_up "the packages could not be downloaded"
+for package in *.deb; do
+  dpkg --extract "$package" "$folder"
+done
+cd "$folder"
+rm -rf apt
+touch complete

@@ -1,0 +1,156 @@
+"""The manifests of bench/cluster and the container file: they fit Kubernetes' schema, the numbers in them
+agree, and the commands of their pods, run here in place of a cluster, measure each case once."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from program import PROGRAM, ProgramTest, read_rows, run
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+try:
+    import kubernetes_validate
+except ImportError:
+    kubernetes_validate = None
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+CLUSTER = os.path.join(ROOT, "bench", "cluster")
+SWEEP = ["-T", "2:5:+1", "-B", "1,2", "-H", "8", "--impl", "cpu_ref,cpu_simd"]
+
+
+def manifest(name):
+    with open(os.path.join(CLUSTER, name), encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def pod_of(job):
+    return job["spec"]["template"]["spec"]
+
+
+def disagreements(job):
+    """What is wrong with the numbers and names of an Indexed Job."""
+    spec, pod = job["spec"], pod_of(job)
+    container = pod["containers"][0]
+    shards = {entry["name"]: entry["value"] for entry in container["env"]}["SHARDS"]
+    wrong = []
+    if spec["completionMode"] != "Indexed":
+        wrong.append("without Indexed there is no JOB_COMPLETION_INDEX")
+    if not str(spec["completions"]) == str(spec["parallelism"]) == shards:
+        wrong.append("completions, parallelism and SHARDS differ")
+    if pod["restartPolicy"] != "Never":
+        wrong.append("a podFailurePolicy needs restartPolicy Never")
+    for rule in spec["podFailurePolicy"]["rules"]:
+        name = rule.get("onExitCodes", {}).get("containerName", container["name"])
+        if name != container["name"]:
+            wrong.append(f"there is no container {name}")
+    if {mount["name"] for mount in container["volumeMounts"]} != {each["name"] for each in pod["volumes"]}:
+        wrong.append("a mount without its volume")
+    return wrong
+
+
+@unittest.skipUnless(yaml, "python3-yaml is not installed")
+class Manifests(ProgramTest):
+    def call_pod(self, name, sweep=None, **environment):
+        """Runs the command of the manifest's container with /sweep in the scratch folder."""
+        container = pod_of(manifest(name))["containers"][0]
+        words = [word.replace("/sweep", self.path("sweep")) for word in container["command"]]
+        declared = {entry["name"]: entry["value"] for entry in container.get("env", [])}
+        declared["PATH"] = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
+        return subprocess.run(words + (sweep or container["args"]), capture_output=True, text=True,
+                              env={**os.environ, **declared, **environment}, check=False)
+
+    def test_numbers_and_names_agree_and_a_change_is_found(self):
+        self.assertEqual(disagreements(manifest("kubernetes.yaml")), [])
+        for change in (lambda job: job["spec"].update(completions=9),
+                       lambda job: job["spec"].update(completionMode="NonIndexed"),
+                       lambda job: pod_of(job).update(restartPolicy="OnFailure"),
+                       lambda job: pod_of(job)["containers"][0].update(name="other"),
+                       lambda job: pod_of(job).update(volumes=[])):
+            job = manifest("kubernetes.yaml")
+            change(job)
+            self.assertNotEqual(disagreements(job), [])
+
+    def test_the_pods_measure_each_case_once_and_are_merged(self):
+        for index in range(3):
+            for _ in range(2 if index == 0 else 1): # a pod that is replaced goes on with the run
+                done = self.call_pod("kubernetes.yaml", SWEEP + ["--case-time", "0.02"],
+                                     JOB_COMPLETION_INDEX=str(index), SHARDS="3")
+                self.assertIn(done.returncode, (0, 5), done.stderr)
+        done = self.call_pod("kubernetes-merge.yaml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        whole = run("--list", "--format", "json", *SWEEP)
+        rows = read_rows(self.path("sweep/merged"))
+        self.assertEqual(set(rows), {case["case"] for case in json.loads(whole.stdout)["cases"]})
+        self.assertEqual(len(rows), 16)
+        self.assertTrue(os.path.exists(self.path("sweep/report.html")))
+
+    def test_the_program_takes_the_cases_of_the_manifest(self):
+        args = pod_of(manifest("kubernetes.yaml"))["containers"][0]["args"]
+        self.assertEqual(run("--plan", *args).returncode, 0)
+
+    @unittest.skipUnless(kubernetes_validate, "the Python module kubernetes-validate is not installed")
+    def test_the_manifests_fit_the_schema(self):
+        for name in ("kubernetes.yaml", "kubernetes-merge.yaml"):
+            kubernetes_validate.validate(manifest(name), "1.29", strict=True)
+            broken = manifest(name)
+            broken["spec"]["completionsMode"] = "Indexed"
+            with self.assertRaises(kubernetes_validate.ValidationError):
+                kubernetes_validate.validate(broken, "1.29", strict=True)
+
+
+INSTRUCTIONS = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENTRYPOINT"}
+
+
+def complaints(text):
+    """What is wrong with a container file that uses INSTRUCTIONS alone."""
+    wrong, declared = [], set()
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        name, _, rest = line.partition(" ")
+        if name not in INSTRUCTIONS:
+            wrong.append(f"unknown instruction {name}")
+        for used in re.findall(r"\$\{(\w+)\}", rest):
+            if used not in declared:
+                wrong.append(f"{used} is used before its ARG")
+        if name == "ARG":
+            declared.add(rest.split("=")[0])
+        if name == "FROM":
+            declared.clear() # an ARG before FROM is not seen after it
+        if name == "RUN" and subprocess.run(["sh", "-n", "-c", rest], capture_output=True,
+                                            check=False).returncode != 0:
+            wrong.append("RUN has a syntax error")
+        if name == "ENTRYPOINT" and not isinstance(json.loads(rest), list):
+            wrong.append("ENTRYPOINT is no list")
+    return wrong
+
+
+class ContainerFile(unittest.TestCase):
+    def test_instructions_variables_and_shell_are_right_and_a_fault_is_found(self):
+        with open(os.path.join(ROOT, "bench", "Containerfile"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(complaints(text), [])
+        for old, new in (("ARG CUDA=ON\n", ""), ("RUN bash", "RUNS bash"), ("$optional_packages'", "")):
+            self.assertIn(old, text)
+            self.assertNotEqual(complaints(text.replace(old, new)), [])
+
+    def test_what_it_names_exists(self):
+        with open(os.path.join(ROOT, "bench", "Containerfile"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(ROOT, "CMakePresets.json"), encoding="utf-8") as file:
+            presets = {preset["name"] for preset in json.load(file)["configurePresets"]}
+        self.assertLessEqual(set(re.findall(r"--preset (\w+)", text)), presets)
+        with open(os.path.join(ROOT, "bench", "packages.sh"), encoding="utf-8") as file:
+            packages = file.read()
+        for variable in re.findall(r"\$(\w+_packages)", text):
+            self.assertRegex(packages, rf"(?m)^{variable}=")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,344 @@
+"""The Slurm scripts of bench/cluster: alone, with stand-ins for Slurm and the program; and on a cluster of
+three nodes on this machine, whose tasks are killed, requeued, preempted, stopped at their time limit, and
+drained of their node: no row is lost, and no case is measured twice."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from program import BUILD, PROGRAM, ProgramTest, run
+from slurm import Slurm, can_name_hosts, skip_reason
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+CLUSTER = os.path.join(ROOT, "bench", "cluster")
+TASK = os.path.join(CLUSTER, "slurm.sbatch")
+MERGE = os.path.join(CLUSTER, "slurm-merge.sbatch")
+PACKAGES = os.path.join(ROOT, "build", "slurm") # Slurm, unpacked
+NODES = ["bench-n1", "bench-n2", "bench-n3"]
+SHARDS = 6
+CASES_200 = ["-T", "1:25:+1", "-B", "1,2,3,4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
+             "--case-time", "0.03"]
+
+# In place of the program: tells its arguments, adds ROWS rows to its run and exits with STATUS.
+PROGRAM_STAND_IN = """#!/bin/bash
+if [ "$1" = --export ]; then
+  cat "$(dirname "$0")/csv"
+  exit
+fi
+echo "arguments $*"
+while [ $# -gt 0 ] && [ "$1" != --out ] && [ "$1" != --resume ]; do shift; done
+mkdir -p "$2"
+for ((i = 0; i < ${ROWS-1}; i++)); do echo '{"kind":"row","verdict":"ok"}' >>"$2/run.jsonl"; done
+exit "${STATUS-0}"
+"""
+
+
+class Task(ProgramTest):
+    """slurm.sbatch by itself."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("program", PROGRAM_STAND_IN)
+        self.write("squeue", "#!/bin/sh\necho \"$TIME_LEFT\"\n"
+                   "case \"$*\" in *10_2*) ;; *) echo 8:00 ;; esac\n") # 10 alone: all tasks
+        self.write("scontrol", "#!/bin/sh\necho \"scontrol $*\"\nexit 1\n")
+        self.write("csv", "")
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), 0o755)
+
+    def task(self, *arguments, **environment):
+        settings = {"PATH": f"{self.scratch}:{os.environ['PATH']}", "LB_PROGRAM": self.path("program"),
+                    "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "2",
+                    "TIME_LEFT": "UNLIMITED", **environment}
+        return subprocess.run([TASK, *arguments], cwd=self.scratch, env={**os.environ, **settings},
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    def test_the_time_limit_becomes_the_time_budget(self):
+        for left, budget in (("6:40", "100"), ("1:00:00", "3300"), ("1-00:05:00", "86400"),
+                             ("10-01:00:00", "867300")):
+            self.assertIn(f"--time-budget {budget} -T 3", self.task("run" + budget, "4", "-T", "3",
+                                                                    TIME_LEFT=left).stdout)
+        done = self.task("run", "4", "-T", "3")
+        self.assertIn("arguments --sweep --shard 2/4 --out run/shards/2 --plots none -T 3\n", done.stdout)
+        done = self.task("short", "4", TIME_LEFT="4:59")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("299 s left and 300 s of these are spare: ask for more with --time", done.stderr)
+
+    def test_a_second_attempt_resumes(self):
+        self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
+        done = self.task("run", "4", "-T", "3", TIME_LEFT="10:00")
+        self.assertIn("arguments --resume run/shards/2 --plots none --time-budget 300\n", done.stdout)
+
+    def test_a_task_with_cases_left_requeues_itself_when_it_added_a_row(self):
+        for status in ("130", "137"):
+            done = self.task("run" + status, "4", STATUS=status)
+            self.assertEqual(done.returncode, int(status))
+            self.assertIn("scontrol requeue 10_2", done.stdout)
+            self.assertFalse(os.path.exists(self.path(f"run{status}/finished/2")))
+            done = self.task("run" + status, "4", STATUS=status, ROWS="0")
+            self.assertNotIn("scontrol", done.stdout)
+        self.write("csv", "case,...,skipped,the time budget of 5 s ran out,\n")
+        done = self.task("budget", "4")
+        self.assertIn("scontrol requeue 10_2", done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+    def test_a_finished_task_says_so_and_a_wrong_command_line_does_not(self):
+        for status, finished in (("0", True), ("1", True), ("5", True), ("2", False)):
+            done = self.task("run" + status, "4", STATUS=status, ROWS="0")
+            self.assertEqual(done.returncode, int(status))
+            self.assertNotIn("scontrol", done.stdout)
+            self.assertEqual(os.path.exists(self.path(f"run{status}/finished/2")), finished)
+
+    def test_a_wrong_submission_is_refused(self):
+        for arguments, environment, words in (
+                (["run"], {}, "usage"), (["run", "-T", "3"], {}, "'-T' is not the number of shards"),
+                (["run", "1"], {}, "task 2 of an array of 1 shards"),
+                (["run", "4"], {"SLURM_ARRAY_TASK_ID": ""}, "no task of a job array")):
+            done = self.task(*arguments, **environment)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
+            self.assertNotIn("arguments", done.stdout)
+
+
+def program_of(folder):
+    """The process of the program that writes the run in the folder, None where there is none."""
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
+                words = file.read().split("\0")
+        except OSError: # not a process, or it has ended
+            continue
+        if words[0].endswith("bench-lstm") and folder in words:
+            return int(entry)
+    return None
+
+
+def parent_of(process):
+    with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
+def entries(folder):
+    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def measured(folder):
+    """The cases that the run has measured, in order, each as often as it was measured."""
+    return [entry["case"] for entry in entries(folder)
+            if entry["kind"] == "row" and entry["verdict"] != "skipped"]
+
+
+def host_of_cases(folder):
+    """{case: the host on which its row was measured} of a run that may have been resumed on others."""
+    found = {}
+    for entry in entries(folder):
+        if entry["kind"] in ("header", "resume"):
+            host = entry["environment"]["host"]
+        elif entry["kind"] == "row":
+            found[entry["case"]] = host
+    return found
+
+
+class Cluster(unittest.TestCase):
+    """A cluster of three nodes for the tests of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.scratch = scratch.name
+        os.mkdir(cls.scratch + "/slurm")
+        cls.slurm = Slurm(PACKAGES, cls.scratch + "/slurm", NODES)
+        cls.addClassCleanup(cls.slurm.stop)
+        cls.slurm.environment["LB_PROGRAM"] = PROGRAM
+        cls.slurm.start()
+
+    def path(self, name):
+        return os.path.join(self.scratch, name)
+
+    def submit(self, *words, **environment):
+        """Submits a job; returns its number."""
+        exports = ",".join(["ALL"] + [f"{name}={value}" for name, value in environment.items()])
+        return self.slurm.call("sbatch", "--parsable", "--export=" + exports, *words, cwd=self.scratch)
+
+    def merge(self, folder, shards):
+        """Merges in a job; returns whether it succeeded, and its log."""
+        return self.merged(self.submit(MERGE, folder, str(shards)))
+
+    def merged(self, job):
+        self.slurm.wait_all(240)
+        with open(self.path(f"bench-lstm-merge-{job}.log"), encoding="utf-8") as file:
+            return "JobState=COMPLETED" in self.slurm.call("scontrol", "show", "job", job), file.read()
+
+    def log(self, array, shard):
+        with open(self.path(f"bench-lstm-{array}-{shard}.log"), encoding="utf-8") as file:
+            return file.read()
+
+    def wait_rows(self, folder, count=3):
+        """Waits until the run of a shard has that many rows; returns its lines up to the last of them."""
+        lines = []
+
+        def has_rows():
+            if os.path.exists(os.path.join(folder, "run.jsonl")):
+                with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
+                    lines[:] = file.read().splitlines()
+            while lines and not lines[-1].endswith("}"): # it is being written
+                lines.pop()
+            return sum('"kind":"row"' in line for line in lines) >= count
+
+        self.slurm.wait(has_rows, folder, 90)
+        return lines
+
+    def planned(self, sweep):
+        time = sweep.index("--case-time") # which --list does not take
+        listed = json.loads(run("--list", "--format", "json", *sweep[:time], *sweep[time + 2:]).stdout)
+        return sorted(case["case"] for case in listed["cases"])
+
+    def check_merged(self, folder, sweep):
+        """Each case was measured once, and stands in the merged run once."""
+        shards = os.listdir(self.path(folder + "/shards"))
+        self.assertEqual(sorted(case for shard in shards
+                                for case in measured(self.path(f"{folder}/shards/{shard}"))),
+                         self.planned(sweep))
+        self.assertEqual(sorted(measured(self.path(folder + "/merged"))), self.planned(sweep))
+        self.assertTrue(os.path.exists(self.path(folder + "/report.html")))
+
+    def check_nodes(self, folder):
+        """Each merged row names the node that measured it. A report shows the nodes together unless it
+        is asked to show them apart."""
+        shards = os.listdir(self.path(folder + "/shards"))
+        expected = {case: host for shard in shards
+                    for case, host in host_of_cases(self.path(f"{folder}/shards/{shard}")).items()}
+        header, *rows = entries(self.path(folder + "/merged"))
+        self.assertEqual({row["case"]: header["environments"][row["environment"]]["host"]
+                          for row in rows if row["kind"] == "row"}, expected)
+        self.assertEqual(set(expected.values()), set(NODES))
+        for arguments, apart in (([], False), (["--by", "node"], True)):
+            page = self.path("page.html")
+            done = run("--report", self.path(folder + "/merged"), "-o", page, "--plots", "none", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(page, encoding="utf-8") as file:
+                text = file.read()
+            for node in NODES:
+                self.assertEqual(f"cpu_simd on {node}" in text, apart)
+
+    def check_kept(self, folder, lines):
+        """The run still begins with these lines."""
+        with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
+            self.assertEqual(file.read().splitlines()[:len(lines)], lines)
+
+    def kill(self, folder):
+        """Kills the task's shell and program."""
+        program = program_of(folder)
+        os.kill(parent_of(program), signal.SIGKILL)
+        os.kill(program, signal.SIGKILL)
+
+
+class Interruptions(Cluster):
+    """Tasks that do not end as they should; each of their rows is kept, and none is measured twice."""
+
+    def test_200_cases_in_an_array_with_tasks_killed_requeued_preempted_and_drained(self):
+        self.assertEqual(len(self.planned(CASES_200)), 200)
+        array = self.submit(f"--array=1-{SHARDS}", TASK, "big", str(SHARDS), *CASES_200)
+        merge = self.submit("--dependency=afterany:" + array, MERGE, "big", str(SHARDS))
+        shard = {number: f"big/shards/{number}" for number in range(1, SHARDS + 1)}
+        kept = {number: self.wait_rows(self.path(shard[number])) for number in (1, 2, 3)}
+        self.kill(shard[1])
+        self.slurm.call("scontrol", "requeue", array + "_2")
+        drained = self.slurm.node_of(array + "_3")
+        self.slurm.call("scontrol", "update", "nodename=" + drained, "state=drain", "reason=test")
+        before = {number: self.log(array, number).count(" on " + drained) for number in (1, 2, 3)}
+        kept[4] = self.wait_rows(self.path(shard[4]))
+        self.submit("--partition=urgent", "--nodelist=" + self.slurm.node_of(array + "_4"),
+                    "--output=/dev/null", "--wrap=true")
+        done, said = self.merged(merge)
+        self.slurm.call("scontrol", "update", "nodename=" + drained, "state=resume")
+
+        for number in shard:
+            self.assertEqual(self.log(array, number).count(" on " + drained), before.get(number, 0))
+        for number, restarts in ((1, 0), (2, 1), (3, 0), (4, 1)):
+            self.assertEqual(self.log(array, number).count("restart "), restarts + 1)
+        self.assertFalse(done)
+        self.assertIn("these shards are missing or have cases left: 1\n", said)
+        self.assertLess(len(measured(self.path("big/merged"))), 200)
+
+        self.submit("--array=1", TASK, "big", str(SHARDS), *CASES_200)
+        self.slurm.wait_all()
+        done, said = self.merge("big", SHARDS)
+        self.assertTrue(done, said)
+        self.check_merged("big", CASES_200)
+        if can_name_hosts():
+            self.check_nodes("big")
+        for number, lines in kept.items():
+            self.check_kept(self.path(shard[number]), lines)
+
+    def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
+        # A shard takes about 15 s; cases are started in the first 10 s of the minute that a task has.
+        sweep = ["-T", "1:45:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
+        # Without --signal the warning would come before that.
+        array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
+                            LB_SPARE_TIME="50")
+        self.slurm.wait_all(240)
+        done, said = self.merge("limit", 2)
+        self.assertTrue(done, said + self.log(array, 1) + self.log(array, 2))
+        self.check_merged("limit", sweep)
+        for number in (1, 2):
+            self.assertIn("the time budget of", self.log(array, number))
+            self.assertIn("the task is requeued", self.log(array, number))
+
+    def test_a_warned_task_goes_on_after_a_requeue_and_a_cancelled_one_stays_so(self):
+        sweep = ["-T", "1:30:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.1"]
+        array = self.submit("--array=1-2", TASK, "warned", "2", *sweep)
+        for number in (1, 2):
+            self.wait_rows(self.path(f"warned/shards/{number}"))
+        self.slurm.call("scancel", "--batch", "--signal=USR1", array + "_1") # what --signal does
+        self.slurm.call("scancel", array + "_2")
+        self.slurm.wait_all()
+        self.assertIn("restart 1", self.log(array, 1))
+        self.assertNotIn("restart 1", self.log(array, 2))
+        rows = [entry for entry in entries(self.path("warned/shards/2")) if entry["kind"] == "row"]
+        self.assertEqual({row["verdict"] for row in rows}, {"ok"}) # none is taken for a crash
+        self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
+
+
+class Page(Cluster):
+    """bench/cluster/README.md, word for word."""
+
+    def test_the_commands_of_the_page(self):
+        with open(os.path.join(CLUSTER, "README.md"), encoding="utf-8") as file:
+            page = re.search(r"\n## Slurm\n(.*?)\n## Kubernetes\n", file.read(), re.DOTALL)[1]
+        commands = "".join(line + "\n" for line in page.splitlines() if line.startswith("    "))
+        self.assertGreater(commands.count("sbatch"), 3)
+        home = self.path("home")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", home + "/bench-lstm"], check=True,
+                       stdout=subprocess.DEVNULL)
+        environment = {**self.slurm.environment, "HOME": home}
+        del environment["LB_PROGRAM"]
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], env=environment,
+                              capture_output=True, text=True, timeout=280, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.slurm.logs())
+        sweep = shlex.split(re.search(r'sweep="(.*)"', commands)[1])
+        shards = [os.path.join(home, "sweeps/first/shards", name)
+                  for name in os.listdir(home + "/sweeps/first/shards")]
+        self.assertEqual(sorted(case for shard in shards for case in measured(shard)), self.planned(sweep))
+        for name in ("report.html", "by-device.html", "by-node.html"):
+            self.assertTrue(os.path.exists(f"{home}/sweeps/first/{name}"))
+
+
+if __name__ == "__main__":
+    missing = "" if sys.argv[1:] == ["Task"] else skip_reason(PACKAGES)
+    if missing:
+        print("skipped: " + missing)
+        sys.exit(77)
+    unittest.main()
