@@ -88,8 +88,8 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     enum lb_status st = LB_OK;
     name_output(c, output);
     row.verdict = LB_VERDICT_ABSENT;
-    if (!entry->absent)
-        st = lb_pool_run(check->session->pool, entry, &job, &row, err);
+    if (!impl_entry->absent)
+        st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
     if (st == LB_OK && row.verdict == LB_VERDICT_OK) {
         st = lb_sequence_file_read(check->path, false, &output->y, err);
         check->count += st == LB_OK;

@@ -7,10 +7,10 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "commands/detectable_difference.h"
 #include "commands/self_test_report.h"
 #include "record/environment.h"
 #include "report/compare.h"
+#include "report/detectable_difference.h"
 #include "report/run_spread.h"
 #include "run/planted_slowdown.h"
 #include "run/sample_blocks.h"

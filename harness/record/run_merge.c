@@ -87,7 +87,7 @@ struct source {
     const char *path;
     size_t line;
     bool has_header, merged, finished;
-    size_t *environments; /* [environment_count] numbers of those that its header lists */
+    size_t *environments; /* [environment_count] the numbers of the environments in its header */
     size_t environment_count;
     size_t environment; /* number of that of the current session */
     int64_t started;    /* of the current session */

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "commands/detectable_difference.h"
 #include "commands/self_test_report.h"
+#include "report/detectable_difference.h"
 #include "tests/helpers/synthetic_run.h"
 
 /* A machine that needs no advice. */

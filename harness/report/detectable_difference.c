@@ -1,5 +1,5 @@
 /* The smallest slowdown that a comparison would have found. */
-#include "commands/detectable_difference.h"
+#include "report/detectable_difference.h"
 
 #include <math.h>
 #include <stdlib.h>
