@@ -258,6 +258,8 @@ static enum lb_status copy(void *to, const void *from, const void *device, size_
     protect_block(block, PROT_READ | PROT_WRITE);
     if (!fake.hollow)
         memcpy(to, from, bytes);
+    else if (device == from)
+        memset(to, 0, bytes);
     protect_block(block, PROT_NONE);
     return LB_OK;
 }

@@ -51,8 +51,8 @@ void fake_device_be(const struct lb_device_info *info);
 const struct lb_device_info *fake_device_info(void);
 
 /* From now on no memory stands behind addresses: copies, fills and kernels that are launched do
- * nothing, and the device has the memory that its description says. For what is launched, rather
- * than what is computed. */
+ * nothing, the host reads zeros, and the device has the memory that its description says. For what
+ * is launched, rather than what is computed. */
 void fake_device_hollow_out(void);
 bool fake_device_hollow(void);
 

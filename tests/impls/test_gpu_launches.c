@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <cuda_runtime_api.h>
@@ -19,15 +21,31 @@
 
 extern const struct lb_impl lb_impl_fused;
 
-/* What the linker calls instead of the runtime's function (--wrap): a launcher that readies
- * nothing. */
+/* What the linker calls instead of the runtime's functions (--wrap): a launcher that readies
+ * nothing, and a device that has too few registers for the next so many kernels. */
 static bool readies_nothing;
+static int refused_kernels;
 
 cudaError_t __real_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
 cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
 cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value)
 {
     return readies_nothing ? cudaSuccess : __real_cudaFuncSetAttribute(kernel, what, value);
+}
+
+cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments)
+{
+    static const void *last;
+    if (refused_kernels == 0)
+        return __real_cudaLaunchKernelExC(config, kernel, arguments);
+    refused_kernels -= kernel != last;
+    last = kernel;
+    return cudaErrorLaunchOutOfResources;
 }
 
 /* A device, without memory behind its addresses. */
@@ -208,11 +226,68 @@ static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
     }
 }
 
+/* What create says of the case with the plans measured first; description may be NULL. */
+static enum lb_status tune(const char *text, char description[512], struct lb_error *err)
+{
+    struct lb_problem p = trial_problem(text);
+    const struct lb_exec_config config = {
+        .threads = 1, .variant = "auto", .stream = lb_device()->stream()};
+    void *self = calloc(1, lb_impl_fused.state_size);
+    scratch_setenv("LB_TUNED", scratch_path("tuned.txt"));
+    scratch_setenv("LB_TUNE", "1");
+    enum lb_status st = lb_impl_fused.create(self, &p, &config, err);
+    if (st == LB_OK && description)
+        snprintf(description, 512, "%s", lb_impl_fused.describe(self));
+    lb_impl_fused.destroy(self);
+    free(self);
+    return st;
+}
+
+static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
+{
+    char description[512] = "";
+    struct lb_error err = {""};
+    (void)state;
+    install("h100");
+    refused_kernels = 2;
+    assert_int_equal(tune("T4_B16_H256/f16/infer", description, &err), LB_OK);
+    assert_int_equal(refused_kernels, 0);
+    assert_non_null(strstr(description, "tuned, "));
+    refused_kernels = 1 << 20; /* where none is left, the reason is the last one's */
+    assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_FAILED);
+    refused_kernels = 0;
+    assert_non_null(strstr(err.text, "tuning: launching the "));
+    assert_non_null(strstr(err.text, "too many resources requested for launch"));
+}
+
+/* In a process of its own, because a lost device stays lost. */
+static void a_plan_that_loses_the_device_ends_the_case_with_its_reason(void **state)
+{
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct lb_error err = {""};
+        install("h100");
+        fake_device_break(FAKE_LAUNCH_FAULT);
+        bool right = tune("T4_B16_H256/f16/infer", NULL, &err) == LB_FAILED &&
+                     lb_device()->lost() && strstr(err.text, "tuning: ") &&
+                     strstr(err.text, "an illegal memory access was encountered");
+        if (!right)
+            print_error("%s\n", err.text);
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
+#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_launch_of_the_gpu_cases_is_within_the_limits,
-                                        scratch_setup, scratch_teardown),
+        SCRATCH(every_launch_of_the_gpu_cases_is_within_the_limits),
+        SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
+        SCRATCH(a_plan_that_loses_the_device_ends_the_case_with_its_reason),
         cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
         cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
     };
