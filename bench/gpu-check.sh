@@ -14,7 +14,8 @@
 #   ceilings   measures copy bandwidth, GEMM rates, launches and barriers, for the lower bound
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
 #   kernels    records the GPU kernels of three graph cases, by CUPTI
-#   faults     kills a worker and runs too large a case: each must cost one row
+#   faults     kills a worker, runs too large a case, and launches a kernel that reads an illegal
+#              address: each must cost one row
 #   sweep      sweeps the recurrent grid for at most --budget seconds (420), the most informative first
 #   tests-cudnn                checks cudnn as tests-own checks the project's own
 #   tests-modes                checks other math modes, relu, graphs, cold caches and batched calls
@@ -362,6 +363,16 @@ if [ ! -x "$program" ]; then
 fi
 "$program" --version >>"$log"
 
+# build_plugin NAME SOURCE OPTIONS...: the plug-in build/NAME.so of tests/plugins.
+build_plugin() {
+  local name=$1 source=$repository/tests/plugins/$2
+  shift 2
+  cc -shared -fPIC -D_DEFAULT_SOURCE "-I$repository/harness/api" "-I$repository/harness" \
+    "-I$repository" -o "$build/$name.so" "$source" "$@"
+}
+
+fake_device=("$repository"/tests/fake_gpu/{fake_device,queue}.c)
+
 # What is swept, and what stands for it without a GPU.
 families=$(variants fused | sed 's/fused:auto,//')
 all=$(variants cudnn),$(variants fused),cuda_step
@@ -369,9 +380,7 @@ all=${all/cudnn:auto,/} # times all others in each case: tests-slow has it
 all=${all/cudnn:persist_dynamic,/}
 stand_in=gpu_fault_$dry fake=() stand=(--call-limit "$call_limit") tune=()
 if [ -n "$dry" ]; then
-  cc -shared -fPIC -D_DEFAULT_SOURCE "-DFAULT=$dry" "-I$repository/harness/api" "-I$repository/harness" \
-    "-I$repository" -o "$build/fake.so" \
-    "$repository/tests/plugins/gpu_fault.c" "$repository"/tests/fake_gpu/{fake_device,queue}.c
+  build_plugin fake gpu_fault.c "-DFAULT=$dry" "${fake_device[@]}"
   grid >"$scratch/grid.txt"
   attempt 0 plan of the grid -- "$program" --plan --cases "$scratch/grid.txt"
   fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
@@ -411,8 +420,11 @@ verdicts() {
 # faults: each costs the row of its own case, and the case after it runs.
 faults() {
   local impl=cuda_step small=T5_B2_I4_H8/f32 slow=T1024_B16_I512_H512/f32 said pid
+  local illegal=bad_address
   local common=(--case-time 0.05 --call-limit "$call_limit" "${fake[@]:0:2}")
-  [ -z "$dry" ] || impl=$stand_in
+  if [ -n "$dry" ]; then # whose memory is small
+    impl=$stand_in slow=T512_B16_I128_H128/f32
+  fi
   "$program" --sweep --out "$scratch/large" --case "$impl/T4096_B16384_I8192_H8192/f32/train" \
     --case "$impl/$small/infer" "${common[@]}" || true
   said=$(verdicts large)
@@ -425,7 +437,19 @@ faults() {
   wait "$pid" || true
   said=$(verdicts killed)
   echo "a killed worker: $said"
-  [ "$said" = oom,ok ]
+  [ "$said" = crash,ok ] || return 1
+  if [ -n "$dry" ]; then
+    illegal=gpu_fault_illegal_address
+    build_plugin illegal gpu_fault.c -DFAULT=illegal_address "${fake_device[@]}"
+  else
+    build_plugin illegal bad_address.c
+  fi
+  "$program" --sweep --out "$scratch/illegal" --case "$illegal/T7_B2_I4_H8/f32/infer" \
+    --case "$illegal/$small/infer" --case-time 0.05 --call-limit "$call_limit" \
+    --plugin "$build/illegal.so" || true
+  said=$(verdicts illegal)
+  echo "an illegal address: $said"
+  [ "$said" = error,ok ] && grep 'illegal memory access' "$scratch/illegal/run.jsonl" >/dev/null
 }
 
 # sanitize TOOL CODES ARGUMENTS...: small cases under a tool of compute-sanitizer, whose exit codes in

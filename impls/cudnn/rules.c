@@ -2,6 +2,8 @@
  * (cuDNN 9.19: descriptors can be probed without a GPU) and those of its API reference. */
 #include "impls/cudnn/rules.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -39,6 +41,8 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
                        (long long)p->seq_len, SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
         return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
+    if (p->ragged && lb_has_backward(p)) /* a kernel of the project clears the padding of dx */
+        return lb_device_needs(device, 8, 0, "ragged backward", why);
     return p->dtype == LB_BF16 ? lb_device_needs(device, 8, 0, "dtype bf16", why) : LB_OK;
 }
 
@@ -80,6 +84,17 @@ enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool gra
     return LB_OK;
 }
 
+/* why may be NULL. */
+__attribute__((format(printf, 2, 3))) static void remark(struct lb_cudnn_remark *why,
+                                                         const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (why)
+        vsnprintf(why->text, sizeof(why->text), format, values);
+    va_end(values);
+}
+
 /* The batch sizes of PyTorch's gate on compute capability 7.0 and 7.2: multiples of 8 that were
  * seen to be fast, fewer of them in short sequences. */
 static bool volta_takes(const struct lb_problem *p)
@@ -93,26 +108,26 @@ static bool volta_takes(const struct lb_problem *p)
  * and fails, as half a sentence; false when none does. device NULL: unknown, taken for a large one.
  */
 static bool fails_device_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                              struct lb_error *why)
+                              struct lb_cudnn_remark *why)
 {
     long long batch = p->batch;
     bool volta = device && device->major == 7 && device->minor != 5;
     if (volta && volta_takes(p))
         return false;
     if (volta)
-        lb_fail(why, LB_OK,
-                "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
-                "capability %d.%d",
-                batch, (long long)p->seq_len, device->major, device->minor);
+        remark(why,
+               "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
+               "capability %d.%d",
+               batch, (long long)p->seq_len, device->major, device->minor);
     else if (device && (device->major < 8 || device->minor == 6))
-        lb_fail(why, LB_OK, "compute capability %d.%d is left out", device->major, device->minor);
+        remark(why, "compute capability %d.%d is left out", device->major, device->minor);
     else if (batch % 8 != 0)
-        lb_fail(why, LB_OK, "batch %lld is not a multiple of 8", batch);
+        remark(why, "batch %lld is not a multiple of 8", batch);
     else if (batch > PERSIST_BATCH_MAX)
-        lb_fail(why, LB_OK, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+        remark(why, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
     else if (device && device->sm_count < PERSIST_SMS)
-        lb_fail(why, LB_OK, "the device has %d multiprocessors, fewer than %d", device->sm_count,
-                PERSIST_SMS);
+        remark(why, "the device has %d multiprocessors, fewer than %d", device->sm_count,
+               PERSIST_SMS);
     else
         return false;
     return true;
@@ -121,21 +136,21 @@ static bool fails_device_gate(const struct lb_problem *p, const struct lb_device
 /* The first criterion of PyTorch's gate for PERSIST_STATIC that fails, as half a sentence; false
  * when none does. */
 static bool fails_persist_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                               struct lb_error *why)
+                               struct lb_cudnn_remark *why)
 {
     long long hidden = p->hidden, input = p->input, layers = p->layers;
     if (p->dtype != LB_F16)
-        lb_fail(why, LB_OK, "dtype %s is not f16", lb_dtype_name(p->dtype));
+        remark(why, "dtype %s is not f16", lb_dtype_name(p->dtype));
     else if (layers != 1)
-        lb_fail(why, LB_OK, "layers %lld is not 1", layers);
+        remark(why, "layers %lld is not 1", layers);
     else if (p->directions != 1)
-        lb_fail(why, LB_OK, "directions %lld is not 1", (long long)p->directions);
+        remark(why, "directions %lld is not 1", (long long)p->directions);
     else if (hidden > PERSIST_H_MAX)
-        lb_fail(why, LB_OK, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
+        remark(why, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
     else if (hidden % PERSIST_H_STEP != 0)
-        lb_fail(why, LB_OK, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
+        remark(why, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
     else if (input % PERSIST_H_STEP != 0)
-        lb_fail(why, LB_OK, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
+        remark(why, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
     else
         return fails_device_gate(p, device, why);
     return true;
@@ -143,37 +158,36 @@ static bool fails_persist_gate(const struct lb_problem *p, const struct lb_devic
 
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_error *why)
+                                           struct lb_cudnn_remark *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
     if (problem->ragged) {
-        lb_fail(why, LB_OK, "rows of different lengths");
+        remark(why, "rows of different lengths");
         return CUDNN_STANDARD;
     }
     if (problem->dtype != LB_F64 && problem->hidden <= small) {
-        lb_fail(why, LB_OK, "hidden %lld is at most %lld", (long long)problem->hidden,
-                (long long)small);
+        remark(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
         return CUDNN_SMALL_H;
     }
     if (fails_persist_gate(problem, device, why))
         return CUDNN_STANDARD;
-    lb_fail(why, LB_OK, "f16, one layer, one direction, and sizes within its gate");
+    remark(why, "f16, one layer, one direction, and sizes within its gate");
     return CUDNN_PERSIST_STATIC;
 }
 
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_error *why)
+                             const struct lb_device_info *device, struct lb_cudnn_remark *why)
 {
-    struct lb_error reason = {""};
+    struct lb_cudnn_remark reason = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
     if (variant == usual)
         return false;
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        lb_fail(why, LB_OK, "%.200s; it never picks persist_dynamic", reason.text);
+        remark(why, "%.200s; it never picks persist_dynamic", reason.text);
     else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
-        lb_fail(why, LB_OK, "hidden %lld is above %d", (long long)problem->hidden,
-                lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
+        remark(why, "hidden %lld is above %d", (long long)problem->hidden,
+               lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
     else if (variant != CUDNN_PERSIST_STATIC || !fails_persist_gate(problem, device, why))
-        lb_fail(why, LB_OK, "%.200s", reason.text);
+        remark(why, "%.200s", reason.text);
     return true;
 }

@@ -31,17 +31,21 @@ enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct 
 enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool graph,
                                       struct lb_error *why);
 
+/* Half a sentence on why something is chosen, or not: "hidden 1100 is above 1024". */
+struct lb_cudnn_remark {
+    char text[256];
+};
+
 /* The variant that PyTorch would choose, in which training passes may differ between forward and
  * backward: that of backward where backward is part of the pass. why (may be NULL) gets the
- * criterion that decided, as half a sentence: "hidden 1100 is above 1024". Source: the gate in
- * PyTorch's RNN.cpp. */
+ * criterion that decided. Source: the gate in PyTorch's RNN.cpp. */
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_error *why);
+                                           struct lb_cudnn_remark *why);
 
-/* Why PyTorch would not choose the variant (not AUTO), as half a sentence that names the criterion;
- * false, and nothing said, where it would. */
+/* Why PyTorch would not choose the variant (not AUTO): why gets the criterion that fails. False,
+ * and nothing said, where it would. */
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_error *why);
+                             const struct lb_device_info *device, struct lb_cudnn_remark *why);
 
 #endif

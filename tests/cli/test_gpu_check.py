@@ -71,6 +71,9 @@ class Check(ProgramTest):
                      "synccheck", "ceilings", "cudnn on the frameworks' cases", "PyTorch",
                      "recurrent grid", "predictions", "tuning"):
             self.assertIn(f"== {step}: done", said)
+        for fault in ("too large a case: oom,ok", "a killed worker: crash,ok",
+                      "an illegal address: error,ok"):
+            self.assertIn(fault, self.read("out", "test.log"))
         self.assertLessEqual(len(LEFT), 8) # few enough to copy by hand
         self.assertLessEqual(LEFT - {"tuned.txt"}, set(os.listdir(self.path("out"))))
         for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):

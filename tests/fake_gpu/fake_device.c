@@ -4,6 +4,8 @@
 #endif
 #include "fake_device.h"
 
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,17 +28,32 @@ static struct {
     bool capturing, lost;
     bool timed, stopped; /* since the fault was planted */
     bool shared;         /* the host may use the memory */
+    bool hollow;         /* there is none */
     double started_ns;
     struct block *blocks;
+    struct lb_device_info info;
 } fake;
 
 enum { ALIGNMENT = 256 /* and no more, as cudaMalloc guarantees */ };
-static const double all_bytes = 256 << 20;
+
+static const struct lb_device_info usual = {.name = "Fake GPU",
+                                            .uuid = "GPU-fake",
+                                            .major = 9,
+                                            .sm_count = 132,
+                                            .memory_bytes = 256 << 20,
+                                            .l2_bytes = 1 << 20,
+                                            .shared_bytes = 227 << 10};
+
+static void protect_block(const struct block *block, int protection)
+{
+    if (!fake.shared && !fake.hollow)
+        (void)mprotect(block->mapping, block->mapped, protection);
+}
 
 static void protect(int protection)
 {
-    for (const struct block *block = fake.blocks; block && !fake.shared; block = block->next)
-        (void)mprotect(block->mapping, block->mapped, protection);
+    for (const struct block *block = fake.blocks; block; block = block->next)
+        protect_block(block, protection);
 }
 
 /* The device works from enter to leave. */
@@ -50,27 +67,97 @@ static void leave(void)
     protect(PROT_NONE);
 }
 
-bool fake_device_holds(const void *memory, size_t bytes)
+/* ---- Work that follows a wrong pointer ---------------------------------------------------------
+ */
+
+static sigjmp_buf before_work;
+
+static void on_fault(int signal_number)
+{
+    siglongjmp(before_work, signal_number);
+}
+
+enum lb_status fake_device_lose(struct lb_error *err)
+{
+    fake.lost = true;
+    return lb_fail(err, LB_FAILED, "an illegal memory access was encountered");
+}
+
+/* All that is enqueued. A fault of the host's memory, while it runs, is one of the device's. */
+static enum lb_status run_enqueued(struct lb_error *err)
+{
+    struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, segv, bus;
+    enum lb_status st;
+    if (fake_queue_is_empty())
+        return LB_OK;
+    enter();
+    sigaction(SIGSEGV, &fault, &segv);
+    sigaction(SIGBUS, &fault, &bus);
+    if (sigsetjmp(before_work, 0) == 0)
+        st = fake_queue_run(err);
+    else
+        st = fake_device_lose(err);
+    sigaction(SIGSEGV, &segv, NULL);
+    sigaction(SIGBUS, &bus, NULL);
+    leave();
+    return st;
+}
+
+bool fake_device_strikes(enum fake_fault fault)
+{
+    if (fake.fault != fault)
+        return false;
+    fake.fault = FAKE_NONE;
+    return true;
+}
+
+bool fake_device_capturing(void)
+{
+    return fake.capturing;
+}
+
+const struct lb_device_info *fake_device_info(void)
+{
+    return &fake.info;
+}
+
+void fake_device_be(const struct lb_device_info *info)
+{
+    fake.info = *info;
+}
+
+bool fake_device_hollow(void)
+{
+    return fake.hollow;
+}
+
+void fake_device_hollow_out(void)
+{
+    fake.hollow = true;
+}
+
+/* The block that the address is in; NULL: none. */
+static const struct block *block_of(const void *memory)
 {
     const char *at = memory;
     for (const struct block *block = fake.blocks; block; block = block->next)
         if (at >= block->memory && at < block->memory + block->bytes)
-            return bytes <= (size_t)(block->memory + block->bytes - at);
-    return false;
+            return block;
+    return NULL;
+}
+
+bool fake_device_holds(const void *memory, size_t bytes)
+{
+    const struct block *block = block_of(memory);
+    return block && bytes <= (size_t)(block->memory + block->bytes - (const char *)memory);
 }
 
 static enum lb_status fake_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
     if (fake.fault == FAKE_ABSENT)
         return lb_fail(err, LB_ABSENT, "the fake device is told to be absent");
-    *info = (struct lb_device_info){.name = "Fake GPU",
-                                    .uuid = "GPU-fake",
-                                    .ordinal = ordinal,
-                                    .major = 9,
-                                    .sm_count = 132,
-                                    .memory_bytes = all_bytes,
-                                    .l2_bytes = 1 << 20,
-                                    .shared_bytes = 227 << 10};
+    *info = fake.info;
+    info->ordinal = ordinal;
     return LB_OK;
 }
 
@@ -87,17 +174,18 @@ static enum lb_status outside_capture(const char *what, struct lb_error *err)
         return lb_fail(err, LB_FAILED, "%s: an illegal memory access was encountered", what);
     if (fake.capturing)
         return lb_fail(err, LB_FAILED, "%s in a graph capture", what);
-    enter();
-    enum lb_status st = fake_queue_run(err);
-    leave();
-    return st;
+    struct lb_error why = {""};
+    enum lb_status st = run_enqueued(&why);
+    return st == LB_OK
+               ? LB_OK
+               : lb_fail(err, st, "%s%s%s", fake.lost ? what : "", fake.lost ? ": " : "", why.text);
 }
 
 static enum lb_status fake_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
 {
     (void)err;
-    *total_bytes = all_bytes;
-    *free_bytes = fake.fault == FAKE_OOM ? 1024 : all_bytes - fake.counts.bytes;
+    *total_bytes = fake.info.memory_bytes;
+    *free_bytes = fake.fault == FAKE_OOM ? 1024 : fake.info.memory_bytes - fake.counts.bytes;
     return LB_OK;
 }
 
@@ -106,26 +194,38 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
     *out = NULL;
     if (outside_capture("allocating", err) != LB_OK)
         return LB_FAILED;
-    if (fake.fault == FAKE_OOM_LATE || (double)bytes + fake.counts.bytes > all_bytes)
+    if (fake.fault == FAKE_OOM_LATE || (double)bytes + fake.counts.bytes > fake.info.memory_bytes)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of fake memory: out of memory", bytes);
     size_t page = (size_t)sysconf(_SC_PAGESIZE),
            room = (bytes + ALIGNMENT - 1) & -(size_t)ALIGNMENT;
     size_t mapped = (room + page - 1) & -page;
     struct block *block = malloc(sizeof(*block));
-    char *mapping = mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *mapping =
+        mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!block || mapping == MAP_FAILED) {
         free(block);
         return lb_fail(err, LB_OOM, "out of host memory for fake memory");
     }
-    (void)mprotect(mapping, mapped, PROT_READ | PROT_WRITE);
     *block = (struct block){mapping + mapped - room, mapping, bytes, mapped, fake.blocks};
-    memset(mapping, 0xff, mapped); /* what nobody wrote is NaN */
+    if (!fake.hollow) {
+        (void)mprotect(mapping, mapped, PROT_READ | PROT_WRITE);
+        memset(mapping, 0xff, mapped); /* what nobody wrote is NaN */
+    }
     fake.blocks = block;
-    leave();
+    protect_block(block, PROT_NONE);
     fake.counts.allocations++;
     fake.counts.bytes += (double)bytes;
     *out = block->memory;
     return LB_OK;
+}
+
+/* Also what other streams have. */
+static void flush_enqueued(void)
+{
+    if (fake.lost)
+        return;
+    fake_queue_join();
+    (void)run_enqueued(NULL);
 }
 
 static void fake_release(void *memory)
@@ -133,9 +233,7 @@ static void fake_release(void *memory)
     struct block **at = &fake.blocks;
     if (!memory)
         return;
-    enter();
-    fake_queue_flush();
-    leave();
+    flush_enqueued();
     while (*at && (*at)->memory != memory)
         at = &(*at)->next;
     struct block *block = *at;
@@ -157,9 +255,13 @@ static enum lb_status copy(void *to, const void *from, const void *device, size_
         return st;
     if (!fake_device_holds(device, bytes) || fake_device_holds(device == to ? from : to, 0))
         return lb_fail(err, LB_FAILED, "copying: invalid argument");
-    enter();
-    memcpy(to, from, bytes);
-    leave();
+    const struct block *block = block_of(device);
+    protect_block(block, PROT_READ | PROT_WRITE);
+    if (!fake.hollow)
+        memcpy(to, from, bytes);
+    else if (device == from)
+        memset(to, 0, bytes);
+    protect_block(block, PROT_NONE);
     return LB_OK;
 }
 
@@ -192,7 +294,8 @@ static enum lb_status run_fill(const void *arguments, struct lb_error *err)
 {
     const struct fill *fill = arguments;
     (void)err;
-    memset(fill->to, fill->byte, fill->bytes);
+    if (!fake.hollow)
+        memset(fill->to, fill->byte, fill->bytes);
     fake_clock_add(FAKE_FILL_NS - FAKE_WORK_NS);
     return LB_OK;
 }
@@ -271,9 +374,9 @@ static enum lb_status fake_reference(double *ns, struct lb_error *err)
 
 static enum lb_status fake_capture_begin(struct lb_error *err)
 {
-    enter();
-    enum lb_status st = fake_capture_open(err);
-    leave();
+    enum lb_status st = run_enqueued(err);
+    if (st == LB_OK)
+        st = fake_capture_open(err);
     fake.capturing = st == LB_OK;
     return st;
 }
@@ -327,6 +430,7 @@ void fake_device_install(enum fake_fault fault)
 {
     memset(&fake, 0, sizeof(fake));
     fake.fault = fault;
+    fake.info = usual;
     fake_queue_reset();
     lb_device_use(&fake_device);
 }

@@ -14,16 +14,27 @@ static struct {
 } blockIdx, blockDim, threadIdx;
 
 #include "cuda/common/launch.cuh"
+#include "launch_limits.h"
 #include "queue.h"
 
 namespace lb_cell
 {
 
 template <class... Parameters, class... Arguments>
-enum lb_status launch(const char *, void (*kernel)(Parameters...), int64_t count, void *stream,
+enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t count, void *stream,
                       struct lb_error *err, Arguments... arguments)
 {
-    auto grid = [=](struct lb_error *) {
+    if (count == 0)
+        return LB_OK;
+    const unsigned blocks = static_cast<unsigned>((count + block_threads - 1) / block_threads);
+    struct fake_launch shape = {};
+    shape.grid[0] = blocks, shape.grid[1] = shape.grid[2] = 1;
+    shape.block[0] = block_threads, shape.block[1] = shape.block[2] = 1;
+    if (fake_launch_allow(&shape, what, err) != LB_OK)
+        return LB_FAILED;
+    auto grid = [=](struct lb_error *late) {
+        if (fake_launch_begin(late) != LB_OK)
+            return LB_FAILED;
         blockDim.x = (unsigned)block_threads;
         for (blockIdx.x = 0; blockIdx.x * block_threads < count; blockIdx.x++)
             for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)

@@ -23,6 +23,7 @@ struct queue {
 };
 
 static struct queue live;
+static unsigned long generation; /* of live: rises when it is emptied */
 static enum fake_order live_order;
 static uint64_t draws;
 static double clock_ns;
@@ -34,7 +35,12 @@ void *fake_queue_stream(int stream_index)
     return stream_index == 0 ? NULL : &streams[stream_index];
 }
 
-static int stream_of(const void *stream)
+void *fake_queue_handle(int stream_index)
+{
+    return &streams[stream_index];
+}
+
+int fake_queue_index(const void *stream)
 {
     return stream ? (int)((const char *)stream - streams) : 0;
 }
@@ -49,9 +55,15 @@ static void empty(struct queue *q)
     memset(q, 0, sizeof(*q));
 }
 
-void fake_queue_reset(void)
+static void empty_live(void)
 {
     empty(&live);
+    generation++;
+}
+
+void fake_queue_reset(void)
+{
+    empty_live();
     clock_ns = 0;
     draws = 0;
 }
@@ -92,7 +104,7 @@ enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments
     if (!item.arguments)
         return lb_fail(err, LB_OOM, "out of host memory for fake work");
     memcpy(item.arguments, arguments, bytes);
-    enum lb_status st = append(stream_of(stream), &item, err);
+    enum lb_status st = append(fake_queue_index(stream), &item, err);
     if (st != LB_OK)
         free(item.arguments);
     return st;
@@ -102,6 +114,19 @@ enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err)
 {
     const struct item item = {.awaited = awaited, .until = live.streams[awaited].count};
     return waiter == awaited ? LB_OK : append(waiter, &item, err);
+}
+
+struct fake_point fake_queue_point(int stream_index)
+{
+    return (struct fake_point){stream_index, live.streams[stream_index].count, generation};
+}
+
+enum lb_status fake_enqueue_wait_for(int waiter, const struct fake_point *point,
+                                     struct lb_error *err)
+{
+    const struct item item = {.awaited = point->stream_index, .until = point->count};
+    bool passed = point->generation != generation || waiter == point->stream_index;
+    return passed ? LB_OK : append(waiter, &item, err);
 }
 
 static enum lb_status run_graph(const void *arguments, struct lb_error *err);
@@ -171,17 +196,23 @@ enum lb_status fake_queue_run(struct lb_error *err)
 {
     enum lb_status st = run_queue(&live, live_order, false, err);
     if (st != LB_OK || all_done(&live))
-        empty(&live);
+        empty_live();
     return st;
 }
 
-void fake_queue_flush(void)
+bool fake_queue_is_empty(void)
 {
-    struct lb_error ignored;
+    for (int i = 0; i < LB_STREAMS_MAX; i++)
+        if (live.streams[i].count > 0)
+            return false;
+    return true;
+}
+
+void fake_queue_join(void)
+{
     enum lb_status st = LB_OK;
     for (int i = 1; i < LB_STREAMS_MAX && st == LB_OK; i++)
-        st = fake_enqueue_wait(0, i, &ignored);
-    (void)fake_queue_run(&ignored);
+        st = fake_enqueue_wait(0, i, NULL);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------- */
@@ -202,6 +233,7 @@ enum lb_status fake_capture_close(void **graph, struct lb_error *err)
         return lb_fail(err, LB_OOM, "out of host memory for a fake graph");
     *q = live;
     memset(&live, 0, sizeof(live));
+    generation++;
     bool forked = true;
     for (int i = 1; i < LB_STREAMS_MAX; i++) /* what it waits for was captured before it */
         forked = forked && (q->streams[i].count == 0 || !q->streams[i].items[0].work);

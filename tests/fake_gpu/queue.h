@@ -33,17 +33,37 @@ void fake_queue_order(enum fake_order order);
 /* What lb_stream_handle gives of a stream below LB_STREAMS_MAX; NULL for stream 0. */
 void *fake_queue_stream(int stream_index);
 
+/* The same, but stream 0 has a handle too, as it has in the CUDA runtime, where NULL is another
+ * stream; and the number of a stream by either handle. */
+void *fake_queue_handle(int stream_index);
+int fake_queue_index(const void *stream);
+
 /* After what is on the stream. */
 enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments, size_t bytes,
                             struct lb_error *err);
 enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err);
 
+/* A point in a stream, behind all that is on it now; and a wait of another stream for that point.
+ * A point that has been passed needs no wait. */
+struct fake_point {
+    int stream_index;
+    size_t count;
+    unsigned long generation;
+};
+
+struct fake_point fake_queue_point(int stream_index);
+enum lb_status fake_enqueue_wait_for(int waiter, const struct fake_point *point,
+                                     struct lb_error *err);
+
 /* Runs stream 0 to its end, and of the others what the order has before that. LB_FAILED: work of a
  * failed queue is dropped. */
 enum lb_status fake_queue_run(struct lb_error *err);
 
-/* Runs all that is left, as releasing memory does. */
-void fake_queue_flush(void);
+bool fake_queue_is_empty(void);
+
+/* Stream 0 waits for all others, so that the next run is one of all that is left, as releasing
+ * memory has it. */
+void fake_queue_join(void);
 
 /* Between begin and end what is enqueued does not run: it is kept in *graph. LB_FAILED where a
  * stream was not forked from stream 0, or not joined to it. */

@@ -62,13 +62,17 @@ static void each_variant_names_its_limit(void **state)
     }
 }
 
-static void bf16_needs_ampere(void **state)
+static void bf16_and_ragged_backward_need_ampere(void **state)
 {
     struct lb_device_info volta = {.major = 7, .sm_count = 80};
     struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
     (void)state;
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
+    p = trial_problem("T25_B16_H128/f32/train/ragged"); /* for which the project has a kernel */
+    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
+    p = trial_problem("T25_B16_H128/f32/infer/ragged");
+    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_OK);
 }
 
 static void the_usual_choice_is_pytorchs(void **state)
@@ -96,7 +100,7 @@ static void the_usual_choice_is_pytorchs(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
         struct lb_problem p = trial_problem(choices[i].problem);
-        struct lb_error why = {""};
+        struct lb_cudnn_remark why = {""};
         assert_int_equal(lb_cudnn_rules_usual(&p, &device, &why), choices[i].variant);
         if (strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s: '%s', not '%s'", choices[i].problem, why.text, choices[i].why);
@@ -136,7 +140,7 @@ static void older_devices_have_gates_of_their_own(void **state)
         struct lb_problem p = trial_problem(choices[i].problem);
         struct lb_device_info device = {
             .major = choices[i].major, .minor = choices[i].minor, .sm_count = 108};
-        struct lb_error why = {""};
+        struct lb_cudnn_remark why = {""};
         if (lb_cudnn_rules_usual(&p, &device, &why) != choices[i].variant ||
             strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s on %d.%d: '%s', not '%s'", choices[i].problem, choices[i].major,
@@ -307,7 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_variant_names_its_limit),
-        cmocka_unit_test(bf16_needs_ampere),
+        cmocka_unit_test(bf16_and_ragged_backward_need_ampere),
         cmocka_unit_test(the_usual_choice_is_pytorchs),
         cmocka_unit_test(older_devices_have_gates_of_their_own),
         cmocka_unit_test(ragged_calls_are_not_captured),

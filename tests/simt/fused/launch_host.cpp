@@ -5,6 +5,7 @@
 #include "cuda/common/ptx.cuh"
 #include "cuda/fused/grid/grid.h"
 #include "simt.h"
+#include "tests/fake_gpu/launch_limits.h"
 #include "tests/fake_gpu/queue.h"
 
 /* What tests may set: how many SMs the device has; how many blocks of a cooperative launch it says
@@ -35,6 +36,21 @@ enum lb_status clear(const shape &, void *memory, size_t bytes, void *stream, st
     return fake_enqueue_call(stream, clear_memory, err);
 }
 
+/* What a real device would refuse at the launch, whose kernel ask_resident has readied. */
+static enum lb_status check(const shape &s, struct lb_error *err)
+{
+    struct fake_launch launch = {};
+    for (int i = 0; i < 3; i++)
+        launch.grid[i] = s.grid[i];
+    launch.block[0] = s.threads, launch.block[1] = launch.block[2] = 1;
+    launch.cluster = s.cluster;
+    launch.cooperative = s.cooperative;
+    launch.shared = s.shared;
+    launch.shared_allowed = SIZE_MAX; /* which leaves the device's own limit */
+    launch.wide_clusters = s.cluster > 8;
+    return fake_launch_allow(&launch, s.family, err);
+}
+
 /* Enqueues; what the emulator finds is the failure of whoever waits for the launch. */
 template <class Body>
 static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error *err,
@@ -46,7 +62,11 @@ static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error
     config.cluster = s.cluster ? s.cluster : 1;
     config.shared_bytes = s.shared;
     config.seed = launches++;
+    if (check(s, err) != LB_OK)
+        return LB_FAILED;
     auto work = [=](struct lb_error *late) {
+        if (fake_launch_begin(late) != LB_OK)
+            return LB_FAILED;
         simt::outcome outcome = simt::launch(config, body);
         return outcome.ok() ? LB_OK : lb_fail(late, LB_FAILED, "%.400s", outcome.text().c_str());
     };

@@ -1,0 +1,243 @@
+/* cuBLAS on the fake device: what streams_cuda.c calls, with the checks of the library's manual.
+ * Products are enqueued, and computed on the host with sums in double. */
+#include <cublas_v2.h>
+#include <string.h>
+
+#include "api/dtype.h"
+#include "fake_libraries.h"
+#include "queue.h"
+
+enum { WORKSPACE_ALIGNMENT = 256, SCRIBBLE = 256, HANDLES_MAX = 64 };
+
+struct cublasContext {
+    void *stream;
+    char *workspace; /* NULL: the library's own */
+    size_t workspace_bytes;
+};
+
+static struct cublasContext handles[HANDLES_MAX]; /* of the process: nobody ends one */
+static int handle_count;
+
+static struct {
+    bool refuses_handles, has_run;
+    struct fake_cublas_counts counts;
+} library;
+
+void fake_cublas_reset(bool refuses_handles)
+{
+    memset(&library, 0, sizeof(library));
+    library.refuses_handles = refuses_handles;
+}
+
+const struct fake_cublas_counts *fake_cublas_counts(void)
+{
+    return &library.counts;
+}
+
+const char *cublasGetStatusString(cublasStatus_t status)
+{
+    switch ((int)status) {
+    case CUBLAS_STATUS_SUCCESS: return "the operation completed successfully";
+    case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
+    case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
+    case CUBLAS_STATUS_INVALID_VALUE:
+        return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality is not supported";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "the function failed to launch on the GPU";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+        return "the requested functionality requires a feature absent from the device";
+    default: return "an unknown status";
+    }
+}
+
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
+{
+    *value = type == MAJOR_VERSION   ? CUBLAS_VER_MAJOR
+             : type == MINOR_VERSION ? CUBLAS_VER_MINOR
+                                     : CUBLAS_VER_PATCH;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle)
+{
+    bool refused = library.refuses_handles || handle_count == HANDLES_MAX;
+    *handle = refused ? NULL : &handles[handle_count++];
+    return refused ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
+{
+    (void)mode;
+    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+/* The workspace is the library's own again. */
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
+{
+    if (!handle)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    *handle = (struct cublasContext){.stream = stream};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes)
+{
+    if (!handle)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    if ((size_t)workspace % WORKSPACE_ALIGNMENT != 0 ||
+        (workspace && !fake_device_holds(workspace, bytes)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    handle->workspace = workspace;
+    handle->workspace_bytes = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- Products ------------------------------------------------------------------------------ */
+
+/* A matrix as the library sees it, column-major: element (row, column) is at row + column * ld. */
+struct matrix {
+    const void *data;
+    enum lb_dtype dtype;
+    int64_t rows, columns, ld; /* as stored */
+    bool transposed;
+};
+
+struct gemm {
+    struct matrix a, b, c;
+    int64_t m, n, k;
+    double alpha, beta;
+    char *workspace;
+    size_t workspace_bytes;
+};
+
+static bool dtype_of(cudaDataType type, enum lb_dtype *dtype)
+{
+    static const cudaDataType types[LB_DTYPE_COUNT] = {[LB_F64] = CUDA_R_64F,
+                                                       [LB_F32] = CUDA_R_32F,
+                                                       [LB_F16] = CUDA_R_16F,
+                                                       [LB_BF16] = CUDA_R_16BF};
+    for (int i = 0; i < LB_DTYPE_COUNT; i++)
+        if (types[i] == type) {
+            *dtype = (enum lb_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+/* The table of cublasGemmEx: compute type, and types of a and b, and of c. */
+static bool is_supported(cublasComputeType_t compute, enum lb_dtype in, enum lb_dtype out)
+{
+    switch ((int)compute) {
+    case CUBLAS_COMPUTE_64F: return in == LB_F64 && out == LB_F64;
+    case CUBLAS_COMPUTE_32F:
+        return (in == LB_F32 && out == LB_F32) ||
+               ((in == LB_F16 || in == LB_BF16) && (out == in || out == LB_F32));
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+    case CUBLAS_COMPUTE_32F_FAST_16F: return in == LB_F32 && out == LB_F32;
+    default: return false;
+    }
+}
+
+static int64_t offset_of(const struct matrix *m, int64_t row, int64_t column)
+{
+    return m->transposed ? column + row * m->ld : row + column * m->ld;
+}
+
+static double element(const struct matrix *m, int64_t row, int64_t column)
+{
+    double value;
+    lb_load(m->dtype,
+            (const char *)m->data + (size_t)offset_of(m, row, column) * lb_dtype_size(m->dtype),
+            &value, 1);
+    return value;
+}
+
+/* Whether all of a matrix is in one block of the device's memory, with its elements aligned. */
+static bool reachable(const struct matrix *m)
+{
+    size_t size = lb_dtype_size(m->dtype);
+    size_t last = (size_t)((m->columns - 1) * m->ld + m->rows);
+    return (size_t)m->data % size == 0 && fake_device_holds(m->data, last * size);
+}
+
+/* fake_work. What a wrong address does shows now, and not in the call. */
+static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
+{
+    const struct gemm *g = arguments;
+    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(&g->a) || !reachable(&g->b) ||
+        !reachable(&g->c))
+        return fake_device_lose(err);
+    if (!library.has_run && fake_device_strikes(FAKE_SLOW_FIRST))
+        fake_clock_add(FAKE_SLOW_NS); /* it loads its kernels */
+    library.has_run = true;
+    if (fake_device_hollow())
+        return LB_OK;
+    if (g->workspace_bytes >= SCRIBBLE) { /* nobody else may keep anything there */
+        memset(g->workspace, 0xff, SCRIBBLE);
+        memset(g->workspace + g->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
+    }
+    for (int64_t j = 0; j < g->n; j++) {
+        for (int64_t i = 0; i < g->m; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < g->k; k++)
+                sum += element(&g->a, i, k) * element(&g->b, k, j);
+            sum = g->alpha * sum + (g->beta != 0 ? g->beta * element(&g->c, i, j) : 0);
+            lb_store(g->c.dtype,
+                     (char *)g->c.data + (size_t)offset_of(&g->c, i, j) * lb_dtype_size(g->c.dtype),
+                     &sum, 1);
+        }
+    }
+    return LB_OK;
+}
+
+/* What the manual says of the arguments. */
+static cublasStatus_t check_gemm(const struct gemm *g, cublasComputeType_t compute)
+{
+    if (g->m < 0 || g->n < 0 || g->k < 0 || g->a.ld < g->a.rows || g->b.ld < g->b.rows ||
+        g->c.ld < g->c.rows || g->a.ld < 1 || g->b.ld < 1 || g->c.ld < 1)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (g->a.dtype != g->b.dtype || !is_supported(compute, g->a.dtype, g->c.dtype))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (g->a.dtype == LB_BF16 && fake_device_info()->major < 8)
+        return CUBLAS_STATUS_ARCH_MISMATCH;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
+                               cublasOperation_t transpose_b, int64_t m, int64_t n, int64_t k,
+                               const void *alpha, const void *a, cudaDataType a_type, int64_t lda,
+                               const void *b, cudaDataType b_type, int64_t ldb, const void *beta,
+                               void *c, cudaDataType c_type, int64_t ldc,
+                               cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+{
+    bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
+    struct gemm g = {.a = {a, LB_F32, ta ? k : m, ta ? m : k, lda, ta},
+                     .b = {b, LB_F32, tb ? n : k, tb ? k : n, ldb, tb},
+                     .c = {c, LB_F32, m, n, ldc, false},
+                     .m = m,
+                     .n = n,
+                     .k = k};
+    (void)algorithm;
+    if (!handle)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!alpha || !beta || (!ta && transpose_a != CUBLAS_OP_N) ||
+        (!tb && transpose_b != CUBLAS_OP_N))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (!dtype_of(a_type, &g.a.dtype) || !dtype_of(b_type, &g.b.dtype) ||
+        !dtype_of(c_type, &g.c.dtype))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    cublasStatus_t status = check_gemm(&g, compute);
+    if (status != CUBLAS_STATUS_SUCCESS || m == 0 || n == 0)
+        return status;
+    /* alpha and beta are of the type of the sums. */
+    bool in_double = compute == CUBLAS_COMPUTE_64F;
+    g.alpha = in_double ? *(const double *)alpha : (double)*(const float *)alpha;
+    g.beta = in_double ? *(const double *)beta : (double)*(const float *)beta;
+    g.workspace = handle->workspace;
+    g.workspace_bytes = handle->workspace_bytes;
+    library.counts.gemms++;
+    library.counts.without_workspace += !handle->workspace;
+    return fake_enqueue(handle->stream, run_gemm, &g, sizeof(g), NULL) == LB_OK
+               ? CUBLAS_STATUS_SUCCESS
+               : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,650 @@
+/* The CUDA runtime on the fake device: as much of it as the project calls, with the refusals of its
+ * manual. A program that is linked with this file runs its own host code, device_cuda.c and the
+ * launchers of cuda/ included, as it will on a real device. Kernels of nvcc are launched and do
+ * nothing: there is no machine code of theirs for the host. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/streams.h"
+#include "fake_device.h"
+#include "fake_libraries.h"
+#include "launch_limits.h"
+#include "queue.h"
+
+enum { FUNCTIONS_MAX = 4096, CONFIGURATIONS_MAX = 8, EVENTS_MAX = 64 };
+
+struct function {
+    const void *host; /* the address that launches name */
+    const char *name;
+    size_t shared_allowed;
+    bool wide_clusters;
+};
+
+/* A call of <<< >>> sets one up and takes it away. */
+struct configuration {
+    struct dim3 grid, block;
+    size_t shared;
+    void *stream;
+};
+
+struct CUevent_st {
+    struct fake_point point;
+    double ns;
+    bool used, recorded, captured, timed;
+};
+
+struct CUgraph_st {
+    void *queue; /* NULL once it is instantiated */
+};
+
+static struct function functions[FUNCTIONS_MAX];
+static int function_count;
+static struct configuration configurations[CONFIGURATIONS_MAX];
+static int configuration_count;
+
+static struct {
+    cudaError_t last;
+    bool streams[LB_STREAMS_MAX];
+    struct CUevent_st events[EVENTS_MAX];
+    bool spoiled; /* the capture, by a call that it does not take */
+    struct fake_cudart_counts counts;
+} runtime;
+
+void fake_cudart_reset(void)
+{
+    memset(&runtime, 0, sizeof(runtime));
+    for (int i = 0; i < function_count; i++) {
+        functions[i].shared_allowed = 0;
+        functions[i].wide_clusters = false;
+    }
+}
+
+const struct fake_cudart_counts *fake_cudart_counts(void)
+{
+    return &runtime.counts;
+}
+
+/* ---- Errors -------------------------------------------------------------------------------- */
+
+static cudaError_t answer(cudaError_t error)
+{
+    if (fake_device.lost())
+        error = cudaErrorIllegalAddress;
+    if (error != cudaSuccess)
+        runtime.last = error;
+    return error;
+}
+
+/* What the fake device said. */
+static cudaError_t answer_status(enum lb_status st)
+{
+    if (st == LB_OK)
+        return answer(cudaSuccess);
+    return answer(st == LB_OOM ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
+}
+
+/* For calls that a capture does not take: after one it is good for nothing. */
+static bool spoils_capture(void)
+{
+    runtime.spoiled = runtime.spoiled || fake_device_capturing();
+    return fake_device_capturing();
+}
+
+static const struct {
+    cudaError_t error;
+    const char *name, *words;
+} errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
+     "invalid configuration argument"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested for launch"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
+    {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
+     "too many blocks in cooperative launch"},
+    {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize",
+     "cluster is misaligned or too large"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+};
+
+static size_t index_of(cudaError_t error)
+{
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (errors[i].error == error)
+            return i;
+    abort(); /* the fake gives no other one */
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return errors[index_of(error)].name;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return errors[index_of(error)].words;
+}
+
+/* The error of a lost device stays. */
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t last = runtime.last;
+    runtime.last = fake_device.lost() ? cudaErrorIllegalAddress : cudaSuccess;
+    return last;
+}
+
+/* ---- The device ---------------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    struct lb_device_info info;
+    *count = fake_device.open(0, &info, NULL) == LB_OK;
+    return answer(*count ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int ordinal)
+{
+    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetDevice(int *ordinal)
+{
+    *ordinal = 0;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordinal)
+{
+    const struct lb_device_info *info = fake_device_info();
+    if (ordinal != 0)
+        return answer(cudaErrorInvalidValue);
+    memset(properties, 0, sizeof(*properties));
+    memcpy(properties->name, info->name, sizeof(info->name));
+    properties->major = info->major;
+    properties->minor = info->minor;
+    properties->multiProcessorCount = info->sm_count;
+    properties->totalGlobalMem = (size_t)info->memory_bytes;
+    properties->l2CacheSize = (int)info->l2_bytes;
+    properties->sharedMemPerBlockOptin = (size_t)info->shared_bytes;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
+{
+    const struct lb_device_info *info = fake_device_info();
+    *value = 0;
+    switch ((int)attribute) {
+    case cudaDevAttrCooperativeLaunch: *value = 1; break;
+    case cudaDevAttrClusterLaunch: *value = info->major >= 9; break;
+    case cudaDevAttrMultiProcessorCount: *value = info->sm_count; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)info->shared_bytes; break;
+    case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
+    default: return answer(cudaErrorInvalidValue);
+    }
+    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
+                            : answer_status(fake_device.allocate(bytes, memory, NULL));
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    if (spoils_capture())
+        return answer(cudaErrorStreamCaptureUnsupported);
+    fake_device.release(memory);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
+{
+    double left, all;
+    enum lb_status st = fake_device.memory(&left, &all, NULL);
+    *free_bytes = (size_t)left;
+    *all_bytes = (size_t)all;
+    return answer_status(st);
+}
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+/* fake_work */
+static enum lb_status run_copy(const void *arguments, struct lb_error *err)
+{
+    const struct copy *c = arguments;
+    (void)err;
+    if (!fake_device_hollow())
+        memcpy(c->to, c->from, c->bytes);
+    return LB_OK;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    const struct copy c = {to, from, bytes};
+    if (kind == cudaMemcpyDeviceToDevice)
+        return !fake_device_holds(to, bytes) || !fake_device_holds(from, bytes)
+                   ? answer(cudaErrorInvalidValue)
+                   : answer_status(fake_enqueue(stream, run_copy, &c, sizeof(c), NULL));
+    if (spoils_capture()) /* from and to memory that is not pinned */
+        return answer(cudaErrorStreamCaptureUnsupported);
+    if (fake_queue_index(stream) != 0)
+        return answer(cudaErrorInvalidResourceHandle); /* the project copies on one stream alone */
+    return answer_status(kind == cudaMemcpyHostToDevice
+                             ? fake_device.upload(to, from, bytes, NULL)
+                             : fake_device.download(to, from, bytes, NULL));
+}
+
+struct fill {
+    void *to;
+    int byte;
+    size_t bytes;
+};
+
+/* fake_work */
+static enum lb_status run_fill(const void *arguments, struct lb_error *err)
+{
+    const struct fill *f = arguments;
+    (void)err;
+    if (!fake_device_hollow())
+        memset(f->to, f->byte, f->bytes);
+    return LB_OK;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    const struct fill f = {to, byte, bytes};
+    return fake_device_holds(to, bytes)
+               ? answer_status(fake_enqueue(stream, run_fill, &f, sizeof(f), NULL))
+               : answer(cudaErrorInvalidValue);
+}
+
+/* ---- Streams and events -------------------------------------------------------------------- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    for (int i = 0; i < LB_STREAMS_MAX; i++) {
+        if (runtime.streams[i])
+            continue;
+        runtime.streams[i] = true;
+        *stream = fake_queue_handle(i);
+        return answer(cudaSuccess);
+    }
+    return answer(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    runtime.streams[fake_queue_index(stream)] = false;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    (void)stream;
+    return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
+                            : answer_status(fake_device.synchronize(NULL));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    for (int i = 0; i < EVENTS_MAX; i++) {
+        if (runtime.events[i].used)
+            continue;
+        *event = &runtime.events[i];
+        **event = (struct CUevent_st){.used = true, .timed = !(flags & cudaEventDisableTiming)};
+        return answer(cudaSuccess);
+    }
+    return answer(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    event->used = false;
+    return answer(cudaSuccess);
+}
+
+/* fake_work: the event notes the device's clock. */
+static enum lb_status run_stamp(const void *arguments, struct lb_error *err)
+{
+    struct CUevent_st *event;
+    (void)err;
+    memcpy(&event, arguments, sizeof(event));
+    fake_clock_add(-FAKE_WORK_NS);
+    event->ns = fake_clock_ns();
+    return LB_OK;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    enum lb_status st = LB_OK;
+    if (event->timed)
+        st = fake_enqueue(stream, run_stamp, &event, sizeof(event), NULL);
+    event->point = fake_queue_point(fake_queue_index(stream));
+    event->recorded = true;
+    event->captured = fake_device_capturing();
+    return answer_status(st);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    if (!event->recorded)
+        return answer(cudaSuccess);
+    if (event->captured != fake_device_capturing()) {
+        (void)spoils_capture();
+        return answer(event->captured ? cudaErrorCapturedEvent : cudaErrorStreamCaptureIsolation);
+    }
+    return answer_status(fake_enqueue_wait_for(fake_queue_index(stream), &event->point, NULL));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (spoils_capture())
+        return answer(cudaErrorStreamCaptureUnsupported);
+    return event->captured ? answer(cudaErrorCapturedEvent)
+                           : answer_status(fake_device.synchronize(NULL));
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    if (!from->timed || !to->timed || !from->recorded || !to->recorded)
+        return answer(cudaErrorInvalidResourceHandle);
+    *ms = (float)((to->ns - from->ns + FAKE_EVENTS_NS) / 1e6);
+    return answer(cudaSuccess);
+}
+
+/* ---- Graphs -------------------------------------------------------------------------------- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    (void)mode;
+    runtime.spoiled = false;
+    if (!stream) /* the legacy stream can't be captured */
+        return answer(cudaErrorStreamCaptureUnsupported);
+    return answer_status(fake_device.capture_begin(NULL));
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    void *queue = NULL;
+    (void)stream;
+    *graph = NULL;
+    enum lb_status st = fake_device.capture_end(&queue, NULL);
+    if (st != LB_OK)
+        return answer(cudaErrorStreamCaptureUnjoined);
+    if (!runtime.spoiled)
+        *graph = calloc(1, sizeof(**graph));
+    if (!*graph) {
+        fake_device.graph_release(queue);
+        return answer(cudaErrorStreamCaptureInvalidated);
+    }
+    (*graph)->queue = queue;
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ready, cudaGraph_t graph,
+                                 unsigned long long flags)
+{
+    (void)flags;
+    *ready = graph->queue;
+    graph->queue = NULL;
+    return answer(*ready ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t ready, cudaStream_t stream)
+{
+    (void)stream;
+    return answer(ready ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream)
+{
+    (void)stream;
+    return answer_status(fake_device.replay(ready, NULL));
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    if (graph->queue)
+        fake_device.graph_release(graph->queue);
+    free(graph);
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready)
+{
+    fake_device.graph_release(ready);
+    return answer(cudaSuccess);
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------- */
+
+static struct function *find(const void *host)
+{
+    for (int i = 0; i < function_count; i++)
+        if (functions[i].host == host)
+            return &functions[i];
+    return NULL;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value)
+{
+    struct function *f = find(host);
+    if (!f)
+        return answer(cudaErrorInvalidDeviceFunction);
+    if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
+        f->wide_clusters = value != 0;
+    else if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize ||
+             value > (int)fake_device_info()->shared_bytes)
+        return answer(cudaErrorInvalidValue);
+    else
+        f->shared_allowed = (size_t)value;
+    return answer(cudaSuccess);
+}
+
+static struct fake_launch launch_of(const struct function *f, const cudaLaunchConfig_t *config)
+{
+    struct fake_launch launch = {
+        .grid = {config->gridDim.x, config->gridDim.y, config->gridDim.z},
+        .block = {config->blockDim.x, config->blockDim.y, config->blockDim.z},
+        .shared = config->dynamicSmemBytes,
+        .shared_allowed = f->shared_allowed,
+        .wide_clusters = f->wide_clusters};
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            launch.cluster = config->attrs[i].val.clusterDim.x;
+        else if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+            launch.cooperative = config->attrs[i].val.cooperative != 0;
+    }
+    return launch;
+}
+
+/* fake_work */
+static enum lb_status run_kernel(const void *arguments, struct lb_error *err)
+{
+    (void)arguments;
+    return fake_launch_begin(err);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host,
+                                void **arguments)
+{
+    static const cudaError_t refusals[] = {
+        [FAKE_ACCEPTED] = cudaSuccess,
+        [FAKE_INVALID_CONFIGURATION] = cudaErrorInvalidConfiguration,
+        [FAKE_INVALID_VALUE] = cudaErrorInvalidValue,
+        [FAKE_INVALID_CLUSTER_SIZE] = cudaErrorInvalidClusterSize,
+        [FAKE_COOPERATIVE_TOO_LARGE] = cudaErrorCooperativeLaunchTooLarge,
+    };
+    const struct function *f = find(host);
+    (void)arguments;
+    if (!f)
+        return answer(cudaErrorInvalidDeviceFunction);
+    if (!config->stream && spoils_capture())
+        return answer(cudaErrorStreamCaptureImplicit);
+    struct fake_launch launch = launch_of(f, config);
+    enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
+    if (refusal != FAKE_ACCEPTED)
+        return answer(refusals[refusal]);
+    runtime.counts.launches++;
+    runtime.counts.clusters += launch.cluster > 0;
+    runtime.counts.cooperative += launch.cooperative;
+    runtime.counts.beyond_48k += launch.shared > 48 << 10;
+    return answer_status(fake_enqueue(config->stream, run_kernel, "", 1, NULL));
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host,
+                                                                   int threads, size_t shared,
+                                                                   unsigned flags)
+{
+    const struct lb_device_info *info = fake_device_info();
+    const struct fake_launch launch = {
+        .grid = {1, 1, 1}, .block = {(unsigned)threads, 1, 1}, .shared = shared};
+    (void)flags;
+    *blocks = fake_launch_resident(info, &launch) / info->sm_count;
+    return answer(find(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host,
+                                           const cudaLaunchConfig_t *config)
+{
+    const struct function *f = find(host);
+    *clusters = 0;
+    if (!f)
+        return answer(cudaErrorInvalidDeviceFunction);
+    struct fake_launch launch = launch_of(f, config);
+    enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
+    if (refusal != FAKE_ACCEPTED)
+        return answer(refusal == FAKE_INVALID_CLUSTER_SIZE ? cudaErrorInvalidClusterSize
+                                                           : cudaErrorInvalidValue);
+    *clusters = fake_launch_resident(fake_device_info(), &launch) / (int)launch.cluster;
+    return answer(cudaSuccess);
+}
+
+/* ---- What nvcc's code calls ----------------------------------------------------------------- */
+
+void **__cudaRegisterFatBinary(void *binary);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int thread_limit, uint3 *thread, uint3 *block, struct dim3 *block_size,
+                            struct dim3 *grid_size, int *warp_size);
+unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
+                                     void *stream);
+cudaError_t __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared,
+                                       void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, struct dim3 grid, struct dim3 block,
+                               void **arguments, size_t shared, cudaStream_t stream);
+
+void **__cudaRegisterFatBinary(void *binary)
+{
+    static void *handle;
+    (void)binary;
+    return &handle;
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+    (void)handle;
+}
+
+void __cudaUnregisterFatBinary(void **handle)
+{
+    (void)handle;
+}
+
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int thread_limit, uint3 *thread, uint3 *block, struct dim3 *block_size,
+                            struct dim3 *grid_size, int *warp_size)
+{
+    (void)handle, (void)device, (void)thread_limit, (void)thread, (void)block, (void)block_size;
+    (void)grid_size, (void)warp_size;
+    if (function_count == FUNCTIONS_MAX)
+        abort();
+    functions[function_count++] = (struct function){.host = host, .name = name};
+}
+
+unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
+                                     void *stream)
+{
+    if (configuration_count == CONFIGURATIONS_MAX)
+        abort();
+    configurations[configuration_count++] = (struct configuration){grid, block, shared, stream};
+    return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared,
+                                       void *stream)
+{
+    const struct configuration *c = &configurations[--configuration_count];
+    *grid = c->grid;
+    *block = c->block;
+    *shared = c->shared;
+    memcpy(stream, &c->stream, sizeof(c->stream));
+    return cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host)
+{
+    *kernel = (cudaKernel_t)host;
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernel(const void *host, struct dim3 grid, struct dim3 block,
+                             void **arguments, size_t shared, cudaStream_t stream)
+{
+    const cudaLaunchConfig_t config = {
+        .gridDim = grid, .blockDim = block, .dynamicSmemBytes = shared, .stream = stream};
+    return cudaLaunchKernelExC(&config, host, arguments);
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, struct dim3 grid, struct dim3 block,
+                               void **arguments, size_t shared, cudaStream_t stream)
+{
+    return cudaLaunchKernel((const void *)kernel, grid, block, arguments, shared, stream);
+}

@@ -1,0 +1,882 @@
+/* cuDNN's RNN on the fake device: the calls of impls/cudnn by the rules that the API reference of
+ * cuDNN 9 gives, with cpu_ref behind them. What the reference leaves open, the model does in the
+ * way that is worst for a caller: weights lie in an order of its own, padding of dx is NaN, reserve
+ * space is good for one backward pass, and nothing of a call is done before its turn in the stream.
+ */
+#include <cudnn.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/impl.h"
+#include "fake_libraries.h"
+#include "queue.h"
+
+enum {
+    PARTS = 8,           /* of a layer and direction: input GEMMs of i f g o, then recurrent ones */
+    SMALL_HIDDEN = 192,  /* most of CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H */
+    LONGEST = 65535,     /* most steps of a data descriptor */
+    LENGTHS_MAX = 256,   /* of the model itself: rows of a batch */
+    LAYER_DIRS_MAX = 64, /* of the model itself */
+    ALIGNMENT = 64,      /* of parts of the weight space */
+    WORKSPACE_BYTES = 4096,
+    HANDLES_MAX = 16
+};
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+struct cudnnContext {
+    void *stream;
+};
+
+struct cudnnDropoutStruct {
+    float dropout;
+};
+
+struct cudnnTensorStruct {
+    cudnnDataType_t type;
+    int count, dims[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX];
+};
+
+struct cudnnRNNDataStruct {
+    cudnnDataType_t type;
+    int steps, batch, width; /* 0 steps: not set */
+    int32_t lengths[LENGTHS_MAX];
+    bool fills;
+    double padding;
+};
+
+struct cudnnRNNStruct {
+    bool set;
+    cudnnRNNAlgo_t algorithm;
+    cudnnDataType_t type;
+    int layers, directions, input, hidden;
+    bool padded;
+    int built_batch; /* by cudnnBuildRNNDynamic */
+};
+
+static struct {
+    enum fake_cudnn_fault fault;
+    double forward_ns[CUDNN_RNN_ALGO_COUNT], backward_ns[CUDNN_RNN_ALGO_COUNT];
+    char said[200];
+    bool lengths_known; /* a data descriptor was set for the second time */
+} library;
+
+void fake_cudnn_reset(enum fake_cudnn_fault fault)
+{
+    memset(&library, 0, sizeof(library));
+    library.fault = fault;
+}
+
+void fake_cudnn_set_time(int algorithm, double forward_ns, double backward_ns)
+{
+    library.forward_ns[algorithm] = forward_ns;
+    library.backward_ns[algorithm] = backward_ns;
+}
+
+const char *fake_cudnn_said(void)
+{
+    return library.said;
+}
+
+/* ---- Answers ------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static cudnnStatus_t refuse(cudnnStatus_t status,
+                                                                  const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(library.said, sizeof(library.said), format, values);
+    va_end(values);
+    return status;
+}
+
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
+    switch ((int)status) {
+    case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
+    case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
+    case CUDNN_STATUS_NOT_SUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
+    case CUDNN_STATUS_INTERNAL_ERROR: return "CUDNN_STATUS_INTERNAL_ERROR";
+    case CUDNN_STATUS_EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
+    default: return "CUDNN_STATUS_UNKNOWN";
+    }
+}
+
+void cudnnGetLastErrorString(char *message, size_t size)
+{
+    snprintf(message, size, "%s", library.said);
+    library.said[0] = '\0';
+}
+
+cudnnStatus_t cudnnSetCallback(unsigned mask, void *user, cudnnCallback_t function)
+{
+    (void)mask, (void)user, (void)function;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return CUDNN_VERSION;
+}
+
+/* ---- Descriptors --------------------------------------------------------------------------- */
+
+static cudnnStatus_t make(void **object, size_t bytes)
+{
+    *object = calloc(1, bytes);
+    return *object ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+}
+
+static cudnnStatus_t destroy(void *object)
+{
+    free(object);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
+{
+    static struct cudnnContext handles[HANDLES_MAX]; /* of the process: nobody ends one */
+    static int count;
+    if (count == HANDLES_MAX)
+        abort();
+    *handle = &handles[count++];
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t *descriptor)
+{
+    return make((void **)descriptor, sizeof(**descriptor));
+}
+
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t descriptor, cudnnHandle_t handle,
+                                        float dropout, void *states, size_t bytes,
+                                        unsigned long long seed)
+{
+    (void)handle, (void)states, (void)bytes, (void)seed;
+    descriptor->dropout = dropout;
+    return dropout == 0 ? CUDNN_STATUS_SUCCESS
+                        : refuse(CUDNN_STATUS_BAD_PARAM, "dropout needs states");
+}
+
+cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t descriptor)
+{
+    return destroy(descriptor);
+}
+
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *descriptor)
+{
+    return make((void **)descriptor, sizeof(**descriptor));
+}
+
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type,
+                                         int count, const int dims[], const int strides[])
+{
+    if (count < 3 || count > CUDNN_DIM_MAX)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "a tensor of %d dimensions", count);
+    descriptor->type = type;
+    descriptor->count = count;
+    for (int i = 0; i < count; i++) {
+        descriptor->dims[i] = dims[i];
+        descriptor->strides[i] = strides[i];
+        if (dims[i] < 1 || strides[i] < 1)
+            return refuse(CUDNN_STATUS_BAD_PARAM, "dimension %d is %d", i, dims[i]);
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor)
+{
+    return destroy(descriptor);
+}
+
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *descriptor)
+{
+    return make((void **)descriptor, sizeof(**descriptor));
+}
+
+cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t descriptor)
+{
+    return destroy(descriptor);
+}
+
+static bool in_double(cudnnDataType_t type)
+{
+    return type == CUDNN_DATA_DOUBLE;
+}
+
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch,
+                                        int width, const int lengths[], void *padding)
+{
+    if (steps < 1 || steps > LONGEST || batch < 1 || width < 1)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "maxSeqLength %d, batchSize %d, vectorSize %d", steps,
+                      batch, width);
+    if (layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has one layout");
+    for (int b = 0; b < batch; b++)
+        if (lengths[b] < 0 || lengths[b] > steps)
+            return refuse(CUDNN_STATUS_BAD_PARAM, "seqLengthArray[%d] is %d", b, lengths[b]);
+    if (batch > LENGTHS_MAX)
+        abort();
+    library.lengths_known = d->steps > 0;
+    d->type = type;
+    d->steps = steps;
+    d->batch = batch;
+    d->width = width;
+    memcpy(d->lengths, lengths, (size_t)batch * sizeof(*lengths));
+    d->fills = padding != NULL;
+    if (padding && in_double(type))
+        memcpy(&d->padding, padding, sizeof(d->padding));
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *descriptor)
+{
+    return make((void **)descriptor, sizeof(**descriptor));
+}
+
+cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t descriptor)
+{
+    return destroy(descriptor);
+}
+
+/* Compute types and tensor-core options that go with a type of data. */
+static bool goes_with(cudnnDataType_t type, cudnnDataType_t precision, cudnnMathType_t math)
+{
+    if (in_double(type))
+        return in_double(precision) && (math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH);
+    if (type == CUDNN_DATA_FLOAT)
+        return precision == CUDNN_DATA_FLOAT && math != CUDNN_TENSOR_OP_MATH;
+    return precision == CUDNN_DATA_FLOAT && math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION &&
+           (type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16);
+}
+
+static bool is_persistent(cudnnRNNAlgo_t algorithm)
+{
+    return algorithm != CUDNN_RNN_ALGO_STANDARD;
+}
+
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm,
+                                       cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
+                                       cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
+                                       cudnnDataType_t type, cudnnDataType_t precision,
+                                       cudnnMathType_t math, int32_t input_size,
+                                       int32_t hidden_size, int32_t projection_size, int32_t layers,
+                                       cudnnDropoutDescriptor_t dropout, uint32_t flags)
+{
+    (void)dropout;
+    if (cell != CUDNN_LSTM || bias != CUDNN_RNN_DOUBLE_BIAS || input != CUDNN_LINEAR_INPUT)
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has the LSTM with two biases alone");
+    if (input_size < 1 || hidden_size < 1 || layers < 1 || projection_size != hidden_size)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "inputSize %d, hiddenSize %d, projSize %d, layers %d",
+                      input_size, hidden_size, projection_size, layers);
+    if (!goes_with(type, precision, math))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "mathPrec %d and mathType %d with dataType %d",
+                      (int)precision, (int)math, (int)type);
+    if (in_double(type) && (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ||
+                            algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H))
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "double precision in algorithm %d",
+                      (int)algorithm);
+    if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H && hidden_size > SMALL_HIDDEN)
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d of a small one", hidden_size);
+    *d = (struct cudnnRNNStruct){
+        .set = true,
+        .algorithm = algorithm,
+        .type = type,
+        .layers = layers,
+        .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
+        .input = input_size,
+        .hidden = hidden_size,
+        .padded = (flags & CUDNN_RNN_PADDED_IO_ENABLED) != 0,
+    };
+    if (layers * d->directions > LAYER_DIRS_MAX)
+        abort();
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t d, int batch)
+{
+    (void)handle;
+    if (!d->set || d->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || batch < 1)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "building algorithm %d for batch %d",
+                      (int)d->algorithm, batch);
+    d->built_batch = batch;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- Weight space -------------------------------------------------------------------------- */
+
+static enum lb_dtype dtype_of(cudnnDataType_t type)
+{
+    switch ((int)type) {
+    case CUDNN_DATA_DOUBLE: return LB_F64;
+    case CUDNN_DATA_HALF: return LB_F16;
+    case CUDNN_DATA_BFLOAT16: return LB_BF16;
+    default: return LB_F32;
+    }
+}
+
+static size_t columns_of(const struct cudnnRNNStruct *d, int layer_dir, int part)
+{
+    if (part >= PARTS / 2)
+        return (size_t)d->hidden;
+    return (size_t)(layer_dir < d->directions ? d->input : d->directions * d->hidden);
+}
+
+/* Moves *at past so many elements, and gives where they begin. */
+static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
+{
+    size_t begin = *at, bytes = elements * lb_dtype_size(dtype_of(d->type));
+    *at += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return begin;
+}
+
+/* Of each layer and direction, first the biases and then the matrices, the last gate first.
+ * Returns the bytes of all. */
+static size_t lay_out(const struct cudnnRNNStruct *d, size_t matrices[][PARTS],
+                      size_t biases[][PARTS])
+{
+    size_t at = ALIGNMENT, hidden = (size_t)d->hidden;
+    for (int i = d->layers * d->directions - 1; i >= 0; i--) {
+        for (int part = PARTS - 1; part >= 0; part--)
+            biases[i][part] = place(d, hidden, &at);
+        for (int part = PARTS - 1; part >= 0; part--)
+            matrices[i][part] = place(d, hidden * columns_of(d, i, part), &at);
+    }
+    return at;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
+                                         size_t *bytes)
+{
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    (void)handle;
+    if (!d->set)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptor is not set");
+    *bytes = lay_out(d, matrices, biases);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
+                                      int32_t layer_dir, size_t bytes, const void *space,
+                                      int32_t part, cudnnTensorDescriptor_t matrix_descriptor,
+                                      void **matrix, cudnnTensorDescriptor_t bias_descriptor,
+                                      void **bias)
+{
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    (void)handle;
+    if (!d->set || layer_dir < 0 || layer_dir >= d->layers * d->directions || part < 0 ||
+        part > PARTS || bytes < lay_out(d, matrices, biases))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
+                      part, bytes);
+    *matrix = *bias = NULL;
+    if (part == PARTS) /* the projection, which there is none of */
+        return CUDNN_STATUS_SUCCESS;
+    int columns = (int)columns_of(d, layer_dir, part);
+    *matrix_descriptor =
+        (struct cudnnTensorStruct){.type = d->type, .count = 3, .dims = {1, d->hidden, columns}};
+    *bias_descriptor =
+        (struct cudnnTensorStruct){.type = d->type, .count = 3, .dims = {1, d->hidden, 1}};
+    *matrix = (char *)space + matrices[layer_dir][part];
+    *bias = (char *)space + biases[layer_dir][part];
+    if (library.fault == FAKE_CUDNN_MOVES_WEIGHTS && part == 2)
+        *matrix = (char *)space + bytes - 1;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- A call -------------------------------------------------------------------------------- */
+
+enum stage { STAGE_FORWARD = 0x46, STAGE_DATA = 0x44, STAGE_DONE = 0x57 };
+
+/* The head of a reserve space; behind it lies what cpu_ref reserves, then copies of dy, dhy, dcy
+ * and cx, from which the weight gradients follow later. */
+struct reserved {
+    enum stage stage;
+    const void *weights;
+    size_t kept; /* bytes of the part of cpu_ref */
+};
+
+struct call {
+    struct lb_problem problem;
+    struct cudnnRNNStruct rnn;
+    struct cudnnRNNDataStruct x_data, y_data;
+    const void *x, *hx, *cx, *y_in, *dy, *dhy, *dcy, *weights;
+    void *y, *hy, *cy, *dx, *dhx, *dcx, *dweights, *workspace;
+    struct reserved *reserve;
+    size_t reserve_bytes, workspace_bytes;
+};
+
+static bool is_ragged(const struct cudnnRNNDataStruct *data)
+{
+    for (int b = 0; b < data->batch; b++)
+        if (data->lengths[b] != data->steps)
+            return true;
+    return false;
+}
+
+static struct lb_problem problem_of(const struct cudnnRNNStruct *d,
+                                    const struct cudnnRNNDataStruct *x, bool trains)
+{
+    return (struct lb_problem){.seq_len = x->steps,
+                               .batch = x->batch,
+                               .input = d->input,
+                               .hidden = d->hidden,
+                               .layers = d->layers,
+                               .directions = d->directions,
+                               .dtype = dtype_of(d->type),
+                               .pass = trains ? LB_TRAIN : LB_INFER,
+                               .ragged = is_ragged(x)};
+}
+
+static size_t y_bytes(const struct lb_problem *p)
+{
+    return (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * lb_dtype_size(p->dtype);
+}
+
+static size_t x_bytes(const struct lb_problem *p)
+{
+    return (size_t)(p->seq_len * p->batch * p->input) * lb_dtype_size(p->dtype);
+}
+
+static size_t state_bytes(const struct lb_problem *p)
+{
+    return (size_t)(p->layers * p->directions * p->batch * p->hidden) * lb_dtype_size(p->dtype);
+}
+
+static struct lb_sizes reference_sizes(const struct lb_problem *p)
+{
+    const struct lb_exec_config config = {.threads = 1};
+    struct lb_sizes sizes;
+    void *self = calloc(1, lb_impl_cpu_ref.state_size);
+    if (!self || lb_impl_cpu_ref.create(self, p, &config, NULL) != LB_OK ||
+        lb_impl_cpu_ref.sizes(self, &sizes, NULL) != LB_OK)
+        abort();
+    free(self);
+    return sizes;
+}
+
+static size_t workspace_size(void)
+{
+    bool grows = library.fault == FAKE_CUDNN_GROWS && library.lengths_known;
+    return grows ? 2 * WORKSPACE_BYTES : WORKSPACE_BYTES;
+}
+
+static size_t reserve_size(const struct lb_problem *p)
+{
+    return p->pass != LB_TRAIN ? 0
+                               : sizeof(struct reserved) + reference_sizes(p).reserve + y_bytes(p) +
+                                     3 * state_bytes(p);
+}
+
+/* What both the sizes and the calls need to be true. */
+static cudnnStatus_t check_rnn(const struct cudnnRNNStruct *d, const struct cudnnRNNDataStruct *x)
+{
+    if (!d->set || x->steps == 0)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor is not set");
+    if (x->type != d->type || x->width != d->input)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "x has %d of type %d, not %d of type %d", x->width,
+                      (int)x->type, d->input, (int)d->type);
+    if (!d->padded)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "this layout needs CUDNN_RNN_PADDED_IO_ENABLED");
+    if (is_persistent(d->algorithm) && is_ragged(x))
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "rows of different lengths in algorithm %d",
+                      (int)d->algorithm);
+    if (d->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC && d->built_batch != x->batch)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "built for batch %d, called with %d", d->built_batch,
+                      x->batch);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
+                                        cudnnForwardMode_t mode, cudnnRNNDataDescriptor_t x,
+                                        size_t *workspace, size_t *reserve)
+{
+    cudnnStatus_t status = check_rnn(d, x);
+    (void)handle;
+    if (status == CUDNN_STATUS_SUCCESS && d->algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC) {
+        if (library.fault == FAKE_CUDNN_PROBE_FAILS)
+            return refuse(CUDNN_STATUS_INTERNAL_ERROR, "the probe was made to fail");
+        if (library.fault == FAKE_CUDNN_PROBE_REFUSES)
+            return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the probe was made to refuse");
+    }
+    if (status != CUDNN_STATUS_SUCCESS)
+        return status;
+    struct lb_problem p = problem_of(d, x, mode == CUDNN_FWD_MODE_TRAINING);
+    *workspace = workspace_size();
+    *reserve = reserve_size(&p);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static bool is_state(const struct cudnnTensorStruct *t, const struct lb_problem *p,
+                     cudnnDataType_t type)
+{
+    return t->count == 3 && t->type == type && t->dims[0] == p->layers * p->directions &&
+           t->dims[1] == p->batch && t->dims[2] == p->hidden && t->strides[2] == 1 &&
+           t->strides[1] == p->hidden && t->strides[0] == p->batch * p->hidden;
+}
+
+/* What all three calls check, and what each of them has in its call. */
+static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool trains,
+                                cudnnRNNDataDescriptor_t x, cudnnRNNDataDescriptor_t y,
+                                cudnnTensorDescriptor_t h, size_t weight_bytes)
+{
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    cudnnStatus_t status = check_rnn(d, x);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return status;
+    c->problem = problem_of(d, x, trains);
+    c->rnn = *d;
+    c->x_data = *x;
+    c->y_data = *y;
+    if (y->type != x->type || y->steps != x->steps || y->batch != x->batch ||
+        y->width != d->directions * d->hidden ||
+        memcmp(y->lengths, x->lengths, (size_t)x->batch * sizeof(*x->lengths)) != 0)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "x and y do not go together");
+    if (!is_state(h, &c->problem, d->type))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
+    if (weight_bytes < lay_out(d, matrices, biases))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights", weight_bytes);
+    if (c->workspace_bytes < workspace_size() || !c->workspace)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of workspace", c->workspace_bytes);
+    if (trains && (c->reserve_bytes < reserve_size(&c->problem) || !c->reserve))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space", c->reserve_bytes);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- The reference behind ------------------------------------------------------------------ */
+
+struct reference {
+    void *self;
+    struct lb_buffers buffers;
+    const void *w[4][LAYER_DIRS_MAX]; /* canonical: w_ih, w_hh, b_ih, b_hh of each layer_dir */
+};
+
+/* Elements of a gate's rows in the canonical tensor number `which`. */
+static size_t gate_elements(const struct cudnnRNNStruct *d, int layer_dir, int which)
+{
+    return (size_t)d->hidden * (which >= 2 ? 1 : columns_of(d, layer_dir, which == 0 ? 0 : 4));
+}
+
+/* Copies the parts of a layer_dir from the weight space to a canonical tensor of four gates. */
+static void gather(const struct cudnnRNNStruct *d, const void *space, int layer_dir, int which,
+                   char *canonical)
+{
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    size_t bytes = gate_elements(d, layer_dir, which) * lb_dtype_size(dtype_of(d->type));
+    (void)lay_out(d, matrices, biases);
+    for (int gate = 0; gate < 4; gate++) {
+        int part = gate + (which % 2 ? 4 : 0);
+        size_t at = (which >= 2 ? biases : matrices)[layer_dir][part];
+        memcpy(canonical + (size_t)gate * bytes, (const char *)space + at, bytes);
+    }
+}
+
+/* Adds a canonical tensor to the parts of a layer_dir. */
+static void add_to_space(const struct cudnnRNNStruct *d, void *space, int layer_dir, int which,
+                         const char *canonical)
+{
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    enum lb_dtype dtype = dtype_of(d->type);
+    size_t count = gate_elements(d, layer_dir, which), size = lb_dtype_size(dtype);
+    (void)lay_out(d, matrices, biases);
+    for (int gate = 0; gate < 4; gate++) {
+        int part = gate + (which % 2 ? 4 : 0);
+        char *to = (char *)space + (which >= 2 ? biases : matrices)[layer_dir][part];
+        for (size_t i = 0; i < count; i++) {
+            double old, more;
+            lb_load(dtype, to + i * size, &old, 1);
+            lb_load(dtype, canonical + ((size_t)gate * count + i) * size, &more, 1);
+            more += old;
+            lb_store(dtype, to + i * size, &more, 1);
+        }
+    }
+}
+
+static void *must(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static void open_reference(const struct call *c, const void *space, void *reserve,
+                           struct reference *r)
+{
+    const struct lb_exec_config config = {.threads = 1};
+    struct lb_sizes sizes = reference_sizes(&c->problem);
+    int count = c->rnn.layers * c->rnn.directions;
+    *r = (struct reference){.self = must(calloc(1, lb_impl_cpu_ref.state_size))};
+    for (int which = 0; which < 4; which++)
+        for (int i = 0; i < count; i++) {
+            char *tensor = must(
+                malloc(4 * gate_elements(&c->rnn, i, which) * lb_dtype_size(c->problem.dtype)));
+            gather(&c->rnn, space, i, which, tensor);
+            r->w[which][i] = tensor;
+        }
+    r->buffers.weights = must(malloc(sizes.weights + 1));
+    r->buffers.gradients = must(malloc(sizes.gradients + 1));
+    r->buffers.workspace = must(malloc(sizes.workspace + 1));
+    r->buffers.reserve = reserve;
+    r->buffers.lengths = c->x_data.lengths;
+    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3]};
+    (void)lb_impl_cpu_ref.create(r->self, &c->problem, &config, NULL);
+    (void)lb_impl_cpu_ref.prepare(r->self, &r->buffers, &weights, NULL);
+}
+
+static void close_reference(struct reference *r)
+{
+    lb_impl_cpu_ref.destroy(r->self);
+    for (int which = 0; which < 4; which++)
+        for (int i = 0; i < LAYER_DIRS_MAX; i++)
+            free((void *)r->w[which][i]);
+    free(r->buffers.weights);
+    free(r->buffers.gradients);
+    free(r->buffers.workspace);
+    free(r->self);
+}
+
+/* Fills the rows past their ends, [T, B, width]. */
+static void fill_padding(const struct call *c, void *tensor, int width, int byte)
+{
+    size_t row = (size_t)width * lb_dtype_size(c->problem.dtype);
+    for (int64_t t = 0; t < c->problem.seq_len; t++)
+        for (int64_t b = 0; b < c->problem.batch; b++)
+            if (t >= c->x_data.lengths[b])
+                memset((char *)tensor + (size_t)(t * c->problem.batch + b) * row, byte, row);
+}
+
+static bool reachable(const void *tensor, size_t bytes)
+{
+    return fake_device_holds(tensor, bytes);
+}
+
+/* Every call scribbles over its workspace: nobody may keep anything there. */
+static void scribble(const struct call *c)
+{
+    memset(c->workspace, 0xff, workspace_size());
+}
+
+/* fake_work */
+static enum lb_status run_forward(const void *arguments, struct lb_error *err)
+{
+    struct call c;
+    struct reference r;
+    memcpy(&c, arguments, sizeof(c));
+    size_t states = state_bytes(&c.problem);
+    fake_clock_add(library.forward_ns[c.rnn.algorithm]);
+    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.x, x_bytes(&c.problem)) ||
+        !reachable(c.y, y_bytes(&c.problem)) || !reachable(c.hx, states) ||
+        !reachable(c.cx, states) || !reachable(c.hy, states) || !reachable(c.cy, states))
+        return fake_device_lose(err);
+    const struct lb_forward_io io = {c.x, c.hx, c.cx, c.y, c.hy, c.cy};
+    scribble(&c);
+    open_reference(&c, c.weights, c.reserve ? c.reserve + 1 : NULL, &r);
+    (void)lb_impl_cpu_ref.forward(r.self, &io, NULL);
+    close_reference(&r);
+    fill_padding(&c, c.y, c.y_data.width, c.y_data.fills ? 0 : 0xff);
+    if (c.problem.pass == LB_TRAIN)
+        *c.reserve = (struct reserved){.stage = STAGE_FORWARD,
+                                       .weights = c.weights,
+                                       .kept = reference_sizes(&c.problem).reserve};
+    return LB_OK;
+}
+
+static char *copies_of(const struct call *c)
+{
+    return (char *)(c->reserve + 1) + c->reserve->kept;
+}
+
+/* fake_work. Data gradients, which x takes no part in. */
+static enum lb_status run_backward_data(const void *arguments, struct lb_error *err)
+{
+    struct call c;
+    struct reference r;
+    memcpy(&c, arguments, sizeof(c));
+    size_t states = state_bytes(&c.problem), ys = y_bytes(&c.problem);
+    fake_clock_add(library.backward_ns[c.rnn.algorithm]);
+    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.y_in, ys) || !reachable(c.dy, ys) ||
+        !reachable(c.dx, x_bytes(&c.problem)) || !reachable(c.dhx, states) ||
+        !reachable(c.dcx, states) || !reachable(c.dhy, states) || !reachable(c.dcy, states) ||
+        !reachable(c.hx, states) || !reachable(c.cx, states))
+        return fake_device_lose(err);
+    scribble(&c);
+    if (c.reserve->stage != STAGE_FORWARD) { /* spent, or never filled */
+        memset(c.dx, 0xff, x_bytes(&c.problem));
+        return LB_OK;
+    }
+    char *copies = copies_of(&c);
+    memcpy(copies, c.dy, ys);
+    memcpy(copies + ys, c.dhy, states);
+    memcpy(copies + ys + states, c.dcy, states);
+    memcpy(copies + ys + 2 * states, c.cx, states);
+    void *no_x = must(calloc(1, x_bytes(&c.problem)));
+    const struct lb_backward_io io = {no_x,  c.hx,  c.cx, c.y_in, c.dy,
+                                      c.dhy, c.dcy, c.dx, c.dhx,  c.dcx};
+    void *kept = must(malloc(c.reserve->kept)); /* cpu_ref changes it, and is called once more */
+    memcpy(kept, c.reserve + 1, c.reserve->kept);
+    open_reference(&c, c.weights, kept, &r);
+    (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
+    close_reference(&r);
+    free(kept);
+    free(no_x);
+    fill_padding(&c, c.dx, c.x_data.width, 0xff);
+    c.reserve->stage = STAGE_DATA;
+    return LB_OK;
+}
+
+/* Weight gradients as canonical tensors, added to the space. */
+static void add_gradients(const struct call *c, struct reference *r)
+{
+    void *tensors[4][LAYER_DIRS_MAX] = {{NULL}};
+    int count = c->rnn.layers * c->rnn.directions;
+    for (int which = 0; which < 4; which++)
+        for (int i = 0; i < count; i++)
+            tensors[which][i] = must(
+                malloc(4 * gate_elements(&c->rnn, i, which) * lb_dtype_size(c->problem.dtype)));
+    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3]};
+    (void)lb_impl_cpu_ref.gradients(r->self, &gradients, NULL);
+    for (int which = 0; which < 4; which++)
+        for (int i = 0; i < count; i++) {
+            add_to_space(&c->rnn, c->dweights, i, which, tensors[which][i]);
+            free(tensors[which][i]);
+        }
+}
+
+/* fake_work */
+static enum lb_status run_backward_weights(const void *arguments, struct lb_error *err)
+{
+    struct call c;
+    struct reference r;
+    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    memcpy(&c, arguments, sizeof(c));
+    size_t states = state_bytes(&c.problem), ys = y_bytes(&c.problem);
+    size_t weights = lay_out(&c.rnn, matrices, biases);
+    if (!reachable(c.x, x_bytes(&c.problem)) || !reachable(c.hx, states) ||
+        !reachable(c.y_in, ys) || !reachable(c.dweights, weights))
+        return fake_device_lose(err);
+    scribble(&c);
+    if (c.reserve->stage != STAGE_DATA) {
+        memset(c.dweights, 0xff, weights);
+        return LB_OK;
+    }
+    const char *copies = copies_of(&c);
+    char *ignored = must(malloc(x_bytes(&c.problem) + 2 * states));
+    const struct lb_backward_io io = {c.x,
+                                      c.hx,
+                                      copies + ys + 2 * states,
+                                      c.y_in,
+                                      copies,
+                                      copies + ys,
+                                      copies + ys + states,
+                                      ignored,
+                                      ignored + x_bytes(&c.problem),
+                                      ignored + x_bytes(&c.problem) + states};
+    open_reference(&c, c.reserve->weights, c.reserve + 1, &r);
+    (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
+    add_gradients(&c, &r);
+    close_reference(&r);
+    free(ignored);
+    c.reserve->stage = STAGE_DONE;
+    return LB_OK;
+}
+
+/* ---- The calls ----------------------------------------------------------------------------- */
+
+static cudnnStatus_t enqueue(cudnnHandle_t handle, fake_work *work, const struct call *c)
+{
+    if (fake_device.lost())
+        return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the device is lost");
+    return fake_enqueue(handle->stream, work, c, sizeof(*c), NULL) == LB_OK
+               ? CUDNN_STATUS_SUCCESS
+               : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+}
+
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudnnForwardMode_t mode,
+                              const int32_t lengths[], cudnnRNNDataDescriptor_t x_data,
+                              const void *x, cudnnRNNDataDescriptor_t y_data, void *y,
+                              cudnnTensorDescriptor_t h, const void *hx, void *hy,
+                              cudnnTensorDescriptor_t cell, const void *cx, void *cy,
+                              size_t weight_bytes, const void *weights, size_t workspace_bytes,
+                              void *workspace, size_t reserve_bytes, void *reserve)
+{
+    struct call c = {.x = x,
+                     .y = y,
+                     .hx = hx,
+                     .hy = hy,
+                     .cx = cx,
+                     .cy = cy,
+                     .weights = weights,
+                     .workspace = workspace,
+                     .workspace_bytes = workspace_bytes,
+                     .reserve = reserve,
+                     .reserve_bytes = reserve_bytes};
+    (void)lengths; /* since 8.9.1 those of the data descriptors count */
+    if (library.fault == FAKE_CUDNN_CALL_FAILS)
+        return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the call was made to fail");
+    cudnnStatus_t status =
+        check_call(&c, d, mode == CUDNN_FWD_MODE_TRAINING, x_data, y_data, h, weight_bytes);
+    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, d->type))
+        status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
+    return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_forward, &c) : status;
+}
+
+cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
+                                      const int32_t lengths[], cudnnRNNDataDescriptor_t y_data,
+                                      const void *y, const void *dy,
+                                      cudnnRNNDataDescriptor_t x_data, void *dx,
+                                      cudnnTensorDescriptor_t h, const void *hx, const void *dhy,
+                                      void *dhx, cudnnTensorDescriptor_t cell, const void *cx,
+                                      const void *dcy, void *dcx, size_t weight_bytes,
+                                      const void *weights, size_t workspace_bytes, void *workspace,
+                                      size_t reserve_bytes, void *reserve)
+{
+    struct call c = {.y_in = y,
+                     .dy = dy,
+                     .dx = dx,
+                     .hx = hx,
+                     .dhy = dhy,
+                     .dhx = dhx,
+                     .cx = cx,
+                     .dcy = dcy,
+                     .dcx = dcx,
+                     .weights = weights,
+                     .workspace = workspace,
+                     .workspace_bytes = workspace_bytes,
+                     .reserve = reserve,
+                     .reserve_bytes = reserve_bytes};
+    (void)lengths;
+    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
+    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, d->type))
+        status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
+    return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_data, &c) : status;
+}
+
+cudnnStatus_t cudnnRNNBackwardWeights_v8(
+    cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudnnWgradMode_t mode, const int32_t lengths[],
+    cudnnRNNDataDescriptor_t x_data, const void *x, cudnnTensorDescriptor_t h, const void *hx,
+    cudnnRNNDataDescriptor_t y_data, const void *y, size_t weight_bytes, void *gradients,
+    size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve)
+{
+    struct call c = {.x = x,
+                     .hx = hx,
+                     .y_in = y,
+                     .dweights = gradients,
+                     .workspace = workspace,
+                     .workspace_bytes = workspace_bytes,
+                     .reserve = reserve,
+                     .reserve_bytes = reserve_bytes};
+    (void)lengths;
+    if (mode != CUDNN_WGRAD_MODE_ADD)
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients are added and nothing else");
+    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
+    return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_weights, &c) : status;
+}

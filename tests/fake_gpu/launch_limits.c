@@ -1,0 +1,95 @@
+/* What a device refuses at a launch. */
+#include "launch_limits.h"
+
+#include <stdint.h>
+
+#include "fake_device.h"
+
+enum {
+    SHARED_UNASKED = 48 << 10, /* of a block, without cudaFuncSetAttribute */
+    SHARED_SYSTEM = 1 << 10,   /* that the system takes per block */
+    PORTABLE_CLUSTER = 8,
+    WIDEST_CLUSTER = 16
+};
+
+/* Threads and blocks that a multiprocessor runs at a time. */
+static int most_threads(const struct lb_device_info *device)
+{
+    if (device->major == 7 && device->minor == 5)
+        return 1024;
+    return (device->major == 8 && device->minor > 0) || device->major == 12 ? 1536 : 2048;
+}
+
+static int most_blocks(const struct lb_device_info *device)
+{
+    if (device->major == 8 && device->minor == 9)
+        return 24;
+    return device->major == 7 || (device->major == 8 && device->minor > 0) ? 16 : 32;
+}
+
+static uint64_t threads_of(const struct fake_launch *l)
+{
+    return (uint64_t)l->block[0] * l->block[1] * l->block[2];
+}
+
+static bool valid_sizes(const struct fake_launch *l)
+{
+    static const unsigned grid_most[3] = {INT32_MAX, 65535, 65535},
+                          block_most[3] = {1024, 1024, 64};
+    for (int i = 0; i < 3; i++)
+        if (l->grid[i] < 1 || l->grid[i] > grid_most[i] || l->block[i] < 1 ||
+            l->block[i] > block_most[i])
+            return false;
+    return threads_of(l) <= 1024 && (l->cluster == 0 || l->grid[0] % l->cluster == 0);
+}
+
+int fake_launch_resident(const struct lb_device_info *device, const struct fake_launch *l)
+{
+    if (!valid_sizes(l) || l->shared > (size_t)device->shared_bytes)
+        return 0;
+    size_t all_shared = (size_t)device->shared_bytes + SHARED_SYSTEM;
+    size_t by_shared = all_shared / (l->shared + SHARED_SYSTEM);
+    size_t each = (size_t)most_threads(device) / threads_of(l);
+    each = each < by_shared ? each : by_shared;
+    each = each < (size_t)most_blocks(device) ? each : (size_t)most_blocks(device);
+    int cluster = l->cluster ? (int)l->cluster : 1;
+    return device->sm_count / cluster * cluster * (int)each;
+}
+
+enum fake_refusal fake_launch_check(const struct lb_device_info *device,
+                                    const struct fake_launch *l)
+{
+    size_t allowed = l->shared_allowed ? l->shared_allowed : SHARED_UNASKED;
+    unsigned widest = device->major < 9 ? 0 : l->wide_clusters ? WIDEST_CLUSTER : PORTABLE_CLUSTER;
+    if (!valid_sizes(l))
+        return FAKE_INVALID_CONFIGURATION;
+    if (l->shared > allowed || l->shared > (size_t)device->shared_bytes)
+        return FAKE_INVALID_VALUE;
+    if (l->cluster > widest)
+        return FAKE_INVALID_CLUSTER_SIZE;
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (l->cooperative && blocks > (uint64_t)fake_launch_resident(device, l))
+        return FAKE_COOPERATIVE_TOO_LARGE;
+    return FAKE_ACCEPTED;
+}
+
+enum lb_status fake_launch_allow(const struct fake_launch *launch, const char *what,
+                                 struct lb_error *err)
+{
+    static const char *const words[] = {
+        [FAKE_ACCEPTED] = "",
+        [FAKE_INVALID_CONFIGURATION] = "invalid configuration argument",
+        [FAKE_INVALID_VALUE] = "invalid argument",
+        [FAKE_INVALID_CLUSTER_SIZE] = "cluster is misaligned or too large",
+        [FAKE_COOPERATIVE_TOO_LARGE] = "too many blocks in cooperative launch",
+    };
+    enum fake_refusal refusal = fake_launch_check(fake_device_info(), launch);
+    return refusal == FAKE_ACCEPTED
+               ? LB_OK
+               : lb_fail(err, LB_FAILED, "launching %s: %s", what, words[refusal]);
+}
+
+enum lb_status fake_launch_begin(struct lb_error *err)
+{
+    return fake_device_strikes(FAKE_LAUNCH_FAULT) ? fake_device_lose(err) : LB_OK;
+}

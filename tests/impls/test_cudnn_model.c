@@ -1,0 +1,476 @@
+/* The GPU implementations that call libraries, with all of their own host code and that of the
+ * device layer, on fakes of the CUDA runtime, cuBLAS and cuDNN: conformance, and what each fault of
+ * a library or of an implementation ends in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+#include "cuda/common/cell.h"
+#include "impls/cudnn/rules.h"
+#include "tests/fake_gpu/fake_libraries.h"
+#include "tests/fake_gpu/queue.h"
+#include "tests/helpers/conformance_trial.h"
+
+extern const struct lb_impl lb_impl_cudnn, lb_impl_cuda_step, lb_impl_cuda_naive;
+extern const struct lb_impl *lb_plugin(uint32_t abi); /* tests/plugins/bad_address.c */
+
+static struct lb_reference_cache *cache;
+
+static int open_cache(void **state)
+{
+    (void)state;
+    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    (void)state;
+    lb_reference_cache_destroy(cache);
+    return 0;
+}
+
+/* ---- What an implementation leaves out ----------------------------------------------------- */
+
+/* The linker leads calls of these functions here (--wrap), so that a caller can be broken. */
+static enum { WHOLE, NO_ZEROED_GRADIENTS, NO_ZEROED_TAILS, NO_WORKSPACE, SHORT_ROWS } left_out;
+
+cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    return left_out == NO_ZEROED_GRADIENTS && byte == 0
+               ? cudaSuccess
+               : __real_cudaMemsetAsync(to, byte, bytes, stream);
+}
+
+enum lb_status __real_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
+                                         int64_t steps, int64_t batch, int64_t width, void *stream,
+                                         struct lb_error *err);
+enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
+                                         int64_t steps, int64_t batch, int64_t width, void *stream,
+                                         struct lb_error *err);
+enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
+                                         int64_t steps, int64_t batch, int64_t width, void *stream,
+                                         struct lb_error *err)
+{
+    return left_out == NO_ZEROED_TAILS ? LB_OK
+                                       : __real_lb_cell_zero_tails(dtype, tensor, lengths, steps,
+                                                                   batch, width, stream, err);
+}
+
+cublasStatus_t __real_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
+cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
+cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes)
+{
+    return left_out == NO_WORKSPACE ? CUBLAS_STATUS_SUCCESS
+                                    : __real_cublasSetWorkspace_v2(handle, memory, bytes);
+}
+
+typedef cublasStatus_t gemm_function(cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t,
+                                     int64_t, int64_t, const void *, const void *, cudaDataType,
+                                     int64_t, const void *, cudaDataType, int64_t, const void *,
+                                     void *, cudaDataType, int64_t, cublasComputeType_t,
+                                     cublasGemmAlgo_t);
+gemm_function __real_cublasGemmEx_64, __wrap_cublasGemmEx_64;
+
+cublasStatus_t __wrap_cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                      cublasOperation_t transpose_b, int64_t m, int64_t n,
+                                      int64_t k, const void *alpha, const void *a,
+                                      cudaDataType a_type, int64_t lda, const void *b,
+                                      cudaDataType b_type, int64_t ldb, const void *beta, void *c,
+                                      cudaDataType c_type, int64_t ldc, cublasComputeType_t compute,
+                                      cublasGemmAlgo_t algorithm)
+{
+    int64_t ld = left_out == SHORT_ROWS ? lda - 1 : lda;
+    return __real_cublasGemmEx_64(handle, transpose_a, transpose_b, m, n, k, alpha, a, a_type, ld,
+                                  b, b_type, ldb, beta, c, c_type, ldc, compute, algorithm);
+}
+
+/* ---- Running a case ------------------------------------------------------------------------ */
+
+/* The device layer of CUDA on a new process's fakes. device: NULL for the usual one. */
+static void install_device(const struct lb_device_info *device, enum fake_fault fault,
+                           enum fake_cudnn_fault in_cudnn)
+{
+    fake_device_install(fault);
+    if (device)
+        fake_device_be(device);
+    fake_cudart_reset();
+    fake_cublas_reset(false);
+    fake_cudnn_reset(in_cudnn);
+    lb_device_use(&lb_device_cuda);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+}
+
+static void install(enum fake_fault fault, enum fake_cudnn_fault in_cudnn)
+{
+    install_device(NULL, fault, in_cudnn);
+}
+
+static const struct lb_impl *impl_of(const char *text)
+{
+    if (strncmp(text, "bad_address", 11) == 0)
+        return lb_plugin(LB_IMPL_ABI);
+    static const struct lb_impl *const impls[] = {&lb_impl_cudnn, &lb_impl_cuda_step,
+                                                  &lb_impl_cuda_naive};
+    for (size_t i = 0; i < sizeof(impls) / sizeof(impls[0]); i++)
+        if (strncmp(text, impls[i]->name, strlen(impls[i]->name)) == 0)
+            return impls[i];
+    fail_msg("%s: no such implementation", text);
+    return NULL;
+}
+
+/* The row of a case, of two samples. */
+static struct lb_row run(const char *text)
+{
+    struct lb_run_options options = {
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
+    struct lb_row row;
+    options.sampler.min_samples = options.sampler.max_samples = 2;
+    trial_case_run(impl_of(text), text, &options, &row);
+    assert_int_equal(fake_device_counts()->allocations, 0);
+    return row;
+}
+
+static void expect(const char *text, enum lb_verdict verdict, const char *says)
+{
+    struct lb_row row = run(text);
+    if (row.verdict != verdict || !strstr(row.reason, says))
+        fail_msg("%s: %s: %s", text, lb_verdict_name(row.verdict), row.reason);
+    lb_row_free(&row);
+}
+
+/* Right in each order that the waits between streams leave open. */
+static void expect_ok(const char *text)
+{
+    for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+        install(FAKE_NONE, FAKE_CUDNN_SOUND);
+        fake_queue_order((enum fake_order)order);
+        expect(text, LB_VERDICT_OK, "");
+        assert_int_equal(fake_cublas_counts()->without_workspace, 0);
+    }
+    fake_queue_order(FAKE_LAZY);
+}
+
+/* ---- Conformance --------------------------------------------------------------------------- */
+
+static const char *const shapes[] = {
+    "T1_B1_I1_H1",           "T7_B3_I5_H6",     "T9_B5_I4_H8/ragged", "T5_B4_I3_H7_D2",
+    "T6_B5_I3_H5_D2/ragged", "T11_B3_I4_H5_L3", "T4_B2_I3_H200",      "T6_B3_I4_H5_L3_D2/ragged"};
+static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+static const char *const passes[] = {"infer", "forward", "backward", "train"};
+
+enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]), KINDS = 16 };
+
+/* "IMPL/T7_B3_I5_H6/f32/train/ragged" of a shape, a dtype and a pass. */
+static void name_case(const char *impl, int shape, int kind, char text[LB_CASE_ID_SIZE])
+{
+    const char *slash = strchr(shapes[shape], '/');
+    int length = slash ? (int)(slash - shapes[shape]) : (int)strlen(shapes[shape]);
+    snprintf(text, LB_CASE_ID_SIZE, "%s/%.*s/%s/%s%s", impl, length, shapes[shape],
+             dtypes[kind / 4], passes[kind % 4], slash ? slash : "");
+}
+
+/* Each pass and type of some shapes: all for the standard algorithm, and the first ones, of which
+ * the third is ragged, for the others. The model takes what the rules take, and refuses nothing
+ * else. */
+static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
+{
+    int right = 0, unsupported = 0;
+    (void)state;
+    for (int v = 0; v < CUDNN_VARIANT_COUNT; v++) {
+        for (int i = 0; i < (v == CUDNN_STANDARD ? SHAPES : 3) * KINDS; i++) {
+            char text[LB_CASE_ID_SIZE], name[32];
+            snprintf(name, sizeof(name), "cudnn:%s", lb_cudnn_variant_names[v]);
+            name_case(name, i / KINDS, i % KINDS, text);
+            install(FAKE_NONE, FAKE_CUDNN_SOUND);
+            struct lb_problem p = trial_problem(text);
+            struct lb_row row = run(text);
+            bool takes = lb_cudnn_rules_check((enum lb_cudnn_variant)v, &p, lb_device_known(NULL),
+                                              NULL) == LB_OK;
+            if (row.verdict != (takes ? LB_VERDICT_OK : LB_VERDICT_UNSUPPORTED))
+                fail_msg("%s: %s: %s", text, lb_verdict_name(row.verdict), row.reason);
+            right += takes;
+            unsupported += !takes;
+            lb_row_free(&row);
+        }
+    }
+    print_message("cudnn: %d right, %d unsupported\n", right, unsupported);
+    assert_true(right > 200 && unsupported > 0);
+}
+
+/* All orders of streams and all shapes without the library are gpu_loops' to test. */
+static void loops_on_cublas_agree_with_the_oracle(void **state)
+{
+    static const char *const problems[] = {
+        "T7_B3_I5_H6/f64/train",           "T9_B5_I4_H8/f32/train/ragged",
+        "T6_B5_I3_H5_D2/f16/train/ragged", "T11_B3_I4_H5_L3/bf16/train",
+        "T8_B3_I5_H6/f32/infer/tf32",      "T8_B3_I5_H6/f32/backward/half"};
+    static const char *const impls[] = {"cuda_step", "cuda_naive"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
+            char text[LB_CASE_ID_SIZE];
+            snprintf(text, sizeof(text), "%s/%s", impls[i], problems[k]);
+            expect_ok(text);
+            assert_true(fake_cublas_counts()->gemms > 0);
+        }
+    }
+}
+
+static void graphs_cold_caches_and_batches_are_timed(void **state)
+{
+    static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
+    static const char *const kinds[] = {"f32/train/graph", "f16/backward/graph/cold",
+                                        "f32/infer/batched"};
+    char text[LB_CASE_ID_SIZE];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+            snprintf(text, sizeof(text), "%s/T4_B2_H4_L2/%s", impls[i], kinds[k]);
+            install(FAKE_NONE, FAKE_CUDNN_SOUND);
+            expect(text, LB_VERDICT_OK, "");
+            assert_int_equal(fake_device_counts()->captures > 0, k < 2);
+        }
+}
+
+/* ---- What auto chooses --------------------------------------------------------------------- */
+
+static void expect_choice(const char *text, const char *expected)
+{
+    static const double forward_ns[] = {30e3, 10e3, 50e3, 60e3},
+                        backward_ns[] = {10e3, 25e3, 50e3, 60e3};
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    for (int a = 0; a < 4; a++)
+        fake_cudnn_set_time(a, forward_ns[a], backward_ns[a]);
+    struct lb_row row = run(text);
+    if (row.verdict != LB_VERDICT_OK || strncmp(row.description, expected, strlen(expected)) != 0)
+        fail_msg("%s: %s: %s%s", text, lb_verdict_name(row.verdict), row.reason, row.description);
+    lb_row_free(&row);
+}
+
+/* By forward calls persist_static is the fastest, and by both; by backward ones it is standard. */
+static void auto_times_what_is_measured(void **state)
+{
+    (void)state;
+    expect_choice("cudnn/T5_B2_H4/f32/infer", "persist_static;");
+    expect_choice("cudnn/T5_B2_H4/f32/forward", "persist_static;");
+    expect_choice("cudnn/T5_B2_H4/f32/train", "persist_static;");
+    expect_choice("cudnn/T5_B2_H4/f32/backward", "standard;");
+}
+
+static void auto_times_replays_where_graphs_are_measured(void **state)
+{
+    (void)state;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    expect("cudnn:standard/T5_B2_H4/f32/infer/graph", LB_VERDICT_OK, "");
+    int alone = fake_device_counts()->captures;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    expect("cudnn/T5_B2_H4/f32/infer/graph", LB_VERDICT_OK, "");
+    assert_int_equal(fake_device_counts()->captures, alone + 4);
+}
+
+static void ragged_calls_are_not_captured(void **state)
+{
+    (void)state;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    expect("cudnn/T5_B2_H4/f32/infer/ragged/graph", LB_VERDICT_UNSUPPORTED, "lengths");
+}
+
+/* ---- Faults -------------------------------------------------------------------------------- */
+
+static void faults_of_cudnn_end_in_a_verdict(void **state)
+{
+    static const struct {
+        enum fake_cudnn_fault fault;
+        const char *text;
+        enum lb_verdict verdict;
+        const char *says;
+    } cases[] = {
+        {FAKE_CUDNN_PROBE_FAILS, "cudnn/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
+         "persist_static: cudnnGetRNNTempSpaceSizes: CUDNN_STATUS_INTERNAL_ERROR"},
+        {FAKE_CUDNN_PROBE_REFUSES, "cudnn/T5_B2_H4/f32/infer", LB_VERDICT_OK, ""},
+        {FAKE_CUDNN_PROBE_REFUSES, "cudnn:persist_static/T5_B2_H4/f32/infer",
+         LB_VERDICT_UNSUPPORTED, "the probe was made to refuse"},
+        {FAKE_CUDNN_CALL_FAILS, "cudnn:standard/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
+         "cudnnRNNForward: CUDNN_STATUS_EXECUTION_FAILED"},
+        {FAKE_CUDNN_CALL_FAILS, "cudnn/T5_B2_H4/f32/infer/graph", LB_VERDICT_ERROR,
+         "standard: cudnnRNNForward: CUDNN_STATUS_EXECUTION_FAILED"},
+        {FAKE_CUDNN_MOVES_WEIGHTS, "cudnn:standard/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
+         "places part 2 of layer 0 outside"},
+        {FAKE_CUDNN_GROWS, "cudnn:standard/T5_B2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
+         "bytes of workspace now"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        install(FAKE_NONE, cases[i].fault);
+        expect(cases[i].text, cases[i].verdict, cases[i].says);
+    }
+}
+
+/* In a process of its own, because a lost device stays lost. */
+static void expect_elsewhere(enum fake_fault fault, const char *text, enum lb_verdict verdict,
+                             const char *says, bool lost)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        install(fault, FAKE_CUDNN_SOUND);
+        struct lb_row row = run(text);
+        bool right = row.verdict == verdict && strstr(row.reason, says) && row.samples == 0 &&
+                     lb_device()->lost() == lost;
+        if (!right)
+            print_error("%s: %s: %s\n", text, lb_verdict_name(row.verdict), row.reason);
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void faults_of_the_device_end_in_a_verdict(void **state)
+{
+    static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char text[LB_CASE_ID_SIZE];
+        snprintf(text, sizeof(text), "%s/T4_B2_H4/f32/train", impls[i]);
+        expect_elsewhere(FAKE_OOM, text, LB_VERDICT_OOM, "needs", false);
+        expect_elsewhere(FAKE_OOM_LATE, text, LB_VERDICT_OOM, "allocating", false);
+        expect_elsewhere(FAKE_LIBRARY_FAULT, text, LB_VERDICT_ERROR,
+                         "an illegal memory access was encountered (cudaErrorIllegalAddress, 700)",
+                         true);
+        if (i >= 2)
+            expect_elsewhere(
+                FAKE_LAUNCH_FAULT, text, LB_VERDICT_ERROR,
+                "an illegal memory access was encountered (cudaErrorIllegalAddress, 700)", true);
+        snprintf(text, sizeof(text), "%s/T4_B2_H4/f32/train/graph", impls[i]);
+        expect_elsewhere(FAKE_NO_CAPTURE, text, LB_VERDICT_ERROR, "capturing a graph", false);
+    }
+}
+
+/* What gpu-check.sh does on a real device: one row, and a device that is lost. */
+static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
+{
+    (void)state;
+    expect_elsewhere(FAKE_NONE, "bad_address/T7_B2_H4/f32/infer", LB_VERDICT_ERROR,
+                     "an illegal memory access was encountered", true);
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    expect("bad_address/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
+}
+
+/* Kernels of the project are built from 8.0 on; cuDNN has its own for older devices. */
+static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
+{
+    const struct lb_device_info t4 = {.name = "Tesla T4",
+                                      .uuid = "GPU-t4",
+                                      .major = 7,
+                                      .minor = 5,
+                                      .sm_count = 40,
+                                      .memory_bytes = 256 << 20,
+                                      .l2_bytes = 4 << 20,
+                                      .shared_bytes = 64 << 10};
+    static const struct {
+        const char *text;
+        enum lb_verdict verdict;
+        const char *says;
+    } cases[] = {
+        {"cuda_step/T4_B2_H4/f32/infer", LB_VERDICT_UNSUPPORTED, "needs"},
+        {"cuda_naive/T4_B2_H4/f16/train", LB_VERDICT_UNSUPPORTED, "needs"},
+        {"cudnn/T4_B2_H4/bf16/infer", LB_VERDICT_UNSUPPORTED, "dtype bf16 needs"},
+        {"cudnn/T4_B2_H4/f32/train/ragged", LB_VERDICT_UNSUPPORTED, "ragged backward needs"},
+        {"cudnn/T4_B2_H4/f32/infer/ragged", LB_VERDICT_OK, ""},
+        {"cudnn/T4_B2_H4/f16/train", LB_VERDICT_OK, ""},
+        {"cudnn:standard/T4_B2_H4/f32/train/graph", LB_VERDICT_OK, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char says[128] = "";
+        install_device(&t4, FAKE_NONE, FAKE_CUDNN_SOUND);
+        if (cases[i].verdict == LB_VERDICT_UNSUPPORTED)
+            snprintf(says, sizeof(says), "%s compute capability 8.0, this is a Tesla T4 (7.5)",
+                     cases[i].says);
+        expect(cases[i].text, cases[i].verdict, says);
+    }
+}
+
+/* The library loads its kernels in the first call, which is no sample. */
+static void a_slow_first_call_is_no_sample(void **state)
+{
+    (void)state;
+    install(FAKE_SLOW_FIRST, FAKE_CUDNN_SOUND);
+    struct lb_row row = run("cuda_step/T4_B2_H4/f32/infer");
+    assert_int_equal(row.verdict, LB_VERDICT_OK);
+    assert_false(fake_device_strikes(FAKE_SLOW_FIRST)); /* it came */
+    for (size_t i = 0; i < row.samples; i++)
+        assert_true(row.samples_ns[i] < 1e9);
+    lb_row_free(&row);
+}
+
+static void an_implementation_that_leaves_something_out_is_found(void **state)
+{
+    (void)state;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    left_out = NO_ZEROED_GRADIENTS;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_WRONG, "dw_ih");
+    left_out = NO_ZEROED_TAILS;
+    expect("cudnn:standard/T5_B3_H4/f32/train/ragged", LB_VERDICT_WRONG, "dx");
+    left_out = SHORT_ROWS;
+    expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
+           "an unsupported value or parameter was passed to the function");
+    left_out = NO_WORKSPACE;
+    expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
+    assert_true(fake_cublas_counts()->without_workspace > 0);
+    left_out = WHOLE;
+}
+
+/* A second backward pass on a reserve space that the first has spent. */
+static enum lb_status backward_twice(void *self, const struct lb_backward_io *io,
+                                     struct lb_error *err)
+{
+    enum lb_status st = lb_impl_cudnn.backward(self, io, err);
+    return st == LB_OK ? lb_impl_cudnn.backward(self, io, err) : st;
+}
+
+static void a_reserve_space_serves_one_backward_pass(void **state)
+{
+    struct lb_impl twice = lb_impl_cudnn;
+    struct lb_run_options options = {
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
+    struct lb_row row;
+    (void)state;
+    twice.backward = backward_twice;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    trial_case_run(&twice, "cudnn:standard/T5_B2_H4/f32/train", &options, &row);
+    assert_int_equal(row.verdict, LB_VERDICT_WRONG);
+    lb_row_free(&row);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_algorithm_of_cudnn_agrees_with_the_oracle),
+        cmocka_unit_test(loops_on_cublas_agree_with_the_oracle),
+        cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
+        cmocka_unit_test(auto_times_what_is_measured),
+        cmocka_unit_test(auto_times_replays_where_graphs_are_measured),
+        cmocka_unit_test(ragged_calls_are_not_captured),
+        cmocka_unit_test(faults_of_cudnn_end_in_a_verdict),
+        cmocka_unit_test(faults_of_the_device_end_in_a_verdict),
+        cmocka_unit_test(a_kernel_that_reads_nowhere_costs_one_row),
+        cmocka_unit_test(an_older_device_runs_what_it_can_and_says_why_not),
+        cmocka_unit_test(a_slow_first_call_is_no_sample),
+        cmocka_unit_test(an_implementation_that_leaves_something_out_is_found),
+        cmocka_unit_test(a_reserve_space_serves_one_backward_pass),
+    };
+    return cmocka_run_group_tests(tests, open_cache, close_cache);
+}

@@ -1,0 +1,295 @@
+/* Every launch of `fused` on the shapes that GPUs are compared on, by the launchers' own code,
+ * against the limits of several devices. The fake runtime takes or refuses the launches; no kernel
+ * runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+
+#include "api/impl.h"
+#include "tests/fake_gpu/fake_libraries.h"
+#include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/scratch_folder.h"
+
+extern const struct lb_impl lb_impl_fused;
+
+/* What the linker calls instead of the runtime's functions (--wrap): a launcher that readies
+ * nothing, and a device that has too few registers for the next so many kernels. */
+static bool readies_nothing;
+static int refused_kernels;
+
+cudaError_t __real_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
+cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
+cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value)
+{
+    return readies_nothing ? cudaSuccess : __real_cudaFuncSetAttribute(kernel, what, value);
+}
+
+cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
+                                       void **arguments)
+{
+    static const void *last;
+    if (refused_kernels == 0)
+        return __real_cudaLaunchKernelExC(config, kernel, arguments);
+    refused_kernels -= kernel != last;
+    last = kernel;
+    return cudaErrorLaunchOutOfResources;
+}
+
+/* A device, without memory behind its addresses. */
+static void install_device(const struct lb_device_info *info)
+{
+    fake_device_install(FAKE_NONE);
+    fake_device_be(info);
+    fake_device_hollow_out();
+    fake_cudart_reset();
+    fake_cublas_reset(false);
+    lb_device_use(&lb_device_cuda);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+}
+
+static void install(const char *name)
+{
+    struct lb_device_info info;
+    assert_int_equal(lb_device_model(name, &info, NULL), LB_OK);
+    info.modelled = false;
+    install_device(&info);
+}
+
+enum { BUFFERS = 4, LAYER_DIRS_MAX = 64 };
+
+/* A life of an implementation, whose tensors are one block that everything is large enough for. */
+struct life {
+    void *self, *tensors, *zeros;
+    const void *tables[LAYER_DIRS_MAX];
+    struct lb_sizes sizes;
+    struct lb_buffers buffers;
+};
+
+static enum lb_status allocate(struct life *life, const struct lb_problem *p, struct lb_error *err)
+{
+    const size_t bytes[BUFFERS] = {life->sizes.weights, life->sizes.gradients, life->sizes.reserve,
+                                   life->sizes.workspace};
+    void **const slots[BUFFERS] = {&life->buffers.weights, &life->buffers.gradients,
+                                   &life->buffers.reserve, &life->buffers.workspace};
+    size_t widest = (size_t)(p->input > 2 * p->hidden ? p->input : 2 * p->hidden);
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < BUFFERS; i++)
+        LB_TRY(lb_device_space.allocate(bytes[i], slots[i], err));
+    LB_TRY(lb_device_space.allocate(
+        (size_t)(p->seq_len * p->batch) * widest * 8 * (size_t)p->layers, &life->tensors, err));
+    life->zeros = calloc(4 * (size_t)p->hidden * widest, 8);
+    for (int i = 0; i < LAYER_DIRS_MAX; i++)
+        life->tables[i] = life->zeros;
+done:
+    return st;
+}
+
+static enum lb_status call(const struct life *life, const struct lb_problem *p,
+                           struct lb_error *err)
+{
+    void *t = life->tensors;
+    const struct lb_forward_io forward = {t, t, t, t, t, t};
+    const struct lb_backward_io backward = {t, t, t, t, t, t, t, t, t, t};
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_impl_fused.forward(life->self, &forward, err));
+    if (lb_has_backward(p))
+        LB_TRY(lb_impl_fused.backward(life->self, &backward, err));
+    LB_TRY(lb_device()->synchronize(err));
+done:
+    return st;
+}
+
+static void end(struct life *life)
+{
+    lb_impl_fused.destroy(life->self);
+    lb_device_space.release(life->tensors);
+    lb_device_space.release(life->buffers.workspace);
+    lb_device_space.release(life->buffers.reserve);
+    lb_device_space.release(life->buffers.gradients);
+    lb_device_space.release(life->buffers.weights);
+    free(life->zeros);
+    free(life->self);
+}
+
+/* LB_UNSUPPORTED: the variant does not take the problem on this device. */
+static enum lb_status launch(const char *variant, const struct lb_problem *p, struct lb_error *err)
+{
+    struct life life = {.self = calloc(1, lb_impl_fused.state_size)};
+    const struct lb_exec_config config = {
+        .threads = 1, .variant = variant, .stream = lb_device()->stream()};
+    const void *const *t = life.tables;
+    const struct lb_weights weights = {t, t, t, t};
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_impl_fused.supports(p, &config, err));
+    LB_TRY(lb_impl_fused.create(life.self, p, &config, err));
+    LB_TRY(lb_impl_fused.sizes(life.self, &life.sizes, err));
+    LB_TRY(allocate(&life, p, err));
+    LB_TRY(lb_impl_fused.prepare(life.self, &life.buffers, &weights, err));
+    LB_TRY(call(&life, p, err));
+done:
+    end(&life);
+    return st;
+}
+
+static const char *const variants[] = {"cluster", "grid", "step"};
+static const char *const kinds[] = {"f16/train", "f32/train", "f32/infer/tf32", "f64/infer"};
+enum { VARIANTS = 3, KINDS = 4 };
+
+/* Launches all kinds of one shape. */
+static int launch_shape(const char *device, const char *shape)
+{
+    int launched = 0;
+    for (int i = 0; i < VARIANTS * KINDS; i++) {
+        char text[LB_CASE_ID_SIZE];
+        struct lb_error err = {""};
+        snprintf(text, sizeof(text), "%s/%s", shape, kinds[i % KINDS]);
+        struct lb_problem p = trial_problem(text);
+        enum lb_status st = launch(variants[i / KINDS], &p, &err);
+        if (st != LB_OK && st != LB_UNSUPPORTED)
+            fail_msg("fused:%s/%s on %s: %s", variants[i / KINDS], text, device, err.text);
+        launched += st == LB_OK;
+    }
+    return launched;
+}
+
+static void every_launch_of_the_gpu_cases_is_within_the_limits(void **state)
+{
+    static const char *const devices[] = {"a100", "h100", "b200"};
+    (void)state;
+    for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
+        char line[256];
+        int launched = 0;
+        FILE *file = fopen(LB_SOURCE_DIR "/bench/cases/gpu.txt", "r");
+        assert_non_null(file);
+        install(devices[d]);
+        while (fgets(line, sizeof(line), file)) {
+            char shape[48];
+            if (sscanf(line, "%47[TBIHLD0-9_]", shape) == 1)
+                launched += launch_shape(devices[d], shape);
+        }
+        fclose(file);
+        const struct fake_cudart_counts *counts = fake_cudart_counts();
+        print_message(
+            "%s: %d cases, %d launches, %d of clusters, %d cooperative, %d beyond 48 KiB\n",
+            devices[d], launched, counts->launches, counts->clusters, counts->cooperative,
+            counts->beyond_48k);
+        assert_true(counts->cooperative > 0 && counts->beyond_48k > 0);
+        assert_int_equal(counts->clusters > 0, d > 0);
+    }
+}
+
+static void a_kernel_that_is_not_readied_is_refused(void **state)
+{
+    struct lb_problem p = trial_problem("T4_B16_H1024/f32/infer");
+    struct lb_error err = {""};
+    (void)state;
+    install("h100");
+    assert_int_equal(launch("grid", &p, &err), LB_OK);
+    assert_true(fake_cudart_counts()->beyond_48k > 0);
+    readies_nothing = true;
+    install("h100");
+    assert_int_equal(launch("grid", &p, &err), LB_FAILED);
+    readies_nothing = false;
+    assert_non_null(strstr(err.text, "launching the grid kernel: invalid argument"));
+}
+
+static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
+{
+    const struct lb_device_info t4 = {.name = "Tesla T4",
+                                      .major = 7,
+                                      .minor = 5,
+                                      .sm_count = 40,
+                                      .memory_bytes = 16e9,
+                                      .l2_bytes = 4 << 20,
+                                      .shared_bytes = 64 << 10};
+    struct lb_problem p = trial_problem("T4_B16_H256/f16/infer");
+    (void)state;
+    install_device(&t4);
+    for (int i = 0; i < VARIANTS; i++) {
+        struct lb_error err = {""};
+        assert_int_equal(launch(variants[i], &p, &err), LB_UNSUPPORTED);
+        if (!strstr(err.text, "this is a Tesla T4 (7.5)"))
+            fail_msg("fused:%s: %s", variants[i], err.text);
+    }
+}
+
+/* What create says of the case with the plans measured first; description may be NULL. */
+static enum lb_status tune(const char *text, char description[512], struct lb_error *err)
+{
+    struct lb_problem p = trial_problem(text);
+    const struct lb_exec_config config = {
+        .threads = 1, .variant = "auto", .stream = lb_device()->stream()};
+    void *self = calloc(1, lb_impl_fused.state_size);
+    scratch_setenv("LB_TUNED", scratch_path("tuned.txt"));
+    scratch_setenv("LB_TUNE", "1");
+    enum lb_status st = lb_impl_fused.create(self, &p, &config, err);
+    if (st == LB_OK && description)
+        snprintf(description, 512, "%s", lb_impl_fused.describe(self));
+    lb_impl_fused.destroy(self);
+    free(self);
+    return st;
+}
+
+static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
+{
+    char description[512] = "";
+    struct lb_error err = {""};
+    (void)state;
+    install("h100");
+    refused_kernels = 2;
+    assert_int_equal(tune("T4_B16_H256/f16/infer", description, &err), LB_OK);
+    assert_int_equal(refused_kernels, 0);
+    assert_non_null(strstr(description, "tuned, "));
+    refused_kernels = 1 << 20; /* where none is left, the reason is the last one's */
+    assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_FAILED);
+    refused_kernels = 0;
+    assert_non_null(strstr(err.text, "tuning: launching the "));
+    assert_non_null(strstr(err.text, "too many resources requested for launch"));
+}
+
+/* In a process of its own, because a lost device stays lost. */
+static void a_plan_that_loses_the_device_ends_the_case_with_its_reason(void **state)
+{
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct lb_error err = {""};
+        install("h100");
+        fake_device_break(FAKE_LAUNCH_FAULT);
+        bool right = tune("T4_B16_H256/f16/infer", NULL, &err) == LB_FAILED &&
+                     lb_device()->lost() && strstr(err.text, "tuning: ") &&
+                     strstr(err.text, "an illegal memory access was encountered");
+        if (!right)
+            print_error("%s\n", err.text);
+        _exit(right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        SCRATCH(every_launch_of_the_gpu_cases_is_within_the_limits),
+        SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
+        SCRATCH(a_plan_that_loses_the_device_ends_the_case_with_its_reason),
+        cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
+        cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
