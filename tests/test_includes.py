@@ -26,6 +26,7 @@ MAX_FILES_OF_A_ROOM = 25
 
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
 CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/gpu_versions.c",
+              "harness/device/hold_cuda.cu",
               "harness/trace/kernel_trace_cupti.c", "harness/device/streams_cuda.c",
               "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
 

@@ -82,7 +82,7 @@ struct lb_options {
     bool tune;                 /* measure kernel families for which no choice is kept */
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
     int device;                /* ordinal of the GPU */
-    const char *device_model;  /* plan for a GPU of that name; NULL: for the real one */
+    const char *device_model;  /* plan for that GPU, a name or a path; NULL: for the real one */
     uint64_t seed;
 };
 

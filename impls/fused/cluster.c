@@ -92,7 +92,7 @@ static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan
     const struct lb_cluster_tile *t = tile_of(plan);
     size_t shared = plan->backward ? lb_cluster_backward_shared(t) : lb_cluster_forward_shared(t);
     return lb_cluster_units(t) >= v->problem->hidden && plan->resident > 0 &&
-           (double)shared <= v->device->shared_bytes;
+           t->blocks <= v->machine.cluster && (double)shared <= v->device->shared_bytes;
 }
 
 /* The limits of all tiles. */
