@@ -201,29 +201,27 @@ class WithoutADevice(unittest.TestCase):
               "t4": "Tesla T4", "rtx3090": "RTX 3090", "rtx4090": "RTX 4090",
               "rtx5090": "RTX 5090", "l4": "NVIDIA L4", "l40s": "NVIDIA L40S"}
 
-    def answers(self, model, name):
-        """--explain, --list and --plan answer for the model."""
-        case = ["-T", "5", "-B", "8", "-H", "8"]
+    def answers(self, model, name, commands):
+        """--explain and the commands answer for the model."""
         done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", model)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, rf"  floor +[\d.]+ us on {name}: 25 steps of ")
-        for command in ("--list", "--plan"):
-            done = run(command, *case, "--device-model", model)
+        for command in commands:
+            done = run(command, "-T", "5", "-B", "8", "-H", "8", "--device-model", model)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("no CUDA device", done.stdout)
-        return run("--list", *case, "--device-model", model).stdout
 
     def test_every_model_answers_all_questions(self):
         for model in self.MODELS:
             with self.subTest(model=model):
-                self.answers(model, model)
+                self.answers(model, model, ["--list"])
 
     def test_a_file_describes_a_device(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "gpu.txt")
             with open(path, "w", encoding="utf-8") as file:
                 file.write("like = rtx4090\nname = My GPU\nsm_count = 76\n")
-            self.answers(path, "My GPU")
+            self.answers(path, "My GPU", ["--list", "--plan"])
             with open(path, "a", encoding="utf-8") as file:
                 file.write("l2_byte = 3\n")
             done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path)
