@@ -90,7 +90,7 @@ struct lb_options {
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
     enum lb_by by;             /* how results of several devices are told apart */
     int device;                /* ordinal of the GPU */
-    const char *device_model;  /* plan for a GPU of that name; NULL: for the real one */
+    const char *device_model;  /* plan for that GPU, a name or a path; NULL: for the real one */
     uint64_t seed;
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/ceilings.h"
-#include "device/lower_bound.h"
+#include "device/device_models.h"
 #include "host/cpu_ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"
@@ -35,8 +35,9 @@ enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
         enum lb_status st = lb_pool_device(session->pool, &session->gpu, &why);
         return st == LB_INTERRUPTED ? st : LB_OK;
     }
-    if (lb_device_model(name, &model, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--device-model %.400s", why.text);
+    enum lb_status st = lb_device_model(name, &model, &why);
+    if (st != LB_OK)
+        return lb_fail(err, st, "--device-model %.400s", why.text);
     lb_device_assume(&model, NULL);
     return LB_OK;
 }

@@ -11,7 +11,7 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name);
 
 /* Finds out which device everything that follows is for: the one that --device-model names, else
  * the one that a worker sees, which session->gpu then describes. LB_OK also without a device.
- * LB_INVALID: there is no such model. */
+ * LB_INVALID, LB_IO: there is no such model, or its file is wrong. */
 enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
 
 /* Adds the device and its measured ceilings, where they are known, to an environment record. Warns

@@ -89,66 +89,6 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
                    device->major, device->minor);
 }
 
-/* ---- Devices by name. --------------------------------------------------------------------- */
-
-/* Source: public data sheets, and the table of compute capabilities in the CUDA programming guide.
- */
-static const struct model {
-    const char *name;
-    struct lb_device_info info;
-} models[] = {
-    {"a100",
-     {.name = "NVIDIA A100-SXM4-80GB",
-      .major = 8,
-      .minor = 0,
-      .sm_count = 108,
-      .memory_bytes = 80e9,
-      .l2_bytes = 40 << 20,
-      .shared_bytes = 163 << 10}},
-    {"h100",
-     {.name = "NVIDIA H100 80GB HBM3",
-      .major = 9,
-      .minor = 0,
-      .sm_count = 132,
-      .memory_bytes = 80e9,
-      .l2_bytes = 50 << 20,
-      .shared_bytes = 227 << 10}},
-    {"h200",
-     {.name = "NVIDIA H200",
-      .major = 9,
-      .minor = 0,
-      .sm_count = 132,
-      .memory_bytes = 141e9,
-      .l2_bytes = 50 << 20,
-      .shared_bytes = 227 << 10}},
-    {"b200",
-     {.name = "NVIDIA B200",
-      .major = 10,
-      .minor = 0,
-      .sm_count = 148,
-      .memory_bytes = 180e9,
-      .l2_bytes = 126 << 20,
-      .shared_bytes = 227 << 10}},
-};
-
-enum { MODEL_COUNT = sizeof(models) / sizeof(models[0]) };
-
-enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err)
-{
-    char known[128] = "";
-    for (int i = 0; i < MODEL_COUNT; i++) {
-        size_t used = strlen(known);
-        if (strcmp(models[i].name, name) == 0) {
-            *info = models[i].info;
-            info->modelled = true;
-            return LB_OK;
-        }
-        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", models[i].name);
-    }
-    return lb_fail(err, LB_INVALID, "'%s': no device of that name is known; there are %s", name,
-                   known);
-}
-
 /* ---- Device memory as a space. ------------------------------------------------------------ */
 
 /* A living block, whose size is needed to find the band behind it. */

@@ -26,6 +26,10 @@ struct lb_device_info {
     bool modelled;       /* described by name only: nothing can run */
 };
 
+/* How long a stream is held at most. A graph of a thousand nodes takes a host a few milliseconds to
+ * launch. */
+enum { LB_HOLD_NS = 10000000 };
+
 /* A device, as functions. There is one device and one stream per process, and all calls come from
  * one thread. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's own
  * message. */
@@ -55,6 +59,11 @@ struct lb_device_api {
     /* Time of a fixed amount of arithmetic on all multiprocessors, which tells their clock. Waits.
      */
     enum lb_status (*reference)(double *ns, struct lb_error *err);
+    /* (optional) hold enqueues a kernel that spins until the next stop has enqueued its event, so
+     * that work enqueued in between starts when all of it is there; after LB_HOLD_NS it ends
+     * without that. held: whether the last hold lasted until its stop. */
+    enum lb_status (*hold)(struct lb_error *err);
+    bool (*held)(void);
 
     /* The work enqueued between begin and end becomes a graph, uploaded and ready for replay. end
      * must be called after begin, also after a failure in between; *graph is then NULL. */
@@ -90,15 +99,11 @@ const struct lb_device_info *lb_device_known(struct lb_error *why);
 enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
                                const char *what, struct lb_error *why);
 
-/* The properties of a device by its short name, such as "h100", for planning without that device.
- * LB_INVALID lists the known names. */
-enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err);
-
 /* Device memory of the table in use, as a memory space. Each block lies between guard bands, as in
  * lb_host_space. */
 extern const struct lb_space lb_device_space;
 
-/* The table of CUDA. This and lb_cuda_check exist only where LB_HAVE_CUDA is defined. */
+/* The table of CUDA. This and what follows exist only where LB_HAVE_CUDA is defined. */
 extern const struct lb_device_api lb_device_cuda;
 
 /* Turns a runtime call's cudaError_t into a status: LB_OK, LB_OOM or LB_FAILED with "what:

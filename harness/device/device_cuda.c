@@ -15,6 +15,10 @@ static struct {
     uint64_t *sum;        /* on the device, for hashes; NULL before the first */
     float *fixed;         /* on the device, for the reference; NULL before the first */
     int sm_count;
+    /* Of lb_device_hold, with the ticket of the last hold: the host's memory, its address on the
+     * device. NULL: no hold yet. */
+    volatile unsigned *flags;
+    unsigned *device_flags, ticket;
     cudaError_t fault; /* the first one that made the device unusable; cudaSuccess: none */
 } device;
 
@@ -251,11 +255,49 @@ static enum lb_status cuda_start(struct lb_error *err)
     return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
 }
 
+/* The flags are memory of the host that the device reads over the bus, mapped once. */
+static enum lb_status map_flags(struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    void *flags = NULL, *seen = NULL;
+    if (device.flags)
+        return LB_OK;
+    LB_TRY(lb_cuda_check(cudaHostAlloc(&flags, 2 * sizeof(unsigned), cudaHostAllocMapped),
+                         "allocating host memory that the device sees", err));
+    memset(flags, 0, 2 * sizeof(unsigned));
+    LB_TRY(lb_cuda_check(cudaHostGetDevicePointer(&seen, flags, 0), "mapping host memory", err));
+    device.flags = flags;
+    device.device_flags = seen;
+    flags = NULL;
+done:
+    if (flags)
+        (void)cudaFreeHost(flags);
+    return st;
+}
+
+static enum lb_status cuda_hold(struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(map_flags(err));
+    device.ticket++;
+    LB_TRY(lb_device_hold(device.device_flags, device.ticket, device.stream, err));
+done:
+    return st;
+}
+
+static bool cuda_held(void)
+{
+    return device.flags && device.flags[1] != device.ticket;
+}
+
 static enum lb_status cuda_stop(double *ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     float ms = 0;
-    LB_TRY(lb_cuda_check(cudaEventRecord(device.to, device.stream), "recording an event", err));
+    cudaError_t recorded = cudaEventRecord(device.to, device.stream);
+    if (device.flags)
+        device.flags[0] = device.ticket;
+    LB_TRY(lb_cuda_check(recorded, "recording an event", err));
     LB_TRY(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
     LB_TRY(
         lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
@@ -344,6 +386,8 @@ const struct lb_device_api lb_device_cuda = {
     .start = cuda_start,
     .stop = cuda_stop,
     .reference = cuda_reference,
+    .hold = cuda_hold,
+    .held = cuda_held,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .replay = cuda_replay,

@@ -8,6 +8,30 @@
 
 namespace kernels = lb_device_kernels;
 
+namespace lb_device_kernels
+{
+
+__device__ unsigned long long now_ns()
+{
+    unsigned long long ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+/* hold_kernel: waits until the host has written ticket, or a later one, to flags[0], but no longer
+ * than limit_ns; then it writes ticket to flags[1]. grid (1), block (1). */
+__global__ void hold_kernel(volatile unsigned *flags, unsigned ticket, unsigned long long limit_ns)
+{
+    unsigned long long start = now_ns();
+    while (static_cast<int>(flags[0] - ticket) < 0)
+        if (now_ns() - start > limit_ns) {
+            flags[1] = ticket;
+            return;
+        }
+}
+
+} // namespace lb_device_kernels
+
 enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
                                   struct lb_error *err)
 {
@@ -28,4 +52,10 @@ enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *strea
     kernels::fixed_kernel<<<static_cast<unsigned>(multiprocessors), kernels::block_threads, 0,
                             static_cast<cudaStream_t>(stream)>>>(out);
     return lb_cuda_check(cudaGetLastError(), "launching fixed work", err);
+}
+
+enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, struct lb_error *err)
+{
+    kernels::hold_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(flags, ticket, LB_HOLD_NS);
+    return lb_cuda_check(cudaGetLastError(), "holding the stream", err);
 }

@@ -23,6 +23,11 @@ enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *su
 enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
                                     struct lb_error *err);
 
+/* A kernel that waits until the host has written ticket, or a later one, to flags[0]. After
+ * LB_HOLD_NS it gives up and writes ticket to flags[1]. flags [2] is the device's address of pinned
+ * host memory. */
+enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, struct lb_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,91 +1,13 @@
-/* The model of the lower bound, and the figures of the devices that it knows. */
+/* The model of the lower bound. */
 #include "device/lower_bound.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-/* From one node of a graph to the next. RRZE-HPC/gpu-benches: 1.26 to 1.37 us on an H200. */
-#define NODE_NS 1260
-
-/* Sources.
- *   memory, flops: NVIDIA's data sheets of A100, H100 SXM and H200 SXM; dense.
- *   clock_max_hz: the highest clock that NVML reports; clock_hz: the clock seen in long runs.
- *   l2_bytes_s, l2_clocks: RRZE-HPC/gpu-benches (second-level bandwidth; a store and a load, 264 to
- *     470 clocks each on Hopper by HPMLL's benchmark, 200 to 400 on Ampere).
- *   l2_bytes_clock: the width of an SM's port; RRZE-HPC/gpu-benches comes close to it.
- *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
- *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between SMs, all together. */
-
-/* What H100 SXM and H200 SXM have in common: everything but the bandwidth of their memory. */
-#define HOPPER_SXM                                                                      \
-    .clock_hz = 1.755e9, .clock_max_hz = 1.98e9, .l2_bytes_s = 5.5e12,                  \
-    .flops_clock = {[LB_F64] = 256, [LB_F32] = 256, [LB_F16] = 4096, [LB_BF16] = 4096}, \
-    .tf32_flops_clock = 2048, .shared_bytes_clock = 128, .peer_bytes_clock = 14,        \
-    .peer_clocks = 233, .l2_bytes_clock = 64, .l2_clocks = 730, .node_ns = NODE_NS,     \
-    .register_bytes = 192 << 10, .cluster = 16
-
-static const struct lb_machine machines[] = {
-    {.name = "a100",
-     .clock_hz = 1.41e9,
-     .clock_max_hz = 1.41e9,
-     .memory_bytes_s = 2.04e12,
-     .l2_bytes_s = 4.5e12,
-     .flops_clock = {[LB_F64] = 128, [LB_F32] = 128, [LB_F16] = 2048, [LB_BF16] = 2048},
-     .tf32_flops_clock = 1024,
-     .shared_bytes_clock = 128,
-     .l2_bytes_clock = 64,
-     .l2_clocks = 600,
-     .node_ns = NODE_NS,
-     .register_bytes = 192 << 10},
-    {.name = "h100", .memory_bytes_s = 3.35e12, HOPPER_SXM},
-    {.name = "h200", .memory_bytes_s = 4.8e12, HOPPER_SXM},
-};
-
-enum {
-    MACHINES = sizeof(machines) / sizeof(machines[0]),
-    NAME_SIZE = 8,
-    TILE = 8 /* rows that a tensor core multiplies at once, whether they are used or not */
-};
+enum { TILE = 8 /* rows that a tensor core multiplies at once, whether they are used or not */ };
 
 /* Pointwise work of a cell: five functions of two special instructions each, which depend on each
  * other. */
 static const double cell_clocks = 120;
-
-/* Writes a machine's name in capitals, as devices have it in theirs. */
-static void capitalise(const char *name, char capitals[NAME_SIZE])
-{
-    size_t k = 0;
-    for (; name[k] && k < NAME_SIZE - 1; k++)
-        capitals[k] = (char)toupper((unsigned char)name[k]);
-    capitals[k] = '\0';
-}
-
-bool lb_machine_matches(const char *name, const struct lb_device_info *device)
-{
-    char capitals[NAME_SIZE];
-    capitalise(name, capitals);
-    return strstr(device->name, capitals) != NULL;
-}
-
-enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
-                             struct lb_error *err)
-{
-    char known[64] = "";
-    for (int i = 0; i < MACHINES; i++) {
-        char capitals[NAME_SIZE];
-        size_t used = strlen(known);
-        if (lb_machine_matches(machines[i].name, device)) {
-            *machine = machines[i];
-            return LB_OK;
-        }
-        capitalise(machines[i].name, capitals);
-        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", capitals);
-    }
-    return lb_fail(err, LB_UNSUPPORTED, "%s: the model of the lower bound has figures for %s only",
-                   device->name, known);
-}
 
 /* The smaller of a figure and a measurement in ns, times per_ns to have the figure's unit. A NaN
  * measurement leaves the figure. */
@@ -130,11 +52,6 @@ static double element_bytes(const struct view *v)
     return (double)lb_dtype_size(v->p->dtype);
 }
 
-static bool on_tensor_cores(const struct lb_problem *p)
-{
-    return p->dtype == LB_F16 || p->dtype == LB_BF16 || p->math != LB_IEEE;
-}
-
 /* Flops per clock and SM for the problem's matrix products. */
 static double rate(const struct view *v)
 {
@@ -143,6 +60,15 @@ static double rate(const struct view *v)
     if (v->p->dtype == LB_F32 && v->p->math == LB_HALF)
         return v->m->flops_clock[LB_F16];
     return v->m->flops_clock[v->p->dtype];
+}
+
+/* Devices whose tensor cores do not know the type multiply at f32's rate, and whole tiles are no
+ * matter there. */
+static bool on_tensor_cores(const struct view *v)
+{
+    const struct lb_problem *p = v->p;
+    bool could = p->dtype == LB_F16 || p->dtype == LB_BF16 || p->math != LB_IEEE;
+    return could && rate(v) > v->m->flops_clock[LB_F32];
 }
 
 static double weight_bytes(const struct view *v)
@@ -196,7 +122,7 @@ static double row_clocks(const struct view *v, const struct sharing *s, double b
 /* Rounds a number of rows up to what tensor cores multiply, which is whole tiles. */
 static double multiplied(const struct view *v, double rows)
 {
-    return on_tensor_cores(v->p) && !v->p->ragged ? ceil(rows / TILE) * TILE : rows;
+    return on_tensor_cores(v) && !v->p->ragged ? ceil(rows / TILE) * TILE : rows;
 }
 
 /* The time of a step that is distributed in one way: the larger of two bounds. One is the chain
@@ -212,7 +138,7 @@ static struct lb_lower_bound step_of(const struct view *v, const struct sharing 
     double rows = v->rows / s->copies, hidden = (double)v->p->hidden;
     if (!v->p->ragged)
         rows = ceil(rows);
-    double tile = v->p->ragged ? 1 : fmin(rows, on_tensor_cores(v->p) ? TILE : 1);
+    double tile = v->p->ragged ? 1 : fmin(rows, on_tensor_cores(v) ? TILE : 1);
     double hops = s->sms == 1 ? 0 : s->cuts > 1 ? 2 : 1;
     double row_ns =
         clocks_to_ns(v, row_clocks(v, s, cluster ? m->peer_bytes_clock : m->l2_bytes_clock));

@@ -10,45 +10,17 @@
  * tile's wait with another's work. It takes the best of all ways to distribute a step: copies of
  * the weights that serve rows of their own, SMs that divide the hidden units or the sum over h. It
  * ignores launches, tails and conflicts. It is optimistic, and therefore a lower bound. Its figures
- * are published ones, per device in lower_bound.c, or measured ones where those are better. */
+ * are published ones, per device in device_models.c, or measured ones where those are better. */
 #ifndef LB_LOWER_BOUND_H
 #define LB_LOWER_BOUND_H
 
 #include "api/problem.h"
 #include "device/ceilings.h"
-#include "device/device.h"
+#include "device/device_models.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What the model knows of a device. Clocks are those of a multiprocessor (SM). */
-struct lb_machine {
-    const char *name; /* "h100": the part of a device's own name that tells it, in small letters */
-    double clock_hz;  /* that long runs keep; not used by the lower bound */
-    double clock_max_hz; /* that the device never exceeds */
-    double memory_bytes_s, l2_bytes_s;
-
-    /* Per clock and SM. */
-    double flops_clock[LB_DTYPE_COUNT]; /* matrix products; on tensor cores for f16 and bf16 */
-    double tf32_flops_clock;
-    double shared_bytes_clock; /* read by an SM from its shared memory */
-    double peer_bytes_clock;   /* received by an SM from its cluster; 0: no clusters */
-    double l2_bytes_clock;     /* read by an SM from the second-level cache */
-
-    double peer_clocks;    /* from a store to a peer's shared memory until the peer sees it */
-    double l2_clocks;      /* from a store to global memory until another SM sees it */
-    double node_ns;        /* from one graph node to the next; not used by the lower bound */
-    double register_bytes; /* of an SM's registers, for weights: 64 of 255 per thread stay free */
-    int cluster;           /* most SMs of a cluster; 0: no clusters */
-};
-
-/* Whether a device's own name holds the machine's name in capitals. */
-bool lb_machine_matches(const char *name, const struct lb_device_info *device);
-
-/* The figures of the machine that matches the device. LB_UNSUPPORTED names the known machines. */
-enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
-                             struct lb_error *err);
 
 /* Replaces figures by measured ones where the device does better than published (NaN: not
  * measured), so that the bound stays a lower one. */

@@ -88,14 +88,23 @@ static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_cal
     return timer->graphs[0] ? lb_device()->replay(timer->graphs[second], err) : call(user, err);
 }
 
-enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, void *user, int calls,
+/* Whether the launch of what is timed is to be done before the clock starts. */
+static bool holds(const struct lb_timer *timer, int calls)
+{
+    bool may = !timer->never_hold && !timer->hold_expired && lb_device()->hold;
+    return may && timer->graphs[0] && calls == 1;
+}
+
+enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err)
 {
-    bool device = timer->memory == LB_DEVICE;
+    bool device = timer->memory == LB_DEVICE, held = device && holds(timer, calls);
     enum lb_status st = LB_OK;
     LB_TRY(space_of(timer->memory)->synchronize(err));
     if (timer->flush)
         LB_TRY(flush_caches(timer, err));
+    if (held)
+        LB_TRY(lb_device()->hold(err));
     double start = lb_now_ns();
     if (device)
         LB_TRY(lb_device()->start(err));
@@ -106,6 +115,7 @@ enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, voi
     else
         *ns = lb_now_ns() - start;
     *ns /= calls;
+    timer->hold_expired = timer->hold_expired || (held && !lb_device()->held());
 done:
     return st;
 }

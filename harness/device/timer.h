@@ -19,6 +19,8 @@ struct lb_timer {
      * is of graph number (order >> i % 64) & 1. */
     void *graphs[2];
     uint64_t order;
+    bool never_hold;   /* for tools that look at what the device runs */
+    bool hold_expired; /* a launch took longer than the device's stream can be held */
 };
 
 /* Bytes of its memory that a timer allocates: twice the largest cache when cold, else 0. */
@@ -35,9 +37,11 @@ enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *use
                                 struct lb_error *err);
 
 /* *ns: the time per call of `calls` calls in a row. Waits for the device before and after, so that
- * the launches of a call are part of its time. Returns what call returned, or the device's failure.
- */
-enum lb_status lb_timer_measure(const struct lb_timer *timer, lb_call *call, void *user, int calls,
+ * the launches of a call are part of its time. The launch of a graph that is timed alone is not:
+ * the stream is held until it is done, where the device can, and until that fails once. Calls that
+ * are not replayed are never held, since one of many launches could fill the queue of the stream.
+ * Returns what call returned, or the device's failure. */
+enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err);
 
 #endif

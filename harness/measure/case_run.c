@@ -156,6 +156,7 @@ static enum lb_status allocate_buffers(struct case_context *context, struct lb_e
     row->call_bytes = row->peak_bytes - (double)lb_tensors_input_bytes(&context->tensors);
     LB_TRY(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
+    context->timer.never_hold = context->options->kernels || context->options->profile;
     note_peak(context);
 done:
     return st;
@@ -682,6 +683,12 @@ static void samples_end(void *user)
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
 }
 
+static void add_warning(struct lb_row *row, const char *text)
+{
+    size_t used = strlen(row->warning);
+    snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s", used ? "; " : "", text);
+}
+
 /* Adds a warning when the timed calls left memory, file descriptors or threads behind. */
 static void note_leaks(struct case_context *context)
 {
@@ -689,11 +696,17 @@ static void note_leaks(struct case_context *context)
     if (context->options->profile)
         return;
     struct lb_holdings now = lb_holdings_read();
-    char *warning = context->row->warning;
-    size_t used = strlen(warning), size = sizeof(context->row->warning);
     if (lb_leaks_text(&context->holdings, &now, context->calls_made - context->calls_before, text,
                       sizeof(text)))
-        snprintf(warning + used, size - used, "%s%s", used ? "; " : "", text);
+        add_warning(context->row, text);
+}
+
+/* Adds a warning when some of the samples include the launch of the graph and others do not. */
+static void note_hold(struct case_context *context)
+{
+    if (context->timer.hold_expired)
+        add_warning(context->row, "launching the graph takes longer than the stream can be held: "
+                                  "times include the launch");
 }
 
 /* Times the case: captures a graph if asked for, warms up, takes samples, checks the last call. */
@@ -720,6 +733,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
         LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
     note_device_state(context, samples.count > 0 ? samples.ns[samples.count - 1] : 0);
     note_leaks(context);
+    note_hold(context);
     context->row->calls_per_sample = context->calls;
     context->row->checked_calls = (double)context->checks.checked;
     context->row->stop_reason = samples.stop_reason;

@@ -21,7 +21,7 @@ static const double figure_ns = 1.5e9;
 static const size_t least_bytes = 3 * sizeof(double) * SMALLEST * SMALLEST;
 
 /* *ns: time of one call after another that loads what is loaded lazily. */
-static enum lb_status time_once(const struct lb_timer *timer, lb_call *call, void *user, double *ns,
+static enum lb_status time_once(struct lb_timer *timer, lb_call *call, void *user, double *ns,
                                 struct lb_error *err)
 {
     enum lb_status st = lb_timer_measure(timer, call, user, 1, ns, err);
@@ -30,7 +30,7 @@ static enum lb_status time_once(const struct lb_timer *timer, lb_call *call, voi
 
 /* *ns: time per call, the best of MEASUREMENTS of `calls` calls each, or of fewer where these would
  * take longer than a figure may. */
-static enum lb_status best_of(const struct lb_timer *timer, lb_call *call, void *user, int calls,
+static enum lb_status best_of(struct lb_timer *timer, lb_call *call, void *user, int calls,
                               double *ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -109,9 +109,8 @@ static void choose_gemm(struct bench *b, enum lb_dtype dtype, enum lb_math math,
 
 /* *rate: flops per second of the largest square GEMM that fits the buffer and the time of a figure.
  * A GEMM of twice as many rows takes at most 8 times as long. */
-static enum lb_status measure_gemm(struct bench *b, const struct lb_timer *timer,
-                                   enum lb_dtype dtype, enum lb_math math, double *rate,
-                                   struct lb_error *err)
+static enum lb_status measure_gemm(struct bench *b, struct lb_timer *timer, enum lb_dtype dtype,
+                                   enum lb_math math, double *rate, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     int64_t n = SMALLEST;
@@ -175,7 +174,7 @@ static enum lb_status take(const struct report *report, const char *figure, enum
     return lb_device()->lost() ? st : LB_OK;
 }
 
-static enum lb_status measure_gemms(struct bench *b, const struct lb_timer *timer,
+static enum lb_status measure_gemms(struct bench *b, struct lb_timer *timer,
                                     const struct report *report, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -211,7 +210,7 @@ done:
     return st;
 }
 
-static enum lb_status measure_copy(struct bench *b, const struct lb_timer *timer, double *rate,
+static enum lb_status measure_copy(struct bench *b, struct lb_timer *timer, double *rate,
                                    struct lb_error *err)
 {
     double ns;

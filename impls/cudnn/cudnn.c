@@ -47,7 +47,7 @@ static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_co
                        char *text, size_t size)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
-    struct lb_cudnn_remark why = {""}, left = {""};
+    struct lb_cudnn_note why = {""}, left = {""};
     enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
     const char *name = lb_cudnn_variant_names[usual];

@@ -85,8 +85,8 @@ enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool gra
 }
 
 /* why may be NULL. */
-__attribute__((format(printf, 2, 3))) static void remark(struct lb_cudnn_remark *why,
-                                                         const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct lb_cudnn_note *why,
+                                                       const char *format, ...)
 {
     va_list values;
     va_start(values, format);
@@ -108,26 +108,26 @@ static bool volta_takes(const struct lb_problem *p)
  * and fails, as half a sentence; false when none does. device NULL: unknown, taken for a large one.
  */
 static bool fails_device_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                              struct lb_cudnn_remark *why)
+                              struct lb_cudnn_note *why)
 {
     long long batch = p->batch;
     bool volta = device && device->major == 7 && device->minor != 5;
     if (volta && volta_takes(p))
         return false;
     if (volta)
-        remark(why,
-               "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
-               "capability %d.%d",
-               batch, (long long)p->seq_len, device->major, device->minor);
+        note(why,
+             "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
+             "capability %d.%d",
+             batch, (long long)p->seq_len, device->major, device->minor);
     else if (device && (device->major < 8 || device->minor == 6))
-        remark(why, "compute capability %d.%d is left out", device->major, device->minor);
+        note(why, "compute capability %d.%d is left out", device->major, device->minor);
     else if (batch % 8 != 0)
-        remark(why, "batch %lld is not a multiple of 8", batch);
+        note(why, "batch %lld is not a multiple of 8", batch);
     else if (batch > PERSIST_BATCH_MAX)
-        remark(why, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+        note(why, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
     else if (device && device->sm_count < PERSIST_SMS)
-        remark(why, "the device has %d multiprocessors, fewer than %d", device->sm_count,
-               PERSIST_SMS);
+        note(why, "the device has %d multiprocessors, fewer than %d", device->sm_count,
+             PERSIST_SMS);
     else
         return false;
     return true;
@@ -136,21 +136,21 @@ static bool fails_device_gate(const struct lb_problem *p, const struct lb_device
 /* The first criterion of PyTorch's gate for PERSIST_STATIC that fails, as half a sentence; false
  * when none does. */
 static bool fails_persist_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                               struct lb_cudnn_remark *why)
+                               struct lb_cudnn_note *why)
 {
     long long hidden = p->hidden, input = p->input, layers = p->layers;
     if (p->dtype != LB_F16)
-        remark(why, "dtype %s is not f16", lb_dtype_name(p->dtype));
+        note(why, "dtype %s is not f16", lb_dtype_name(p->dtype));
     else if (layers != 1)
-        remark(why, "layers %lld is not 1", layers);
+        note(why, "layers %lld is not 1", layers);
     else if (p->directions != 1)
-        remark(why, "directions %lld is not 1", (long long)p->directions);
+        note(why, "directions %lld is not 1", (long long)p->directions);
     else if (hidden > PERSIST_H_MAX)
-        remark(why, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
+        note(why, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
     else if (hidden % PERSIST_H_STEP != 0)
-        remark(why, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
+        note(why, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
     else if (input % PERSIST_H_STEP != 0)
-        remark(why, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
+        note(why, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
     else
         return fails_device_gate(p, device, why);
     return true;
@@ -158,36 +158,36 @@ static bool fails_persist_gate(const struct lb_problem *p, const struct lb_devic
 
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_cudnn_remark *why)
+                                           struct lb_cudnn_note *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
     if (problem->ragged) {
-        remark(why, "rows of different lengths");
+        note(why, "rows of different lengths");
         return CUDNN_STANDARD;
     }
     if (problem->dtype != LB_F64 && problem->hidden <= small) {
-        remark(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
+        note(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
         return CUDNN_SMALL_H;
     }
     if (fails_persist_gate(problem, device, why))
         return CUDNN_STANDARD;
-    remark(why, "f16, one layer, one direction, and sizes within its gate");
+    note(why, "f16, one layer, one direction, and sizes within its gate");
     return CUDNN_PERSIST_STATIC;
 }
 
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_cudnn_remark *why)
+                             const struct lb_device_info *device, struct lb_cudnn_note *why)
 {
-    struct lb_cudnn_remark reason = {""};
+    struct lb_cudnn_note reason = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
     if (variant == usual)
         return false;
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        remark(why, "%.200s; it never picks persist_dynamic", reason.text);
+        note(why, "%.200s; it never picks persist_dynamic", reason.text);
     else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
-        remark(why, "hidden %lld is above %d", (long long)problem->hidden,
-               lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
+        note(why, "hidden %lld is above %d", (long long)problem->hidden,
+             lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
     else if (variant != CUDNN_PERSIST_STATIC || !fails_persist_gate(problem, device, why))
-        remark(why, "%.200s", reason.text);
+        note(why, "%.200s", reason.text);
     return true;
 }

@@ -32,7 +32,7 @@ enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool gra
                                       struct lb_error *why);
 
 /* Half a sentence on why something is chosen, or not: "hidden 1100 is above 1024". */
-struct lb_cudnn_remark {
+struct lb_cudnn_note {
     char text[256];
 };
 
@@ -41,11 +41,11 @@ struct lb_cudnn_remark {
  * criterion that decided. Source: the gate in PyTorch's RNN.cpp. */
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_cudnn_remark *why);
+                                           struct lb_cudnn_note *why);
 
 /* Why PyTorch would not choose the variant (not AUTO): why gets the criterion that fails. False,
  * and nothing said, where it would. */
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_cudnn_remark *why);
+                             const struct lb_device_info *device, struct lb_cudnn_note *why);
 
 #endif

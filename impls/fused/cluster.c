@@ -16,10 +16,12 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
- * measured on a device. */
+/* Clocks of what is neither moved bytes nor matrix products. Instructions are those of sm_90a's
+ * SASS, of the tile of 16 blocks, 8 warps and 8 columns. Nothing has been measured on a device. */
 enum {
-    CELL_CLOCKS = 250,   /* five functions, shuffles, packing, issuing the sends */
+    /* From the sums to the first st.async: 104 instructions, and waits for a read of shared memory
+     * (33 clocks), 4 special functions (20 each) and 3 shuffles (25 each) in a row. */
+    CELL_CLOCKS = 290,
     PAIR_CLOCKS = 80,    /* a named barrier, a write to and a read from shared memory */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 to 12 warps */
 };
@@ -92,7 +94,7 @@ static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan
     const struct lb_cluster_tile *t = tile_of(plan);
     size_t shared = plan->backward ? lb_cluster_backward_shared(t) : lb_cluster_forward_shared(t);
     return lb_cluster_units(t) >= v->problem->hidden && plan->resident > 0 &&
-           (double)shared <= v->device->shared_bytes;
+           t->blocks <= v->machine.cluster && (double)shared <= v->device->shared_bytes;
 }
 
 /* The limits of all tiles. */

@@ -91,7 +91,7 @@ extern const char *const lb_fused_variants[];
 struct lb_fused_choice {
     struct lb_fused_plan forward, backward; /* backward: only where the problem has one */
     int fitting;                            /* forward plans that could have been taken */
-    char machine[16];                       /* of the expected times: "h100" */
+    char machine[64];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
     char note[200];                         /* why tuned choices were not used */
 };

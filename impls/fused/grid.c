@@ -16,12 +16,24 @@ enum {
     FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
 };
 
-/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
- * measured on a device. */
+/* Clocks of what is neither moved bytes nor matrix products. Instructions are those of sm_90a's
+ * SASS, of the tile of 16 units and 8 columns in f16; latencies are published ones (HPMLL's Hopper
+ * benchmark, RRZE-HPC/gpu-benches). Nothing has been measured on a device. */
 enum {
-    CELL_CLOCKS = 250,   /* five functions, shuffles, issuing the sends; as in a cluster */
+    /* From the barrier to the store of h: 126 instructions, and waits for 8 reads of shared memory
+     * in a row (33 and 32 clocks of sums), 4 special functions (20 each) and a shuffle (25). */
+    CELL_CLOCKS = 300,
+    COPY_CLOCKS = 4,     /* an address and a store of h to one more copy */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
-    READ_CLOCKS = 270    /* from asking the second-level cache until the first data come */
+    READ_CLOCKS = 270,   /* from asking the second-level cache until the first data come */
+    ROUND_CLOCKS = 57,   /* instructions of one round of polling */
+    /* Instructions from the arrival of a packet to the first product: tests, epoch, what was no
+     * number (121 for four packets); backward to the sum (352 for eight). */
+    PACKET_CLOCKS = 30,
+    SUM_CLOCKS = 44,
+    SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
+    SLICE_CLOCK_BYTES = 64,  /* that one slice gives per clock (the same whitepaper) */
+    LINE_BYTES = 128
 };
 
 /* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits
@@ -72,10 +84,38 @@ static double moved_columns(const struct lb_grid_kernel *k, int message)
     return (rows + message - 1) / message * message;
 }
 
-/* Clocks of one block for `bytes` through the second-level cache, while all others do the same. */
-static double cache_clocks(const struct lb_machine *m, double bytes, int blocks)
+/* Clocks until the fullest slice of the second-level cache has given all its lines to `readers`
+ * blocks each. Lines are spread over slices by a hash: of m slices with a mean of n lines, the
+ * fullest is expected to have n + sqrt(2 n ln m) (balls in bins). */
+static double slice_clocks(const struct lb_fused_view *v, double lines, double readers)
 {
-    return fmax(bytes / m->l2_bytes_clock, bytes * blocks / (m->l2_bytes_s / m->clock_hz));
+    double slices = fmax(1, v->device->l2_bytes / SLICE_BYTES), mean = lines / slices;
+    double fullest = fmin(lines, mean + sqrt(2 * mean * log(slices)));
+    return fullest * readers * LINE_BYTES / SLICE_CLOCK_BYTES;
+}
+
+/* Clocks of one block for `bytes` through the second-level cache, while all others do the same.
+ * Forward the blocks of a group that share a copy read the same lines; backward each reads and
+ * writes its own. */
+static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
+                           const struct lb_grid_kernel *k, double bytes)
+{
+    const struct lb_machine *m = &v->machine;
+    double group = lb_grid_blocks(&k->tile, (int)v->problem->hidden);
+    double readers = k->backward ? 1 : ceil(group / LB_GRID_COPIES);
+    double lines = bytes * plan->needed / readers / LINE_BYTES;
+    return fmax(
+        slice_clocks(v, lines, readers),
+        fmax(bytes / m->l2_bytes_clock, bytes * plan->needed / (m->l2_bytes_s / m->clock_hz)));
+}
+
+/* Clocks that the slowest of all warps goes on later than one that reads just when its data are
+ * there: data come at any time of a round of polling, a read finds what came before the middle of
+ * its way, and so the last of many warps is half a round late. */
+static double missed_clocks(const struct lb_fused_plan *plan, const struct lb_grid_kernel *k)
+{
+    double warps = (double)plan->needed * k->tile.warps;
+    return (READ_CLOCKS + ROUND_CLOCKS) * (warps / (warps + 1) - 0.5);
 }
 
 /* Clocks of one chunk from its data's arrival until the next state has left. */
@@ -91,16 +131,20 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double product = fmax(8 * own * units * columns / flops_clock(m, k->math),
                           fmin(spilled, fragments * 512) / m->shared_bytes_clock);
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
-    double moved, parts;
-    if (k->backward) { /* sums for all units sent, sums of all blocks received */
+    double moved, parts, packets; /* packets: of 16 bytes a lane, that each warp receives */
+    if (k->backward) {            /* sums for all units sent, sums of all blocks received */
         moved = 2 * units * moved_columns(k, 4) * 4;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
+        packets = ceil(moved / 2 / (warps * 512)) * SUM_CLOCKS;
         cells += BARRIER_CLOCKS;
     } else { /* h of all units received; gates of each warp's part of the depth */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
         parts = 2 * warps * own * columns * 16;
+        packets = ceil(units / lb_grid_deep(k->math) / warps) * columns / 8 * PACKET_CLOCKS;
+        cells += (LB_GRID_COPIES - 1) * COPY_CLOCKS;
     }
-    return cache_clocks(m, moved, plan->needed) + product + parts / m->shared_bytes_clock + cells;
+    return cache_clocks(v, plan, k, moved) + packets + product + parts / m->shared_bytes_clock +
+           cells;
 }
 
 /* With several chunks, the state of one travels while the others are computed. A single chunk waits
@@ -109,7 +153,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
                       const struct lb_grid_kernel *k)
 {
     double chunk = chunk_clocks(v, plan, k);
-    double clocks = fmax(v->machine.l2_clocks + chunk, k->split.chunks * (READ_CLOCKS + chunk));
+    double clocks = fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk,
+                         k->split.chunks * (READ_CLOCKS + chunk));
     double launches = k->beside ? 1 : (double)v->problem->directions;
     return launches * clocks / v->machine.clock_hz * 1e9;
 }

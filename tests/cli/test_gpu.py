@@ -200,6 +200,41 @@ class WithoutADevice(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("there are a100, h100", done.stderr)
 
+    MODELS = {"a100": "A100-SXM4-80GB", "h100": "H100 80GB HBM3", "h200": "NVIDIA H200",
+              "b200": "NVIDIA B200", "gb200": "NVIDIA GB200", "v100": "Tesla V100-SXM2-32GB",
+              "t4": "Tesla T4", "rtx3090": "RTX 3090", "rtx4090": "RTX 4090",
+              "rtx5090": "RTX 5090", "l4": "NVIDIA L4", "l40s": "NVIDIA L40S"}
+
+    def answers(self, model, name, commands):
+        """--explain and the commands answer for the model."""
+        done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", model)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, rf"  floor +[\d.]+ us on {name}: 25 steps of ")
+        for command in commands:
+            done = run(command, "-T", "5", "-B", "8", "-H", "8", "--device-model", model)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("no CUDA device", done.stdout)
+
+    def test_every_model_answers_all_questions(self):
+        for model in self.MODELS:
+            with self.subTest(model=model):
+                self.answers(model, model, ["--list"])
+
+    def test_a_file_describes_a_device(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "gpu.txt")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("like = rtx4090\nname = My GPU\nsm_count = 76\n")
+            self.answers(path, "My GPU", ["--list", "--plan"])
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("l2_byte = 3\n")
+            done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"--device-model {path}:4: 'l2_byte' is no key", done.stderr)
+            done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path + ".not")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"--device-model {path}.not: No such file", done.stderr)
+
 
 @unittest.skipIf("built without" in
                  run("--list", "--impl", "cudnn", "-T", "5", "-B", "8", "-H", "8").stdout,
@@ -287,6 +322,16 @@ class Criteria(unittest.TestCase):
         self.assertIn("runs     input product of all steps", done.stdout)
         # w_ih and w_hh take 2 bytes per element; biases and sums come on top.
         self.assertIn("memory   weights 9.0 MiB, gradients 9.0 MiB", done.stdout)
+
+    def test_each_model_names_itself_where_it_can_run(self):
+        for model, name in WithoutADevice.MODELS.items():
+            said = explained("fused/T25_B16_H512/f16/infer", "--device-model", model)["fused"]
+            with self.subTest(model=model):
+                if model in ("v100", "t4"):
+                    self.assertRegex(said, "unsupported: needs compute capability 8.0, this is "
+                                           rf"an? .*{name} \(7.[05]\)")
+                else:
+                    self.assertTrue(said.startswith("ok by its rules on ") and name in said, said)
 
     def test_relu_gates_are_the_loops_to_run(self):
         said = explained("T25_B16_H512/f16/infer/act-relu", "--device-model", "h100")

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "device/ceilings.h"
+#include "device/device_models.h"
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
@@ -150,8 +151,50 @@ static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
     assert_true(ns == (4 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 4.0);
     assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
     assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 5, &ns, NULL), LB_OK);
-    assert_true(ns == (5 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 5.0);
+    assert_true(ns == (5 * (2 * FAKE_WORK_NS + FAKE_LAUNCH_NS) + FAKE_EVENTS_NS) / 5.0);
     assert_int_equal(fake_device_counts()->fills, 2);
+    lb_timer_destroy(&timer);
+}
+
+/* Found by this: a hold after the start event, or none; a hold of calls by single launches. */
+static void the_launch_of_a_graph_is_not_part_of_its_time(void **state)
+{
+    struct lb_timer timer;
+    double ns;
+    (void)state;
+    fake_device_install(FAKE_NONE);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
+    assert_int_equal(fake_device_counts()->holds, 0);
+    assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
+    assert_int_equal(fake_device_counts()->holds, 1);
+    assert_true(ns == 2 * FAKE_WORK_NS + FAKE_EVENTS_NS);
+    assert_false(timer.hold_expired);
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 5, &ns, NULL), LB_OK);
+    timer.never_hold = true;
+    assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
+    assert_int_equal(fake_device_counts()->holds, 1);
+    lb_timer_destroy(&timer);
+}
+
+/* The time then has the launch in it, is marked, and no later one is held. */
+static void a_stream_that_cannot_be_held_long_enough_is_not_held_again(void **state)
+{
+    struct lb_timer timer;
+    double ns;
+    (void)state;
+    fake_device_install(FAKE_HOLD_EXPIRES);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
+        assert_true(ns == FAKE_LAUNCH_NS + 2 * FAKE_WORK_NS + FAKE_EVENTS_NS);
+        assert_true(timer.hold_expired);
+        assert_int_equal(fake_device_counts()->holds, 1);
+    }
     lb_timer_destroy(&timer);
 }
 
@@ -164,7 +207,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
 }
 
 /* Several tries, because page faults and interrupts count as own time. */
-static void expect_spin(const struct lb_timer *timer, int calls)
+static void expect_spin(struct lb_timer *timer, int calls)
 {
     double ns = 0;
     for (int i = 0; i < 5 && (i == 0 || ns >= 2 * SPIN_NS); i++) {
@@ -371,6 +414,8 @@ int main(void)
         cmocka_unit_test(a_device_survives_its_record),
         cmocka_unit_test(timers_capture_once_and_replay),
         cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
+        cmocka_unit_test(the_launch_of_a_graph_is_not_part_of_its_time),
+        cmocka_unit_test(a_stream_that_cannot_be_held_long_enough_is_not_held_again),
         cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
         cmocka_unit_test(a_failed_capture_is_ended_and_reports_the_first_failure),
         cmocka_unit_test(packed_tensors_are_aligned_and_do_not_overlap),

@@ -30,6 +30,9 @@ static struct {
     bool shared;         /* the host may use the memory */
     bool hollow;         /* there is none */
     double started_ns;
+    bool holding, expired; /* a hold is enqueued and no stop after it; the last one was too short */
+    bool start_waits;      /* the event of start comes after that hold */
+    double launching_ns;   /* of launches during that hold */
     struct block *blocks;
     struct lb_device_info info;
 } fake;
@@ -341,7 +344,37 @@ static enum lb_status fake_start(struct lb_error *err)
     fake.counts.events++;
     fake.timed = true;
     fake.started_ns = fake_clock_ns();
+    fake.start_waits = fake.holding;
     return st;
+}
+
+static enum lb_status fake_hold(struct lb_error *err)
+{
+    enum lb_status st = outside_capture("holding the stream", err);
+    fake.counts.holds++;
+    fake.holding = true;
+    fake.expired = fake.fault == FAKE_HOLD_EXPIRES;
+    fake.launching_ns = 0;
+    return st;
+}
+
+static bool fake_held(void)
+{
+    return !fake.expired;
+}
+
+/* The device has waited for all launches when a hold ends, as it has at an event behind the hold.
+ */
+static void end_hold(void)
+{
+    if (!fake.holding)
+        return;
+    fake.holding = false;
+    if (fake.start_waits && fake.expired)
+        fake.started_ns = fake_clock_ns();
+    fake_clock_add(fake.launching_ns);
+    if (fake.start_waits && !fake.expired)
+        fake.started_ns = fake_clock_ns();
 }
 
 static int refusals; /* that are to come */
@@ -357,6 +390,7 @@ static enum lb_status fake_stop(double *ns, struct lb_error *err)
         refusals--;
         return lb_fail(err, LB_FAILED, "too many resources requested for launch");
     }
+    end_hold();
     enum lb_status st = fake_synchronize(err);
     fake.counts.events++;
     *ns = fake_clock_ns() - fake.started_ns + FAKE_EVENTS_NS;
@@ -397,6 +431,10 @@ static enum lb_status fake_capture_end(void **graph, struct lb_error *err)
 static enum lb_status fake_replay(void *graph, struct lb_error *err)
 {
     fake.counts.replays++;
+    if (fake.holding)
+        fake.launching_ns += FAKE_LAUNCH_NS;
+    else
+        fake_clock_add(FAKE_LAUNCH_NS);
     return fake_enqueue_graph(graph, err);
 }
 
@@ -419,6 +457,8 @@ const struct lb_device_api fake_device = {
     .start = fake_start,
     .stop = fake_stop,
     .reference = fake_reference,
+    .hold = fake_hold,
+    .held = fake_held,
     .capture_begin = fake_capture_begin,
     .capture_end = fake_capture_end,
     .replay = fake_replay,

@@ -22,24 +22,27 @@ enum fake_fault {
     FAKE_NO_CAPTURE,      /* what is captured does not become a graph */
     FAKE_HANG,            /* waiting never ends */
     FAKE_HANG_UPLOAD,     /* a copy to the device never ends */
-    FAKE_SLOW_FIRST,   /* the first timed call takes FAKE_SLOW_NS longer, as one that loads does */
-    FAKE_HANG_RECHECK, /* after timing began, a copy from the device never ends */
-    FAKE_LAUNCH_FAULT, /* the next kernel that runs touches an illegal address */
-    FAKE_LIBRARY_FAULT /* the next call of a library starts a kernel that does */
+    FAKE_SLOW_FIRST,    /* the first timed call takes FAKE_SLOW_NS longer, as one that loads does */
+    FAKE_HANG_RECHECK,  /* after timing began, a copy from the device never ends */
+    FAKE_LAUNCH_FAULT,  /* the next kernel that runs touches an illegal address */
+    FAKE_LIBRARY_FAULT, /* the next call of a library starts a kernel that does */
+    FAKE_HOLD_EXPIRES   /* a stream that is held goes on before all is enqueued */
 };
 
-/* On the device's clock: a fill; two events with nothing between them; the reference. */
+/* On the device's clock: a fill; two events with nothing between them; the reference; how long the
+ * device waits for the host to launch a graph. */
 enum {
     FAKE_FILL_NS = 1000000,
     FAKE_EVENTS_NS = 500,
     FAKE_SLOW_NS = 2000000000,
-    FAKE_REFERENCE_NS = 40000
+    FAKE_REFERENCE_NS = 40000,
+    FAKE_LAUNCH_NS = 5000
 };
 
 struct fake_counts {
     int allocations; /* living */
     double bytes;    /* of these */
-    int waits, events, captures, replays, fills;
+    int waits, events, captures, replays, fills, holds;
 };
 
 extern const struct lb_device_api fake_device;

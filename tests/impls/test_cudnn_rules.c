@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <cudnn.h>
 
+#include "device/device_models.h"
 #include "impls/cudnn/layout.h"
 #include "impls/cudnn/rnn.h"
 #include "impls/cudnn/rules.h"
@@ -100,7 +101,7 @@ static void the_usual_choice_is_pytorchs(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
         struct lb_problem p = trial_problem(choices[i].problem);
-        struct lb_cudnn_remark why = {""};
+        struct lb_cudnn_note why = {""};
         assert_int_equal(lb_cudnn_rules_usual(&p, &device, &why), choices[i].variant);
         if (strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s: '%s', not '%s'", choices[i].problem, why.text, choices[i].why);
@@ -140,7 +141,7 @@ static void older_devices_have_gates_of_their_own(void **state)
         struct lb_problem p = trial_problem(choices[i].problem);
         struct lb_device_info device = {
             .major = choices[i].major, .minor = choices[i].minor, .sm_count = 108};
-        struct lb_cudnn_remark why = {""};
+        struct lb_cudnn_note why = {""};
         if (lb_cudnn_rules_usual(&p, &device, &why) != choices[i].variant ||
             strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s on %d.%d: '%s', not '%s'", choices[i].problem, choices[i].major,

@@ -37,16 +37,20 @@ template <class Math, class Tile> struct forward_shared {
 template <class Math, class Tile> struct forward_thread {
     block_place place;
     waiting wait;
-    unsigned char *exchange; /* this group's [2, chunks, packets, eights] slices */
+    unsigned char *exchange; /* [2, chunks, packets, eights] slices: the copy that is read here */
     int units_sent;          /* of the group, padding included */
     stationary<Tile> weights;
     float4 pre[Tile::cells_thread];          /* of the chunk to come */
     float4 bias[Tile::cells_thread];         /* where it is kept: the same in all chunks */
-    unsigned char *sent[Tile::cells_thread]; /* where a cell's h goes, in state 0 of chunk 0 */
+    unsigned char *sent[Tile::cells_thread]; /* where a cell's h goes: sent_to */
 
     __device__ inline int packets() const
     {
         return (units_sent + deep<Math> - 1) / deep<Math>;
+    }
+    __device__ inline size_t copy_bytes() const
+    {
+        return static_cast<size_t>(2 * place.chunks * packets() * Tile::eights) * slice_bytes;
     }
     __device__ inline unsigned char *slice(int state, int chunk, int packet, int eight) const
     {
@@ -255,13 +259,14 @@ template <class Math, class Tile> __device__ inline void add_bias(forward_thread
         add(t.pre[n], t.bias[n]);
 }
 
-/* Where a cell's h goes, in state 0 of chunk 0. */
+/* Where a cell's h goes, in the first copy of state 0 of chunk 0. */
 template <class Math, class Tile>
 __device__ inline unsigned char *sent_to(const forward_thread<Math, Tile> &t, const cell_place &c)
 {
     int lane = c.column % 8 * 4 + c.unit % deep<Math> / Math::lane_units;
     int word = c.unit % Math::lane_units / Math::word_units;
-    return t.slice(0, 0, c.unit / deep<Math>, c.column / 8) + place_in_slice(lane) + word * 4;
+    return t.slice(0, 0, c.unit / deep<Math>, c.column / 8) + place_in_slice(lane) + word * 4 -
+           t.place.rank % LB_GRID_COPIES * t.copy_bytes();
 }
 
 /* What stays the same for this thread's cells in all steps and chunks, where registers are left. */
@@ -293,8 +298,10 @@ __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_pl
         bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
     if (c.column >= live_columns<Tile>(t.place, chunk) || (halves && c.own % 2))
         return;
-    lb_ptx::store_relaxed<scope::gpu>(
-        reinterpret_cast<uint32_t *>(to + (t.slice(state, chunk, 0, 0) - t.exchange)), bits);
+    to += (t.slice(state, chunk, 0, 0) - t.exchange);
+    for (int copy = 0; copy < LB_GRID_COPIES; copy++)
+        lb_ptx::store_relaxed<scope::gpu>(reinterpret_cast<uint32_t *>(to + copy * t.copy_bytes()),
+                                          bits);
 }
 
 template <class Math, class Tile>
@@ -397,8 +404,8 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     forward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.spin_limit};
     t.units_sent = p.blocks * Tile::units;
-    size_t slices = static_cast<size_t>(2 * p.chunks * t.packets() * Tile::eights);
-    t.exchange = static_cast<unsigned char *>(a.scratch) + p.group * slices * slice_bytes;
+    t.exchange = static_cast<unsigned char *>(a.scratch) +
+                 (p.group * LB_GRID_COPIES + p.rank % LB_GRID_COPIES) * t.copy_bytes();
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);

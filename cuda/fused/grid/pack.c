@@ -42,7 +42,8 @@ size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_ma
 {
     int deep = lb_grid_deep(math), units = lb_grid_blocks(tile, hidden) * tile->units;
     size_t packets = (size_t)((units + deep - 1) / deep);
-    return buffers(split, directions) * packets * (size_t)(tile->columns / 8) * lanes * lane_bytes;
+    return LB_GRID_COPIES * buffers(split, directions) * packets * (size_t)(tile->columns / 8) *
+           lanes * lane_bytes;
 }
 
 size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, int hidden,

@@ -92,6 +92,10 @@ struct lb_grid_split {
 /* As many groups of whole blocks of 8 rows as `room` allows, at least one. */
 struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch, int room);
 
+/* h is stored this many times, and block b of a group reads copy b % LB_GRID_COPIES: otherwise the
+ * few slices of the second-level cache that hold the most of its lines would serve all blocks. */
+enum { LB_GRID_COPIES = 4 };
+
 /* Bytes of the exchange buffers of all directions and groups. */
 size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
                                 const struct lb_grid_split *split, int directions);
