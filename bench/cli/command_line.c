@@ -1,6 +1,7 @@
 /* Reading the command line by the table of options. */
 #include "cli/command_line.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,10 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
     for (size_t i = 0; i < lb_option_count && st == LB_OK; i++)
         if (options->given[i])
             st = lb_check_effect(&lb_option_table[i], reader->first_use[i], options->command, err);
+    if (st == LB_OK && options->command == LB_CMD_LIST && !options->shard &&
+        (options->quick || !isnan(options->case_time_s)))
+        st = lb_fail(err, LB_INVALID, "%s: it has no effect with --list without --shard",
+                     options->quick ? "--quick" : "--case-time");
     if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
         st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
     return st;

@@ -402,6 +402,7 @@ enum {
     EXPLAIN = 1 << LB_CMD_EXPLAIN,
     PROFILE = 1 << LB_CMD_PROFILE,
     CEILINGS = 1 << LB_CMD_CEILINGS,
+    EXPORT = 1 << LB_CMD_EXPORT,
     PLOT = 1 << LB_CMD_PLOT,
     REPORT = 1 << LB_CMD_REPORT,
     COMPARE = 1 << LB_CMD_COMPARE,
@@ -653,6 +654,15 @@ const struct lb_option lb_option_table[] = {
      .set = set_sizes,
      .help = "One case: T25_B16_I512_H512/f32/train, with or without an implementation before "
              "it."},
+    {.name = "--shard",
+     .argument = "I/N, part I of N",
+     .placeholder = "I/N",
+     .group = LB_GROUP_CASES,
+     .commands = SWEEPS | LIST,
+     .set = set_shard,
+     .help =
+         "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are in "
+         "one part, and the parts take about the same time (results/README.md)."},
     {.name = "--weights",
      .argument = "a safetensors file",
      .placeholder = "FILE",
@@ -679,16 +689,6 @@ const struct lb_option lb_option_table[] = {
      .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
              "frameworks cliffs criteria recurrent cpu gpu."},
 
-    {.name = "--shard",
-     .argument = "I/N, part I of N",
-     .placeholder = "I/N",
-     .group = LB_GROUP_CASES,
-     .commands = SWEEPS | LIST,
-     .set = set_shard,
-     .help =
-         "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are in "
-         "one part, and the parts take about the same time (results/README.md)."},
-
     {.name = "--out",
      .short_name = "-o",
      .argument = "a folder (with --report, a file)",
@@ -701,7 +701,7 @@ const struct lb_option lb_option_table[] = {
              "page."},
     {.name = "--quick",
      .group = LB_GROUP_SETTINGS,
-     .commands = SWEEPS | SELF_TEST,
+     .commands = SWEEPS | SELF_TEST | LIST,
      .set = set_true,
      .field = offsetof(struct lb_options, quick),
      .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
@@ -711,7 +711,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "seconds",
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
-     .commands = SWEEPS,
+     .commands = SWEEPS | LIST, /* there it decides how a shard is cut */
      .set = set_seconds,
      .field = offsetof(struct lb_options, case_time_s),
      .help = "Samples each case for at most S seconds (10)."},
@@ -840,7 +840,7 @@ const struct lb_option lb_option_table[] = {
      .argument = "device, node or none",
      .placeholder = "device|node|none",
      .group = LB_GROUP_SETTINGS,
-     .commands = REPORT | PLOT | COMPARE,
+     .commands = REPORT | PLOT | COMPARE | EXPORT,
      .set = set_by,
      .help =
          "How results of several devices in one run are told apart: side by side on one page by "

@@ -4,6 +4,9 @@
 #include "device/memory.h"
 #include "html/view.h"
 #include "html/writer.h"
+#include "record/environment.h"
+
+enum { MOST_MACHINES = 20 };
 
 /* Words for keys of the record; other keys are shown as they are. */
 static const struct {
@@ -116,15 +119,35 @@ static void write_state(FILE *out, const struct lb_run *run)
     fputs("</td></tr>\n", out);
 }
 
+/* A table for each environment of the run. */
+static void write_machines(FILE *out, const struct lb_run *run)
+{
+    size_t count = json_array_size(run->environments);
+    if (count < 2) {
+        fputs("<table class=\"facts\"><caption>Machine</caption>\n", out);
+        write_object(out, json_object_get(run->header, "environment"));
+        fputs("</table>\n", out);
+    }
+    for (size_t i = 0; count > 1 && i < count && i < MOST_MACHINES; i++) {
+        char node[256];
+        const json_t *environment = json_array_get(run->environments, i);
+        lb_environment_node(environment, node, sizeof(node));
+        fputs("<table class=\"facts\"><caption>", out);
+        lb_html_format(out, "Machine %zu of %zu: %s", i + 1, count, node);
+        fputs("</caption>\n", out);
+        write_object(out, environment);
+        fputs("</table>\n", out);
+    }
+}
+
 enum lb_status lb_html_machine(FILE *out, const void *user, struct lb_error *err)
 {
     const struct lb_html_view *view = user;
     const json_t *header = view->run->header;
-    const json_t *environment = json_object_get(header, "environment");
     (void)err;
-    fputs("<div class=\"tables\">\n<table class=\"facts\"><caption>Machine</caption>\n", out);
-    write_object(out, environment);
-    fputs("</table>\n<table class=\"facts\"><caption>The run</caption>\n", out);
+    fputs("<div class=\"tables\">\n", out);
+    write_machines(out, view->run);
+    fputs("<table class=\"facts\"><caption>The run</caption>\n", out);
     fputs("<tr><th scope=\"row\">records</th><td>", out);
     lb_html_text(out, view->path);
     fputs("</td></tr>\n", out);

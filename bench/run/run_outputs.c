@@ -148,8 +148,9 @@ static void folder_of(const char *run, char *folder, size_t size)
         snprintf(folder, size, "%.*s", slash ? (int)(slash - run) : 1, slash ? run : ".");
 }
 
-enum lb_status lb_export_print(const char *format, const char *path, struct lb_error *err)
+enum lb_status lb_export_print(const struct lb_options *options, struct lb_error *err)
 {
+    const char *format = options->subject;
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
     const struct lb_export_format *found = lb_export_find(format);
@@ -160,7 +161,7 @@ enum lb_status lb_export_print(const char *format, const char *path, struct lb_e
         return lb_fail(err, LB_INVALID, "--export %s: there is no such format; allowed are%s",
                        format, names);
     }
-    LB_TRY(lb_run_read_by(path, LB_BY_DEFAULT, &run, err));
+    LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     LB_TRY(found->write(&run, stdout, err));
 done:
     lb_run_free(&run);

@@ -17,8 +17,9 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
  * of the check. LB_INVALID with the reason. */
 enum lb_status lb_check_run_outputs(const struct lb_options *options, struct lb_error *err);
 
-/* --export: prints the run in the named format on stdout. LB_INVALID lists the formats. */
-enum lb_status lb_export_print(const char *format, const char *run, struct lb_error *err);
+/* --export: prints the run options->run in the format options->subject on stdout. LB_INVALID lists
+ * the formats. */
+enum lb_status lb_export_print(const struct lb_options *options, struct lb_error *err);
 
 /* --plot: draws one kind of picture into the run's folder. LB_INVALID lists the kinds. */
 enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err);

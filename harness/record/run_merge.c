@@ -991,7 +991,7 @@ static void add_text(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-/* Says which of the shards keys [end - first], which are of one plan, are missing. */
+/* Says which shards are missing beside keys[first] to keys[end - 1], those of one plan in order. */
 static void say_missing(const struct lb_merge *merge, const char *const *keys, size_t first,
                         size_t end, char *text, size_t size)
 {
@@ -1003,11 +1003,10 @@ static void say_missing(const struct lb_merge *merge, const char *const *keys, s
         return;
     add_text(text, size, "%s%s", text[0] ? "; " : "", missing > 1 ? "shards" : "shard");
     for (json_int_t index = 1; index <= count && named < NAMED; index++) {
-        bool there = false;
-        for (size_t i = first; i < end && !there; i++)
-            there = json_integer_value(
-                        json_object_get(json_object_get(merge->shards, keys[i]), "index")) == index;
-        if (!there)
+        shard = first < end ? json_object_get(merge->shards, keys[first]) : NULL;
+        if (json_integer_value(json_object_get(shard, "index")) == index)
+            first++;
+        else
             add_text(text, size, "%s %d", named++ > 0 ? "," : "", (int)index);
     }
     if (missing > named)
