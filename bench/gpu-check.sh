@@ -400,15 +400,16 @@ versions() {
   compute-sanitizer --version || true
 }
 
-# kill_a_worker: ends the worker of a running sweep, once there is one.
+# kill_a_worker PID NAME: ends the worker of a running sweep into scratch, once its first case runs:
+# the record begins when the device has been asked, for which there was a worker too.
 kill_a_worker() {
-  local worker
-  for _ in $(seq 100); do
-    worker=$(pgrep -P "$1" -f -- '--worker' | tail -1) || true
+  local worker=''
+  for _ in $(seq 300); do
+    [ ! -s "$scratch/$2/run.jsonl" ] || worker=$(pgrep -P "$1" -f -- '--worker' | tail -1) || true
     [ -z "$worker" ] || break
     sleep 0.1
   done
-  sleep 1 # the case runs by now, and takes longer
+  sleep 1 # the case takes longer
   [ -z "$worker" ] || kill -KILL "$worker"
 }
 
@@ -433,7 +434,7 @@ faults() {
   "$program" --sweep --out "$scratch/killed" --case "$impl/$slow/train" \
     --case "$impl/$small/infer" "${common[@]}" &
   pid=$!
-  kill_a_worker "$pid"
+  kill_a_worker "$pid" killed
   wait "$pid" || true
   said=$(verdicts killed)
   echo "a killed worker: $said"
