@@ -320,7 +320,8 @@ limited() {
   mkdir -p "$folder"
   ln -sf "$file" "$folder/run.jsonl"
   if [ -f "$file" ] && [ "$(wc -l <"$file")" -gt 0 ]; then
-    timeout -k 20 -s INT "$seconds" "$program" --resume "$folder" "${common[@]}"
+    timeout -k 20 -s INT "$seconds" "$program" --resume "$folder" "${common[@]}" \
+      "${fake[@]:0:2}"
   else
     timeout -k 20 -s INT "$seconds" "$program" --sweep --out "$folder" --case-time 0.2 \
       "${common[@]}" "$@" "${fake[@]}"

@@ -78,6 +78,20 @@ def processes_of(text):
     return found
 
 
+def children_of(pid):
+    """The process ids of the living children of a process."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError: # it has ended
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(name))
+    return found
+
+
 def line_count(path):
     """Lines of a file; 0 where there is none."""
     try:
@@ -108,9 +122,11 @@ class ProgramTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.scratch, name)
 
-    def sweep(self, *arguments, exit_code=0, name="run", **options):
-        """A sweep into scratch/name; returns its rows by case and the finished process."""
+    def sweep(self, *arguments, exit_code=0, name="run", plots=False, **options):
+        """A sweep into scratch/name; returns its rows by case and the finished process. Pictures, which
+        take longer than small cases, are drawn where a test asks for them."""
         out = self.path(name)
-        done = run("--sweep", "--out", out, *arguments, **options)
+        pictures = [] if plots else ["--plots", "none"]
+        done = run("--sweep", "--out", out, *pictures, *arguments, **options)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         return read_rows(out), done

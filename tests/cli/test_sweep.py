@@ -119,7 +119,7 @@ class Sweep(ProgramTest):
 
     def test_pictures_parse_and_the_table_names_the_fastest(self):
         _, done = self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                             "--case-time", "0.05")
+                             "--case-time", "0.05", plots=True)
         plots = os.listdir(self.path("run/plots"))
         vectors = [name for name in plots if name.endswith(".svg")]
         self.assertGreater(len(vectors), 0)
@@ -204,7 +204,7 @@ class Sweep(ProgramTest):
 
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                   "--baseline", "cpu_simd", "--case-time", "0.02")
+                   "--baseline", "cpu_simd", "--case-time", "0.02", plots=True)
         page = self.path("run/plots/speedup-b_f32_infer.dat")
         for arguments, baseline in (([], "cpu_simd"), (["--baseline", "cpu_ref"], "cpu_ref")):
             os.unlink(page)
@@ -215,7 +215,7 @@ class Sweep(ProgramTest):
 
     def test_without_gnuplot_the_records_are_there_and_the_pictures_are_drawn_later(self):
         env = dict(os.environ, PATH=self.scratch)
-        rows, done = self.sweep(*TINY, "-H", "8", "--impl", "cpu_ref", env=env)
+        rows, done = self.sweep(*TINY, "-H", "8", "--impl", "cpu_ref", env=env, plots=True)
         self.assertEqual(len(rows), 2)
         said = re.search(r"no pictures: gnuplot is not installed \(package gnuplot-nox\); "
                          r"once it is, bench-lstm (.*) draws them\n", done.stderr)
