@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import tempfile
@@ -99,6 +100,14 @@ def line_count(path):
             return sum(1 for _ in lines)
     except FileNotFoundError:
         return 0
+
+
+def profiling_recipes():
+    """The paragraphs of code of PROFILING.md, but for the picture of a timeline. The first names a case."""
+    path = os.path.join(os.path.dirname(__file__), "../../harness/trace/PROFILING.md")
+    with open(path, encoding="utf-8") as file:
+        parts = re.findall(r"(?:^    .*\n)+", file.read(), re.MULTILINE)
+    return [part for part in parts if " | " not in part]
 
 
 def read_rows(folder):

@@ -38,7 +38,7 @@ esac
 """
 
 
-class Check(ProgramTest):
+class DryRun(ProgramTest):
     def command(self, name, *arguments, dry="--dry-run"):
         return ["bash", SCRIPT, self.path(name), "--build", BUILD, dry, *arguments]
 
@@ -61,10 +61,12 @@ class Check(ProgramTest):
     def rows(self, *path):
         return [line for line in self.lines(*path) if line["kind"] == "row"]
 
+
+class Steps(DryRun):
     def test_every_step_goes_as_far_as_it_can(self):
         said = self.check("out", "--only",
                           "tests,sanitizer,ceilings,frameworks,sweep,tune,versions,tiny,twice,kernels,"
-                          "faults", "--budget", "20")
+                          "faults", "--budget", "10")
         for step in ("plan of the grid", "versions", "one tiny case each", "the same bits twice",
                      "kernels by CUPTI", "faults cost one row", "conformance, own", "conformance, cudnn",
                      "conformance, modes", "conformance, slow", "memcheck", "racecheck",
@@ -82,8 +84,10 @@ class Check(ProgramTest):
         self.assertEqual({row["launch"] for row in self.rows("out", "run.jsonl")},
                          {"stream", "graph"})
 
+
+class Check(DryRun):
     def test_an_earlier_run_is_gone_on_with(self):
-        self.check("first", "--only", "sweep", "--budget", "10")
+        self.check("first", "--only", "sweep", "--budget", "6")
         lines = self.read("first", "run.jsonl").splitlines(True)
         with open(self.path(os.path.join("first", "run.jsonl")), "w", encoding="utf-8") as file:
             file.writelines(lines[:3]) # the header and two rows

@@ -1,5 +1,6 @@
 """A sweep killed at any moment and resumed: every case has exactly one row."""
 
+import concurrent.futures
 import json
 import os
 import random
@@ -29,21 +30,29 @@ class Resume(ProgramTest):
             process.send_signal(signal.SIGKILL)
 
     def test_killed_at_20_random_moments_every_case_has_one_row(self):
+        """Four runs at a time: they spend most of it waiting."""
+        cases = ["-T", "2:11:+1", *CASES[2:], *NO_PLOTS]
         start = time.monotonic()
-        done = run("--sweep", *CASES, *NO_PLOTS, "--out", self.path("whole"))
+        done = run("--sweep", *cases, "--out", self.path("whole"))
         self.assertEqual(done.returncode, 0, done.stderr)
         duration = time.monotonic() - start
         expected = set(read_rows(self.path("whole")))
-        self.assertEqual(len(expected), 80)
-        moments = random.Random(20261121)
-        for attempt in range(20):
-            out = self.path(f"run{attempt}")
-            self.kill_after(["--sweep", *CASES, *NO_PLOTS, "--out", out], moments.uniform(0, duration))
-            if not os.path.exists(os.path.join(out, "run.jsonl")):
-                continue  # killed before there was a run
-            for _ in range(2):  # a resumed run may be killed again
+        self.assertEqual(len(expected), 40)
+
+        def attempt(number):
+            moments = random.Random(20261121 + number)
+            out = self.path(f"run{number}")
+            self.kill_after(["--sweep", *cases, "--out", out], moments.uniform(0, duration))
+            if line_count(out + "/run.jsonl") == 0:
+                return None # killed before there was a run
+            for _ in range(2): # a resumed run may be killed again
                 self.kill_after(["--resume", out, *NO_PLOTS], moments.uniform(0, duration / 2))
-            done = run("--resume", out, *NO_PLOTS)
+            return out, run("--resume", out, *NO_PLOTS)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            ended = [end for end in pool.map(attempt, range(20)) if end]
+        self.assertGreater(len(ended), 5)
+        for out, done in ended:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(set(read_rows(out)), expected)
 
