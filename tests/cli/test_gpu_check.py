@@ -66,7 +66,7 @@ class Steps(DryRun):
     def test_every_step_goes_as_far_as_it_can(self):
         said = self.check("out", "--only",
                           "tests,sanitizer,ceilings,frameworks,sweep,tune,versions,tiny,twice,kernels,"
-                          "faults", "--budget", "10")
+                          "faults", "--budget", "20")
         for step in ("plan of the grid", "versions", "one tiny case each", "the same bits twice",
                      "kernels by CUPTI", "faults cost one row", "conformance, own", "conformance, cudnn",
                      "conformance, modes", "conformance, slow", "memcheck", "racecheck",
@@ -87,7 +87,7 @@ class Steps(DryRun):
 
 class Check(DryRun):
     def test_an_earlier_run_is_gone_on_with(self):
-        self.check("first", "--only", "sweep", "--budget", "6")
+        self.check("first", "--only", "sweep", "--budget", "10")
         lines = self.read("first", "run.jsonl").splitlines(True)
         with open(self.path(os.path.join("first", "run.jsonl")), "w", encoding="utf-8") as file:
             file.writelines(lines[:3]) # the header and two rows
