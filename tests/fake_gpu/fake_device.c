@@ -32,10 +32,16 @@ static struct {
 enum { ALIGNMENT = 256 /* and no more, as cudaMalloc guarantees */ };
 static const double all_bytes = 256 << 20;
 
+static void protect_block(const struct block *block, int protection)
+{
+    if (!fake.shared)
+        (void)mprotect(block->mapping, block->mapped, protection);
+}
+
 static void protect(int protection)
 {
-    for (const struct block *block = fake.blocks; block && !fake.shared; block = block->next)
-        (void)mprotect(block->mapping, block->mapped, protection);
+    for (const struct block *block = fake.blocks; block; block = block->next)
+        protect_block(block, protection);
 }
 
 /* The device works from enter to leave. */
@@ -49,13 +55,19 @@ static void leave(void)
     protect(PROT_NONE);
 }
 
+/* The block of the device's memory that has this address; NULL: none has it. */
+static const struct block *block_of(const char *address)
+{
+    for (const struct block *block = fake.blocks; block; block = block->next)
+        if (address >= block->memory && address < block->memory + block->bytes)
+            return block;
+    return NULL;
+}
+
 bool fake_device_holds(const void *memory, size_t bytes)
 {
-    const char *at = memory;
-    for (const struct block *block = fake.blocks; block; block = block->next)
-        if (at >= block->memory && at < block->memory + block->bytes)
-            return bytes <= (size_t)(block->memory + block->bytes - at);
-    return false;
+    const struct block *block = block_of(memory);
+    return block && bytes <= (size_t)(block->memory + block->bytes - (const char *)memory);
 }
 
 static enum lb_status fake_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
@@ -86,6 +98,8 @@ static enum lb_status outside_capture(const char *what, struct lb_error *err)
         return lb_fail(err, LB_FAILED, "%s: an illegal memory access was encountered", what);
     if (fake.capturing)
         return lb_fail(err, LB_FAILED, "%s in a graph capture", what);
+    if (fake_queue_idle()) /* changing the protection of all memory takes longer than most work */
+        return LB_OK;
     enter();
     enum lb_status st = fake_queue_run(err);
     leave();
@@ -120,7 +134,7 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
     *block = (struct block){mapping + mapped - room, mapping, bytes, mapped, fake.blocks};
     memset(mapping, 0xff, mapped); /* what nobody wrote is NaN */
     fake.blocks = block;
-    leave();
+    protect_block(block, PROT_NONE);
     fake.counts.allocations++;
     fake.counts.bytes += (double)bytes;
     *out = block->memory;
@@ -132,9 +146,11 @@ static void fake_release(void *memory)
     struct block **at = &fake.blocks;
     if (!memory)
         return;
-    enter();
-    fake_queue_flush();
-    leave();
+    if (!fake_queue_idle()) {
+        enter();
+        fake_queue_flush();
+        leave();
+    }
     while (*at && (*at)->memory != memory)
         at = &(*at)->next;
     struct block *block = *at;
@@ -156,9 +172,10 @@ static enum lb_status copy(void *to, const void *from, const void *device, size_
         return st;
     if (!fake_device_holds(device, bytes) || fake_device_holds(device == to ? from : to, 0))
         return lb_fail(err, LB_FAILED, "copying: invalid argument");
-    enter();
+    const struct block *block = block_of(device);
+    protect_block(block, PROT_READ | PROT_WRITE);
     memcpy(to, from, bytes);
-    leave();
+    protect_block(block, PROT_NONE);
     return LB_OK;
 }
 

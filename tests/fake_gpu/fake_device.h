@@ -22,7 +22,7 @@ enum fake_fault {
 };
 
 /* On the device's clock: a fill; two events with nothing between them. */
-enum { FAKE_FILL_NS = 1000000, FAKE_EVENTS_NS = 500, FAKE_SLOW_NS = 2000000000 };
+enum { FAKE_FILL_NS = 10000000, FAKE_EVENTS_NS = 500, FAKE_SLOW_NS = 2000000000 };
 
 struct fake_counts {
     int allocations; /* living */

@@ -167,6 +167,11 @@ static bool all_done(const struct queue *q)
     return true;
 }
 
+bool fake_queue_idle(void)
+{
+    return all_done(&live);
+}
+
 enum lb_status fake_queue_run(struct lb_error *err)
 {
     enum lb_status st = run_queue(&live, live_order, false, err);

@@ -21,7 +21,10 @@ enum fake_order {
     FAKE_ORDER_COUNT
 };
 
-enum { FAKE_WORK_NS = 1000 }; /* what a piece of work takes on the device's clock */
+/* What a piece of work takes on the device's clock. The harness keeps a device busy by repeating
+ * short calls for some milliseconds of that clock, and the host must compute each repetition.
+ * Therefore one piece of work takes long here. */
+enum { FAKE_WORK_NS = 1000000 };
 
 /* arguments: a copy of what was given with it. */
 typedef enum lb_status fake_work(const void *arguments, struct lb_error *err);
@@ -37,6 +40,9 @@ void *fake_queue_stream(int stream_index);
 enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments, size_t bytes,
                             struct lb_error *err);
 enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err);
+
+/* Whether all that was enqueued has run. */
+bool fake_queue_idle(void);
 
 /* Runs stream 0 to its end, and of the others what the order has before that. LB_FAILED: work of a
  * failed queue is dropped. */
