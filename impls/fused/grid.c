@@ -16,22 +16,21 @@ enum {
     FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
 };
 
-/* Clocks of what is neither moved bytes nor matrix products. They are estimates: nothing has been
- * measured on a device. */
+/* Clocks for what is neither moving bytes nor multiplying matrices. They are estimates: nothing has
+ * been measured on a device. */
 enum {
-    CELL_CLOCKS = 250,   /* five functions, shuffles, issuing the sends; as in a cluster */
+    CELL_CLOCKS = 250,   /* as in a cluster */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
-    READ_CLOCKS = 270    /* from asking the second-level cache until the first data come */
+    READ_CLOCKS = 270    /* from a read of the second-level cache until its first data arrive */
 };
 
-/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits
- * for its operands from shared memory half of the time. */
+/* The share of the peak that is reached: by mma.sync on Hopper (source: HPMLL's benchmark), and by
+ * FFMA, which waits for its operands from shared memory half of the time. */
 static const double mma_share = 0.62, fma_share = 0.5;
 
-/* The kernel of a plan whose tile is given, with `room` blocks for each direction of a launch. A
- * plan's tile is 2 * its index in the list of tiles, and 1 more where directions follow one
- * another.
- */
+/* Returns the kernel of a plan whose tile is set, for at most `room` groups per direction.
+ * plan->tile is 2 * the index in the list of tiles, plus 1 where one direction runs after the
+ * other. */
 static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct lb_fused_plan *plan,
                                        int room)
 {
@@ -65,20 +64,22 @@ static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
     }
 }
 
-/* Batch rows that the fullest chunk moves, in whole messages of `message` columns. */
+/* Returns the batch rows that the fullest chunk moves, in whole messages of `message` columns. */
 static double moved_columns(const struct lb_grid_kernel *k, int message)
 {
     int rows = k->split.rows < k->tile.columns ? k->split.rows : k->tile.columns;
     return (rows + message - 1) / message * message;
 }
 
-/* Clocks of one block for `bytes` through the second-level cache, while all others do the same. */
+/* Returns the clocks that a block takes to move `bytes` through the second-level cache while all
+ * blocks do so. */
 static double cache_clocks(const struct lb_machine *m, double bytes, int blocks)
 {
     return fmax(bytes / m->l2_bytes_clock, bytes * blocks / (m->l2_bytes_s / m->clock_hz));
 }
 
-/* Clocks of one chunk from its data's arrival until the next state has left. */
+/* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
+ */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                            const struct lb_grid_kernel *k)
 {
@@ -92,19 +93,19 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
                           fmin(spilled, fragments * 512) / m->shared_bytes_clock);
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
     double moved, parts;
-    if (k->backward) { /* sums for all units sent, sums of all blocks received */
+    if (k->backward) { /* sends sums for all units, receives sums from all blocks */
         moved = 2 * units * moved_columns(k, 4) * 4;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
         cells += BARRIER_CLOCKS;
-    } else { /* h of all units received; gates of each warp's part of the depth */
+    } else { /* receives h of all units; each warp has sums of its part of the depth */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
         parts = 2 * warps * own * columns * 16;
     }
     return cache_clocks(m, moved, plan->needed) + product + parts / m->shared_bytes_clock + cells;
 }
 
-/* With several chunks, the state of one travels while the others are computed. A single chunk waits
- * for its own. */
+/* Returns the predicted time of a step in ns. With several chunks, the state of one is exchanged
+ * while the others are computed; a single chunk waits for its own state. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
@@ -117,20 +118,21 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 /* ---- Plans --------------------------------------------------------------------------------------
  */
 
-/* The limits of all tiles. */
+/* Checks the limits that all tiles have. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;
     if (p->dtype == LB_F64)
-        return lb_fail(why, LB_UNSUPPORTED, "f64: the grid kernels have no product for it");
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "f64: the grid kernels multiply f32, f16 and bf16 only");
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED,
-                       "%s: the grid kernels tell a step by a bit that only tanh leaves free",
+                       "%s: the grid kernels mark a step in a bit of h that only tanh leaves free",
                        lb_act_name(p->act));
     return lb_device_needs(v->device, 8, 0, "", why);
 }
 
-/* Fills in a plan whose tile is given. False: it does not fit the device. */
+/* Fills in a plan whose tile is set. Returns false where it does not fit the device. */
 static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
@@ -182,7 +184,7 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
     (void)problem;
     snprintf(text, size,
              "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
-             "weights a warp: %d fragments in registers, %d in shared memory",
+             "weights per warp: %d fragments in registers, %d in shared memory",
              plan->needed, plan->resident, k.tile.units, k.split.groups, k.split.rows,
              k.split.chunks, k.tile.columns, k.beside ? "" : ", one direction after the other",
              k.tile.resident, fragments - k.tile.resident);
