@@ -134,13 +134,20 @@ const char *lb_plot_axis_words(enum lb_plot_axis axis)
     return words[axis];
 }
 
-/* Appends the label to the name of a page, which is part of a file's name. */
+/* Appends the label to the name of a page, which is part of a file's name: "_amd-epyc-2-threads".
+ */
 static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
 {
     size_t used = strlen(page);
-    snprintf(page + used, LB_PAGE_NAME_SIZE - used, "_%s", label);
-    for (char *at = page + used + 1; *at; at++)
-        *at = isalnum((unsigned char)*at) ? (char)tolower((unsigned char)*at) : '-';
+    char last = '_';
+    page[used++] = last;
+    for (; *label && used + 1 < LB_PAGE_NAME_SIZE; label++) {
+        char c = isalnum((unsigned char)*label) ? (char)tolower((unsigned char)*label) : '-';
+        if (c != '-' || last != '-')
+            page[used++] = c;
+        last = c;
+    }
+    page[used] = '\0';
 }
 
 void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/environment.h"
+#include "record/run_devices.h"
 
 /* Opens folder/name.suffix. */
 static enum lb_status open_file(const char *folder, const char *name, const char *suffix,
@@ -50,7 +50,7 @@ static void write_source(struct lb_page *page, const struct lb_run *run)
     const char *commit = json_string_value(json_object_get(environment, "commit"));
     const char *started = json_string_value(json_object_get(run->header, "started"));
     char text[512];
-    lb_environment_line(environment, text, sizeof(text));
+    lb_run_machine_line(run, text, sizeof(text));
     lb_page_text(page, "machine", text);
     snprintf(text, sizeof(text), "bench-lstm %s%s%s%s%s%.10s", version ? version : "",
              commit ? " (" : "", commit ? commit : "", commit ? ")" : "",

@@ -239,6 +239,30 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
     return answer_status(st);
 }
 
+/* Pinned memory of the host. Kernels of nvcc do nothing here, so its address on the device is never
+ * followed. */
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    if (spoils_capture())
+        return answer(cudaErrorStreamCaptureUnsupported);
+    if (flags != cudaHostAllocMapped)
+        return answer(cudaErrorInvalidValue); /* the project asks for nothing else */
+    *memory = malloc(bytes);
+    return answer(*memory ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+    *device = host;
+    return answer(host && flags == 0 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    free(memory);
+    return answer(cudaSuccess);
+}
+
 struct copy {
     void *to;
     const void *from;

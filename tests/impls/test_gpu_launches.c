@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include "api/impl.h"
+#include "device/device_models.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
