@@ -28,6 +28,7 @@
 #include "run/sweep.h"
 #include "run/worker_child.h"
 #include "support/framework_plugins.h"
+#include "support/terminal.h"
 
 extern char **environ;
 
@@ -40,12 +41,33 @@ static void on_signal(int number)
     signal(number, SIG_DFL);
 }
 
+/* A pipe has no reader any more. When it was that of stderr, nobody watches the program, which then
+ * ends in good order; a reader of stdout that leaves ends the program at once, as is usual. */
+static void on_broken_pipe(int number)
+{
+    if (lb_reader_left(stderr)) {
+        stop = 1;
+        return;
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Whether a command has something to save or to clean up when it is stopped. Others end at once. */
+static bool ends_in_good_order(enum lb_command command)
+{
+    return command != LB_CMD_PROFILE && command != LB_CMD_EXPORT && command != LB_CMD_COMPARE;
+}
+
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal}, was;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write(), not the end */
+    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN) /* as nohup sets it */
+        sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = on_broken_pipe;
+    sigaction(SIGPIPE, &action, NULL);
 }
 
 static enum lb_status build_plan(const struct lb_session *session, struct lb_plan *plan,
@@ -211,7 +233,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_PLOT: return lb_plot_one(options, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
-    case LB_CMD_REPORT: return lb_html_report(options, err);
+    case LB_CMD_REPORT: return lb_html_report(options, &stop, err);
     case LB_CMD_MERGE: return lb_merge_command(options, exit_code, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
@@ -259,8 +281,9 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
-    if (options.command != LB_CMD_PROFILE) /* which has no results to save */
+    if (ends_in_good_order(options.command))
         catch_signals();
+    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write(), not the end */
     lb_gnuplot_set_stop(&stop);
     if (st == LB_OK)
         st = run_command(&options, &exit_code, &err);

@@ -142,6 +142,8 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                      options->quick ? "--quick" : "--case-time");
     if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
         st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    if (st == LB_OK && options->quiet && options->verbose)
+        st = lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
     return st;
 }
 

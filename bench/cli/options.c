@@ -8,6 +8,7 @@
 
 #include "cli/builtin_cases.h"
 #include "cli/shard.h"
+#include "record/record.h"
 #include "support/framework_plugins.h"
 
 /* The whole of text as a number; NaN when it is none. */
@@ -296,6 +297,30 @@ static enum lb_status set_loss_scale(struct lb_options *options, const struct lb
     return LB_OK;
 }
 
+/* Verdicts with commas between them, as bits. */
+static enum lb_status set_verdicts(struct lb_options *options, const struct lb_option *option,
+                                   const struct lb_option_words *words, struct lb_error *err)
+{
+    unsigned *verdicts = field_of(options, option);
+    for (const char *at = words->value;; at++) {
+        size_t length = strcspn(at, ",");
+        int verdict = LB_VERDICT_OK + 1;
+        while (verdict < LB_VERDICT_COUNT &&
+               (strlen(lb_verdict_name((enum lb_verdict)verdict)) != length ||
+                strncmp(lb_verdict_name((enum lb_verdict)verdict), at, length) != 0))
+            verdict++;
+        if (verdict == LB_VERDICT_COUNT)
+            return lb_fail(err, LB_INVALID,
+                           "%s %.*s: the verdicts are wrong, unsupported, absent, oom, timeout, "
+                           "crash, error and skipped",
+                           option->name, (int)length, at);
+        *verdicts |= 1U << verdict;
+        at += length;
+        if (!*at)
+            return LB_OK;
+    }
+}
+
 static enum lb_status set_margin(struct lb_options *options, const struct lb_option *option,
                                  const struct lb_option_words *words, struct lb_error *err)
 {
@@ -415,7 +440,7 @@ enum {
     GRIDS = SWEEPS | LIST | AB | SELF_TEST | CROSS_CHECK,
     GIVES = SWEEPS | LIST | AB | CROSS_CHECK, /* run on weights and inputs from files */
     WORKERS = GRIDS | RESUME | EXPLAIN | CEILINGS,
-    LOADS = GRIDS | EXPLAIN | PROFILE
+    LOADS = GRIDS | RESUME | EXPLAIN | PROFILE
 };
 
 /* Joined options come after the longer ones that begin like them: the first match counts. */
@@ -430,7 +455,8 @@ const struct lb_option lb_option_table[] = {
      .command = LB_CMD_RESUME,
      .set = set_subject,
      .help = "Continues a sweep that was interrupted, with the settings it began with; only "
-             "--time-budget and --hang-limit have to be given again."},
+             "--time-budget, --hang-limit and --plugin have to be given again, and --tuned when "
+             "the sweep tunes into a file."},
     {.name = "--list",
      .command = LB_CMD_LIST,
      .set = set_command,
@@ -765,6 +791,28 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, retry_noisy),
      .help = "Measures again the cases during which other programs used more than 5 % of the "
              "case's CPUs."},
+    {.name = "--retry",
+     .argument = "verdicts with commas between",
+     .placeholder = "VERDICT,...",
+     .group = LB_GROUP_SETTINGS,
+     .commands = RESUME,
+     .set = set_verdicts,
+     .field = offsetof(struct lb_options, retry),
+     .help = "Runs the cases again that ended with one of these verdicts, such as "
+             "timeout,oom,crash."},
+    {.name = "--quiet",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_true,
+     .field = offsetof(struct lb_options, quiet),
+     .help = "Prints nothing on stderr but warnings and errors."},
+    {.name = "--verbose",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_true,
+     .field = offsetof(struct lb_options, verbose),
+     .help = "Prints a line on stderr for each case that ends: its verdict, and its time or the "
+             "reason."},
     {.name = "--call-limit",
      .argument = "seconds",
      .placeholder = "S",

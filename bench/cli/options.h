@@ -50,9 +50,12 @@ struct lb_options {
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     const char *shard;             /* "I/N"; NULL: the whole plan */
     bool quick;
-    bool kernels;          /* trace the GPU kernels of one more call */
-    bool retry_noisy;      /* resume: measure noisy cases again */
-    bool strict;           /* an inconclusive comparison is a failure */
+    bool kernels;     /* trace the GPU kernels of one more call */
+    bool retry_noisy; /* resume: measure noisy cases again */
+    unsigned retry;   /* resume: run those again whose verdict has its bit 1 << enum lb_verdict */
+    bool quiet;       /* of a sweep: nothing on stderr but warnings and errors */
+    bool verbose;     /* of a sweep: a line on stderr for each case that ends */
+    bool strict;      /* an inconclusive comparison is a failure */
     bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
     bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */
     const char *measured;  /* run that --explain takes the measured ratio from; NULL: none */

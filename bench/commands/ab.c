@@ -1,11 +1,9 @@
 /* --ab: two implementations, or two builds of one plug-in, measured alternately in one process. */
 #include "commands/ab.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,8 +94,6 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     struct lb_settings settings = {0};
     snprintf(pair_id, sizeof(pair_id), "%lld-%ld", (long long)time(NULL), (long)getpid());
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        LB_TRY(lb_fail(err, LB_INVALID, "--out %s: %s", folder, strerror(errno)));
     for (int s = 0; s < 2; s++) {
         struct lb_case *cases = ab->plan.cases;
         for (size_t i = 0; i < ab->plan.count; i++) {

@@ -86,6 +86,7 @@ static enum lb_status write_comparison(FILE *out, const struct lb_html_view *vie
     char verdict[512];
     how.margin = view->margin;
     LB_TRY(lb_run_read_by(base_path, view->by, &base, err));
+    LB_TRY(lb_html_go_on(view, err));
     LB_TRY(lb_compare_runs(&base, view->run, &how, &comparison, err));
     lb_report_verdict(&comparison, verdict, sizeof(verdict));
     fputs("<section class=\"compare\">\n<h2>Against ", out);

@@ -35,6 +35,11 @@ static void write_warnings(FILE *out, const struct lb_html_view *view)
         fputs("<p class=\"warning\">This run is incomplete: it was stopped or cut off. The page "
               "shows the rows that it has.</p>\n",
               out);
+    if (run->doubt[0]) {
+        fputs("<p class=\"warning\">The run's file is not sound: ", out);
+        lb_html_text(out, run->doubt);
+        fputs(". No comparison rests on it.</p>\n", out);
+    }
     if (run->count == 0) {
         fputs("<p class=\"warning\">This run has no rows.</p>\n", out);
     } else if (view->baseline_series == view->series.count) {
@@ -135,7 +140,8 @@ static enum lb_status write_page(FILE *out, const void *user, struct lb_error *e
     size_t size;
     enum lb_status st = LB_OK;
     LB_TRY(lb_html_read(view->shared, "report.html", &template, &size, err));
-    st = lb_html_fill(out, template, parts, sizeof(parts) / sizeof(parts[0]), view, err);
+    LB_TRY(lb_html_fill(out, template, parts, sizeof(parts) / sizeof(parts[0]), view, err));
+    st = lb_html_go_on(view, err);
 done:
     free(template);
     return st;
@@ -162,11 +168,18 @@ done:
     return st;
 }
 
-enum lb_status lb_html_report(const struct lb_options *options, struct lb_error *err)
+enum lb_status lb_html_go_on(const struct lb_html_view *view, struct lb_error *err)
+{
+    return *view->stop ? lb_fail(err, LB_INTERRUPTED, "interrupted before the page was written")
+                       : LB_OK;
+}
+
+enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,
+                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run run = {0};
-    struct lb_html_view view = {.path = options->run};
+    struct lb_html_view view = {.path = options->run, .stop = stop};
     const char **bases = calloc(options->run_count + 1, sizeof(*bases));
     char shared[4300];
     if (!bases)
@@ -181,6 +194,9 @@ enum lb_status lb_html_report(const struct lb_options *options, struct lb_error 
     view.shared = shared;
     view.by = options->by;
     LB_TRY(lb_run_read_by(view.path, options->by, &run, err));
+    LB_TRY(lb_html_go_on(&view, err));
+    if (run.doubt[0])
+        fprintf(stderr, "warning: %s\n", run.doubt);
     LB_TRY(look(&run, options, &view, err));
     LB_TRY(lb_html_draw(&view, err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &view, err));

@@ -2,6 +2,7 @@
 #ifndef LB_HTML_VIEW_H
 #define LB_HTML_VIEW_H
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "plot/plot.h"
@@ -11,10 +12,11 @@
 
 struct lb_html_view {
     const struct lb_run *run;
-    const char *path;         /* of the run, as it was named */
-    const char *shared;       /* folder of scripts and template */
-    const char *kinds;        /* of pictures, as in --plots; NULL: all */
-    const char *const *bases; /* [base_count] earlier runs to compare with */
+    const char *path;                  /* of the run, as it was named */
+    const volatile sig_atomic_t *stop; /* nonzero: the user interrupts */
+    const char *shared;                /* folder of scripts and template */
+    const char *kinds;                 /* of pictures, as in --plots; NULL: all */
+    const char *const *bases;          /* [base_count] earlier runs to compare with */
     size_t base_count;
     enum lb_by by; /* how devices are told apart */
     double margin; /* of these comparisons, as in lb_compare_options */
@@ -32,6 +34,9 @@ struct lb_html_view {
  * why. LB_IO: no scratch folder can be made. LB_INTERRUPTED. */
 enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err);
 void lb_html_clean(struct lb_html_view *view); /* removes the folder and frees the pages */
+
+/* LB_INTERRUPTED once the user asked the program to stop. */
+enum lb_status lb_html_go_on(const struct lb_html_view *view, struct lb_error *err);
 
 /* The parts of the page, as template.h calls them; user is the struct lb_html_view. */
 

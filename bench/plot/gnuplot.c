@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "support/subprocess.h"
 
 enum {
@@ -190,10 +191,12 @@ static enum lb_status check_pictures(const char *folder, char *const *scripts, s
     for (size_t i = 0; i < count; i++)
         for (const char *const *ending = endings; *ending; ending++) {
             picture_path(folder, scripts[i], *ending, path, sizeof(path));
-            if (!is_complete(path))
-                return lb_fail(err, LB_FAILED,
-                               "gnuplot left %.400s missing, empty or cut short: is the disk full?",
-                               path);
+            if (is_complete(path))
+                continue;
+            lb_clean_text(path);
+            return lb_fail(err, LB_FAILED,
+                           "gnuplot left %.400s missing, empty or cut short: is the disk full?",
+                           path);
         }
     return LB_OK;
 }
@@ -226,6 +229,7 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     }
     if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         last_line(words.text, &line);
+        lb_clean_text(line); /* it quotes scripts, with the names in them */
         st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
                      line[0] ? line : "it printed no message");
     }

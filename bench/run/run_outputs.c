@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "plot/plot.h"
 #include "plot/table.h"
 #include "record/run_devices.h"
@@ -77,21 +78,40 @@ static enum lb_status write_file(const char *path, const struct lb_run *run, str
     return st;
 }
 
-/* Writes every other format into the run's folder; stops at the first failure. */
+/* The first failure stays in *st and *err; later ones are warnings. */
+static void note_failure(enum lb_status st, const struct lb_error *why, enum lb_status *first,
+                         struct lb_error *err)
+{
+    char text[sizeof(why->text)];
+    if (st == LB_OK)
+        return;
+    snprintf(text, sizeof(text), "%s", why->text);
+    lb_clean_text(text);
+    if (*first == LB_OK)
+        *first =
+            lb_fail(err, LB_FAILED, "%.400s: this format is missing, the others are there", text);
+    else
+        fprintf(stderr, "warning: %s: this format is missing too\n", text);
+}
+
+/* Writes every other format into the run's folder: all that can be written. */
 static enum lb_status export_all(const struct lb_run *run, const char *folder,
                                  const struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct lb_error why = {""};
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
-        LB_TRY(lb_export_to_folder(format, run, folder, err));
+        note_failure(lb_export_to_folder(format, run, folder, &why), &why, &st, err);
     if (options->benchmark_out)
-        LB_TRY(write_file(options->benchmark_out, run, err));
-done:
+        note_failure(write_file(options->benchmark_out, run, &why), &why, &st, err);
     return st;
 }
 
-static void list_outputs(const char *folder, const struct lb_plot_report *report)
+static void list_outputs(const char *path, const struct lb_plot_report *report)
 {
+    char folder[4096];
+    snprintf(folder, sizeof(folder), "%s", path);
+    lb_clean_text(folder); /* its name may hold escape sequences */
     fprintf(stderr, "\nrecords   %s/%s\nformats   ", folder, LB_RUN_FILE_NAME);
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
         fprintf(stderr, "%s%s/%s", format == lb_export_formats ? "" : "\n          ", folder,
@@ -108,19 +128,19 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char base[2 * LB_NAME_SIZE], machine[1024], word[1024];
+    char base[2 * LB_NAME_SIZE], machine[1024], word[4 * 4096 + 4];
     struct lb_plot_report report = {0};
     struct lb_error why;
 
     /* Files first, because a reader of stdout may go away before the table ends. */
     lb_choose_baseline(run, baseline, base);
-    LB_TRY(export_all(run, folder, options, err));
+    enum lb_status exported = export_all(run, folder, options, err);
     enum lb_status drawn = draw(run, folder, base, options->plots, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
         snprintf(report.notes, sizeof(report.notes),
-                 "no pictures: %.200s; once it is, bench-lstm --resume %s draws them", why.text,
-                 word);
+                 "no pictures: %.200s; once it is, bench-lstm --resume %.1000s draws them",
+                 why.text, word);
     else if (drawn != LB_OK)
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
@@ -131,9 +151,10 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
         LB_TRY(lb_table_print(stdout, run, base, err));
     }
     fflush(stdout);
-    list_outputs(folder, &report);
+    if (!options->quiet)
+        list_outputs(folder, &report);
 done:
-    return st;
+    return st == LB_OK ? exported : st;
 }
 
 /* The folder of a run that was named by its folder or by its file. */
@@ -162,6 +183,8 @@ enum lb_status lb_export_print(const struct lb_options *options, struct lb_error
                        format, names);
     }
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
+    if (run.doubt[0])
+        fprintf(stderr, "warning: %s\n", run.doubt);
     LB_TRY(found->write(&run, stdout, err));
 done:
     lb_run_free(&run);
@@ -175,12 +198,15 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     char base[2 * LB_NAME_SIZE], folder[4096];
     struct lb_plot_report report = {0};
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
+    if (run.doubt[0])
+        fprintf(stderr, "warning: %s\n", run.doubt);
     const char *baseline = options->baseline;
     if (!baseline)
         baseline = json_string_value(json_object_get(run.header, "baseline"));
     lb_choose_baseline(&run, baseline, base);
     folder_of(options->run, folder, sizeof(folder));
     LB_TRY(draw(&run, folder, base, options->subject, &report, err));
+    lb_clean_text(folder);
     fprintf(stderr, "%s/plots: %zu pictures, each as .svg and .png\n", folder, report.pages);
     if (report.notes[0])
         fprintf(stderr, "%s\n", report.notes);

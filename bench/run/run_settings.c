@@ -342,6 +342,39 @@ done:
     return st;
 }
 
+/* Google Benchmark's arguments that only say how a run is done or shown. Others, of which some name
+ * files to write, are not taken from a record: it may be somebody else's. */
+static enum lb_status check_benchmark(const struct lb_settings *settings, struct lb_error *err)
+{
+    static const char *const data[] = {"filter",
+                                       "repetitions",
+                                       "enable_random_interleaving",
+                                       "context",
+                                       "counters_tabular",
+                                       "color",
+                                       "time_unit",
+                                       "dry_run",
+                                       "format",
+                                       "report_aggregates_only",
+                                       "display_aggregates_only",
+                                       NULL};
+    static const char prefix[] = "--benchmark_";
+    for (size_t i = 0; i < settings->benchmark_count; i++) {
+        const char *name = settings->benchmark[i] + strlen(prefix);
+        const char *const *known = data;
+        bool begins = strncmp(settings->benchmark[i], prefix, strlen(prefix)) == 0;
+        while (begins && *known &&
+               (strlen(*known) != strcspn(name, "=") || strncmp(*known, name, strlen(*known)) != 0))
+            known++;
+        if (!begins || !*known)
+            return lb_fail(err, LB_INVALID,
+                           "header: benchmark[%zu]: %.200s: this is not taken from "
+                           "a record",
+                           i, settings->benchmark[i]);
+    }
+    return LB_OK;
+}
+
 /* The value of the key in the latest session of the run that has it; NULL when none has. */
 static const json_t *latest(const struct lb_run *run, const char *key)
 {
@@ -369,12 +402,19 @@ static enum lb_status read_limits(const struct lb_run *run, const struct lb_opti
         limits->memory_bytes = json_number_value(memory);
     if (device && !lb_option_given(options, "--device"))
         limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
-    if (!(limits->call_s > 0) || !(limits->memory_bytes >= 0) || limits->device < 0)
+    if (!(limits->call_s > 0 && limits->call_s <= 1e8) ||
+        !(limits->memory_bytes >= 0 && limits->memory_bytes <= 0x1p60) || limits->device < 0)
         return lb_fail(err, LB_INVALID,
-                       "call_limit_s must be above 0, memory_bytes 0 or more, device 0 to 1023");
+                       "call_limit_s must be above 0, up to 1e8, memory_bytes 0 or more, up to "
+                       "2^60, device 0 to 1023");
     settings->tune = options->tune || json_is_true(latest(run, "tune"));
     if (!tuned)
         tuned = json_string_value(latest(run, "tuned"));
+    if (tuned && settings->tune && !options->tuned)
+        return lb_fail(err, LB_INVALID,
+                       "--resume: the run writes tuned choices into %.300s, which a run's file may "
+                       "not name by itself: give --tuned with that file again, or with another",
+                       tuned);
     return tuned ? set_tuned(settings, tuned, err) : LB_OK;
 }
 
@@ -390,11 +430,12 @@ static enum lb_status read_sampler(const json_t *header, struct lb_settings *set
                        &settings->repetitions, "processes", &settings->processes) != 0)
         return lb_fail(err, LB_INVALID, "header: %s", why.text);
     if (min_samples < 1 || max_samples < min_samples || max_samples > 1000000000 ||
-        !(sampler->max_ns > 0 && sampler->max_ns < 1e18) || settings->repetitions < 1 ||
-        settings->processes < 1)
+        !(sampler->max_ns > 0 && sampler->max_ns <= 1e17) || !(sampler->precision > 0) ||
+        settings->repetitions < 1 || settings->repetitions > 10000 || settings->processes < 1 ||
+        settings->processes > 1000)
         return lb_fail(err, LB_INVALID,
                        "header: sampler, repetitions and processes must be positive counts and "
-                       "times");
+                       "times, with at most 10000 repetitions and 1000 processes");
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
@@ -413,6 +454,8 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     LB_TRY(read_limits(run, options, settings, err));
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
+    if (!(settings->loss_scale > 0))
+        LB_TRY(lb_fail(err, LB_INVALID, "header: loss_scale must be a number above 0"));
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(files_from_header(header, settings, err));
@@ -422,6 +465,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     LB_TRY(read_strings(header, "plugins", &settings->plugins, &settings->plugin_count, err));
     LB_TRY(
         read_strings(header, "benchmark", &settings->benchmark, &settings->benchmark_count, err));
+    LB_TRY(check_benchmark(settings, err));
     LB_TRY(read_cases(header, cases, count, err));
 done:
     if (st != LB_OK)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/case_set.h"
 #include "record/run_devices.h"
 #include "report/canaries.h"
@@ -45,9 +46,10 @@ struct sweep {
     struct lb_error err;       /* why the sweep can't continue; "" while it can */
 };
 
+/* Whether the user asked the sweep to stop, or nobody can see any more what it says. */
 static bool interrupted(const struct sweep *sweep)
 {
-    return sweep->session->stop && *sweep->session->stop;
+    return (sweep->session->stop && *sweep->session->stop) || lb_reader_left(stderr);
 }
 
 /* Whether so many cases of the variant have hung that no more of them are run. */
@@ -138,12 +140,29 @@ static void warn_of_others(struct lb_row *row)
         lb_row_warn(row, warning);
 }
 
+/* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
+static void say_result(const struct sweep *sweep, const struct lb_row *row)
+{
+    char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + sizeof(row->reason) + 64];
+    lb_case_print(&row->c, id);
+    lb_format_ns(row->median_ns, time);
+    if (lb_row_is_timed(row))
+        snprintf(line, sizeof(line), "%-11s %9s  %s", lb_verdict_name(row->verdict), time, id);
+    else
+        snprintf(line, sizeof(line), "%-11s %9s  %s: %s", lb_verdict_name(row->verdict), "", id,
+                 row->reason);
+    lb_clean_text(line);
+    lb_progress_say(&sweep->progress, line);
+}
+
 /* Records a case that has all its blocks, or all that there was time for. */
 static enum lb_status finish_case(struct sweep *sweep, size_t slot, struct lb_error *err)
 {
     struct lb_row *row = &sweep->rows[slot];
     warn_of_early_stop(sweep, row);
     warn_of_others(row);
+    if (sweep->session->options->verbose)
+        say_result(sweep, row);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     lb_row_free(row);
     *row = (struct lb_row){0};
@@ -284,6 +303,7 @@ static enum lb_status run_all(struct sweep *sweep, struct lb_error *err)
     LB_TRY(run_canaries(sweep, "start", err));
     sweep->start_ns = lb_now_ns();
     lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(&sweep->settings));
+    sweep->progress.quiet = sweep->session->options->quiet;
     size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
     for (sweep->first = 0; sweep->first < sweep->count; sweep->first += chunk) {
         size_t left = sweep->count - sweep->first;
@@ -311,18 +331,36 @@ static int exit_code_of(const struct lb_run *run)
     return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
+/* Ends a line with the command that resumes the run: what only a command line may name, plug-ins
+ * and the file to tune into, is given again. */
+static void print_resume(const struct sweep *sweep, const char *folder, const char *more)
+{
+    const struct lb_options *options = sweep->session->options;
+    char word[4 * 4096 + 4];
+    lb_shell_word(folder, word, sizeof(word));
+    fprintf(stderr, "bench-lstm --resume %s%s", word, more);
+    for (size_t i = 0; i < options->plugin_count; i++) {
+        lb_shell_word(options->plugins[i], word, sizeof(word));
+        fprintf(stderr, " --plugin %s", word);
+    }
+    if (options->tuned) {
+        lb_shell_word(options->tuned, word, sizeof(word));
+        fprintf(stderr, " --tuned %s", word);
+    }
+    fprintf(stderr, "\n");
+}
+
 /* Says how many cases were measured while others used their CPUs, which those are, and what
  * measures them again. */
-static void say_noisy(const struct lb_run *run, const char *folder)
+static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const char *folder)
 {
     enum { NAMED = 10 };
-    char id[LB_CASE_ID_SIZE], word[4 * 4096 + 3];
+    char id[LB_CASE_ID_SIZE];
     size_t noisy = 0;
     for (size_t i = 0; i < run->count; i++)
         noisy += is_noisy(&run->rows[i]);
     if (noisy == 0)
         return;
-    lb_shell_word(folder, word, sizeof(word));
     fprintf(
         stderr,
         "noisy     %zu of %zu cases were measured while other programs used more than %.0f %% of "
@@ -337,8 +375,8 @@ static void say_noisy(const struct lb_run *run, const char *folder)
     }
     if (noisy > NAMED)
         fprintf(stderr, "          and %zu more\n", noisy - NAMED);
-    fprintf(stderr, "          measure them again with: bench-lstm --resume %s --retry-noisy\n",
-            word);
+    fprintf(stderr, "          measure them again with: ");
+    print_resume(sweep, folder, " --retry-noisy");
 }
 
 /* Runs the cases, closes the file and writes all other outputs from it. Failures from here on are
@@ -347,7 +385,6 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
                                      struct lb_error *err)
 {
     struct lb_run run = {0};
-    char word[4 * 4096 + 3];
     enum lb_status st = run_all(sweep, err);
     /* Even a failed sweep finishes its file. What is reported then is why the sweep failed. */
     enum lb_status closed =
@@ -357,14 +394,15 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
         st = closed;
     LB_TRY(st);
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
-    LB_TRY(
-        lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err));
-    say_noisy(&run, folder);
+    if (run.doubt[0])
+        fprintf(stderr, "warning: %s\n", run.doubt);
+    st = lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err);
+    say_noisy(sweep, &run, folder);
     bool stopped = interrupted(sweep); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
     if (stopped) {
-        lb_shell_word(folder, word, sizeof(word));
-        fprintf(stderr, "interrupted; continue with: bench-lstm --resume %s\n", word);
+        fprintf(stderr, "interrupted; continue with: ");
+        print_resume(sweep, folder, "");
     }
 done:
     lb_run_free(&run);
@@ -515,11 +553,19 @@ done:
     return st;
 }
 
-/* Drops the cases that the run has done, in place. Cases with the verdict skipped are kept, and
- * with retry_noisy those that were noisy: when the run is read, their new rows replace the old
- * ones. *done_count: how many cases are done. */
-static enum lb_status drop_done(const struct lb_run *run, bool retry_noisy, struct lb_case *cases,
-                                size_t *count, size_t *done_count, struct lb_error *err)
+/* Whether the case of a row is run again: always when it was skipped, and as --retry and
+ * --retry-noisy say. */
+static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
+{
+    return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||
+           (options->retry_noisy && is_noisy(row));
+}
+
+/* Drops the cases that the run has done, in place. Those that are run again are kept: when the run
+ * is read, their new rows replace the old ones. *done_count: how many cases are done. */
+static enum lb_status drop_done(const struct lb_run *run, const struct lb_options *options,
+                                struct lb_case *cases, size_t *count, size_t *done_count,
+                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_case_set seen = {0};
@@ -528,7 +574,7 @@ static enum lb_status drop_done(const struct lb_run *run, bool retry_noisy, stru
     if (!all)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < run->count; i++) {
-        if (run->rows[i].verdict == LB_VERDICT_SKIPPED || (retry_noisy && is_noisy(&run->rows[i])))
+        if (is_run_again(&run->rows[i], options))
             continue;
         all[rows] = run->rows[i].c;
         LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
@@ -559,6 +605,28 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
                 what);
 }
 
+/* The registry must have the implementations of the cases that are left. A plug-in that the run
+ * loaded is code, and the run may be somebody else's: only the command line can name it. */
+static enum lb_status check_known(const struct lb_session *session,
+                                  const struct lb_settings *settings, const struct lb_case *cases,
+                                  size_t count, struct lb_error *err)
+{
+    char names[300] = "";
+    size_t i = 0;
+    while (i < count && lb_registry_find(session->registry, cases[i].impl))
+        i++;
+    for (size_t k = 0; k < settings->plugin_count; k++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, " --plugin %s", settings->plugins[k]);
+    }
+    if (i == count || settings->plugin_count == 0)
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--resume: %s comes from a plug-in, which a run's file may not load by itself; "
+                   "if you trust it, give it again:%s",
+                   cases[i].impl, names);
+}
+
 /* Opens the run and prepares to continue it with its own settings. Writes nothing. */
 static enum lb_status prepare_resume(struct lb_session *session, struct sweep *sweep,
                                      const char *folder, struct lb_run *run, struct lb_case **cases,
@@ -579,8 +647,6 @@ static enum lb_status prepare_resume(struct lb_session *session, struct sweep *s
     LB_TRY(lb_settings_from_run(run, session->options, settings, cases, &sweep->count, err));
     LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
     lb_pool_limit(session->pool, &settings->limits);
-    for (size_t i = 0; i < settings->plugin_count; i++)
-        LB_TRY(lb_pool_add_plugin(session->pool, settings->plugins[i], session->registry, err));
     LB_TRY(configure_gbench(settings, err));
     if (lb_gpu_wanted(session, NULL))
         LB_TRY(lb_gpu_find(session, err));
@@ -597,6 +663,20 @@ static void folder_of_run(const char *word, char *folder, size_t size)
         snprintf(folder, size, "%s", word);
     else
         snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
+}
+
+/* Says how far the run is that goes on, and what is wrong with its file. */
+static void say_left(const struct lb_options *options, const struct lb_run *run, const char *path,
+                     size_t done_count, size_t left)
+{
+    char folder[4096];
+    snprintf(folder, sizeof(folder), "%s", path);
+    lb_clean_text(folder); /* its name may hold escape sequences */
+    if (run->doubt[0])
+        fprintf(stderr, "warning: %s\n", run->doubt);
+    if (!options->quiet)
+        fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,
+                left);
 }
 
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
@@ -618,11 +698,11 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
         lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
-    LB_TRY(drop_done(&run, session->options->retry_noisy, cases, &sweep->count, &done_count, err));
+    LB_TRY(drop_done(&run, session->options, cases, &sweep->count, &done_count, err));
+    LB_TRY(check_known(session, &sweep->settings, cases, sweep->count, err));
     LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
-    fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,
-            sweep->count);
+    say_left(session->options, &run, folder, done_count, sweep->count);
     sweep->cases = cases;
     LB_TRY(run_and_finish(sweep, folder, exit_code, err));
 done:

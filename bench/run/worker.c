@@ -481,21 +481,38 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     drop_named(pool, "kernel trace");
 }
 
-enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                           const struct lb_job *job, struct lb_row *row, struct lb_error *err)
+/* Runs the job once. LB_FAILED with *fault filled: the worker was lost. */
+static enum lb_status try_job(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
+                              const struct lb_job *job, struct lb_row *row, struct lb_fault *fault,
+                              struct lb_error *err)
 {
     struct lb_worker *worker;
-    struct lb_fault fault = {.verdict = LB_VERDICT_ERROR};
-    double start = lb_now_ns();
     bool started;
+    *fault = (struct lb_fault){.verdict = LB_VERDICT_ERROR};
     *row = lb_row_make(job->c);
     if (impl_entry->traits & LB_THREADS_ONCE)
         renew_for_threads(pool, impl_entry, job->c->threads);
     enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
-                                     : find_worker(pool, impl_entry, &worker, &fault, err);
+                                     : find_worker(pool, impl_entry, &worker, fault, err);
     if (st == LB_OK) {
         worker->threads = job->c->threads;
-        st = run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, &fault);
+        st = run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, fault);
+    }
+    return st;
+}
+
+enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
+                           const struct lb_job *job, struct lb_row *row, struct lb_error *err)
+{
+    struct lb_fault fault;
+    double start = lb_now_ns();
+    enum lb_status st = try_job(pool, impl_entry, job, row, &fault, err);
+    if (st == LB_FAILED && fault.innocent) {
+        char id[LB_CASE_ID_SIZE];
+        lb_case_print(job->c, id);
+        fprintf(stderr, "warning: %s: %s: it is run again\n", id, fault.reason);
+        lb_row_free(row);
+        st = try_job(pool, impl_entry, job, row, &fault, err);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);

@@ -55,8 +55,10 @@ struct lb_job {
     const char *outputs; /* instead of sampling, write y to this .npy file; NULL: sample */
 };
 
-/* Runs one block of a case in a worker and fills row, whatever happens to the worker. Fails only
- * with LB_INTERRUPTED, or when no worker can be started. */
+/* Runs one block of a case in a worker and fills row, whatever happens to the worker. A worker that
+ * was killed from outside, or was late because the machine or the program stood still, says nothing
+ * about the case, which is run again once. Fails only with LB_INTERRUPTED, or when no worker can be
+ * started. */
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 

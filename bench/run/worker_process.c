@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,7 +23,8 @@ enum {
     WORKER_FD = 3,   /* the worker's end of the channel */
     PAGE_FD = 4,     /* the memory that it shares with the program */
     END_LIMIT_S = 5, /* for a killed worker to end */
-    WATCH_MS = 100   /* how often the memory and time of a silent worker are checked */
+    WATCH_MS = 100,  /* how often the memory and time of a silent worker are checked */
+    STILL_MS = 1000  /* a check that comes later than this says that the program stood still */
 };
 
 /* Starts this very program as a worker. */
@@ -163,6 +165,7 @@ static void describe_kill(const struct lb_worker *worker, const char *phase, str
         snprintf(fault->reason, sizeof(fault->reason),
                  "killed by the kernel in %s, because memory ran out", phase);
     } else {
+        fault->innocent = true;
         snprintf(fault->reason, sizeof(fault->reason), "killed from outside (signal %d) in %s; %s",
                  SIGKILL, phase,
                  isnan(kills) ? "whether memory ran out is not known here"
@@ -259,11 +262,61 @@ static enum lb_status receive(struct lb_worker *worker, const char *phase, json_
     return LB_FAILED;
 }
 
+/* When a wait began, and how long this program stood still since: stopped, frozen or asleep with
+ * the machine. While it did, the worker did too, or could have. */
+struct wait {
+    double start_ns, last_ns;
+    double ahead_ns; /* of the clock that counts a sleep of the machine to the one that does not */
+    double still_ns;
+};
+
+/* How far CLOCK_BOOTTIME, which counts the machine's sleep, is ahead of lb_now_ns(). */
+static double boot_ahead_ns(void)
+{
+    struct timespec now;
+    return clock_gettime(CLOCK_BOOTTIME, &now) == 0
+               ? (double)now.tv_sec * 1e9 + (double)now.tv_nsec - lb_now_ns()
+               : 0;
+}
+
+static struct wait begin_wait(void)
+{
+    double now = lb_now_ns();
+    return (struct wait){.start_ns = now, .last_ns = now, .ahead_ns = boot_ahead_ns()};
+}
+
+/* Notes how long it took to come round again: far longer than a look lasts, and the program was not
+ * running. */
+static void note_round(struct wait *wait)
+{
+    double now = lb_now_ns(), round_ns = now - wait->last_ns;
+    double asleep_ns = boot_ahead_ns() - wait->ahead_ns;
+    wait->last_ns = now;
+    wait->ahead_ns += asleep_ns;
+    if (round_ns > STILL_MS * 1e6)
+        wait->still_ns += round_ns;
+    if (asleep_ns > STILL_MS * 1e6)
+        wait->still_ns += asleep_ns;
+}
+
+/* Whether the worker is silent for longer than it may; fills *fault then. */
+static bool is_late(const struct lb_worker *worker, const char *phase, double limit_s,
+                    const struct wait *wait, struct lb_fault *fault)
+{
+    if (wait->last_ns - wait->start_ns <= limit_s * 1e9)
+        return false;
+    fault->verdict = LB_VERDICT_TIMEOUT;
+    fault->innocent = wait->still_ns > 0;
+    snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s",
+             lb_slot_or_phase(worker->page, phase), limit_s);
+    return true;
+}
+
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault)
 {
-    double start = lb_now_ns();
+    struct wait wait = begin_wait();
     for (;;) {
         if (receive(worker, phase, message, fault) != LB_OK)
             return LB_FAILED;
@@ -281,13 +334,9 @@ enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
             take_leave(worker, phase, fault);
             return LB_FAILED;
         }
-        bool late = lb_now_ns() - start > watch->limit_s * 1e9;
-        if (late) {
-            fault->verdict = LB_VERDICT_TIMEOUT;
-            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s",
-                     lb_slot_or_phase(worker->page, phase), watch->limit_s);
-        }
-        if (late || over_memory(worker, watch->memory_bytes, fault)) {
+        note_round(&wait);
+        if (is_late(worker, phase, watch->limit_s, &wait, fault) ||
+            over_memory(worker, watch->memory_bytes, fault)) {
             end_process(worker);
             return LB_FAILED;
         }

@@ -26,6 +26,9 @@ struct lb_worker {
 struct lb_fault {
     enum lb_verdict verdict;
     char reason[400];
+    bool
+        innocent; /* it may not be the case's fault, which then deserves another try: something
+                     killed the worker from outside, or the machine or both processes stood still */
 };
 
 /* What ends the wait for a worker's message. */

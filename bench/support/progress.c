@@ -19,7 +19,7 @@ void lb_progress_start(struct lb_progress *progress, size_t total)
 void lb_progress_case(struct lb_progress *progress, const char *id)
 {
     double now = lb_now_ns();
-    if (!progress->terminal && now - progress->last_ns < LINE_EVERY_S * 1e9)
+    if (progress->quiet || (!progress->terminal && now - progress->last_ns < LINE_EVERY_S * 1e9))
         return;
     progress->last_ns = now;
 
@@ -47,8 +47,13 @@ void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped)
     progress->skipped += skipped;
 }
 
+void lb_progress_say(const struct lb_progress *progress, const char *text)
+{
+    fprintf(stderr, "%s%s\n", progress->terminal ? "\r\033[K" : "", text);
+}
+
 void lb_progress_end(struct lb_progress *progress)
 {
-    if (progress->terminal)
+    if (progress->terminal && !progress->quiet)
         fprintf(stderr, "\r\033[K");
 }

@@ -11,6 +11,7 @@ struct lb_progress {
     size_t failed, skipped;
     double start_ns, last_ns;
     bool terminal;
+    bool quiet; /* shows nothing; to be set after the start */
 };
 
 void lb_progress_start(struct lb_progress *progress, size_t total);
@@ -20,6 +21,9 @@ void lb_progress_case(struct lb_progress *progress, const char *id);
 
 /* Counts a finished case or round. failed, skipped: the case ended so. */
 void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
+
+/* Prints a line of its own above the progress: one that stays. */
+void lb_progress_say(const struct lb_progress *progress, const char *text);
 
 /* Clears the line. */
 void lb_progress_end(struct lb_progress *progress);

@@ -8,6 +8,10 @@
 /* Whether to write escape sequences: the stream is a terminal and NO_COLOR is not set. */
 bool lb_has_style(FILE *stream);
 
+/* Whether nobody can read what is written to the stream any more: its pipe was closed at the other
+ * end, or its terminal is gone. */
+bool lb_reader_left(FILE *stream);
+
 /* Columns of the stream's terminal; 80 when it is no terminal. */
 int lb_columns(FILE *stream);
 
@@ -28,8 +32,9 @@ void lb_format_duration(double seconds, char text[32]);
 /* "1:05" or "2:03:00" from seconds. */
 void lb_format_clock(double seconds, char text[32]);
 
-/* The text as one word of a shell's command line, in single quotes where it needs them. Four times
- * the text's length plus three bytes are always enough. */
+/* The text as one word of a shell's command line, in single quotes where it needs them, and in
+ * those of bash, $'...', where it has control characters, which are written as \ooo. Four times the
+ * text's length plus four bytes are always enough. */
 void lb_shell_word(const char *text, char *word, size_t size);
 
 #endif

@@ -167,6 +167,8 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
         return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
     device.sm_count = info->sm_count;
+    device.sum = NULL; /* of a device that was open before */
+    device.fixed = NULL;
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));
     LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
@@ -313,8 +315,7 @@ static enum lb_status cuda_reference(double *ns, struct lb_error *err)
     enum lb_status st = LB_OK;
     double all[TIMES];
     if (!device.fixed)
-        LB_TRY(cuda_allocate((size_t)device.sm_count * 256 * sizeof(*device.fixed),
-                             (void **)&device.fixed, err));
+        LB_TRY(cuda_allocate(lb_device_fixed_bytes(device.sm_count), (void **)&device.fixed, err));
     LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
     for (int i = 0; i < TIMES; i++) {
         LB_TRY(cuda_start(err));

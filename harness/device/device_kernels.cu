@@ -46,6 +46,11 @@ enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *su
     return lb_cuda_check(cudaGetLastError(), "launching a hash of device memory", err);
 }
 
+size_t lb_device_fixed_bytes(int multiprocessors)
+{
+    return static_cast<size_t>(multiprocessors) * kernels::block_threads * sizeof(float);
+}
+
 enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
                                     struct lb_error *err)
 {

@@ -19,7 +19,8 @@ enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *su
                                   struct lb_error *err);
 
 /* A fixed amount of arithmetic, whose time tells the clock of the multiprocessors: about 40 us at 2
- * GHz. out [256 * multiprocessors] f32 is on the device. */
+ * GHz. out [lb_device_fixed_bytes(multiprocessors)] is on the device. */
+size_t lb_device_fixed_bytes(int multiprocessors);
 enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
                                     struct lb_error *err);
 

@@ -190,7 +190,7 @@ void lb_row_set_reference(struct lb_row *row, double reference_ns)
 
 bool lb_row_is_timed(const struct lb_row *row)
 {
-    return row->verdict == LB_VERDICT_OK && row->median_ns > 0;
+    return row->verdict == LB_VERDICT_OK && row->median_ns > 0 && isfinite(row->median_ns);
 }
 
 /* Unknown numbers become null. Whole numbers are written without a fraction, others with enough

@@ -52,7 +52,7 @@ struct lb_row {
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
-    uint64_t hash;                             /* of the bits of the checked results; 0: unknown */
+    uint64_t hash;         /* of the bits of the checked results; 0: unknown */
 
     double prepare_ns; /* time of create, sizes and prepare */
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "model/registry.h"
 #include "record/environment.h"
 
@@ -30,6 +31,20 @@ char *lb_run_path(const char *folder)
     if (path)
         snprintf(path, size, "%s/%s", folder, LB_RUN_FILE_NAME);
     return path;
+}
+
+/* Whether the file is still the one that its path leads to. LB_IO with what happened. */
+static enum lb_status check_present(const struct lb_run_file *file, struct lb_error *err)
+{
+    struct stat open_file, there;
+    if (stat(file->path, &there) != 0)
+        return lb_fail(err, LB_IO, "%s: it was deleted or moved while the run was written: %s",
+                       file->path, strerror(errno));
+    if (fstat(file->fd, &open_file) == 0 &&
+        (open_file.st_ino != there.st_ino || open_file.st_dev != there.st_dev))
+        return lb_fail(err, LB_IO, "%s: it was replaced by another file while the run was written",
+                       file->path);
+    return LB_OK;
 }
 
 /* Writes all of text or nothing: after a failure the file is cut back to its last whole line. */
@@ -91,10 +106,30 @@ static json_t *make_line(const char *kind, json_t *first, const json_t *details)
     return line;
 }
 
+/* The row's line. A case that was skipped has no value but those that name it: the keys of what was
+ * never measured are left out, because a time budget may skip a hundred thousand cases. */
+static json_t *row_line(const struct lb_row *row)
+{
+    json_t *line = lb_row_to_json(row), *value;
+    const char *key;
+    void *next;
+    if (row->verdict == LB_VERDICT_SKIPPED)
+        json_object_foreach_safe(line, next, key, value)
+        {
+            const char *text = json_string_value(value);
+            if (json_is_null(value) || (text && !text[0] && strcmp(key, "variant") != 0) ||
+                (json_is_array(value) && json_array_size(value) == 0))
+                json_object_del(line, key);
+        }
+    return line;
+}
+
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err)
 {
-    enum lb_status st = append_line(file, lb_row_to_json(row), err);
+    enum lb_status st = check_present(file, err);
+    if (st == LB_OK)
+        st = append_line(file, row_line(row), err);
     if (st == LB_OK)
         file->rows++;
     return st;
@@ -159,6 +194,18 @@ static enum lb_status check_unused(const struct lb_run_file *file, struct lb_err
     return LB_OK;
 }
 
+/* Creates the folders that path leads through, not the last one, which mkdir will explain. */
+static void make_parents(const char *path)
+{
+    char *copy = strdup(path);
+    for (char *at = copy ? strchr(copy + 1, '/') : NULL; at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        mkdir(copy, 0777);
+        *at = '/';
+    }
+    free(copy);
+}
+
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err)
 {
@@ -166,6 +213,7 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     bool made = false;   /* the folder was created here */
     bool unused = false; /* the file is locked and has no run */
     *file = (struct lb_run_file){0};
+    make_parents(folder);
     made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST) {
         st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno));
@@ -231,9 +279,14 @@ struct reader {
     FILE *stream;
     const char *path;
     size_t line;
-    json_t *index;      /* object that maps a case text to the number of its row */
-    size_t capacity;    /* of run->rows */
-    size_t environment; /* number of that of the current session */
+    json_t *index;          /* object that maps a case text to the number of its row */
+    size_t capacity;        /* of run->rows and sessions */
+    size_t *sessions;       /* [capacity] the session that wrote each row, counted from 0 */
+    size_t session;         /* the one that is being read */
+    json_int_t footer_rows; /* that the last footer counts */
+    size_t headers;         /* more than one: several runs in one file */
+    size_t repeated;        /* rows of a case that the same session had already */
+    size_t environment;     /* number of that of the current session */
 };
 
 /* The number of the environment of a session among those of the run, to which it is added when it
@@ -256,6 +309,30 @@ static enum lb_status find_environment(struct reader *reader, json_t *environmen
         st = lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
     json_decref(wanted);
     return st;
+}
+
+/* Adds a fault, and how often it occurs, to what run->doubt says. */
+static void add_doubt(struct lb_run *run, const char *path, const char *fault, size_t count)
+{
+    size_t used = strlen(run->doubt);
+    if (count > 0)
+        snprintf(run->doubt + used, sizeof(run->doubt) - used, "%.300s%s%s: %zu",
+                 used > 0 ? "; " : path, used > 0 ? "" : ": ", fault, count);
+    lb_clean_text(run->doubt);
+}
+
+/* Says in run->doubt what is wrong with the file as a whole. */
+static void judge_file(const struct reader *reader, struct lb_run *run)
+{
+    size_t empty = 0, missing = 0;
+    for (size_t i = 0; i < run->count; i++)
+        empty += run->rows[i].verdict == LB_VERDICT_OK && run->rows[i].samples == 0;
+    if (run->finished && reader->footer_rows > (json_int_t)run->count)
+        missing = (size_t)reader->footer_rows - run->count;
+    add_doubt(run, reader->path, "rows that its footer counts and that are missing", missing);
+    add_doubt(run, reader->path, "runs in one file", reader->headers > 1 ? reader->headers : 0);
+    add_doubt(run, reader->path, "rows that repeat a case of the same session", reader->repeated);
+    add_doubt(run, reader->path, "rows that are ok without a sample", empty);
 }
 
 /* Text that begins with the name of an implementation, under the name that it has now; other
@@ -293,6 +370,8 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
             reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
     if (!rename_impls(object))
         return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    reader->headers++;
+    reader->session++;
     if (run->header)
         return LB_OK;
     run->header = json_incref(object);
@@ -346,10 +425,12 @@ static enum lb_status read_row(struct reader *reader, const json_t *object, stru
     }
     const json_t *earlier = json_object_get(reader->index, id);
     if (earlier) {
-        struct lb_row *replaced = &run->rows[json_integer_value(earlier)];
-        lb_row_free(replaced);
-        *replaced = row;
+        size_t number = (size_t)json_integer_value(earlier);
+        lb_row_free(&run->rows[number]);
+        run->rows[number] = row;
         run->duplicates++;
+        reader->repeated += reader->sessions[number] == reader->session;
+        reader->sessions[number] = reader->session;
         return LB_OK;
     }
     if (run->count == reader->capacity) {
@@ -358,10 +439,15 @@ static enum lb_status read_row(struct reader *reader, const json_t *object, stru
         if (!rows)
             goto no_memory;
         run->rows = rows;
+        size_t *sessions = realloc(reader->sessions, capacity * sizeof(*sessions));
+        if (!sessions)
+            goto no_memory;
+        reader->sessions = sessions;
         reader->capacity = capacity;
     }
     if (json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
         goto no_memory;
+    reader->sessions[run->count] = reader->session;
     run->rows[run->count++] = row;
     return LB_OK;
 no_memory:
@@ -397,10 +483,12 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
         st = read_header(reader, object, run, err);
     else if (strcmp(kind, "row") == 0)
         st = read_row(reader, object, run, err);
-    else if (strcmp(kind, "resume") == 0)
+    else if (strcmp(kind, "resume") == 0) {
+        reader->session++;
         st = read_resume(reader, object, run, err);
-    else if (strcmp(kind, "footer") == 0) {
+    } else if (strcmp(kind, "footer") == 0) {
         run->finished = true;
+        reader->footer_rows = json_integer_value(json_object_get(object, "rows"));
         run->interrupted = json_is_true(json_object_get(object, "interrupted"));
     } else if (strcmp(kind, "canary") != 0)
         st = lb_fail(err, LB_INVALID,
@@ -431,8 +519,10 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
         st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
     else if (!run->header)
         st = lb_fail(err, LB_INVALID, "%s: it has no whole line of a run", reader->path);
+    judge_file(reader, run);
 done:
     free(text);
+    free(reader->sessions);
     json_decref(reader->index);
     return st;
 }
@@ -448,6 +538,10 @@ enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error
         reader.path = inside = lb_run_path(path);
     if (!reader.path)
         return lb_fail(err, LB_OOM, "%s: out of memory", path);
+    if (stat(reader.path, &status) == 0 && !S_ISREG(status.st_mode)) { /* a pipe may never end */
+        st = lb_fail(err, LB_INVALID, "%s: it is no regular file", reader.path);
+        goto done;
+    }
     reader.stream = fopen(reader.path, "r");
     if (!reader.stream) {
         st = lb_fail(err, LB_IO, "%s: %s", reader.path, strerror(errno));

@@ -38,13 +38,18 @@ struct lb_run {
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
     off_t whole_bytes; /* bytes up to the end of the last whole line */
+    char doubt[640];   /* why no comparison may rest on it, with the file's name and without control
+                          characters: rows that its footer counts are missing, it holds two runs, a
+                          session has a case twice, a row is ok without a sample; "" when it is
+                          sound */
 };
 
 void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
- * LB_IO: it can't be read. LB_INVALID: it is not a run, or has another schema version; err names
- * the file, the line and what is wrong. LB_OOM. */
+ * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
+ * schema version; err names the file, the line and what is wrong. LB_OOM. A run that is doubtful is
+ * read: the caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
 /* A run that is being written. Zero it before use. */
@@ -56,12 +61,12 @@ struct lb_run_file {
     size_t rows;
 };
 
-/* Creates the folder if it is missing (its parent must exist), and creates and locks run.jsonl in
+/* Creates the folder and its parents where they are missing, and creates and locks run.jsonl in
  * it. details is an object, borrowed, whose keys (environment, command, seed, ...) follow kind,
  * schema and started in the header.
  * LB_INVALID: the folder has a run already (err says to use --resume), or another process is
  * writing one. LB_IO: the folder can't be created or written. LB_OOM. A folder that was created is
- * removed again on failure. */
+ * removed again on failure; parents that were created stay. */
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err);
 
@@ -76,7 +81,8 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
 /* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
- * whole line, and a later append may succeed. LB_OOM. The process should ignore SIGXFSZ. */
+ * whole line, and a later append may succeed; or the file was deleted, moved or replaced, so that
+ * nobody would find what is appended. LB_OOM. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 

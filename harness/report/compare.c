@@ -569,6 +569,12 @@ static bool are_interleaved(const struct lb_run *base, const struct lb_run *now)
     return json_is_string(a) && json_equal(a, json_object_get(now->header, "interleaved"));
 }
 
+/* No comparison rests on a run that is only half there. */
+static enum lb_status check_sound(const struct lb_run *run, struct lb_error *err)
+{
+    return run->doubt[0] ? lb_fail(err, LB_INVALID, "%s: it can't be compared", run->doubt) : LB_OK;
+}
+
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err)
@@ -584,6 +590,10 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
         return lb_fail(err, LB_INVALID,
                        "margin %g, level %g: they must be above 0, and below 10 and 0.5",
                        options->margin, options->level);
+    LB_TRY(check_sound(base, err));
+    LB_TRY(check_sound(now, err));
+    for (size_t i = 0; i < options->base_count; i++)
+        LB_TRY(check_sound(&options->bases[i], err));
     LB_TRY(match(base, now, comparison, err));
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];

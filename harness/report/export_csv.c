@@ -5,20 +5,30 @@
 
 #include "report/export.h"
 
-/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. */
+/* Writes the text behind prefix, all of it in quotes. */
+static void write_quoted(const char *prefix, const char *text, FILE *out)
+{
+    fprintf(out, "\"%s", prefix);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. Spreadsheets
+ * take text that begins with = + - @ for a formula, which a foreign record must not bring: such
+ * text gets an apostrophe in front, which they take for the mark of text. */
 static enum lb_status write_field(const json_t *value, FILE *out)
 {
     const char *text = json_string_value(value);
     if (json_is_array(value)) {
         fprintf(out, "%zu", json_array_size(value));
+    } else if (text && text[0] && strchr("=+-@", text[0])) {
+        write_quoted("'", text, out);
     } else if (text && strpbrk(text, ",\"\r\n")) {
-        fputc('"', out);
-        for (; *text; text++) {
-            if (*text == '"')
-                fputc('"', out);
-            fputc(*text, out);
-        }
-        fputc('"', out);
+        write_quoted("", text, out);
     } else if (text) {
         fputs(text, out);
     } else if (!json_is_null(value)) {

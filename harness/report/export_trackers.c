@@ -51,22 +51,22 @@ enum lb_status lb_export_github(const struct lb_run *run, FILE *out, struct lb_e
 static json_t *hyperfine_json(const struct lb_row *row)
 {
     char id[LB_ROW_ID_SIZE];
-    double sum = 0, squares = 0, largest = 0, n = (double)row->samples;
+    double mean = 0, squares = 0, largest = 0, n = (double)row->samples;
     json_t *times = json_array(), *codes = json_array();
     for (size_t i = 0; i < row->samples; i++) {
-        sum += row->samples_ns[i];
+        mean += row->samples_ns[i] / n; /* the sum of foreign samples may overflow */
         largest = fmax(largest, row->samples_ns[i]);
         json_array_append_new(times, json_real(row->samples_ns[i] / 1e9));
         json_array_append_new(codes, json_integer(0));
     }
     for (size_t i = 0; i < row->samples; i++)
-        squares += (row->samples_ns[i] - sum / n) * (row->samples_ns[i] - sum / n);
+        squares += pow((row->samples_ns[i] - mean) / largest, 2);
     lb_row_print_id(row, id);
     return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "command", id, "mean",
-                     sum / n / 1e9, "stddev",
-                     n > 1 ? json_real(sqrt(squares / (n - 1)) / 1e9) : json_null(), "median",
-                     row->median_ns / 1e9, "user", 0.0, "system", 0.0, "min", row->min_ns / 1e9,
-                     "max", largest / 1e9, "times", times, "exit_codes", codes);
+                     mean / 1e9, "stddev",
+                     n > 1 ? json_real(sqrt(squares / (n - 1)) * (largest / 1e9)) : json_null(),
+                     "median", row->median_ns / 1e9, "user", 0.0, "system", 0.0, "min",
+                     row->min_ns / 1e9, "max", largest / 1e9, "times", times, "exit_codes", codes);
 }
 
 enum lb_status lb_export_hyperfine(const struct lb_run *run, FILE *out, struct lb_error *err)

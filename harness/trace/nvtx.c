@@ -4,8 +4,6 @@
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/palette.h"
 
@@ -49,8 +47,6 @@ static const nvtxPayloadSchemaEntry_t fields[] = {
     FIELD(pass, NVTX_REGISTERED_STRING_HANDLE, "pass", "infer, forward, backward or train"),
 };
 
-enum { LABELS = 64 /* implementations whose registered strings are kept */ };
-
 /* What is registered with the tool, once per process. */
 static struct {
     bool tried;
@@ -59,9 +55,6 @@ static struct {
     nvtxStringHandle_t phases[LB_NVTX_NONE];
     nvtxStringHandle_t dtypes[LB_DTYPE_COUNT];
     nvtxStringHandle_t passes[LB_PASS_COUNT];
-    char labels[LABELS][2 * LB_NAME_SIZE];
-    nvtxStringHandle_t label_handles[LABELS];
-    size_t label_count;
 } tool;
 
 static nvtxStringHandle_t register_string(const char *text)
@@ -99,21 +92,12 @@ void lb_nvtx_attach(void)
     tool.schema = nvtxPayloadSchemaRegister(tool.domain, &schema);
 }
 
-/* The registered string of "impl:variant". There are few, since names come from a table and from
- * plug-ins; those beyond LABELS are registered again each time, which tools accept. */
-static nvtxStringHandle_t label_handle(const struct lb_case *c)
+/* The registered string of the case's text, sizes and all: tools sum up what has one name. */
+static nvtxStringHandle_t case_handle(const struct lb_case *c)
 {
-    char label[2 * LB_NAME_SIZE];
-    snprintf(label, sizeof(label), "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
-    for (size_t i = 0; i < tool.label_count; i++)
-        if (strcmp(tool.labels[i], label) == 0)
-            return tool.label_handles[i];
-    nvtxStringHandle_t handle = register_string(label);
-    if (tool.label_count < LABELS) {
-        memcpy(tool.labels[tool.label_count], label, sizeof(label));
-        tool.label_handles[tool.label_count++] = handle;
-    }
-    return handle;
+    char id[LB_CASE_ID_SIZE];
+    lb_case_print(c, id);
+    return register_string(id);
 }
 
 static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t category)
@@ -157,7 +141,7 @@ void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c)
     if (!tool.domain)
         return;
     nvtx->c = c;
-    push(c, label_handle(c), 0);
+    push(c, case_handle(c), 0);
 }
 
 void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase)

@@ -1,7 +1,8 @@
 /* Ranges on a profiler's timeline (NVTX 3), which show which case runs and in which phase it is.
  *
- * All are in domain bench-lstm. A case is one push/pop range named after its implementation, such
- * as "cudnn:auto". Inside it are ranges for its phases, each once and one after the other:
+ * All are in domain bench-lstm. A case is one push/pop range with the case's text as its name, such
+ * as "cudnn/T256_B8_I512_H512/f16/infer". Inside it are ranges for its phases, each once and one
+ * after the other:
  *
  *     name       category   what happens
  *     plan       plan       supports, create, sizes, memory check

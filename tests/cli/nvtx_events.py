@@ -82,9 +82,8 @@ def complaints(events, rows):
     if len(cases) != len(rows):
         wrong.append(f"{len(cases)} cases in place of {len(rows)}")
     for (event, phases), row in zip(cases, rows):
-        label = row["impl"] + (":" + row["variant"] if row["variant"] else "")
-        if event["name"] != label:
-            wrong.append(f"{label} is called {event['name']}")
+        if event["name"] != row["case"]:
+            wrong.append(f"{row['case']} is called {event['name']}")
         wrong += wrong_attributes(event, "", row)
         wrong += wrong_phases([phase["name"] for phase in phases], row["verdict"])
         for phase in phases:

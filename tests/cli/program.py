@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import tempfile
@@ -78,6 +79,20 @@ def processes_of(text):
     return found
 
 
+def children_of(pid):
+    """The process ids of the living children of a process."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError: # it has ended
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(name))
+    return found
+
+
 def line_count(path):
     """Lines of a file; 0 where there is none."""
     try:
@@ -85,6 +100,14 @@ def line_count(path):
             return sum(1 for _ in lines)
     except FileNotFoundError:
         return 0
+
+
+def profiling_recipes():
+    """The paragraphs of code of PROFILING.md, but for the picture of a timeline. The first names a case."""
+    path = os.path.join(os.path.dirname(__file__), "../../harness/trace/PROFILING.md")
+    with open(path, encoding="utf-8") as file:
+        parts = re.findall(r"(?:^    .*\n)+", file.read(), re.MULTILINE)
+    return [part for part in parts if " | " not in part]
 
 
 def read_rows(folder):
@@ -108,9 +131,11 @@ class ProgramTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.scratch, name)
 
-    def sweep(self, *arguments, exit_code=0, name="run", **options):
-        """A sweep into scratch/name; returns its rows by case and the finished process."""
+    def sweep(self, *arguments, exit_code=0, name="run", plots=False, **options):
+        """A sweep into scratch/name; returns its rows by case and the finished process. Pictures, which
+        take longer than small cases, are drawn where a test asks for them."""
         out = self.path(name)
-        done = run("--sweep", "--out", out, *arguments, **options)
+        pictures = [] if plots else ["--plots", "none"]
+        done = run("--sweep", "--out", out, *pictures, *arguments, **options)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         return read_rows(out), done

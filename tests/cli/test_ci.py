@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -36,16 +37,26 @@ class Gate(ProgramTest):
                     "GITHUB_STEP_SUMMARY": summary}
         flags = flags or ["--plugin", plugin("slow_0"), "--impl", "slow"]
         done = subprocess.run(
-            [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64"],
+            [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64",
+             "--plots", "none"], # pictures take longer than the cases
             env={**os.environ, **settings, **environment}, capture_output=True, text=True, check=False)
         with open(summary, encoding="utf-8") as file:
             return done, file.read()
 
-    def make_base(self, name="base", **environment):
-        done, summary = self.gate(name, "none", **environment)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("this one is the baseline", done.stdout)
-        self.assertIn(PLANTED, summary)
+    kept = None # folder with the base, which is measured once for all tests
+
+    def make_base(self, name="base"):
+        if not Gate.kept:
+            done, summary = self.gate(name, "none")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("this one is the baseline", done.stdout)
+            self.assertIn(PLANTED, summary)
+            kept = tempfile.mkdtemp()
+            unittest.addModuleCleanup(shutil.rmtree, kept)
+            shutil.copytree(self.path(name), kept, dirs_exist_ok=True)
+            Gate.kept = kept
+        else:
+            shutil.copytree(Gate.kept, self.path(name))
 
     def edit_base(self, change):
         """Changes the lines of the base."""

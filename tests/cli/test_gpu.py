@@ -92,7 +92,8 @@ class DeviceFaults(ProgramTest):
         self.assertRegex(hung[2]["reason"], "^gpu_fault_hang has hung 2 times: ")
         self.assertEqual({row["verdict"] for row in rows.values() if row["impl"] == "cpu_ref"},
                          {"ok"})
-        done = run("--resume", self.path("run"), "--call-limit", "1")
+        done = run("--resume", self.path("run"), "--call-limit", "1", "--plots", "none", "--plugin",
+                   plugin("gpu_fault_hang"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("1 cases are left to run", done.stderr)
 

@@ -38,7 +38,7 @@ esac
 """
 
 
-class Check(ProgramTest):
+class DryRun(ProgramTest):
     def command(self, name, *arguments, dry="--dry-run"):
         return ["bash", SCRIPT, self.path(name), "--build", BUILD, dry, *arguments]
 
@@ -61,6 +61,8 @@ class Check(ProgramTest):
     def rows(self, *path):
         return [line for line in self.lines(*path) if line["kind"] == "row"]
 
+
+class Steps(DryRun):
     def test_every_step_goes_as_far_as_it_can(self):
         said = self.check("out", "--only",
                           "tests,sanitizer,ceilings,frameworks,sweep,tune,versions,tiny,twice,kernels,"
@@ -85,6 +87,8 @@ class Check(ProgramTest):
         self.assertEqual({row["launch"] for row in self.rows("out", "run.jsonl")},
                          {"stream", "graph"})
 
+
+class Check(DryRun):
     def test_an_earlier_run_is_gone_on_with(self):
         self.check("first", "--only", "sweep", "--budget", "10")
         lines = self.read("first", "run.jsonl").splitlines(True)

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import nvtx_events
-from program import PROGRAM, ProgramTest, read_rows
+from program import PROGRAM, ProgramTest, profiling_recipes, read_rows
 
 ROOT = os.environ.get("LB_NSYS", "")  # where tests/nsys.sh unpacks it
 
@@ -67,10 +67,40 @@ class Timeline(ProgramTest):
                      "--case-time", "0.02", "--out", out)
         rows = read_rows(out).values()
         self.assertEqual({row["verdict"] for row in rows}, {"ok"})
-        expected = collections.Counter(row["impl"] for row in rows)
+        expected = collections.Counter(row["case"] for row in rows)
         expected.update({name: len(rows) for name in nvtx_events.NAMES})
         self.assertEqual(nsys.ranges(report),
                          {f"{nvtx_events.DOMAIN}:{name}": n for name, n in expected.items()})
+
+
+    def test_recipes_work_as_they_stand(self):
+        """Those of PROFILING.md that need no GPU, in their order: later ones read earlier reports."""
+        nsys, (case, *recipes) = Nsys(), profiling_recipes()
+        os.mkdir(self.path("bin"))
+        os.symlink(PROGRAM, self.path("bin/bench-lstm"))
+        home = os.path.dirname(os.path.dirname(nsys.importer or "/"))
+        env = {**nsys.env, "NSYS": home, "PATH": ":".join([self.path("bin"), os.path.dirname(nsys.program),
+                                             os.environ["PATH"]])}
+        wanted = [part for part in recipes if "--trace=cuda" not in part and
+                  ("nsys" in part or "QdstrmImporter" in part)]
+        importer = [part for part in wanted if "QdstrmImporter" in part]
+        table = [part for part in wanted if "nsys stats" in part]
+        self.assertEqual((len(wanted), len(importer), len(table)), (4, 1, 1))
+
+        def bash(part):
+            done = subprocess.run(["bash", "-euc", case + part], cwd=self.scratch, env=env,
+                                  capture_output=True, text=True, timeout=240, check=False)
+            return done.returncode, done.stdout, done.stdout + done.stderr
+        for part in wanted[:2]: # the range of one case, and a sweep
+            code, _, said = bash(part)
+            self.assertEqual(code, 0, said)
+        left = os.listdir(self.scratch)
+        self.assertTrue({"report1.nsys-rep", "report1.qdstrm"} & set(left), left)
+        if "sweep.nsys-rep" not in left:
+            code, _, said = bash(importer[0])
+            self.assertEqual(code, 0, said)
+        texts = [bash(table[0].replace("nvtx_sum", name))[1] for name in ("nvtx_sum", "nvtxsum")]
+        self.assertIn("bench-lstm:cpu_simd/T16_B4_I64_H64/f32/infer", "".join(texts))
 
 
 if __name__ == "__main__":

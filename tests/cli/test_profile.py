@@ -8,12 +8,12 @@ import threading
 import unittest
 
 import nvtx_events
-from program import BUILD, PROGRAM, ProgramTest, TINY, plugin, run
+from program import BUILD, PROGRAM, ProgramTest, TINY, plugin, profiling_recipes, run
 
 RECORDER = os.path.join(BUILD, "tests", "nvtx", "nvtx_recorder.so")
 CASE = "T4_B2_I4_H8/f32/train"
 ROW = {"seq_len": 4, "batch": 2, "input": 4, "hidden": 8, "layers": 1, "directions": 1,
-       "dtype": "f32", "pass": "train", "variant": "", "verdict": "ok"}
+       "dtype": "f32", "pass": "train", "case": "noted/" + CASE, "verdict": "ok"}
 
 
 class Profile(ProgramTest):
@@ -130,6 +130,80 @@ class Perf(ProgramTest):
                    timeout=30)
         self.assertEqual(done.returncode, 1)
         self.assertIn("no perf listens", done.stdout)
+
+
+# In place of profilers that are not here: checks the options, runs the program, leaves a report.
+STAND_IN = """#!/bin/bash
+tool=${0##*/} command=$1 report=report1
+case $tool:$command in
+nsys:profile) shift ;;
+nsys:stats) [ "$2" = --report ] && [ "$3" = nvtx_sum ] && [ -f "$4" ]; exit ;;
+QdstrmImporter:--input-file) [ -f "$2" ]; exit ;;
+callgrind_annotate:* | perf:report) exit ;;
+perf:record) shift ;;
+ncu:--profile-from-start) [ "$2" = off ] || exit 2; shift 2 ;;
+*) exit 2 ;;
+esac
+while [[ $1 == -* ]]; do
+  case $tool:$1 in
+  nsys:--output=*) report=${1#*=} ;;
+  nsys:--trace=cuda,nvtx | nsys:--trace=nvtx | nsys:--cuda-graph-trace=node | nsys:--sample=none | \\
+  nsys:--cpuctxsw=none | nsys:--capture-range=cudaProfilerApi | nsys:--capture-range=nvtx | \\
+  nsys:--capture-range-end=stop | nsys:--nvtx-capture=timed@bench-lstm) ;;
+  perf:--delay=-1 | perf:--output=perf.data) ;;
+  perf:--control=fifo:ctl,ack) (read -r _ <ctl; printf 'ack\\n\\0' >ack; cat ctl >/dev/null) & ;;
+  *) echo "$tool: unknown option $1" >&2; exit 2 ;;
+  esac
+  shift
+done
+"$@" || exit
+[ $tool != nsys ] || touch "$report.nsys-rep" "$report.qdstrm"
+"""
+
+
+class Recipes(ProgramTest):
+    """Every command of PROFILING.md as it stands there."""
+
+    def provide(self, name, works):
+        """A stand-in on the PATH for a tool that is not here, or does not work here."""
+        if works:
+            return
+        path = self.path("bin/" + name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(STAND_IN)
+        os.chmod(path, 0o755)
+
+    def test_every_command_works_as_it_stands(self):
+        def runs(*command):
+            return shutil.which(command[0]) is not None and subprocess.run(
+                command, cwd=self.scratch, capture_output=True, check=False).returncode == 0
+
+        os.mkdir(self.path("bin"))
+        os.symlink(PROGRAM, self.path("bin/bench-lstm"))
+        for name in ("nsys", "ncu", "QdstrmImporter"): # need a GPU; see test_nsys.py
+            self.provide(name, False)
+        self.provide("perf", runs("perf", "record", "--output=/dev/null", "true"))
+        for name in ("valgrind", "callgrind_annotate"):
+            if not shutil.which(name):
+                self.skipTest(f"there is no {name}")
+        env = {**os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"],
+               "NSYS": self.path("bin")}
+        parts = profiling_recipes()
+        self.assertGreaterEqual(len(parts), 9)
+        for part in parts[1:]:
+            with self.subTest(part=part):
+                done = subprocess.run(["bash", "-euc", parts[0] + part], cwd=self.scratch, env=env,
+                                      capture_output=True, text=True, timeout=110, check=False)
+                without_gpu = "cudnn" in part and done.returncode == 5
+                self.assertTrue(done.returncode == 0 or without_gpu, done.stdout + done.stderr)
+
+    def test_a_wrong_command_is_found(self):
+        """The broken twin: an option that the tool does not have."""
+        self.provide("nsys", False)
+        done = subprocess.run([self.path("bin/nsys"), "profile", "--traces=nvtx", "true"],
+                              capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2)
 
 
 class Kernels(ProgramTest):

@@ -1,5 +1,6 @@
 """A sweep killed at any moment and resumed: every case has exactly one row."""
 
+import concurrent.futures
 import json
 import os
 import random
@@ -16,8 +17,9 @@ except ImportError:
 
 from program import PROGRAM, ProgramTest, TINY, line_count, plugin, read_rows, run, wait_until
 
-CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.02",
+CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.005",
          "--impl", "cpu_ref,cpu_simd"]
+NO_PLOTS = ["--plots", "none"] # which would take longer than the cases
 
 
 class Resume(ProgramTest):
@@ -28,34 +30,47 @@ class Resume(ProgramTest):
             process.send_signal(signal.SIGKILL)
 
     def test_killed_at_20_random_moments_every_case_has_one_row(self):
+        """Four runs at a time: they spend most of it waiting."""
+        cases = ["-T", "2:11:+1", *CASES[2:], *NO_PLOTS]
         start = time.monotonic()
-        done = run("--sweep", *CASES, "--out", self.path("whole"))
+        done = run("--sweep", *cases, "--out", self.path("whole"))
         self.assertEqual(done.returncode, 0, done.stderr)
         duration = time.monotonic() - start
         expected = set(read_rows(self.path("whole")))
-        self.assertEqual(len(expected), 80)
-        moments = random.Random(20261121)
-        for attempt in range(20):
-            out = self.path(f"run{attempt}")
-            self.kill_after(["--sweep", *CASES, "--out", out], moments.uniform(0, duration))
-            if not os.path.exists(os.path.join(out, "run.jsonl")):
-                continue  # killed before there was a run
-            for _ in range(2):  # a resumed run may be killed again
-                self.kill_after(["--resume", out], moments.uniform(0, duration / 2))
-            done = run("--resume", out)
+        self.assertEqual(len(expected), 40)
+
+        def attempt(number):
+            moments = random.Random(20261121 + number)
+            out = self.path(f"run{number}")
+            self.kill_after(["--sweep", *cases, "--out", out], moments.uniform(0, duration))
+            if line_count(out + "/run.jsonl") == 0:
+                return None # killed before there was a run
+            for _ in range(2): # a resumed run may be killed again
+                self.kill_after(["--resume", out, *NO_PLOTS], moments.uniform(0, duration / 2))
+            return out, run("--resume", out, *NO_PLOTS)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            ended = [end for end in pool.map(attempt, range(20)) if end]
+        self.assertGreater(len(ended), 5)
+        for out, done in ended:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(set(read_rows(out)), expected)
 
     def test_a_resumed_run_keeps_settings_and_plugins(self):
         path = plugin("misbehave_none")
-        arguments = ["--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time", "0.02",
+        arguments = ["--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time", "0.005",
                      "--impl", "misbehave_none", "--plugin", path, "--seed", "7",
                      "--out", self.path("run")]
         with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as process:
             wait_until(lambda: line_count(self.path("run/run.jsonl")) >= 2)
             process.kill()
-        done = run("--resume", self.path("run"), cwd="/")
+        before = self.entries()
+        refused = run("--resume", self.path("run"), cwd="/")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("--plugin " + path, refused.stderr)
+        self.assertEqual(self.entries(), before)
+        done = run("--resume", self.path("run"), "--plugin", path, *NO_PLOTS, cwd="/")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = read_rows(self.path("run"))
         self.assertEqual(len(rows), 199)
@@ -84,12 +99,12 @@ class Resume(ProgramTest):
 
     def test_a_full_disk_leaves_whole_rows(self):
         out = self.path("run")
-        limited = f"ulimit -f 300; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
+        limited = f"ulimit -f 160; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
         done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("run.jsonl", done.stderr)
         self.assertGreater(len(read_rows(out)), 0)
-        done = run("--resume", out)
+        done = run("--resume", out, *NO_PLOTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(read_rows(out)), 80)
 
@@ -99,7 +114,7 @@ class Resume(ProgramTest):
                              "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
-        done = run("--resume", self.path("run"))
+        done = run("--resume", self.path("run"), *NO_PLOTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"{40 - len(skipped)} cases are done, {len(skipped)} cases are left to run",
                       done.stderr)
@@ -111,7 +126,7 @@ class Resume(ProgramTest):
         exported = run("--export", "csv", self.path("run")).stdout
         self.assertEqual(len(exported.splitlines()), 1 + 40)
         self.assertNotIn("skipped", exported)
-        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
+        self.assertIn("0 cases are left to run", run("--resume", self.path("run"), *NO_PLOTS).stderr)
 
     def entries(self, name="run"):
         with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
@@ -128,7 +143,9 @@ class Resume(ProgramTest):
     def test_every_line_of_a_resumed_run_is_of_the_schema(self):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
                    "--tune", "--tuned", self.path("tuned.txt"))
-        self.assertEqual(run("--resume", self.path("run"), "--call-limit", "60").returncode, 0)
+        again = ["--resume", self.path("run"), "--call-limit", "60", "--tuned", self.path("tuned.txt"),
+                 *NO_PLOTS]
+        self.assertEqual(run(*again).returncode, 0)
         schema = os.path.join(os.path.dirname(__file__), "../../results/run.schema.json")
         with open(schema, encoding="utf-8") as file:
             validator = jsonschema.Draft7Validator(json.load(file))
@@ -136,13 +153,20 @@ class Resume(ProgramTest):
         for entry in entries:
             validator.validate(entry)
         resume = next(entry for entry in entries if entry["kind"] == "resume")
-        self.assertEqual(resume["command"][1:],
-                         ["--resume", self.path("run"), "--call-limit", "60"])
+        self.assertEqual(resume["command"][1:], again)
 
     def test_a_resume_that_is_refused_leaves_the_run_as_it_was(self):
         self.sweep(*TINY, "--impl", "misbehave_none", "--plugin", plugin("misbehave_none"))
         whole = self.entries()[0]
-        broken = [({"plugins": ["/no/such.so"]}, "/no/such.so"),
+        more = [*whole["cases"], "misbehave_none/T4_B2_I4_H4/f32/infer"]
+        written = self.path("written")
+        broken = [({"plugins": ["/no/such.so"], "cases": more}, "--plugin /no/such.so"),
+                  ({"benchmark": ["--benchmark_out=" + written]}, "benchmark[0]"),
+                  ({"benchmark": ["--v=9"]}, "benchmark[0]"),
+                  ({"tune": True, "tuned": written}, "give --tuned with that file again"),
+                  ({"processes": 1001}, "1000 processes"), ({"repetitions": 10001}, "10000"),
+                  ({"call_limit_s": 1e9}, "call_limit_s"), ({"memory_bytes": 1e30}, "memory_bytes"),
+                  ({"loss_scale": -1}, "loss_scale"),
                   ({"benchmark": ["--benchmark_nonsense=1"]}, "--benchmark_nonsense"),
                   ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
                   ({"device": -1}, "device"), ({"call_limit_s": 0}, "call_limit_s"),
@@ -156,6 +180,7 @@ class Resume(ProgramTest):
                 self.assertIn(words, done.stderr)
                 self.assertEqual(self.entries(), before)
                 self.change_header(**{**dict.fromkeys(changes), **whole})
+                self.assertFalse(os.path.exists(written))
 
     def test_limits_of_workers_are_kept_until_they_are_given_anew(self):
         name = "misbehave_hang"
@@ -171,7 +196,9 @@ class Resume(ProgramTest):
         for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7"), ([], "0.7")):
             with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(entry) + "\n" for entry in entries)
-            self.assertEqual(run("--resume", self.path("run"), *arguments).returncode, 1)
+            done = run("--resume", self.path("run"), *arguments, "--plugin", plugin(name), "--tuned",
+                       self.path("choices.txt"))
+            self.assertEqual(done.returncode, 1, done.stderr)
             latest = next(entry for entry in self.entries() if entry["kind"] == "row")
             entries = [entry for entry in self.entries() if entry["kind"] != "row"]
             self.assertEqual(latest["case"], row["case"])
@@ -191,6 +218,42 @@ class Resume(ProgramTest):
         again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][3:]
         self.assertEqual(again, [rows[0]["case"]])
         self.assertEqual(run("--sweep", "--retry-noisy").returncode, 2)
+
+    def test_verdicts_that_are_named_are_run_again(self):
+        self.sweep("-T", "3:6:+1", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        header, *rows, footer = self.entries()
+        for verdict, row in zip(("timeout", "crash", "oom", "ok"), rows):
+            row["verdict"] = verdict
+        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
+        for verdicts, left in ((None, 0), ("error", 0), ("oom", 1), ("timeout,oom,crash", 2)):
+            retry = ["--retry", verdicts] if verdicts else []
+            done = run("--resume", self.path("run"), *retry, *NO_PLOTS)
+            self.assertIn(f"{4 - left} cases are done, {left} cases are left to run", done.stderr)
+            self.assertEqual(done.returncode, 0 if left == 2 else 1, done.stderr)
+        self.assertNotIn("warning: " + self.path(""), done.stderr) # each session wrote a case once
+        self.assertEqual(run("--export", "csv", self.path("run")).stdout.count(",ok,"), 4)
+
+    def test_half_data_is_named_and_not_compared(self):
+        self.sweep("-T", "3,4", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        lines = self.entries()
+        os.makedirs(self.path("half"))
+        for kept, words in ((lines[:2] + lines[3:], "are missing: 1"), (lines + lines, "one file: 2"),
+                            (lines[:2] + lines[1:], "the same session: 1")):
+            with open(self.path("half/run.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(entry) + "\n" for entry in kept)
+            for pair in (("run", "half"), ("half", "run")):
+                done = run("--compare", *map(self.path, pair))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("half/run.jsonl: ", done.stderr)
+                self.assertIn(words, done.stderr)
+            for command in (["--export", "csv", self.path("half")],
+                            ["--report", self.path("half"), "-o", self.path("page.html")]):
+                done = run(*command, *(NO_PLOTS if command[0] == "--report" else []))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(words, done.stderr)
+            with open(self.path("page.html"), encoding="utf-8") as file:
+                self.assertIn(words, file.read())
 
     def test_a_sweep_lists_the_cases_that_others_disturbed(self):
         self.sweep("-T", "3", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
@@ -214,7 +277,7 @@ class Resume(ProgramTest):
     def test_the_hint_of_an_interrupted_sweep_is_a_command(self):
         out = self.path("a run of mine's")
         with subprocess.Popen([PROGRAM, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64",
-                               "--impl", "cpu_ref", "--out", out], stderr=subprocess.PIPE,
+                               "--impl", "cpu_ref", "--out", out, *NO_PLOTS], stderr=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, text=True) as process:
             while not os.path.exists(out + "/run.jsonl"):
                 time.sleep(0.01)
@@ -227,7 +290,7 @@ class Resume(ProgramTest):
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
         before = read_rows(self.path("run"))
         for name in ("run", "run/run.jsonl"): # as for all commands that read a run
-            done = run("--resume", self.path(name))
+            done = run("--resume", self.path(name), *NO_PLOTS)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("0 cases are left to run", done.stderr)
             self.assertEqual(read_rows(self.path("run")), before)

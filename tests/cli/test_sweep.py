@@ -19,7 +19,7 @@ class Sweep(ProgramTest):
         rows, _ = self.sweep("-T", "3,5", "-B", "1,3", "-H", "4", "-L", "1,2", "-D", "1,2",
                              "--dtype", "f64,f32", "--pass", "infer,forward,backward,train",
                              "--ragged", "full,ragged", "--impl", "cpu_ref,cpu_simd",
-                             "--case-time", "0.01")
+                             "--case-time", "0.001")
         self.assertEqual(len(rows), 2 * 2 * 2 * 2 * 2 * 4 * 2 * 2)
         for case, row in rows.items():
             self.assertEqual(row["verdict"], "ok", (case, row["reason"]))
@@ -119,7 +119,7 @@ class Sweep(ProgramTest):
 
     def test_pictures_parse_and_the_table_names_the_fastest(self):
         _, done = self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                             "--case-time", "0.05")
+                             "--case-time", "0.05", plots=True)
         plots = os.listdir(self.path("run/plots"))
         vectors = [name for name in plots if name.endswith(".svg")]
         self.assertGreater(len(vectors), 0)
@@ -204,7 +204,7 @@ class Sweep(ProgramTest):
 
     def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
         self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                   "--baseline", "cpu_simd", "--case-time", "0.02")
+                   "--baseline", "cpu_simd", "--case-time", "0.02", plots=True)
         page = self.path("run/plots/speedup-b_f32_infer.dat")
         for arguments, baseline in (([], "cpu_simd"), (["--baseline", "cpu_ref"], "cpu_ref")):
             os.unlink(page)
@@ -215,7 +215,7 @@ class Sweep(ProgramTest):
 
     def test_without_gnuplot_the_records_are_there_and_the_pictures_are_drawn_later(self):
         env = dict(os.environ, PATH=self.scratch)
-        rows, done = self.sweep(*TINY, "-H", "8", "--impl", "cpu_ref", env=env)
+        rows, done = self.sweep(*TINY, "-H", "8", "--impl", "cpu_ref", env=env, plots=True)
         self.assertEqual(len(rows), 2)
         said = re.search(r"no pictures: gnuplot is not installed \(package gnuplot-nox\); "
                          r"once it is, bench-lstm (.*) draws them\n", done.stderr)
@@ -249,7 +249,7 @@ class Sweep(ProgramTest):
     def test_verification_is_a_small_part_of_a_quick_sweep(self):
         parts = []
         for attempt in range(3): # other work on the machine may disturb an attempt
-            rows, _ = self.sweep("--quick", "--where", "H<=128", name=f"run{attempt}")
+            rows, _ = self.sweep("--quick", "--where", "H<=128 && T==32", name=f"run{attempt}")
             ran = [row for row in rows.values() if row["verdict"] == "ok"]
             parts.append(sum(row["verify_ns"] for row in ran) /
                          sum(row["elapsed_ns"] for row in ran))

@@ -138,7 +138,8 @@ static struct lb_row run(const char *text)
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(impl_of(text), text, &options, &row);
-    assert_int_equal(fake_device_counts()->allocations, 0);
+    /* The device layer keeps one, for hashes, once there was something to check. */
+    assert_in_range(fake_device_counts()->allocations, 0, 1);
     return row;
 }
 

@@ -1,9 +1,11 @@
 /* A plug-in with one fault, which the compile-time name FAULT names; everything else is cpu_ref's.
  * Tests check that each fault costs its own row and no other. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "impl.h"
@@ -72,6 +74,20 @@ static enum lb_status chatter(void *self, const struct lb_forward_io *io, struct
 {
     puts("this must not end up among the program's data");
     fflush(stdout);
+    return lb_impl_cpu_ref.forward(self, io, err);
+}
+
+/* Correct, and in the first of all processes its first call takes a second: it makes the file
+ * $LB_NAP, which says that the call has begun. */
+static enum lb_status nap(void *self, const struct lb_forward_io *io, struct lb_error *err)
+{
+    const struct timespec second = {.tv_sec = 1};
+    const char *path = getenv("LB_NAP");
+    int file = path ? open(path, O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    if (file >= 0) {
+        close(file);
+        nanosleep(&second, NULL);
+    }
     return lb_impl_cpu_ref.forward(self, io, err);
 }
 
@@ -148,6 +164,7 @@ static const struct fault {
     {"fail", fail, NULL},
     {"chatter", chatter, NULL},
     {"cheat", cheat, NULL},
+    {"nap", nap, NULL},
     {"other_abi", NULL, NULL},
 };
 

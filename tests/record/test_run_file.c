@@ -289,11 +289,122 @@ static void folder_that_cannot_be_written_is_said_at_once(void **state)
     (void)state;
     struct lb_run_file file = {0};
     struct lb_error err = {""};
-    assert_int_equal(lb_run_create("/nonexistent/a/b", details, &file, &err), LB_IO);
-    assert_non_null(strstr(err.text, "/nonexistent/a/b"));
+    assert_int_equal(lb_run_create("/proc/nonexistent/a/b", details, &file, &err), LB_IO);
+    assert_non_null(strstr(err.text, "/proc/nonexistent/a/b"));
     assert_int_equal(lb_run_create("/dev/null", details, &file, &err), LB_IO);
     assert_int_equal(lb_run_create("/proc", details, &file, &err), LB_IO);
     assert_null(file.path);
+}
+
+static void missing_parents_of_a_folder_are_made(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct stat there;
+    assert_int_equal(lb_run_create(scratch_path("a/b//c"), details, &file, NULL), LB_OK);
+    assert_int_equal(stat(file.path, &there), 0);
+    lb_run_close(&file);
+}
+
+/* Half of a run's data is missing, doubled or of another run: the run is read, and says so. */
+static void doubtful_files_are_named(void **state)
+{
+    (void)state;
+#define ROW(T, rest) \
+    "{\"kind\":\"row\",\"case\":\"a/T" #T "_B1_I1_H1/f32/infer\",\"verdict\":\"ok\"" rest "}\n"
+#define SAMPLES       ",\"samples_ns\":[1,2,3]"
+#define FOOTER(count) "{\"kind\":\"footer\",\"rows\":" #count ",\"interrupted\":false}\n"
+#define RESUME        "{\"kind\":\"resume\"}\n"
+#define HEADER        "{\"kind\":\"header\",\"schema\":1}\n"
+    static const struct {
+        const char *text, *words; /* that the doubt must have; "": the run is sound */
+    } files[] = {
+        {HEADER ROW(1, SAMPLES) FOOTER(1), ""},
+        {HEADER ROW(1, SAMPLES), ""}, /* killed */
+        {HEADER ROW(1, SAMPLES) FOOTER(3), "its footer counts and that are missing: 2"},
+        {HEADER ROW(1, SAMPLES) FOOTER(2) RESUME ROW(2, SAMPLES) FOOTER(2), ""},
+        {HEADER ROW(1, SAMPLES) ROW(2, SAMPLES) ROW(1, SAMPLES) FOOTER(2),
+         "repeat a case of the same session: 1"},
+        {HEADER ROW(1, SAMPLES) FOOTER(1) RESUME ROW(1, SAMPLES) FOOTER(1), ""}, /* --retry */
+        {HEADER ROW(1, SAMPLES) RESUME ROW(1, SAMPLES) ROW(1, SAMPLES), "same session: 1"},
+        {HEADER ROW(1, SAMPLES) FOOTER(1) HEADER ROW(1, SAMPLES) FOOTER(1), "runs in one file: 2"},
+        {HEADER ROW(1, "") ROW(2, SAMPLES) FOOTER(2), "ok without a sample: 1"},
+        {HEADER ROW(1, "") FOOTER(2), "missing: 1; rows that are ok without a sample: 1"},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct lb_run run;
+        spill(files[i].text, strlen(files[i].text));
+        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+        if (!strstr(run.doubt, files[i].words) || !files[i].words[0] != !run.doubt[0] ||
+            (run.doubt[0] && strncmp(run.doubt, path, strlen(path)) != 0))
+            fail_msg("'%s' should say '%s'", run.doubt, files[i].words);
+        lb_run_free(&run);
+    }
+#undef HEADER
+}
+
+/* A pipe would make the program wait for a writer. */
+static void only_regular_files_are_read(void **state)
+{
+    (void)state;
+    struct lb_run run;
+    struct lb_error err = {""};
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lb_run_read(i ? folder : path, &run, &err), LB_INVALID);
+        assert_non_null(strstr(err.text, "run.jsonl: it is no regular file"));
+    }
+}
+
+/* Rows that nobody would find are not written: the file was deleted, moved away or replaced. */
+static void a_file_that_vanishes_is_noticed(void **state)
+{
+    (void)state;
+    struct lb_row row = synthetic_row("cpu_ref/T4_B1_H3/f32/infer", LB_VERDICT_OK, 2000, 1, 6);
+    for (int i = 0; i < 3; i++) {
+        struct lb_run_file file = {0};
+        struct lb_error err = {""};
+        assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+        assert_int_equal(lb_run_append(&file, &row, &err), LB_OK);
+        if (i == 0)
+            assert_int_equal(unlink(path), 0);
+        else
+            assert_int_equal(rename(folder, scratch_path(i == 1 ? "moved" : "again")), 0);
+        if (i == 2)
+            spill("", 0);
+        assert_int_equal(lb_run_append(&file, &row, &err), LB_IO);
+        assert_non_null(strstr(err.text, i < 2 ? "deleted or moved" : "replaced"));
+        lb_run_close(&file);
+    }
+    lb_row_free(&row);
+}
+
+/* A time budget may skip a hundred thousand cases. */
+static void a_skipped_row_is_short(void **state)
+{
+    (void)state;
+    struct lb_run_file file = {0};
+    struct lb_run run;
+    struct lb_case c;
+    lb_case_parse("cpu_ref/T4_B1_H3/f32/infer", &c, NULL, NULL, NULL);
+    struct lb_row row = lb_row_make(&c);
+    row.verdict = LB_VERDICT_SKIPPED;
+    snprintf(row.reason, sizeof(row.reason), "the time budget of 5 s ran out");
+    assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
+    off_t before = file.size;
+    assert_int_equal(lb_run_append(&file, &row, NULL), LB_OK);
+    assert_true(file.size - before < 480);
+    lb_run_close(&file);
+    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+    assert_int_equal(run.rows[0].verdict, LB_VERDICT_SKIPPED);
+    assert_string_equal(run.rows[0].reason, row.reason);
+    json_t *whole = lb_row_to_json(&row), *read = lb_row_to_json(&run.rows[0]);
+    assert_true(json_equal(whole, read));
+    json_decref(whole);
+    json_decref(read);
+    lb_run_free(&run);
+    lb_row_free(&row);
 }
 
 static void foreign_files_are_refused_with_line_and_reason(void **state)
@@ -401,6 +512,11 @@ int main(void)
         TEST(two_writers_cannot_share_a_folder),
         TEST(full_disk_leaves_whole_lines),
         TEST(folder_that_cannot_be_written_is_said_at_once),
+        TEST(missing_parents_of_a_folder_are_made),
+        TEST(doubtful_files_are_named),
+        TEST(only_regular_files_are_read),
+        TEST(a_file_that_vanishes_is_noticed),
+        TEST(a_skipped_row_is_short),
         TEST(foreign_files_are_refused_with_line_and_reason),
         TEST(a_recorded_run_is_read_under_the_names_of_today),
         TEST(an_old_name_is_renamed_in_header_and_rows),

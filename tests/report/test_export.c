@@ -115,6 +115,43 @@ static void run_without_rows_is_a_whole_document(void **state)
 }
 
 /* A half-written file must not replace a whole one. */
+/* A record that somebody else wrote: a formula for a spreadsheet, the end of a CDATA section, and
+ * times whose sum is beyond all numbers. */
+static void hostile_rows_are_written_as_data(void **state)
+{
+    (void)state;
+    struct lb_run run = small_run();
+    struct lb_row *row = &run.rows[0];
+    char *text;
+    size_t size;
+    row->verdict = LB_VERDICT_OK;
+    snprintf(row->description, sizeof(row->description), "=HYPERLINK(\"http://x\")");
+    snprintf(row->warning, sizeof(row->warning), "-1+cmd|' /C calc'!A0");
+    snprintf(run.rows[2].reason, sizeof(run.rows[2].reason), "]]><!-- & \"");
+    row->elapsed_ns = 1.7e308;
+    for (size_t i = 0; i < row->samples; i++)
+        row->samples_ns[i] = 1.7e308;
+    assert_int_equal(lb_row_summarize(row, NULL), LB_OK);
+    for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
+        struct lb_error err = {""};
+        FILE *out = open_memstream(&text, &size);
+        if (format->write(&run, out, &err) != LB_OK)
+            fail_msg("%s: %s", format->name, err.text);
+        fclose(out);
+        for (const char *at = text; (at = strstr(at, "inf")); at++)
+            assert_memory_equal(at, "infer", 5); /* of a case, and no number */
+        assert_null(strstr(text, "nan"));
+        if (strcmp(format->name, "junit") == 0)
+            assert_null(strstr(text, "]]>"));
+        if (strcmp(format->name, "csv") == 0) {
+            assert_non_null(strstr(text, ",\"'=HYPERLINK(\"\"http://x\"\")\","));
+            assert_non_null(strstr(text, ",\"'-1+cmd|' /C calc'!A0\","));
+        }
+        free(text);
+    }
+    lb_run_free(&run);
+}
+
 static void failed_export_leaves_the_earlier_file(void **state)
 {
     (void)state;
@@ -143,6 +180,7 @@ int main(void)
         cmocka_unit_test(every_format_is_as_its_golden_file),
         cmocka_unit_test(formats_are_found_by_name),
         cmocka_unit_test(run_without_rows_is_a_whole_document),
+        cmocka_unit_test(hostile_rows_are_written_as_data),
         cmocka_unit_test_setup_teardown(failed_export_leaves_the_earlier_file, scratch_setup,
                                         scratch_teardown),
     };

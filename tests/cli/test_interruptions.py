@@ -1,0 +1,243 @@
+"""What happens to a sweep from outside: a worker that is killed or stands still, a terminal that goes
+away, an output folder that vanishes, formats that can't be written, names with escape sequences."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from program import (PROGRAM, ProgramTest, TINY, catches, children_of, line_count, plugin, read_rows,
+                     run, wait_until)
+
+# 500 cases, so many that a signal meets one of the first.
+LONG = ["--sweep", "-T", "64:563:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--plots", "none",
+        "--case-time", "0.2"]
+
+
+class Innocent(ProgramTest):
+    """A case whose worker was lost for reasons that are not its own is run again, once."""
+
+    def nap(self, disturb, **options):
+        """A sweep of one case, which is disturbed in its first call. Returns its row and stderr."""
+        env = {**os.environ, "LB_NAP": self.path("nap")}
+        with subprocess.Popen([PROGRAM, "--sweep", *TINY, "--impl", "misbehave_nap", "--plugin",
+                               plugin("misbehave_nap"), "--call-limit", "1.5", "--out",
+                               self.path("run")], env=env, stderr=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL, text=True, **options) as process:
+            wait_until(lambda: os.path.exists(self.path("nap")))
+            disturb(process.pid, children_of(process.pid))
+            _, err = process.communicate(timeout=60)
+        row, = read_rows(self.path("run")).values()
+        return row, err
+
+    def test_a_worker_that_is_killed_from_outside(self):
+        row, err = self.nap(lambda _, workers: [os.kill(one, signal.SIGKILL) for one in workers])
+        self.assertEqual(row["verdict"], "ok", row["reason"])
+        self.assertIn("killed from outside", err)
+        self.assertIn("it is run again", err)
+
+    def test_a_machine_that_stands_still_for_longer_than_the_call_limit(self):
+        def stand_still(program, workers):
+            for one in (program, *workers):
+                os.kill(one, signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(program, signal.SIGCONT) # it looks before the worker can go on
+            time.sleep(0.5)
+            for one in workers:
+                try:
+                    os.kill(one, signal.SIGCONT)
+                except ProcessLookupError: # the program has ended it
+                    pass
+        row, err = self.nap(stand_still)
+        self.assertEqual(row["verdict"], "ok", row["reason"])
+        self.assertIn("did not return within 1.5 s: it is run again", err)
+
+    def test_a_worker_that_hangs_while_the_program_runs_is_a_timeout(self):
+        row, err = self.nap(lambda _, workers: [os.kill(one, signal.SIGSTOP) for one in workers])
+        self.assertEqual(row["verdict"], "timeout")
+        self.assertNotIn("run again", err)
+
+    def test_one_that_kills_itself_each_time_is_a_crash(self):
+        rows, done = self.sweep(*TINY, "--impl", "verdict_killed", "--plugin", plugin("verdict_killed"),
+                                exit_code=1)
+        row, = rows.values()
+        self.assertEqual(row["verdict"], "crash")
+        self.assertEqual(done.stderr.count("it is run again"), 1)
+
+
+class Ends(ProgramTest):
+    """Ways in which a sweep is told to end, all in good order: whole rows, a footer, exit code 130."""
+
+    def interrupted(self, tell, **streams):
+        out = self.path("run")
+        with subprocess.Popen([PROGRAM, *LONG, "--out", out],
+                              **{"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, **streams},
+                              start_new_session=True) as process:
+            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+            tell(process)
+            process.wait(timeout=30)
+        with open(out + "/run.jsonl", encoding="utf-8") as lines:
+            entries = [json.loads(line) for line in lines]
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual((entries[-1]["kind"], entries[-1]["interrupted"]), ("footer", True))
+        self.assertLess(len(entries), 500)
+
+    def test_a_hangup(self):
+        self.interrupted(lambda process: process.send_signal(signal.SIGHUP))
+
+    def test_nobody_reads_stderr_any_more(self):
+        self.interrupted(lambda process: process.stderr.close())
+
+    def test_nohup_is_respected(self):
+        out = self.path("run")
+        done = subprocess.Popen(["nohup", PROGRAM, *LONG, "--out", out], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        with done as process:
+            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+            self.assertFalse(catches(process, signal.SIGHUP))
+            process.send_signal(signal.SIGHUP)
+            before = line_count(out + "/run.jsonl")
+            wait_until(lambda: line_count(out + "/run.jsonl") > before + 1)
+            process.send_signal(signal.SIGINT)
+        self.assertEqual(process.returncode, 130)
+
+    def test_a_reader_of_stdout_that_leaves_ends_a_list_at_once(self):
+        with subprocess.Popen([PROGRAM, "--list", "-T", "1:2000:+1", "-B", "1:20:+1", "-H", "4",
+                               "--impl", "cpu_ref"], stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            process.stdout.close()
+            process.wait(timeout=30)
+        self.assertEqual(process.returncode, -signal.SIGPIPE)
+
+    def test_an_export_ends_at_the_first_interrupt(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        with open(self.path("run/run.jsonl"), encoding="utf-8") as file:
+            header, row = map(json.loads, file.readlines()[:2])
+        header, row = json.dumps(header), json.dumps(
+            {**row, "samples_ns": [1, 2, 3], "blocks": [3], "reference_ns": [None]})
+        os.mkdir(self.path("large"))
+        with open(self.path("large/run.jsonl"), "w", encoding="utf-8") as file:
+            file.write(header + "\n")
+            for steps in range(1, 10001):
+                file.write(row.replace("T3_B2", f"T{steps}_B2").replace('"seq_len": 3', f'"seq_len": {steps}')
+                           + "\n")
+        for command, code in ((["--export", "csv", self.path("large")], -signal.SIGINT),
+                              (["--report", self.path("large"), "-o", self.path("page.html"), "--plots",
+                                "none"], 130)):
+            with subprocess.Popen([PROGRAM, *command], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE) as process:
+                if code == 130:
+                    wait_until(lambda: catches(process, signal.SIGINT))
+                else:
+                    time.sleep(0.1)
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=30)
+            self.assertEqual(process.returncode, code)
+        self.assertFalse(os.path.exists(self.path("page.html")))
+
+    def test_what_is_no_regular_file_is_refused(self):
+        os.mkfifo(self.path("pipe"))
+        for command in (["--export", "csv", self.path("pipe")], ["--compare", *2 * [self.path("pipe")]],
+                        ["--report", self.path("pipe"), "-o", self.path("page.html")]):
+            done = run(*command, timeout=10)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("it is no regular file", done.stderr)
+
+    def test_a_folder_that_vanishes_ends_the_sweep_with_the_reason(self):
+        out = self.path("run")
+        for vanish in (lambda: shutil.rmtree(out), lambda: os.rename(out, self.path("moved"))):
+            with subprocess.Popen([PROGRAM, *LONG, "--out", out], stderr=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, text=True) as process:
+                wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+                vanish()
+                _, err = process.communicate(timeout=30)
+            self.assertEqual(process.returncode, 1, err)
+            self.assertIn("run.jsonl: it was deleted or moved while the run was written", err)
+
+
+class Outputs(ProgramTest):
+    def test_one_format_that_cannot_be_written_takes_nothing_else_with_it(self):
+        os.makedirs(self.path("run/run.csv")) # a folder where a file should be
+        done = run("--sweep", *TINY, "--impl", "cpu_ref", "--out", self.path("run"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("run.csv: ", done.stderr)
+        self.assertIn("1 cases: 1 ok", done.stdout)
+        for name in ("benchmark.json", "junit.xml", "run.md"): # before it and behind it
+            self.assertTrue(os.path.isfile(self.path("run/" + name)))
+
+    def test_drafts_that_a_kill_left_are_cleared(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        old, fresh, living, foreign = (self.path("run/run.csv." + name) for name in (
+            f"{ended.pid}.new", f"{ended.pid + 1 << 20}.new", f"{os.getpid()}.new", "x1.new"))
+        for name in (old, fresh, living, foreign):
+            with open(name, "w", encoding="utf-8"):
+                pass
+            if name != fresh:
+                os.utime(name, (1e9, 1e9))
+        self.assertEqual(run("--resume", self.path("run")).returncode, 0)
+        self.assertEqual([os.path.exists(name) for name in (old, fresh, living, foreign)],
+                         [False, True, True, True])
+
+    def test_parents_of_the_folder_are_made(self):
+        self.sweep(*TINY, "--impl", "cpu_ref", name="a/b/c")
+        done = run("--ab", "cpu_ref", "cpu_simd", *TINY[:-2], "--benchmark_repetitions=2", "--out",
+                   self.path("d/e"))
+        self.assertIn(done.returncode, (0, 3, 4), done.stderr)
+        self.assertEqual(sorted(os.listdir(self.path("d/e"))), ["a", "b"])
+
+    def test_escape_sequences_in_a_folders_name_stay_off_the_terminal(self):
+        for name in ("a\033[2Jb'c", "\u009b31m"):
+            _, done = self.sweep("-T", "3,4", "-B", "2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
+                                 "--case-time", "0.01", name=name, plots=True)
+            again = run("--resume", self.path(name), "--plots", "none")
+            drawn = run("--plot", "time-h", self.path(name))
+            self.assertEqual((again.returncode, drawn.returncode), (0, 0), again.stderr + drawn.stderr)
+            for text in (done.stderr, again.stderr, drawn.stderr, done.stdout, again.stdout):
+                self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
+
+    def test_the_hint_of_a_folder_with_escape_sequences_is_a_command(self):
+        out = self.path("a\033[2Jb'c")
+        with subprocess.Popen([PROGRAM, *LONG, "--out", out, "--plugin", plugin("misbehave_none")],
+                              stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        hint = next(line for line in err.splitlines() if "continue with: " in line)
+        self.assertNotIn("\033", hint)
+        words = subprocess.run(["bash", "-c", "printf '%s\\0' " + hint.split("continue with: ")[1]],
+                               capture_output=True, check=True).stdout.decode().split("\0")[:-1]
+        self.assertEqual(words, ["bench-lstm", "--resume", out, "--plugin", plugin("misbehave_none")])
+
+    def test_what_gnuplot_says_is_shown_without_its_control_characters(self):
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin/gnuplot"), "w", encoding="utf-8") as script:
+            script.write("#!/bin/sh\nprintf 'line 1: \\033[31mred\\007' >&2\nexit 1\n")
+        os.chmod(self.path("bin/gnuplot"), 0o755)
+        env = {**os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"]}
+        _, done = self.sweep("-T", "3", "-B", "2", "-H", "4,8", "--impl", "cpu_ref", "--case-time",
+                             "0.01", env=env, plots=True)
+        self.assertIn("gnuplot failed: line 1:  [31mred ", done.stderr)
+
+    def test_quiet_and_verbose(self):
+        cases = ["-T", "3", "-B", "2", "-H", "4,8", "--impl", "cpu_ref", "--case-time", "0.01"]
+        _, quiet = self.sweep(*cases, "--quiet", name="quiet", plots=True)
+        said = [line for line in quiet.stderr.splitlines()
+                if "noisy" not in line and "other programs" not in line and "T3_B2" not in line
+                and "measure them again" not in line]
+        self.assertEqual(said, [])
+        self.assertIn("2 cases: 2 ok", quiet.stdout)
+        again = run("--resume", self.path("quiet"), "--quiet", "--plots", "none")
+        self.assertNotIn("are left to run", again.stderr)
+        _, verbose = self.sweep(*cases, "--impl", "openblas", "--dtype", "f16,f32", "--verbose",
+                                name="verbose")
+        self.assertRegex(verbose.stderr, r"(?m)^ok +[\d.]+ [num]?s  cpu_ref/T3_B2_I4_H4/f32/infer$")
+        self.assertRegex(verbose.stderr, r"(?m)^unsupported +openblas/T3_B2_I8_H8/f16/infer: dtype f16")
+
+
+if __name__ == "__main__":
+    unittest.main()
