@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds a run against predictions.csv: cuda/predictions.py RUN.jsonl
+"""Compares a run with predictions.csv: cuda/predictions.py RUN.jsonl
 
-Replayed calls only, which hold no work of the host: the /graph rows of f16, T = 128 that
-bench/gpu-check.sh takes of each family. A family's call is expected to take its steps, and for the
-products over all steps what the call of the predicted family takes beyond its own."""
+It reads replayed calls only, which include no work of the host: the /graph rows of f16 with T = 128 that
+bench/gpu-check.sh runs for each family. The expected time of a family's call is that of its steps, plus the
+time of the GEMMs over all steps, which is that of the predicted family's call beyond its own steps."""
 
 import collections
 import csv

@@ -1,7 +1,7 @@
 /* Launchers of the LSTM cell's pointwise kernels. */
 #include "cuda/common/cell.cuh"
 
-#include "cuda/common/launch.cuh"
+#include "cuda/common/pointwise_launch.cuh"
 
 using namespace lb_cell;
 

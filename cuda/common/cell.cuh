@@ -1,6 +1,6 @@
-/* The LSTM cell's pointwise kernels. All have a 1-D grid of blocks of 256 threads (launch.cuh), no
- * shared memory and no communication between threads, so that a host compiler can run them as
- * loops. T is the storage type, R the type of arithmetic. */
+/* The LSTM cell's pointwise kernels. Each has a 1-D grid of blocks of 256 threads
+ * (pointwise_launch.cuh), uses no shared memory, and its threads do not communicate, so that a host
+ * compiler can run it as a loop. T is the storage type, R the type of arithmetic. */
 #ifndef LB_CELL_CUH
 #define LB_CELL_CUH
 
@@ -10,10 +10,11 @@
 namespace lb_cell
 {
 
-/* cell_forward_kernel: pre-activations to new state; shapes in struct lb_cell_forward.
- *   Grid over B H elements: a thread is one (b, j), neighbours share a batch row.
- *   Cost per element, f32: 24 bytes read, 12 written, 28 in training. Bound by bandwidth, or by the
- *   launch below some 100k elements. */
+/* cell_forward_kernel: computes the new state from the pre-activations. struct lb_cell_forward has
+ * the shapes.
+ *   The grid covers B H elements: a thread computes one (b, j), and neighbours share a batch row.
+ *   Cost per element in f32: it reads 24 bytes and writes 12, in training 28. Memory bandwidth
+ *   limits it, and below some 100,000 elements the cost of a launch does. */
 template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
 {
     using R = inside_t<T>;
@@ -54,9 +55,9 @@ template <class T> __global__ void cell_forward_kernel(struct lb_cell_forward p)
     }
 }
 
-/* cell_backward_kernel: gradients of one step; shapes in struct lb_cell_backward.
- *   Grid over B H elements: a thread is one (b, j).
- *   Cost per element, f32: 40 bytes read, 20 written. */
+/* cell_backward_kernel: computes the gradients of one step. struct lb_cell_backward has the shapes.
+ *   The grid covers B H elements: a thread computes one (b, j).
+ *   Cost per element in f32: it reads 40 bytes and writes 20. */
 template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward p)
 {
     using R = inside_t<T>;
@@ -86,9 +87,10 @@ template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward 
     static_cast<R *>(p.dc)[index] = dc * f;
 }
 
-/* convert_to_sums_kernel: from [count] T -> to [count] R.  convert_to_storage_kernel: the reverse,
- * with one rounding.
- *   Grid over count elements: a thread is one of them.  Cost: one R and one T per element. */
+/* convert_to_sums_kernel: converts `from` [count] T to `to` [count] R.
+ * convert_to_storage_kernel: the reverse, with one rounding.
+ *   The grid covers count elements: a thread converts one of them. Cost: one R and one T per
+ *   element. */
 template <class T>
 __global__ void convert_to_sums_kernel(inside_t<T> *to, const T *from, int64_t count)
 {
@@ -105,8 +107,9 @@ __global__ void convert_to_storage_kernel(T *to, const inside_t<T> *from, int64_
         to[index] = convert_to_storage<T>(from[index]);
 }
 
-/* add_kernel: a [count] T + b [count] T -> to [count] R.
- *   Grid over count elements: a thread is one of them.  Cost: two T read, one R written each. */
+/* add_kernel: to [count] R = a [count] T + b [count] T.
+ *   The grid covers count elements: a thread adds one pair. Cost per element: it reads two T and
+ *   writes one R. */
 template <class T>
 __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t count)
 {
@@ -115,9 +118,10 @@ __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t coun
         to[index] = convert_to_real(a[index]) + convert_to_real(b[index]);
 }
 
-/* part_sums_kernel: from [rows, columns] T -> parts [LB_CELL_PARTS, columns] R; part p sums the
- * rows p, p + PARTS, ... Grid over PARTS columns elements: a thread is one (part, column),
- * neighbours share a row. Cost: every element of from is read once. */
+/* part_sums_kernel: sums `from` [rows, columns] T over rows into parts [LB_CELL_PARTS, columns] R.
+ * Part p has the rows p, p + LB_CELL_PARTS, and so on.
+ *   The grid covers LB_CELL_PARTS columns elements: a thread sums one (part, column), and
+ *   neighbours share a row. Cost: it reads every element of from once. */
 template <class T>
 __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows, int64_t columns)
 {
@@ -131,9 +135,9 @@ __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows
     parts[index] = sum;
 }
 
-/* total_kernel: parts [LB_CELL_PARTS, columns] R -> to [columns] T, and the same into also
- * [columns] (NULL: not wanted). Grid over columns: a thread is one of them.  Cost: every part is
- * read once. */
+/* total_kernel: adds parts [LB_CELL_PARTS, columns] R into `to` [columns] T, and writes the same to
+ * `also` [columns] T unless that is NULL.
+ *   The grid covers the columns: a thread adds one of them. Cost: it reads every part once. */
 template <class T>
 __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t columns)
 {
@@ -148,9 +152,9 @@ __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t c
         also[column] = convert_to_storage<T>(sum);
 }
 
-/* zero_tails_kernel: zeroes data [T, B, width] where t >= lengths[b].
- *   Grid over count = T B width elements: a thread is one of them.  Cost: one T per zeroed element.
- */
+/* zero_tails_kernel: sets data [T, B, width] to zero where t >= lengths[b].
+ *   The grid covers count = T B width elements: a thread has one of them. Cost: it writes one T per
+ *   element that it sets. */
 template <class T>
 __global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch, int64_t width,
                                   int64_t count)

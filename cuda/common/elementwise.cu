@@ -1,7 +1,7 @@
 /* Launchers of the element-wise kernels. */
 #include "cuda/common/elementwise.cuh"
 
-#include "cuda/common/launch.cuh"
+#include "cuda/common/pointwise_launch.cuh"
 
 using namespace lb_cell;
 

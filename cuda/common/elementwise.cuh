@@ -1,4 +1,5 @@
-/* Element-wise kernels: a thread is one element of a 1-D grid, threads share nothing. */
+/* Element-wise kernels: each thread of a 1-D grid computes one element, and threads share nothing.
+ */
 #ifndef LB_ELEMENTWISE_CUH
 #define LB_ELEMENTWISE_CUH
 
@@ -22,9 +23,9 @@ template <enum lb_elementwise_op OP, class R> __device__ inline R apply(R a, R b
     }
 }
 
-/* elementwise_kernel: to [count] = op(a [count], b [count]); b NULL: not used.
- *   Grid over count elements: a thread is one of them.  Cost: one or two R read, one written each.
- */
+/* elementwise_kernel: to [count] = op(a [count], b [count]); b is NULL where op takes a alone.
+ *   The grid covers count elements, one per thread. No shared memory. Cost per element: it reads
+ *   one or two R and writes one. */
 template <enum lb_elementwise_op OP, class R>
 __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
 {
@@ -34,8 +35,8 @@ __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
 }
 
 /* add_bias_kernel: to [rows, columns] = from [rows, columns] + bias [columns].
- *   Grid over count = rows columns elements: a thread is one of them.  Cost: one R read, one
- * written. */
+ *   The grid covers count = rows columns elements, one per thread. No shared memory. Cost per
+ *   element: it reads one R and writes one. */
 template <class R>
 __global__ void add_bias_kernel(R *to, const R *from, const R *bias, int64_t columns, int64_t count)
 {
@@ -44,8 +45,9 @@ __global__ void add_bias_kernel(R *to, const R *from, const R *bias, int64_t col
         to[index] = from[index] + bias[index % columns];
 }
 
-/* add_row_sums_kernel: to [columns] += sums over the rows of from [rows, columns].
- *   Grid over columns: a thread is one of them.  Cost: every element of from is read once. */
+/* add_row_sums_kernel: adds to `to` [columns] the sums of `from` [rows, columns] over its rows.
+ *   The grid covers the columns, one per thread. No shared memory. Cost: it reads every element of
+ *   from once. */
 template <class R>
 __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t columns)
 {
@@ -58,9 +60,10 @@ __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t 
     to[column] = sum;
 }
 
-/* select_rows_kernel: copies batch rows that still run and fills the others; shapes in struct
- * lb_elementwise_select.
- *   Grid over rows columns elements: a thread is one of them.  Cost: one T read, one written. */
+/* select_rows_kernel: copies batch rows that have not ended and fills the others. struct
+ * lb_elementwise_select has the shapes.
+ *   The grid covers rows columns elements, one per thread. No shared memory. Cost per element: it
+ *   reads one T and writes one. */
 template <class T> __global__ void select_rows_kernel(struct lb_elementwise_select p)
 {
     int64_t index = thread_index();

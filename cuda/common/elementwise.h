@@ -1,6 +1,7 @@
-/* Element-wise kernels, one small operation each, as a framework would launch them: launchers with
- * a C interface. Tensors are contiguous unless a stride is given; outputs may alias inputs. Every
- * launcher only enqueues on the stream (cudaStream_t); a failed launch is LB_FAILED. */
+/* Launchers with a C interface for element-wise kernels: one small operation per kernel, as a
+ * framework launches them. Tensors are contiguous unless a stride is given, and outputs may alias
+ * inputs. A launcher only enqueues on the stream (cudaStream_t), and returns LB_FAILED where the
+ * launch fails. */
 #ifndef LB_ELEMENTWISE_H
 #define LB_ELEMENTWISE_H
 
@@ -20,29 +21,31 @@ enum lb_elementwise_op {
     LB_OP_SIGMOID,       /* s(a) */
     LB_OP_TANH,          /* tanh(a) */
     LB_OP_RELU,          /* relu(a) */
-    LB_OP_SIGMOID_SLOPE, /* a b (1 - b): gradient a through a sigmoid whose value is b */
-    LB_OP_TANH_SLOPE,    /* a (1 - b b) */
-    LB_OP_RELU_SLOPE,    /* a where b > 0, else 0 */
+    LB_OP_SIGMOID_SLOPE, /* a b (1 - b): the gradient a, through a sigmoid whose value is b */
+    LB_OP_TANH_SLOPE,    /* a (1 - b b): the gradient a, through a tanh whose value is b */
+    LB_OP_RELU_SLOPE,    /* a where b > 0, else 0: the gradient a, through a relu */
     LB_OP_COUNT
 };
 
-/* to [count] = op(a [count], b [count]); f64 or f32. b may be NULL where the operation has none. */
+/* to [count] = op(a [count], b [count]) in f64 or f32. b is NULL where the operation takes a alone.
+ */
 enum lb_status lb_elementwise(enum lb_dtype real, enum lb_elementwise_op op, void *to,
                               const void *a, const void *b, int64_t count, void *stream,
                               struct lb_error *err);
 
-/* to [rows, columns] = from [rows, columns] + bias [columns]; f64 or f32. */
+/* to [rows, columns] = from [rows, columns] + bias [columns] in f64 or f32. */
 enum lb_status lb_elementwise_add_bias(enum lb_dtype real, void *to, const void *from,
                                        const void *bias, int64_t rows, int64_t columns,
                                        void *stream, struct lb_error *err);
 
-/* to [columns] += sums over rows of from [rows, columns]; f64 or f32. */
+/* Adds to `to` [columns] the sums of `from` [rows, columns] over its rows, in f64 or f32. */
 enum lb_status lb_elementwise_add_row_sums(enum lb_dtype real, void *to, const void *from,
                                            int64_t rows, int64_t columns, void *stream,
                                            struct lb_error *err);
 
-/* to = from in rows that still run (step < lengths[row]), else other; all [rows, columns], rows of
- * to and from so many elements apart. lengths NULL: all run; other NULL: zero. Any dtype. */
+/* Copies batch rows that have not ended (step < lengths[row]) from `from` to `to`, and the others
+ * from `other`. All three are [rows, columns] in any dtype; the strides are elements from one row
+ * to the next. With lengths NULL no row has ended; with other NULL the ended rows become zero. */
 struct lb_elementwise_select {
     int64_t rows, columns, step;
     const int32_t *lengths; /* [rows] */

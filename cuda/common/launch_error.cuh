@@ -1,4 +1,4 @@
-/* What went wrong before or at a launch, in words. */
+/* The message of a failed launch. */
 #ifndef LB_LAUNCH_ERROR_CUH
 #define LB_LAUNCH_ERROR_CUH
 
@@ -6,8 +6,8 @@
 
 #include "api/status.h"
 
-/* LB_FAILED: "DOING KERNEL: words (name, number)". The runtime forgets the error, so that it is not
- * taken for a later call's. */
+/* Returns LB_FAILED with the message "DOING KERNEL: words (name, number)". Clears the runtime's
+ * last error, so that a later call does not report it as its own. */
 inline enum lb_status lb_launch_failed(const char *doing, const char *kernel, cudaError_t error,
                                        struct lb_error *err)
 {

@@ -1,13 +1,13 @@
-/* ptx.cuh: all inline PTX of the project.
+/* All inline PTX of the project.
  *
- * One wrapper an instruction, named for it, with the section of the PTX ISA manual it follows. When
- * a host compiler reads this file the same names come from tests/simt (simt_ptx.h, which that build
- * puts on the include path), so a kernel runs on the CPU unchanged. A wrapper added here needs its
- * twin there and a test in tests/simt/test_ptx.cpp.
+ * There is one function per instruction, named for it; the comment before it quotes the section of
+ * the PTX ISA manual that describes the instruction. With a host compiler the same names come from
+ * simt_ptx.h in tests/simt, so that a kernel runs on the CPU unchanged. A new function needs a twin
+ * there and a test in tests/simt/test_ptx.cpp.
  *
- * Shared-memory addresses are 32 bits wide where an instruction can reach another block of the
- * cluster: shared_address() gives one, map_shared_address() moves it to a peer. What needs sm_90
- * exists only there: a kernel that uses it is guarded by LB_PTX_SM90. */
+ * An instruction that can reach another block of the cluster takes shared-memory addresses of 32
+ * bits: shared_address() returns one of this block, and map_shared_address() the same address in
+ * a peer. Functions that need sm_90 are declared only where LB_PTX_SM90 is defined. */
 #ifndef LB_PTX_CUH
 #define LB_PTX_CUH
 
@@ -24,7 +24,7 @@
 #define LB_PTX_SM90 1
 #endif
 
-/* The block's dynamic shared memory, as an array of `type`. */
+/* Declares `name`: the block's dynamic shared memory as an array of `type`. */
 #define LB_DYNAMIC_SHARED(type, name)                                   \
     extern __shared__ __align__(128) unsigned char lb_dynamic_shared[]; \
     type *name = reinterpret_cast<type *>(lb_dynamic_shared)
@@ -32,7 +32,7 @@
 namespace lb_ptx
 {
 
-/* Scope: the threads that a strong operation is strong against. */
+/* The scope of a strong operation: the threads with which it is ordered. */
 enum class scope { cta, cluster, gpu, sys };
 
 /* ---- Order: "ld", "st", "red", "atom", "membar / fence"; "Memory Consistency Model" ---------- */
@@ -131,14 +131,14 @@ template <scope S, class T> __device__ inline void reduce_add_release(T *to, T v
     strong<S, T>::reduce_add_release(to, value);
 }
 
-/* Gives what was there. */
+/* Returns the value before the addition. */
 template <scope S, class T> __device__ inline T atomic_add_acq_rel(T *to, T value)
 {
     return strong<S, T>::atomic_add_acq_rel(to, value);
 }
 
-/* Four words of global memory at once, 16 bytes aligned: each is an access of its own, in no order
- * ("Vector Data-types" of the memory consistency model). */
+/* Access four words of global memory at once, aligned to 16 bytes. Each word is an access of its
+ * own, and their order is not defined ("Vector Data-types" of the memory consistency model). */
 template <scope S> __device__ inline void load_relaxed4(uint32_t (&to)[4], const void *from)
 {
     static_assert(S == scope::gpu, "the scope that kernels use");
@@ -157,9 +157,10 @@ template <scope S> __device__ inline void store_relaxed4(void *to, const uint32_
         : "memory");
 }
 
-/* ---- Barriers of some warps of a block: "barrier{.cta}" -------------------------------------- */
+/* ---- Barriers for some warps of a block: "barrier{.cta}" --------------------------------------
+ */
 
-/* id 1 to 15 (0 is __syncthreads); count of threads, a multiple of 32. */
+/* id is 1 to 15, as 0 is __syncthreads; count is a number of threads, a multiple of 32. */
 __device__ inline void barrier_sync(unsigned id, unsigned count)
 {
     asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
@@ -180,7 +181,7 @@ __device__ inline float tanh_approx(float x)
     return y;
 }
 
-/* "ex2": 2^x, relative error up to 2^-22; denormal arguments and results are zero. */
+/* "ex2": 2^x, relative error up to 2^-22; denormal arguments and results become zero. */
 __device__ inline float exp2_approx(float x)
 {
     float y;
@@ -188,7 +189,7 @@ __device__ inline float exp2_approx(float x)
     return y;
 }
 
-/* "rcp": 1 / x, relative error up to 2^-23; denormal arguments and results are zero. */
+/* "rcp": 1 / x, relative error up to 2^-23; denormal arguments and results become zero. */
 __device__ inline float reciprocal_approx(float x)
 {
     float y;
@@ -196,7 +197,7 @@ __device__ inline float reciprocal_approx(float x)
     return y;
 }
 
-/* "cvt": to the nearest TF32, ties away from zero. */
+/* "cvt": rounds to the nearest TF32, ties away from zero. */
 __device__ inline uint32_t to_tf32(float x)
 {
     uint32_t y;
@@ -207,9 +208,9 @@ __device__ inline uint32_t to_tf32(float x)
 /* ---- Tensor cores: "mma", "Matrix Fragments for mma.m16n8k16 / m16n8k8" ---------------------- */
 
 /* d [16, 8] f32 = a [16, 16] b [16, 8] + c. With g = lane / 4 and t = lane % 4 a lane holds
- *   a: rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8, two neighbours a register
- *   b: rows 2t and 2t+8, two neighbours a register, at column g
- *   c, d: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1).   d may be c. */
+ *   a: rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8, two neighbours per register
+ *   b: rows 2t and 2t+8, two neighbours per register, at column g
+ *   c, d: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1).   d may alias c. */
 #define LB_PTX_MMA_16(name, type)                                                           \
     __device__ inline void name(float(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2], \
                                 const float(&c)[4])                                         \
@@ -224,7 +225,7 @@ LB_PTX_MMA_16(mma_f16, "f16")
 LB_PTX_MMA_16(mma_bf16, "bf16")
 #undef LB_PTX_MMA_16
 
-/* d [16, 8] f32 = a [16, 8] b [8, 8] + c. Operands as to_tf32 gives them.
+/* d [16, 8] f32 = a [16, 8] b [8, 8] + c. The operands are what to_tf32 returns.
  *   a: (g, t) (g+8, t) (g, t+4) (g+8, t+4)   b: (t, g) (t+4, g)   c, d: as above. */
 __device__ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                                 const float (&c)[4])
@@ -244,9 +245,9 @@ __device__ inline uint32_t shared_address(const void *address)
     return static_cast<uint32_t>(__cvta_generic_to_shared(address));
 }
 
-/* "ldmatrix": N = 1, 2 or 4 matrices [8, 8] of 16 bits. Lane 8i + r names row r of matrix i, 16
- * bytes, aligned. A lane gets of each matrix (lane / 4, 2 * (lane % 4)) and its right neighbour;
- * of the transposed matrices with ldmatrix_transposed. */
+/* "ldmatrix": loads 1, 2 or 4 matrices [8, 8] of 16-bit elements. Lane 8i + r passes the address of
+ * row r of matrix i, 16 aligned bytes. Each lane receives element (lane / 4, 2 * (lane % 4)) of
+ * each matrix and its right neighbour; ldmatrix_transposed does so with the transposed matrices. */
 #define LB_PTX_LDMATRIX(name, suffix)                                                             \
     __device__ inline void name(uint32_t(&to)[1], const void *row)                                \
     {                                                                                             \
@@ -273,12 +274,13 @@ LB_PTX_LDMATRIX(ldmatrix, "")
 LB_PTX_LDMATRIX(ldmatrix_transposed, ".trans")
 #undef LB_PTX_LDMATRIX
 
-/* "cp.async": 4, 8 or 16 bytes, global to shared; `from_bytes` of them read, the rest zeros. */
+/* "cp.async": copies 4, 8 or 16 bytes from global to shared memory. It reads `from_bytes` of them
+ * and fills up with zeros. */
 template <int bytes>
 __device__ inline void copy_async(void *to, const void *from, unsigned from_bytes = bytes)
 {
     static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async moves 4, 8 or 16 bytes");
-    if (bytes == 16) /* past the first-level cache, which has no use for it */
+    if (bytes == 16) /* bypasses the first-level cache, which would not use it again */
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
                      "l"(from), "r"(from_bytes)
                      : "memory");
@@ -288,7 +290,8 @@ __device__ inline void copy_async(void *to, const void *from, unsigned from_byte
                      : "memory");
 }
 
-/* "cp.async.commit_group", "cp.async.wait_group": until all but the last `keep` groups are done. */
+/* "cp.async.commit_group" closes a group of copies; "cp.async.wait_group" waits until all groups
+ * but the last `keep` are complete. */
 __device__ inline void copy_async_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");

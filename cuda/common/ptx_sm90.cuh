@@ -1,9 +1,9 @@
-/* ptx_sm90.cuh: the part of ptx.cuh that needs sm_90: clusters, mbarriers with transactions,
- * asynchronous stores and bulk copies. Included by ptx.cuh alone, inside its namespace. */
+/* The part of ptx.cuh that needs sm_90: clusters, mbarriers that count bytes, asynchronous stores
+ * and bulk copies. Only ptx.cuh includes it, inside its namespace. */
 
 /* ---- Clusters: "mapa", "barrier.cluster", "ld", "st" ----------------------------------------- */
 
-/* Where the same variable lies in block `rank` of the cluster. */
+/* The address of the same variable in block `rank` of the cluster. */
 __device__ inline uint32_t map_shared_address(uint32_t address, unsigned rank)
 {
     uint32_t mapped;
@@ -25,7 +25,7 @@ __device__ inline unsigned cluster_size()
     return size;
 }
 
-/* All threads of all blocks of the cluster; arrive releases, wait acquires. */
+/* The barrier of all threads of all blocks of the cluster. Arriving releases, waiting acquires. */
 __device__ inline void cluster_arrive()
 {
     asm volatile("barrier.cluster.arrive.release;" ::: "memory");
@@ -50,7 +50,7 @@ __device__ inline void store_cluster(uint32_t to, float value)
 
 /* ---- mbarrier: "mbarrier.init", ".inval", ".arrive", ".expect_tx", ".try_wait" --------------- */
 
-/* A phase ends when `count` arrivals came and as many bytes as were expected. */
+/* A phase completes after `count` arrivals and after all expected bytes have arrived. */
 __device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
@@ -63,13 +63,14 @@ __device__ inline void mbarrier_invalidate(uint64_t *barrier)
     asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* "membar / fence": makes this thread's mbarrier.init known to the cluster and the async proxy. */
+/* "membar / fence": makes this thread's mbarrier.init visible to the cluster and the async proxy.
+ */
 __device__ inline void fence_mbarrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Releases at scope cta: for waiters of this block. */
+/* Arrives with release at scope cta, for waiting threads of this block. */
 __device__ inline void mbarrier_arrive(uint64_t *barrier)
 {
     asm volatile(
@@ -77,7 +78,7 @@ __device__ inline void mbarrier_arrive(uint64_t *barrier)
         : "memory");
 }
 
-/* Releases at scope cluster, to a peer's object. */
+/* Arrives at a peer's mbarrier, with release at scope cluster. */
 __device__ inline void mbarrier_arrive_cluster(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
@@ -100,8 +101,8 @@ __device__ inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned 
                  : "memory");
 }
 
-/* Whether the phase of this parity is over; may suspend the thread for a while before it answers.
- * Acquires at scope S: cta for arrivals of this block, cluster for those of peers. */
+/* Returns whether the phase of this parity is complete, and may suspend the thread for a while
+ * first. Acquires at scope S: cta for arrivals of this block, cluster for those of peers. */
 template <scope S> __device__ inline bool mbarrier_try_wait(uint64_t *barrier, unsigned parity);
 
 #define LB_PTX_TRY_WAIT(SCOPE)                                                                  \
@@ -132,8 +133,8 @@ template <scope S> __device__ inline void mbarrier_wait(uint64_t *barrier, unsig
 
 /* ---- Asynchronous stores: "st.async" --------------------------------------------------------- */
 
-/* To a peer's shared memory; once there, tells the peer's mbarrier its bytes. Weak: orders nothing
- * but itself. */
+/* Stores to a peer's shared memory; when the store is performed, its bytes count at the peer's
+ * mbarrier. It is a weak operation and orders no other access. */
 __device__ inline void store_async(uint32_t to, float value, uint32_t barrier)
 {
     asm volatile(
@@ -152,14 +153,14 @@ __device__ inline void store_async(uint32_t to, const float (&value)[4], uint32_
 
 /* ---- Bulk copies: "cp.async.bulk", "Async Proxy" --------------------------------------------- */
 
-/* Addresses and bytes are multiples of 16. These run in the async proxy: what threads wrote before
- * must be followed by fence_proxy_async in this block. */
+/* Addresses and sizes are multiples of 16 bytes. Bulk copies run in the async proxy: between writes
+ * by threads of this block and a bulk copy that reads them there must be a fence_proxy_async. */
 __device__ inline void fence_proxy_async()
 {
     asm volatile("fence.proxy.async;" ::: "memory");
 }
 
-/* Global to this block's shared memory; its mbarrier is told the bytes. */
+/* Copies from global to this block's shared memory; its bytes count at this block's mbarrier. */
 __device__ inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -168,7 +169,7 @@ __device__ inline void bulk_load(void *to, const void *from, unsigned bytes, uin
                  : "memory");
 }
 
-/* This block's shared memory to a peer's; the peer's mbarrier is told the bytes. */
+/* Copies from this block's shared memory to a peer's; its bytes count at the peer's mbarrier. */
 __device__ inline void bulk_send(uint32_t to, const void *from, unsigned bytes, uint32_t barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
@@ -177,7 +178,8 @@ __device__ inline void bulk_send(uint32_t to, const void *from, unsigned bytes, 
                  : "memory");
 }
 
-/* This block's shared memory to global; waited for in groups, as copy_async is. */
+/* Copies from this block's shared memory to global; it is waited for in groups, as copy_async is.
+ */
 __device__ inline void bulk_store(void *to, const void *from, unsigned bytes)
 {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
@@ -190,7 +192,8 @@ __device__ inline void bulk_commit()
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* Until all but the last `keep` groups are done; _read: until they have read their source. */
+/* Waits until all groups but the last `keep` are complete; bulk_wait_read only until these have
+ * read their source. */
 template <int keep> __device__ inline void bulk_wait()
 {
     asm volatile("cp.async.bulk.wait_group %0;" ::"n"(keep) : "memory");

@@ -1,5 +1,5 @@
-/* Numbers inside kernels: conversion between a storage type T and its type of arithmetic R, and the
- * scalar functions of the LSTM cell. */
+/* Scalar functions inside kernels: conversion between a storage type T and its type of arithmetic
+ * R, and the functions of the LSTM cell. */
 #ifndef LB_SCALAR_CUH
 #define LB_SCALAR_CUH
 
@@ -20,7 +20,7 @@ template <> struct inside<double> {
 };
 template <class T> using inside_t = typename inside<T>::type;
 
-/* T to R, exact. */
+/* Converts T to R, exactly. */
 __device__ inline double convert_to_real(double v)
 {
     return v;
@@ -38,7 +38,7 @@ __device__ inline float convert_to_real(__nv_bfloat16 v)
     return __bfloat162float(v);
 }
 
-/* R to T with one rounding, to nearest even. */
+/* Converts R to T with one rounding, to nearest even. */
 template <class T> __device__ inline T convert_to_storage(inside_t<T> v)
 {
     return v;
@@ -52,7 +52,7 @@ template <> __device__ inline __nv_bfloat16 convert_to_storage<__nv_bfloat16>(fl
     return __float2bfloat16_rn(v);
 }
 
-/* Both limits are right: exp goes to 0 or to infinity there. */
+/* Large |v| gives the right limits, because exp then goes to 0 or to infinity. */
 __device__ inline float sigmoid(float v)
 {
     return 1.0f / (1.0f + expf(-v));
@@ -70,7 +70,7 @@ __device__ inline double tangent(double v)
     return tanh(v);
 }
 
-/* The cell's inner function: tanh, or relu, which keeps a NaN. */
+/* The activation of g and of c: tanh, or a relu that propagates NaN. */
 template <class R> __device__ inline R squash(R v, bool relu)
 {
     if (relu)
@@ -78,7 +78,7 @@ template <class R> __device__ inline R squash(R v, bool relu)
     return tangent(v);
 }
 
-/* Its derivative, given its value. */
+/* The derivative of squash, computed from squash's value. */
 template <class R> __device__ inline R squash_slope(R value, bool relu)
 {
     if (relu)
@@ -86,7 +86,7 @@ template <class R> __device__ inline R squash_slope(R value, bool relu)
     return R(1) - value * value;
 }
 
-/* This thread's place in a 1-D grid. */
+/* The index of this thread in a 1-D grid. */
 __device__ inline int64_t thread_index()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -8,7 +8,7 @@
 #include "device/streams.h"
 #include "device/weight_packing.h"
 
-/* T is the storage type, R that of sums: f64 for f64, else f32. */
+/* T is the storage type, R the type of sums: f64 for f64, else f32. */
 struct lb_gpu_network {
     const struct lb_problem *problem;
     void *stream; /* of stream 0 */
@@ -21,42 +21,43 @@ struct lb_gpu_network {
     int32_t *lengths;              /* [B] on the device; NULL when not ragged */
 };
 
-/* Any problem, on a device that the kernels are built for. */
+/* Supports every problem on a device for which the kernels are built. */
 enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *why);
 
-/* Touches no device. gradients_dtype is T; the caller may set R before anything is cut. */
+/* Uses no device. gradients_dtype is T; the caller may set it to R before the buffers are carved.
+ */
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,
                                           const struct lb_exec_config *config, int stream_count);
 void lb_gpu_network_destroy(struct lb_gpu_network *net); /* accepts a zeroed one */
 
-/* The four buffers of an implementation while they are cut into arrays. Zeroed, they only count. */
+/* The four buffers of an implementation while they are carved into arrays. Zeroed ones only add up
+ * sizes. */
 struct lb_gpu_parts {
     struct lb_arena weights, gradients, reserve, workspace;
 };
 
-/* Cuts the net's own parts: weights, gradients, lengths. The address of cuBLAS' scratch for all
- * streams, which lies first in the workspace. */
+/* Carves the network's own arrays: weights, gradients and lengths. Returns the address of cuBLAS'
+ * scratch for all streams, which is first in the workspace. */
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts);
 
-/* Cuts off so many elements of T, of R. */
+/* Carve an array of `count` elements of T, or of R. */
 void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
 void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
 
-/* An implementation's own carving: calls lb_gpu_network_carve first, and returns what that gives.
- */
+/* An implementation's own carving. It calls lb_gpu_network_carve first and returns its result. */
 typedef void *lb_gpu_carve(void *self, struct lb_gpu_parts *parts);
 
-/* What `carve` adds up to. Touches no device. */
+/* Returns the sizes that `carve` adds up. Uses no device. */
 struct lb_sizes lb_gpu_network_sizes(void *self, lb_gpu_carve *carve);
 
-/* Carves the buffers, opens the streams with their scratch, and brings weights and lengths to the
- * device. net belongs to self. */
+/* Carves the buffers, opens the streams with their scratch, and uploads weights and lengths. net is
+ * a part of self. */
 enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb_gpu_carve *carve,
                                       const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err);
 
-/* Tensor `which` of layer_dir l*D + d: the weights, T; their gradients. */
+/* Return tensor `which` of layer_dir l*D + d: a weight in T, or its gradient. */
 const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir,
                           enum lb_weight which);
 void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which);
@@ -75,7 +76,7 @@ struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_
 enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_index,
                                   int64_t layer_dir, const struct lb_forward_io *io, void *h,
                                   void *c, struct lb_error *err);
-/* dhn and dcn to dh and dc; at the end dh and dc to dh0 and dc0, rounded once. */
+/* Start with dh = dhn and dc = dcn; finish with dh0 = dh and dc0 = dc, rounded once. */
 enum lb_status lb_gpu_start_gradients(const struct lb_gpu_network *net, int stream_index,
                                       int64_t layer_dir, const struct lb_backward_io *io, void *dh,
                                       void *dc, struct lb_error *err);
@@ -83,15 +84,16 @@ enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int str
                                        int64_t layer_dir, const struct lb_backward_io *io,
                                        const void *dh, const void *dc, struct lb_error *err);
 
-/* The last backward's gradients to the canonical layout, rounded once where they are kept in R. */
+/* Downloads the gradients of the last backward in the canonical layout. Those in R are rounded
+ * once. */
 enum lb_status lb_gpu_network_gradients(const struct lb_gpu_network *net,
                                         const struct lb_gradients *gradients, struct lb_error *err);
 
-/* Bytes of count elements of T, of R. */
+/* Return the bytes of `count` elements of T, or of R. */
 size_t lb_gpu_storage(const struct lb_gpu_network *net, int64_t count);
 size_t lb_gpu_real(const struct lb_gpu_network *net, int64_t count);
 
-/* Address of element `index` of a tensor of T, of R. */
+/* Return the address of element `index` of a tensor of T, or of R. */
 void *lb_gpu_storage_at(const struct lb_gpu_network *net, const void *base, int64_t index);
 void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t index);
 

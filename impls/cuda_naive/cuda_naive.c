@@ -37,10 +37,10 @@ static void carve_layer_dir(struct lb_cuda_naive *self, struct lb_gpu_parts *par
     e->h = lb_gpu_carve_storage(net, keep, states * state);
     if (top)
         return;
-    int64_t wide = p->seq_len * p->directions * state;
-    e->y = first ? lb_gpu_carve_storage(net, keep, wide) : self->layer_dirs[index - 1].y;
+    int64_t layer_count = p->seq_len * p->directions * state;
+    e->y = first ? lb_gpu_carve_storage(net, keep, layer_count) : self->layer_dirs[index - 1].y;
     if (lb_has_backward(p))
-        e->dy = first ? lb_gpu_carve_storage(net, &parts->workspace, wide)
+        e->dy = first ? lb_gpu_carve_storage(net, &parts->workspace, layer_count)
                       : self->layer_dirs[index - 1].dy;
 }
 
@@ -117,7 +117,7 @@ static enum lb_status naive_gradients(void *state, const struct lb_gradients *gr
 static const char *naive_describe(const void *state)
 {
     (void)state;
-    return "8 cuBLAS products and 23 pointwise kernels a step, nothing hoisted, nothing fused";
+    return "8 cuBLAS GEMMs and 23 pointwise kernels per step, nothing hoisted, nothing fused";
 }
 
 static void naive_destroy(void *state)
@@ -130,7 +130,7 @@ static void naive_destroy(void *state)
 const struct lb_impl lb_impl_cuda_naive = {
     .abi = LB_IMPL_ABI,
     .name = "cuda_naive",
-    .summary = "a framework's generic cell: cuBLAS products a gate, a kernel an operation",
+    .summary = "a framework's generic cell: cuBLAS GEMMs per gate, one kernel per operation",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
     .state_size = sizeof(struct lb_cuda_naive),

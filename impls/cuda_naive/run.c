@@ -4,7 +4,7 @@
 #include "impls/cuda_naive/cuda_naive.h"
 
 /* One layer and direction in one call. */
-struct walk {
+struct layer_pass {
     struct lb_cuda_naive *self;
     const struct lb_problem *p;
     struct lb_naive_layer_dir *e;
@@ -14,12 +14,12 @@ struct walk {
     const void *x;                   /* [T, B, I_l] T */
 };
 
-static struct walk walk_make(struct lb_cuda_naive *self, int64_t layer, int64_t direction,
-                             const void *x)
+static struct layer_pass layer_pass_make(struct lb_cuda_naive *self, int64_t layer,
+                                         int64_t direction, const void *x)
 {
     const struct lb_problem *p = self->net.problem;
     int64_t index = layer * p->directions + direction;
-    return (struct walk){
+    return (struct layer_pass){
         .self = self,
         .p = p,
         .e = &self->layer_dirs[index],
@@ -32,53 +32,56 @@ static struct walk walk_make(struct lb_cuda_naive *self, int64_t layer, int64_t 
     };
 }
 
-static int64_t time_of(const struct walk *w, int64_t s)
+static int64_t time_of(const struct layer_pass *w, int64_t s)
 {
     return w->direction == 0 ? s : w->p->seq_len - 1 - s;
 }
 
-/* The s-th step's buffers. */
-static void *gate_at(const struct walk *w, int64_t s, int gate)
+/* The buffers of the s-th step. */
+static void *gate_at(const struct layer_pass *w, int64_t s, int gate)
 {
     int64_t slot = lb_trains(w->p) ? s : 0;
     return lb_gpu_real_at(&w->self->net, w->e->gates, (slot * 4 + gate) * w->state);
 }
 
-static void *inner_at(const struct walk *w, int64_t s)
+static void *inner_at(const struct layer_pass *w, int64_t s)
 {
     return lb_gpu_real_at(&w->self->net, w->e->inner, lb_trains(w->p) ? s * w->state : 0);
 }
 
-static void *c_at(const struct walk *w, int64_t s)
+static void *c_at(const struct layer_pass *w, int64_t s)
 {
     return lb_gpu_real_at(&w->self->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
 }
 
-static void *h_at(const struct walk *w, int64_t s)
+static void *h_at(const struct layer_pass *w, int64_t s)
 {
     return lb_gpu_storage_at(&w->self->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->state);
 }
 
-static const void *x_at(const struct walk *w, int64_t t)
+static const void *x_at(const struct layer_pass *w, int64_t t)
 {
     return lb_gpu_storage_at(&w->self->net, w->x, t * w->p->batch * w->input);
 }
 
 /* One gate's rows of w_ih or w_hh. */
-static const void *rows_of(const struct walk *w, const void *weights, int gate, int64_t columns)
+static const void *rows_of(const struct layer_pass *w, const void *weights, int gate,
+                           int64_t columns)
 {
     return lb_gpu_storage_at(&w->self->net, weights, gate * w->p->hidden * columns);
 }
 
-static enum lb_status elementwise(const struct walk *w, enum lb_elementwise_op op, void *to,
+static enum lb_status elementwise(const struct layer_pass *w, enum lb_elementwise_op op, void *to,
                                   const void *a, const void *b, struct lb_error *err)
 {
     return lb_elementwise(w->self->net.real, op, to, a, b, w->state, w->self->net.stream, err);
 }
 
-/* to = from in batch rows that still run at time t, else other (NULL: zero); [B, H] contiguous. */
-static enum lb_status keep_running(const struct walk *w, enum lb_dtype dtype, int64_t t, void *to,
-                                   const void *from, const void *other, struct lb_error *err)
+/* Copies batch rows that have not ended at time t from `from` to `to`, and the others from `other`,
+ * or sets them to zero where other is NULL. All are [B, H]. */
+static enum lb_status keep_running(const struct layer_pass *w, enum lb_dtype dtype, int64_t t,
+                                   void *to, const void *from, const void *other,
+                                   struct lb_error *err)
 {
     const struct lb_elementwise_select select = {
         .rows = w->p->batch,
@@ -97,9 +100,9 @@ static enum lb_status keep_running(const struct walk *w, enum lb_dtype dtype, in
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* to [B, H] R = from [B, columns] T times one gate's rows [H, columns], transposed. */
-static enum lb_status gate_product(const struct walk *w, void *to, const void *from,
-                                   const void *rows, int64_t columns, struct lb_error *err)
+/* to [B, H] R = from [B, columns] T times the transposed rows [H, columns] of one gate. */
+static enum lb_status gate_gemm(const struct layer_pass *w, void *to, const void *from,
+                                const void *rows, int64_t columns, struct lb_error *err)
 {
     const struct lb_gemm g = {.in = w->p->dtype,
                               .out = w->self->net.real,
@@ -117,17 +120,18 @@ static enum lb_status gate_product(const struct walk *w, void *to, const void *f
     return lb_stream_gemm(w->self->net.streams, 0, &g, err);
 }
 
-static enum lb_status forward_gate(const struct walk *w, int64_t s, int gate, struct lb_error *err)
+static enum lb_status forward_gate(const struct layer_pass *w, int64_t s, int gate,
+                                   struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
     void *sum = w->scratch->first, *other = w->scratch->second;
     enum lb_status st = LB_OK;
     enum lb_elementwise_op act = p->act == LB_ACT_RELU ? LB_OP_RELU : LB_OP_TANH;
-    LB_TRY(gate_product(w, sum, x_at(w, time_of(w, s)),
-                        rows_of(w, w->e->weights.w_ih, gate, w->input), w->input, err));
-    LB_TRY(gate_product(w, other, h_at(w, s), rows_of(w, w->e->weights.w_hh, gate, p->hidden),
-                        p->hidden, err));
+    LB_TRY(gate_gemm(w, sum, x_at(w, time_of(w, s)), rows_of(w, w->e->weights.w_ih, gate, w->input),
+                     w->input, err));
+    LB_TRY(gate_gemm(w, other, h_at(w, s), rows_of(w, w->e->weights.w_hh, gate, p->hidden),
+                     p->hidden, err));
     LB_TRY(elementwise(w, LB_OP_ADD, sum, sum, other, err));
     LB_TRY(lb_elementwise_add_bias(self->net.real, sum, sum,
                                    lb_gpu_real_at(&self->net, w->e->b_ih, gate * p->hidden),
@@ -141,7 +145,7 @@ done:
 }
 
 /* Writes h to y [T, B, D*H] at time t, and zero to batch rows past their end. */
-static enum lb_status write_y(const struct walk *w, int64_t s, void *y, struct lb_error *err)
+static enum lb_status write_y(const struct layer_pass *w, int64_t s, void *y, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     int64_t width = p->directions * p->hidden, t = time_of(w, s);
@@ -158,7 +162,8 @@ static enum lb_status write_y(const struct walk *w, int64_t s, void *y, struct l
     return lb_elementwise_select_rows(p->dtype, &select, w->self->net.stream, err);
 }
 
-static enum lb_status forward_step(const struct walk *w, int64_t s, void *y, struct lb_error *err)
+static enum lb_status forward_step(const struct layer_pass *w, int64_t s, void *y,
+                                   struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     enum lb_status st = LB_OK;
@@ -181,7 +186,7 @@ done:
     return st;
 }
 
-static enum lb_status forward_layer_dir(const struct walk *w, const struct lb_forward_io *io,
+static enum lb_status forward_layer_dir(const struct layer_pass *w, const struct lb_forward_io *io,
                                         struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -206,7 +211,7 @@ enum lb_status lb_naive_forward(void *state, const struct lb_forward_io *io, str
     enum lb_status st = LB_OK;
     for (int64_t l = 0; l < self->net.problem->layers; l++) {
         for (int64_t d = 0; d < self->net.problem->directions; d++) {
-            struct walk w = walk_make(self, l, d, io->x);
+            struct layer_pass w = layer_pass_make(self, l, d, io->x);
             LB_TRY(forward_layer_dir(&w, io, err));
         }
     }
@@ -216,8 +221,9 @@ done:
 
 /* ---- Backward ------------------------------------------------------------------------------ */
 
-/* Gradients of the pre-activations, da [4] of scratch, and of c; dh is that of h. */
-static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_error *err)
+/* Computes the gradients of the pre-activations, da [4] of scratch, and of c. scratch->first is the
+ * gradient of h. */
+static enum lb_status backward_cell(const struct layer_pass *w, int64_t s, struct lb_error *err)
 {
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
@@ -230,7 +236,8 @@ static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_e
     LB_TRY(elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[3], x->da[3], o, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->second, x->first, o, err));
     LB_TRY(elementwise(w, slope, x->second, x->second, inner_at(w, s), err));
-    LB_TRY(elementwise(w, LB_OP_ADD, x->second, x->second, x->dc, err)); /* all of c's gradient */
+    LB_TRY(elementwise(w, LB_OP_ADD, x->second, x->second, x->dc,
+                       err)); /* the complete gradient of c */
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[0], x->second, g, err));
     LB_TRY(elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[0], x->da[0], i, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[1], x->second, c_at(w, s), err));
@@ -238,7 +245,7 @@ static enum lb_status backward_cell(const struct walk *w, int64_t s, struct lb_e
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->da[2], x->second, i, err));
     LB_TRY(elementwise(w, slope, x->da[2], x->da[2], g, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->dc_next, x->second, f, err));
-    if (!w->p->ragged) { /* all rows run: dc is replaced as a whole */
+    if (!w->p->ragged) { /* no row has ended: all of dc is replaced */
         LB_TRY(lb_stream_copy(w->self->net.streams, 0, x->dc, x->dc_next,
                               lb_gpu_real(&w->self->net, w->state), err));
         goto done;
@@ -251,8 +258,8 @@ done:
 }
 
 /* c [m, n] R (+)= a b, where a is da_stored [B, H] T, transposed or not. */
-static enum lb_status da_product(const struct walk *w, bool transpose, void *c, const void *b,
-                                 int64_t columns, bool accumulate, struct lb_error *err)
+static enum lb_status da_gemm(const struct layer_pass *w, bool transpose, void *c, const void *b,
+                              int64_t columns, bool accumulate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     const struct lb_gemm g = {.in = p->dtype,
@@ -273,7 +280,8 @@ static enum lb_status da_product(const struct walk *w, bool transpose, void *c, 
 }
 
 /* Adds what one gate's gradient contributes to dx, dh and the weights. */
-static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, struct lb_error *err)
+static enum lb_status backward_gate(const struct layer_pass *w, int64_t s, int gate,
+                                    struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
@@ -283,16 +291,16 @@ static enum lb_status backward_gate(const struct walk *w, int64_t s, int gate, s
     int64_t rows = gate * p->hidden;
     LB_TRY(lb_cell_convert_to_storage(p->dtype, x->da_stored, x->da[gate], w->state,
                                       self->net.stream, err));
-    LB_TRY(da_product(w, false, x->dx, rows_of(w, e->weights.w_ih, gate, w->input), w->input,
-                      gate > 0, err));
-    LB_TRY(da_product(w, false, x->dh_next, rows_of(w, e->weights.w_hh, gate, p->hidden), p->hidden,
-                      gate > 0, err));
-    LB_TRY(da_product(w, true,
-                      lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_IH], rows * w->input),
-                      x_at(w, time_of(w, s)), w->input, true, err));
-    LB_TRY(da_product(w, true,
-                      lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_HH], rows * p->hidden),
-                      h_at(w, s), p->hidden, true, err));
+    LB_TRY(da_gemm(w, false, x->dx, rows_of(w, e->weights.w_ih, gate, w->input), w->input, gate > 0,
+                   err));
+    LB_TRY(da_gemm(w, false, x->dh_next, rows_of(w, e->weights.w_hh, gate, p->hidden), p->hidden,
+                   gate > 0, err));
+    LB_TRY(da_gemm(w, true,
+                   lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_IH], rows * w->input),
+                   x_at(w, time_of(w, s)), w->input, true, err));
+    LB_TRY(da_gemm(w, true,
+                   lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_HH], rows * p->hidden),
+                   h_at(w, s), p->hidden, true, err));
     LB_TRY(lb_elementwise_add_row_sums(
         self->net.real, lb_gpu_real_at(&self->net, e->weights.dweights[LB_B_IH], rows), x->da[gate],
         p->batch, p->hidden, self->net.stream, err));
@@ -301,25 +309,26 @@ done:
 }
 
 /* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. */
-static enum lb_status write_dx(const struct walk *w, int64_t t, void *to, struct lb_error *err)
+static enum lb_status write_dx(const struct layer_pass *w, int64_t t, void *to,
+                               struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
     int64_t count = p->batch * w->input;
-    void *place = lb_gpu_storage_at(&self->net, to, t * count), *dx = w->scratch->dx;
+    void *stored = lb_gpu_storage_at(&self->net, to, t * count), *dx = w->scratch->dx;
     if (w->direction == 1) {
-        LB_TRY(lb_cell_convert_to_sums(p->dtype, w->scratch->dx_other, place, count,
+        LB_TRY(lb_cell_convert_to_sums(p->dtype, w->scratch->dx_other, stored, count,
                                        self->net.stream, err));
         LB_TRY(lb_elementwise(self->net.real, LB_OP_ADD, dx, dx, w->scratch->dx_other, count,
                               self->net.stream, err));
     }
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, place, dx, count, self->net.stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, stored, dx, count, self->net.stream, err));
 done:
     return st;
 }
 
-static enum lb_status backward_step(const struct walk *w, int64_t s, const void *dy, void *dx,
+static enum lb_status backward_step(const struct layer_pass *w, int64_t s, const void *dy, void *dx,
                                     struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
@@ -339,7 +348,8 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, const void 
     };
     LB_TRY(lb_elementwise_select_rows(p->dtype, &incoming, self->net.stream, err));
     LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->state, self->net.stream, err));
-    LB_TRY(elementwise(w, LB_OP_ADD, x->first, x->first, x->dh, err)); /* all of h's gradient */
+    LB_TRY(
+        elementwise(w, LB_OP_ADD, x->first, x->first, x->dh, err)); /* the complete gradient of h */
     LB_TRY(backward_cell(w, s, err));
     for (int gate = 0; gate < 4; gate++)
         LB_TRY(backward_gate(w, s, gate, err));
@@ -353,8 +363,9 @@ done:
     return st;
 }
 
-static enum lb_status backward_layer_dir(const struct walk *w, const struct lb_backward_io *io,
-                                         void *dx, struct lb_error *err)
+static enum lb_status backward_layer_dir(const struct layer_pass *w,
+                                         const struct lb_backward_io *io, void *dx,
+                                         struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_naive *self = w->self;
@@ -381,7 +392,7 @@ enum lb_status lb_naive_backward(void *state, const struct lb_backward_io *io, s
     for (int64_t l = p->layers - 1; l >= 0; l--) {
         void *dx = l > 0 ? self->layer_dirs[(l - 1) * p->directions].dy : io->dx;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct walk w = walk_make(self, l, d, io->x);
+            struct layer_pass w = layer_pass_make(self, l, d, io->x);
             LB_TRY(backward_layer_dir(&w, io, dx, err));
         }
     }

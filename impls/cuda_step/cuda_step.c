@@ -8,7 +8,10 @@
 
 #include "cuda/common/cell.h"
 
-enum { CHUNKS = 8 /* of a wavefront: a layer starts when the layer below has done an eighth */ };
+enum {
+    CHUNKS = 8 /* per sequence in a wavefront: a layer starts when the layer below has finished an
+                  eighth */
+};
 
 int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
 {
@@ -31,7 +34,7 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     if (!self->layer_dirs || !self->active)
         return lb_fail(err, LB_OOM, "out of memory");
     snprintf(self->description, sizeof(self->description),
-             "input product of all steps, then a cuBLAS product and a fused cell a step; "
+             "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
              "streams %d, layers %lld steps apart",
              self->net.stream_count, wavefront ? (long long)self->chunk : 0LL);
     return LB_OK;
@@ -43,7 +46,7 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
     const struct lb_problem *p = net->problem;
     bool trains = lb_trains(p);
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
-    int64_t state = p->batch * p->hidden, wide = p->batch * 4 * p->hidden;
+    int64_t state = p->batch * p->hidden, gate_count = p->batch * 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
         struct lb_step_layer_dir *layer = &self->layer_dirs[l * p->directions];
         void *y = l + 1 < p->layers
@@ -51,12 +54,12 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
                       : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
             struct lb_step_layer_dir *e = &layer[d];
-            /* In inference, layers that follow on the same stream share one buffer. */
+            /* In inference, layers that run one after the other on a stream share one buffer. */
             bool shares = !trains && l > 0 && p->directions == 2;
             int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
             e->y = y;
-            e->gates =
-                shares ? self->layer_dirs[d].gates : lb_gpu_carve_real(net, keep, steps * wide);
+            e->gates = shares ? self->layer_dirs[d].gates
+                              : lb_gpu_carve_real(net, keep, steps * gate_count);
             e->h = lb_gpu_carve_storage(net, keep, (trains ? p->seq_len + 1 : 2) * state);
             e->c = lb_gpu_carve_real(net, keep, (trains ? p->seq_len + 1 : 1) * state);
         }
@@ -153,7 +156,7 @@ static void step_destroy(void *state)
 const struct lb_impl lb_impl_cuda_step = {
     .abi = LB_IMPL_ABI,
     .name = "cuda_step",
-    .summary = "cuBLAS: one input product, one recurrent product and one fused cell a step",
+    .summary = "cuBLAS: one input GEMM, then one recurrent GEMM and one fused cell per step",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
     .state_size = sizeof(struct lb_cuda_step),

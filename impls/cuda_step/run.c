@@ -3,14 +3,14 @@
 #include "impls/cuda_step/cuda_step.h"
 
 /* A GEMM of two T matrices with sums in R and a result of type `out`. */
-static struct lb_gemm product(const struct lb_cuda_step *self, enum lb_dtype out)
+static struct lb_gemm gemm_of(const struct lb_cuda_step *self, enum lb_dtype out)
 {
     return (struct lb_gemm){
         .in = self->net.problem->dtype, .out = out, .math = self->net.problem->math};
 }
 
 /* One layer and direction in one call. */
-struct walk {
+struct layer_pass {
     struct lb_cuda_step *self;
     const struct lb_problem *p;
     struct lb_step_layer_dir *e;
@@ -22,12 +22,12 @@ struct walk {
     const void *dy; /* [T, B, D*H] T; NULL in forward */
 };
 
-static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t direction,
-                             const void *x)
+static struct layer_pass layer_pass_make(struct lb_cuda_step *self, int64_t layer,
+                                         int64_t direction, const void *x)
 {
     const struct lb_problem *p = self->net.problem;
     int stream_index = lb_step_stream(self, layer, direction);
-    return (struct walk){
+    return (struct layer_pass){
         .self = self,
         .p = p,
         .e = &self->layer_dirs[layer * p->directions + direction],
@@ -41,20 +41,20 @@ static struct walk walk_make(struct lb_cuda_step *self, int64_t layer, int64_t d
 }
 
 /* The time of the s-th step in the direction's own order. */
-static int64_t time_of(const struct walk *w, int64_t s)
+static int64_t time_of(const struct layer_pass *w, int64_t s)
 {
     return w->direction == 0 ? s : w->p->seq_len - 1 - s;
 }
 
 /* Slots of the states before and after the s-th step. */
-static int64_t h_slot(const struct walk *w, int64_t s)
+static int64_t h_slot(const struct layer_pass *w, int64_t s)
 {
     if (!lb_trains(w->p))
         return s % 2;
     return w->direction == 0 ? s : w->p->seq_len - s;
 }
 
-static int64_t c_slot(const struct walk *w, int64_t s)
+static int64_t c_slot(const struct layer_pass *w, int64_t s)
 {
     return lb_trains(w->p) ? h_slot(w, s) : 0;
 }
@@ -66,13 +66,12 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* pre = x w_ih' of times first to first + steps - 1, to the start of gates or, where all times have
- * room there, to their own times. */
-static enum lb_status input_product(const struct walk *w, int64_t first, int64_t steps,
-                                    int64_t slot, struct lb_error *err)
+/* Computes pre = x w_ih' of times first to first + steps - 1 into gates, from index `slot` on. */
+static enum lb_status input_gemm(const struct layer_pass *w, int64_t first, int64_t steps,
+                                 int64_t slot, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = product(w->self, w->self->net.real);
+    struct lb_gemm g = gemm_of(w->self, w->self->net.real);
     int64_t input = lb_layer_input(p, w->layer);
     g.transpose_b = true;
     g.m = steps * p->batch;
@@ -87,9 +86,9 @@ static enum lb_status input_product(const struct walk *w, int64_t first, int64_t
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* The s-th step; its pre-activations are at index slot of gates. */
-static enum lb_status forward_step(const struct walk *w, const struct lb_forward_io *io, int64_t s,
-                                   int64_t slot, struct lb_error *err)
+/* Computes the s-th step, whose pre-activations are at index `slot` of gates. */
+static enum lb_status forward_step(const struct layer_pass *w, const struct lb_forward_io *io,
+                                   int64_t s, int64_t slot, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
@@ -98,7 +97,7 @@ static enum lb_status forward_step(const struct walk *w, const struct lb_forward
     bool last = s + 1 == p->seq_len;
     void *pre = lb_gpu_real_at(&self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s) * state);
-    struct lb_gemm g = product(self, self->net.real);
+    struct lb_gemm g = gemm_of(self, self->net.real);
 
     g.transpose_b = g.accumulate = true;
     g.m = self->active[t];
@@ -135,15 +134,15 @@ done:
     return st;
 }
 
-/* Steps first to first + steps - 1 of a layer_dir, with the input product that they need. */
+/* Computes steps first to first + steps - 1 of a layer_dir, with the input GEMM that they need. */
 static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_forward_io *io,
                                     int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                     struct lb_error *err)
 {
     const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
-    struct walk w = walk_make(self, layer, direction, io->x);
-    bool whole = layer == 0 || steps == p->seq_len; /* the product covers all times at once */
+    struct layer_pass w = layer_pass_make(self, layer, direction, io->x);
+    bool whole = layer == 0 || steps == p->seq_len; /* the input GEMM covers all times at once */
     bool own_slot = whole || lb_trains(p);
     w.y = w.e->y ? w.e->y : io->y;
     if (first == 0)
@@ -152,9 +151,9 @@ static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_f
             lb_gpu_storage_at(&self->net, w.e->h, h_slot(&w, 0) * p->batch * p->hidden),
             lb_gpu_real_at(&self->net, w.e->c, c_slot(&w, 0) * p->batch * p->hidden), err));
     if (!whole)
-        LB_TRY(input_product(&w, first, steps, own_slot ? first : 0, err));
+        LB_TRY(input_gemm(&w, first, steps, own_slot ? first : 0, err));
     else if (first == 0)
-        LB_TRY(input_product(&w, 0, p->seq_len, 0, err));
+        LB_TRY(input_gemm(&w, 0, p->seq_len, 0, err));
     for (int64_t s = first; s < first + steps; s++)
         LB_TRY(forward_step(&w, io, s, own_slot ? time_of(&w, s) : s - first, err));
 done:
@@ -188,7 +187,7 @@ done:
 
 /* ---- Backward ----------------------------------------------------------------------------- */
 
-static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_error *err)
+static enum lb_status backward_step(const struct layer_pass *w, int64_t s, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
@@ -211,10 +210,10 @@ static enum lb_status backward_step(const struct walk *w, int64_t s, struct lb_e
         .dc = w->e->dc,
         .dgates = dgates,
     };
-    struct lb_gemm g = product(self, self->net.real);
+    struct lb_gemm g = gemm_of(self, self->net.real);
     LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
 
-    /* Rows past their end keep dh: it is still that of their last step, or dhn. */
+    /* A batch row past its end keeps dh, which is dhn until its last step. */
     g.m = self->active[t];
     g.n = p->hidden;
     g.k = gates;
@@ -229,12 +228,12 @@ done:
     return st;
 }
 
-/* dx = dgates w_ih of times first to first + steps - 1; added to dx where told so. */
-static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t first, int64_t steps,
-                                     bool accumulate, struct lb_error *err)
+/* Computes dx = dgates w_ih of times first to first + steps - 1, or adds it to dx. */
+static enum lb_status input_gradient(const struct layer_pass *w, void *dx, int64_t first,
+                                     int64_t steps, bool accumulate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = product(w->self, p->dtype);
+    struct lb_gemm g = gemm_of(w->self, p->dtype);
     int64_t input = lb_layer_input(p, w->layer);
     g.accumulate = accumulate;
     g.m = steps * p->batch;
@@ -249,13 +248,13 @@ static enum lb_status input_gradient(const struct walk *w, void *dx, int64_t fir
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* Steps first + steps - 1 down to first of a layer_dir. */
+/* Computes steps first + steps - 1 down to first of a layer_dir. */
 static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                      int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                      struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct walk w = walk_make(self, layer, direction, io->x);
+    struct layer_pass w = layer_pass_make(self, layer, direction, io->x);
     w.dy = w.e->dy ? w.e->dy : io->dy;
     if (first + steps == self->net.problem->seq_len)
         LB_TRY(
@@ -266,8 +265,8 @@ done:
     return st;
 }
 
-/* Gradient of a chunk's input, for the layer below or for dx. Both directions add up on stream 0.
- */
+/* Computes the gradient of a chunk's input, which is dy of the layer below or dx. Stream 0 adds the
+ * gradients of both directions. */
 static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct lb_backward_io *io,
                                          int64_t layer, int64_t first, int64_t steps,
                                          struct lb_error *err)
@@ -275,7 +274,7 @@ static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct
     const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     void *dx = layer > 0 ? self->layer_dirs[(layer - 1) * p->directions].dy : io->dx;
-    struct walk w = walk_make(self, layer, 0, io->x);
+    struct layer_pass w = layer_pass_make(self, layer, 0, io->x);
     LB_TRY(input_gradient(&w, dx, first, steps, false, err));
     if (p->directions == 2) {
         LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
@@ -287,12 +286,12 @@ done:
     return st;
 }
 
-/* dweights = dgates' from, over all steps: [4H, columns] of from [T*B, columns] T. */
-static enum lb_status weight_product(const struct walk *w, enum lb_weight which, const void *from,
-                                     int64_t columns, struct lb_error *err)
+/* Computes dweights [4H, columns] = dgates' `from` over all steps; from is [T*B, columns] T. */
+static enum lb_status weight_gemm(const struct layer_pass *w, enum lb_weight which,
+                                  const void *from, int64_t columns, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = product(w->self, p->dtype);
+    struct lb_gemm g = gemm_of(w->self, p->dtype);
     g.transpose_a = true;
     g.m = 4 * p->hidden;
     g.n = columns;
@@ -306,18 +305,18 @@ static enum lb_status weight_product(const struct walk *w, enum lb_weight which,
     return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
 }
 
-/* Weight gradients of one layer_dir, and gradients of its initial state. */
-static enum lb_status finish_layer_dir(const struct walk *w, const struct lb_backward_io *io,
+/* Computes the weight gradients of one layer_dir and the gradients of its initial state. */
+static enum lb_status finish_layer_dir(const struct layer_pass *w, const struct lb_backward_io *io,
                                        struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
     enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden;
-    /* The states before each step, in the order of time. */
+    /* The state before each step, ordered by time. */
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
-    LB_TRY(weight_product(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
-    LB_TRY(weight_product(w, LB_W_HH, h_prev, p->hidden, err));
+    LB_TRY(weight_gemm(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
+    LB_TRY(weight_gemm(w, LB_W_HH, h_prev, p->hidden, err));
     LB_TRY(lb_cell_column_sums(p->dtype, w->e->weights.dweights[LB_B_IH],
                                w->e->weights.dweights[LB_B_HH], w->e->dgates, p->seq_len * p->batch,
                                4 * p->hidden, w->e->sums, w->stream, err));
@@ -347,7 +346,7 @@ enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, st
     }
     for (int64_t l = 0; l < p->layers; l++) {
         for (int64_t d = 0; d < p->directions; d++) {
-            struct walk w = walk_make(self, l, d, io->x);
+            struct layer_pass w = layer_pass_make(self, l, d, io->x);
             LB_TRY(finish_layer_dir(&w, io, err));
         }
     }

@@ -16,20 +16,23 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks of what is neither moved bytes nor matrix products. Instructions are those of sm_90a's
- * SASS, of the tile of 16 blocks, 8 warps and 8 columns. Nothing has been measured on a device. */
+/* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
+ * sm_90a's SASS of the tile of 16 blocks, 8 warps and 8 columns. Nothing has been measured on a
+ * device. */
 enum {
-    /* From the sums to the first st.async: 104 instructions, and waits for a read of shared memory
-     * (33 clocks), 4 special functions (20 each) and 3 shuffles (25 each) in a row. */
+    /* From the sums to the first st.async: 104 instructions (five sigmoids and tanhs, shuffles,
+     * packing, issuing the sends), and waits in sequence for a read of shared memory (33 clocks), 4
+     * special functions (20 each) and 3 shuffles (25 each). */
     CELL_CLOCKS = 290,
     PAIR_CLOCKS = 80,    /* a named barrier, a write to and a read from shared memory */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 to 12 warps */
 };
 
-/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. */
+/* The share of the tensor cores' peak that mma.sync reaches on Hopper. Source: HPMLL's benchmark.
+ */
 static const double mma_share = 0.62;
 
-/* The most SMs of a GPC on sm_90. A cluster lies in one GPC. */
+/* The maximum of SMs per GPC on sm_90. All blocks of a cluster run in one GPC. */
 enum { GPC_SMS = 18 };
 
 static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
@@ -42,10 +45,11 @@ static int needed_clusters(const struct lb_problem *p, const struct lb_cluster_t
     return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
 }
 
-/* How many clusters of so many blocks a device runs at a time, before it can be asked: GPCs as full
- * as they get, and one with the remaining SMs. An H100 SXM has 132 SMs in 8 GPCs of 16 or 18, some
- * of them less: of 8 blocks 15 clusters were seen to run (accel-sim/gpu-app-collection, pull
- * request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921), where this says 14. */
+/* Estimates how many clusters of `blocks` blocks a device runs at the same time, for when it cannot
+ * be asked: all GPCs are full but one, which has the remaining SMs. An H100 SXM has 132 SMs in 8
+ * GPCs of 18 SMs or fewer. There 15 clusters of 8 blocks were seen to run
+ * (accel-sim/gpu-app-collection, pull request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921),
+ * where this estimate is 14. */
 static int resident_clusters(int sm_count, int blocks)
 {
     return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
@@ -56,14 +60,15 @@ static double waves_of(const struct lb_fused_plan *plan)
     return ceil((double)plan->needed / plan->resident);
 }
 
-/* Columns that are sent: the batch rows of a cluster, in whole messages of `message` columns. */
+/* Returns how many columns are sent: the batch rows of a cluster in whole messages of `message`
+ * columns. */
 static double sent_columns(const struct lb_problem *p, const struct lb_cluster_tile *t, int message)
 {
     int64_t rows = p->batch < t->columns ? p->batch : t->columns;
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Predicted time of a step in ns, all waves of clusters included. */
+/* Returns the predicted time of a step in ns, with all waves of clusters. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
@@ -71,11 +76,12 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
     double spilled = warps * (lb_cluster_fragments(t) - t->resident) * 512;
     double moved, read, extra = CELL_CLOCKS;
-    if (plan->backward) { /* sums of all blocks for own units; own gate gradients, by all warps */
+    if (plan->backward) { /* sums from all blocks for own units; own gate gradients, read by all
+                             warps */
         moved = t->blocks * own * sent_columns(v->problem, t, 4) * 4;
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
         extra += BARRIER_CLOCKS;
-    } else { /* h of all units, read by each warp over its part of the depth */
+    } else { /* h of all units, of which each warp reads its part of the depth */
         moved = lb_cluster_units(t) * sent_columns(v->problem, t, 2) * 2;
         read = warps * lb_cluster_units(t) * t->columns * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
@@ -97,7 +103,7 @@ static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan
            t->blocks <= v->machine.cluster && (double)shared <= v->device->shared_bytes;
 }
 
-/* The limits of all tiles. */
+/* Checks the limits that all tiles have. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;
@@ -141,7 +147,7 @@ static void cluster_describe(const struct lb_problem *problem, const struct lb_f
     int fragments = lb_cluster_fragments(t);
     (void)problem;
     snprintf(text, size,
-             "%d clusters, %d at a time, %d blocks x %d warps x %d rows; weights a warp: %d "
+             "%d clusters, %d at a time, %d blocks x %d warps x %d rows; weights per warp: %d "
              "fragments in registers, %d in shared memory",
              plan->needed, plan->resident, t->blocks, t->warps, t->columns, t->resident,
              fragments - t->resident);

@@ -41,7 +41,7 @@ static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *pla
 {
     char tiles[200];
     plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
-    add_text(self, "%s: %s; %s %.2f us a step%s%s", plan->family->name, tiles,
+    add_text(self, "%s: %s; %s %.2f us per step%s%s", plan->family->name, tiles,
              plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3, plan->tuned ? "" : " on ",
              plan->tuned ? "" : self->choice.machine);
 }
@@ -51,7 +51,7 @@ static void describe(struct lb_fused *self)
     const struct lb_fused_choice *c = &self->choice;
     self->description[0] = '\0';
     describe_plan(self, &c->forward);
-    add_text(self, ", the least of %d", c->fitting);
+    add_text(self, ", the lowest of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
         add_text(self, " (%s)", c->others);
     if (lb_has_backward(self->problem)) {
@@ -126,8 +126,8 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
 }
 
-/* State that one launch of a layer leaves to the next, and the buffers through which blocks
- * exchange. */
+/* Carves the state that one launch of a layer leaves for the next, and the buffers through which
+ * blocks exchange data. */
 static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
                           struct lb_fused_layer *l)
 {
@@ -183,7 +183,8 @@ static int stream_count(const struct lb_fused *self)
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
-/* With NULL bases this only adds up sizes. Returns cuBLAS' scratch, first in the workspace. */
+/* With NULL bases this only adds up sizes. Returns cuBLAS' scratch, which is first in the
+ * workspace. */
 static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
 {
     const struct lb_problem *p = self->problem;
@@ -228,7 +229,7 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
         LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
     void *scratch = carve(self, &carvers);
     if (lb_fused_chunk(p, &self->choice) == p->seq_len)
-        self->chunk = p->seq_len; /* the device has room for less than was expected */
+        self->chunk = p->seq_len; /* the device has less room than was expected */
     describe(self);
     LB_TRY(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
     LB_TRY(lb_streams_set_workspace(self->streams, scratch, err));
@@ -263,7 +264,7 @@ static enum lb_status fused_check(const void *state, struct lb_error *err)
     if (fault.raised)
         st = lb_fail(err, LB_FAILED,
                      "at step %d block %d gave up waiting for block %d: not all blocks of the "
-                     "launch run at a time, or one has stopped",
+                     "launch run at the same time, or one has stopped",
                      fault.step, fault.block, fault.awaited);
 done:
     return st;
@@ -285,7 +286,7 @@ static void fused_destroy(void *state)
 const struct lb_impl lb_impl_fused = {
     .abi = LB_IMPL_ABI,
     .name = "fused",
-    .summary = "own kernels: weights stay in registers, product and cell in one kernel",
+    .summary = "own kernels: weights stay in registers, or GEMM and cell in one kernel",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
     .state_size = sizeof(struct lb_fused),

@@ -11,6 +11,14 @@
 #include "device/lower_bound.h"
 #include "device/streams.h"
 
+/* The fields that lb_fused_forward_args and lb_fused_backward_args share, for steps [first, end).
+ */
+#define LB_FUSED_COMMON_ARGS(problem, carry_of, scratch_of, fault_of, first, end) \
+    .carry = (carry_of), .scratch = (scratch_of), .fault = (fault_of),            \
+    .seq_len = (int)(problem)->seq_len, .batch = (int)(problem)->batch,           \
+    .hidden = (int)(problem)->hidden, .directions = (int)(problem)->directions,   \
+    .from = (int)(first), .to = (int)(end)
+
 /* ---- Families ----------------------------------------------------------------------------------
  * A family is one way to run the recurrence of a layer: one file, and one line in rules.c. */
 
@@ -29,9 +37,9 @@ struct lb_fused_plan {
     const struct lb_fused_family *family;
     bool backward;
     int tile;
-    int needed;     /* clusters or blocks of a layer, both directions together */
-    int resident;   /* clusters or blocks that the device runs at a time: predicted, and after
-                     * `ready` what the device says */
+    int needed;   /* clusters or blocks of a layer, both directions together */
+    int resident; /* clusters or blocks that the device runs at the same time: predicted, and after
+                   * `ready` what the device says */
     double step_ns; /* predicted time of a step of the layer, all waves of clusters included */
     bool tuned;     /* step_ns was measured */
     union {         /* what is launched, by family; `ready` finds it in the table of kernels */

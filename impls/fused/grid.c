@@ -16,19 +16,20 @@ enum {
     FLOAT = sizeof(float_tiles) / sizeof(*float_tiles)
 };
 
-/* Clocks of what is neither moved bytes nor matrix products. Instructions are those of sm_90a's
- * SASS, of the tile of 16 units and 8 columns in f16; latencies are published ones (HPMLL's Hopper
- * benchmark, RRZE-HPC/gpu-benches). Nothing has been measured on a device. */
+/* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
+ * sm_90a's SASS of the tile of 16 units and 8 columns in f16. Latencies are published ones (HPMLL's
+ * Hopper benchmark, RRZE-HPC/gpu-benches). Nothing has been measured on a device. */
 enum {
-    /* From the barrier to the store of h: 126 instructions, and waits for 8 reads of shared memory
-     * in a row (33 and 32 clocks of sums), 4 special functions (20 each) and a shuffle (25). */
+    /* From the barrier to the store of h: 126 instructions, and waits in sequence for 8 reads of
+     * shared memory (33 clocks, and 32 for the sums), 4 special functions (20 each) and a shuffle
+     * (25). */
     CELL_CLOCKS = 300,
     COPY_CLOCKS = 4,     /* an address and a store of h to one more copy */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
-    READ_CLOCKS = 270,   /* from asking the second-level cache until the first data come */
+    READ_CLOCKS = 270,   /* from a read of the second-level cache until its first data arrive */
     ROUND_CLOCKS = 57,   /* instructions of one round of polling */
-    /* Instructions from the arrival of a packet to the first product: tests, epoch, what was no
-     * number (121 for four packets); backward to the sum (352 for eight). */
+    /* Instructions per packet from its arrival to the first product: tests, epoch, restoring NaN
+     * and infinity (121 for four packets); backward to the sum (352 for eight). */
     PACKET_CLOCKS = 30,
     SUM_CLOCKS = 44,
     SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
@@ -36,14 +37,13 @@ enum {
     LINE_BYTES = 128
 };
 
-/* What mma.sync reaches of the tensor cores' peak on Hopper: HPMLL's benchmark, 62 %. FFMA waits
- * for its operands from shared memory half of the time. */
+/* The share of the peak that is reached: by mma.sync on Hopper (source: HPMLL's benchmark), and by
+ * FFMA, which waits for its operands from shared memory half of the time. */
 static const double mma_share = 0.62, fma_share = 0.5;
 
-/* The kernel of a plan whose tile is given, with `room` blocks for each direction of a launch. A
- * plan's tile is 2 * its index in the list of tiles, and 1 more where directions follow one
- * another.
- */
+/* Returns the kernel of a plan whose tile is set, for at most `room` groups per direction.
+ * plan->tile is 2 * the index in the list of tiles, plus 1 where one direction runs after the
+ * other. */
 static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct lb_fused_plan *plan,
                                        int room)
 {
@@ -77,16 +77,16 @@ static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
     }
 }
 
-/* Batch rows that the fullest chunk moves, in whole messages of `message` columns. */
+/* Returns the batch rows that the fullest chunk moves, in whole messages of `message` columns. */
 static double moved_columns(const struct lb_grid_kernel *k, int message)
 {
     int rows = k->split.rows < k->tile.columns ? k->split.rows : k->tile.columns;
     return (rows + message - 1) / message * message;
 }
 
-/* Clocks until the fullest slice of the second-level cache has given all its lines to `readers`
- * blocks each. Lines are spread over slices by a hash: of m slices with a mean of n lines, the
- * fullest is expected to have n + sqrt(2 n ln m) (balls in bins). */
+/* Returns the clocks until the fullest slice of the second-level cache has sent each of its lines
+ * to `readers` blocks. A hash distributes lines over slices: of m slices with a mean of n lines,
+ * the fullest is expected to have n + sqrt(2 n ln m) (balls in bins). */
 static double slice_clocks(const struct lb_fused_view *v, double lines, double readers)
 {
     double slices = fmax(1, v->device->l2_bytes / SLICE_BYTES), mean = lines / slices;
@@ -94,9 +94,9 @@ static double slice_clocks(const struct lb_fused_view *v, double lines, double r
     return fullest * readers * LINE_BYTES / SLICE_CLOCK_BYTES;
 }
 
-/* Clocks of one block for `bytes` through the second-level cache, while all others do the same.
- * Forward the blocks of a group that share a copy read the same lines; backward each reads and
- * writes its own. */
+/* Returns the clocks that a block takes to move `bytes` through the second-level cache while all
+ * blocks do so. Forward, the blocks of a group that share a copy read the same lines. Backward,
+ * each block reads and writes its own. */
 static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                            const struct lb_grid_kernel *k, double bytes)
 {
@@ -109,16 +109,18 @@ static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_
         fmax(bytes / m->l2_bytes_clock, bytes * plan->needed / (m->l2_bytes_s / m->clock_hz)));
 }
 
-/* Clocks that the slowest of all warps goes on later than one that reads just when its data are
- * there: data come at any time of a round of polling, a read finds what came before the middle of
- * its way, and so the last of many warps is half a round late. */
+/* Returns the clocks by which the slowest of all warps is later than a warp that reads at the
+ * moment when its data arrive. Data arrive at any time during a round of polling, and a read finds
+ * what arrived before the read was half done. Therefore the last of many warps is half a round
+ * late. */
 static double missed_clocks(const struct lb_fused_plan *plan, const struct lb_grid_kernel *k)
 {
     double warps = (double)plan->needed * k->tile.warps;
     return (READ_CLOCKS + ROUND_CLOCKS) * (warps / (warps + 1) - 0.5);
 }
 
-/* Clocks of one chunk from its data's arrival until the next state has left. */
+/* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
+ */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                            const struct lb_grid_kernel *k)
 {
@@ -131,13 +133,13 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double product = fmax(8 * own * units * columns / flops_clock(m, k->math),
                           fmin(spilled, fragments * 512) / m->shared_bytes_clock);
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
-    double moved, parts, packets; /* packets: of 16 bytes a lane, that each warp receives */
-    if (k->backward) {            /* sums for all units sent, sums of all blocks received */
+    double moved, parts, packets; /* packets: clocks for those of 16 bytes per lane of each warp */
+    if (k->backward) {            /* sends sums for all units, receives sums from all blocks */
         moved = 2 * units * moved_columns(k, 4) * 4;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
         packets = ceil(moved / 2 / (warps * 512)) * SUM_CLOCKS;
         cells += BARRIER_CLOCKS;
-    } else { /* h of all units received; gates of each warp's part of the depth */
+    } else { /* receives h of all units; each warp has sums of its part of the depth */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
         parts = 2 * warps * own * columns * 16;
         packets = ceil(units / lb_grid_deep(k->math) / warps) * columns / 8 * PACKET_CLOCKS;
@@ -147,8 +149,8 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
            cells;
 }
 
-/* With several chunks, the state of one travels while the others are computed. A single chunk waits
- * for its own. */
+/* Returns the predicted time of a step in ns. With several chunks, the state of one is exchanged
+ * while the others are computed; a single chunk waits for its own state. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
@@ -162,20 +164,21 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 /* ---- Plans --------------------------------------------------------------------------------------
  */
 
-/* The limits of all tiles. */
+/* Checks the limits that all tiles have. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
 {
     const struct lb_problem *p = v->problem;
     if (p->dtype == LB_F64)
-        return lb_fail(why, LB_UNSUPPORTED, "f64: the grid kernels have no product for it");
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "f64: the grid kernels multiply f32, f16 and bf16 only");
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED,
-                       "%s: the grid kernels tell a step by a bit that only tanh leaves free",
+                       "%s: the grid kernels mark a step in a bit of h that only tanh leaves free",
                        lb_act_name(p->act));
     return lb_device_needs(v->device, 8, 0, "", why);
 }
 
-/* Fills in a plan whose tile is given. False: it does not fit the device. */
+/* Fills in a plan whose tile is set. Returns false where it does not fit the device. */
 static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
@@ -227,7 +230,7 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
     (void)problem;
     snprintf(text, size,
              "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
-             "weights a warp: %d fragments in registers, %d in shared memory",
+             "weights per warp: %d fragments in registers, %d in shared memory",
              plan->needed, plan->resident, k.tile.units, k.split.groups, k.split.rows,
              k.split.chunks, k.tile.columns, k.beside ? "" : ", one direction after the other",
              k.tile.resident, fragments - k.tile.resident);

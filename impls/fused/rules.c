@@ -1,12 +1,12 @@
-/* Which family and tile the fused implementation uses: those with the lowest predicted step time.
- */
+/* Chooses the family and the tile of the fused implementation: those with the lowest predicted step
+ * time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "impls/fused/fused.h"
 
-/* A family is one file and one line here. Of equal predictions the first one wins. */
+/* A family is one file and one line here. The first of equal predictions is chosen. */
 static const struct lb_fused_family *const families[] = {&lb_fused_cluster, &lb_fused_grid,
                                                          &lb_fused_step};
 
@@ -33,7 +33,7 @@ done:
 struct group {
     struct lb_fused_plan best, other; /* other.family NULL: only one family has plans */
     int fitting;
-    struct lb_error refused; /* by the last family that had none */
+    struct lb_error refused; /* reason of the last family without plans */
     const char *refuser;
 };
 
@@ -140,7 +140,7 @@ done:
 }
 
 enum {
-    CHUNKS_MAX = 16,  /* a layer waits for one chunk of the layer below: a sixteenth of its work */
+    CHUNKS_MAX = 16,  /* a layer waits for one chunk of the layer below, a sixteenth of its work */
     CHUNK_NS = 50000, /* ten times the cost of loading weights and starting kernels */
 };
 

@@ -28,7 +28,7 @@ static void *stream_of(const struct lb_fused *self, int64_t layer)
     return lb_stream_handle(self->streams, stream_index_of(self, layer));
 }
 
-/* Layer `waiter` starts after what is enqueued of layer `awaited`. */
+/* What follows on layer `waiter` starts after what has been enqueued for layer `awaited`. */
 static enum lb_status wait_for_layer(struct lb_fused *self, int64_t waiter, int64_t awaited,
                                      struct lb_error *err)
 {
@@ -43,9 +43,9 @@ static int64_t min64(int64_t a, int64_t b)
 
 /* ---- Forward ------------------------------------------------------------------------------ */
 
-/* Pre-activations of times [first, end) and both directions, in one GEMM. */
-static enum lb_status input_product(struct lb_fused *self, int64_t layer, const void *x,
-                                    int64_t first, int64_t end, struct lb_error *err)
+/* Computes the pre-activations of times [first, end) and both directions in one GEMM. */
+static enum lb_status input_gemm(struct lb_fused *self, int64_t layer, const void *x, int64_t first,
+                                 int64_t end, struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
@@ -68,7 +68,7 @@ static enum lb_status input_product(struct lb_fused *self, int64_t layer, const 
     return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
 }
 
-/* Steps [first, end) of a layer. */
+/* Computes steps [first, end) of a layer. */
 static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
                                     const struct lb_forward_io *io, int64_t first, int64_t end,
                                     struct lb_error *err)
@@ -84,30 +84,22 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .bias = l->bias,
         .h0 = at(self, io->h0, state),
         .c0 = at(self, io->c0, state),
-        .lengths = self->device_lengths,
         .y = l->y ? l->y : io->y,
         .hn = (void *)at(self, io->hn, state),
         .cn = (void *)at(self, io->cn, state),
         .gates = l->gates,
         .cells = l->cells,
-        .carry = l->carry,
-        .scratch = l->scratch,
-        .fault = self->fault,
-        .seq_len = (int)p->seq_len,
-        .batch = (int)p->batch,
-        .hidden = (int)p->hidden,
-        .directions = (int)p->directions,
-        .from = (int)first,
-        .to = (int)end,
+        .lengths = self->device_lengths,
+        LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
-    LB_TRY(input_product(self, layer, io->x, first, end, err));
+    LB_TRY(input_gemm(self, layer, io->x, first, end, err));
     LB_TRY(plan->family->forward(plan, &args, stream_of(self, layer), err));
 done:
     return st;
 }
 
-/* A layer's chunk follows that of the layer below; one chunk is the whole sequence, or layers are
- * in a wavefront. */
+/* A layer's chunk follows the same chunk of the layer below. A chunk is the whole sequence unless
+ * layers run in a wavefront. */
 enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
                                     struct lb_error *err)
 {
@@ -130,7 +122,7 @@ done:
 
 /* ---- Backward ----------------------------------------------------------------------------- */
 
-/* c [m, n] = dgates' b over rows of dgates and of b that go together. */
+/* Returns the GEMM c [m, n] = dgates' b, whose depth is `rows` rows of dgates and of b. */
 static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates, int64_t m,
                                 const void *b, int64_t n, int64_t ldb, int64_t rows, void *c)
 {
@@ -152,8 +144,8 @@ static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates,
     };
 }
 
-/* dx = dgates w_ih of times [first, end), both directions in one GEMM. The layer below waits for
- * it. */
+/* Computes dx = dgates w_ih of times [first, end) and both directions in one GEMM. The layer below
+ * waits for it. */
 static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
                                      const struct lb_backward_io *io, int64_t first, int64_t end,
                                      struct lb_error *err)
@@ -179,7 +171,7 @@ static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
     return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
 }
 
-/* The first batch row after `row` that is shorter. */
+/* Returns the first batch row after `row` that is shorter, or the batch size. */
 static int64_t same_length(const struct lb_fused *self, int64_t row)
 {
     int64_t end = row + 1;
@@ -189,9 +181,10 @@ static int64_t same_length(const struct lb_fused *self, int64_t row)
     return end;
 }
 
-/* dw_hh of a direction: dgates of each step times h before it, which is h0 at a row's first step
- * and y of the neighbouring time after that. Past a row's end dgates is zero in one direction, y in
- * the other, so no product needs to know of lengths but that of the first steps in reverse. */
+/* Computes dw_hh of a direction: dgates of each step times h before it, which is h0 at a row's
+ * first step and after that y of the neighbouring time. Past a row's end dgates is zero in one
+ * direction and y in the other, so that only the GEMM of the first steps in reverse depends on
+ * lengths. */
 static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, int64_t direction,
                                          const struct lb_backward_io *io, struct lb_error *err)
 {
@@ -199,7 +192,7 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
     const struct lb_fused_layer *l = &self->layers[layer];
     enum lb_status st = LB_OK;
     int stream_index = stream_index_of(self, layer);
-    int64_t h = p->hidden, wide = p->directions * h, batch = p->batch;
+    int64_t h = p->hidden, width = p->directions * h, batch = p->batch;
     const void *y = at(self, l->y ? l->y : io->y, direction * h);
     const void *h0 = at(self, io->h0, (layer * p->directions + direction) * batch * h);
     const void *dgates = at(self, l->dgates, direction * 4 * h);
@@ -208,22 +201,23 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
         end = direction == 0 ? batch : same_length(self, row);
         int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
         int64_t first = direction == 0 ? 0 : length - 1;
-        struct lb_gemm g = over_rows(self, at(self, dgates, (first * batch + row) * 4 * wide),
+        struct lb_gemm g = over_rows(self, at(self, dgates, (first * batch + row) * 4 * width),
                                      4 * h, at(self, h0, row * h), h, h, end - row, dw);
         g.accumulate = row > 0;
         LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
     }
-    int64_t later = direction == 0 ? 1 : 0; /* of the two neighbouring times, that of dgates */
+    int64_t later =
+        direction == 0 ? 1 : 0; /* 1: dgates is at the later of two neighbouring times */
     struct lb_gemm g =
-        over_rows(self, at(self, dgates, later * batch * 4 * wide), 4 * h,
-                  at(self, y, (1 - later) * batch * wide), h, wide, (p->seq_len - 1) * batch, dw);
+        over_rows(self, at(self, dgates, later * batch * 4 * width), 4 * h,
+                  at(self, y, (1 - later) * batch * width), h, width, (p->seq_len - 1) * batch, dw);
     g.accumulate = true;
     LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
 done:
     return st;
 }
 
-/* All that is summed over steps: dw_ih, dw_hh, db. */
+/* Computes what is summed over all steps: dw_ih, dw_hh and db. */
 static enum lb_status weight_gradients(struct lb_fused *self, int64_t layer,
                                        const struct lb_backward_io *io, struct lb_error *err)
 {
@@ -242,7 +236,7 @@ done:
     return st;
 }
 
-/* Steps end - 1 down to first of a layer. */
+/* Computes steps end - 1 down to first of a layer. */
 static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
                                      const struct lb_backward_io *io, int64_t first, int64_t end,
                                      struct lb_error *err)
@@ -257,22 +251,14 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .cells = l->cells,
         .weights = l->w_hh_t,
         .c0 = at(self, io->c0, state),
-        .lengths = self->device_lengths,
         .dy = l->dy ? l->dy : io->dy,
         .dhn = at(self, io->dhn, state),
         .dcn = at(self, io->dcn, state),
         .dgates = l->dgates,
         .dh0 = (void *)at(self, io->dh0, state),
         .dc0 = (void *)at(self, io->dc0, state),
-        .carry = l->carry,
-        .scratch = l->scratch,
-        .fault = self->fault,
-        .seq_len = (int)p->seq_len,
-        .batch = (int)p->batch,
-        .hidden = (int)p->hidden,
-        .directions = (int)p->directions,
-        .from = (int)first,
-        .to = (int)end,
+        .lengths = self->device_lengths,
+        LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     LB_TRY(plan->family->backward(plan, &args, stream_of(self, layer), err));
     LB_TRY(input_gradient(self, layer, io, first, end, err));

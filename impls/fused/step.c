@@ -12,14 +12,16 @@ static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)};
 
 enum { TILES = sizeof(tiles) / sizeof(*tiles) };
 
-/* What is neither moved bytes nor matrix products. They are estimates: nothing has been measured on
- * a device. */
+/* The cost of what is neither moving bytes nor multiplying matrices. They are estimates: nothing
+ * has been measured on a device. */
 enum {
-    LAUNCH_NS = 1300,  /* from node to node of a graph: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
-    CELL_CLOCKS = 400, /* sums through shared memory, cell, inputs that come late */
+    LAUNCH_NS =
+        1300, /* from one node of a graph to the next: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
+    CELL_CLOCKS = 400, /* sums through shared memory, the cell, late inputs */
 };
 
-/* Of the peak: mma.sync on Hopper (HPMLL's benchmark), and plain units fed from shared memory. */
+/* The share of the peak that is reached: by mma.sync on Hopper (source: HPMLL's benchmark), and by
+ * plain units that read operands from shared memory. */
 static const double tensor_share = 0.62, plain_share = 0.5;
 
 static bool on_tensor_cores(const struct lb_problem *p)
@@ -32,7 +34,7 @@ static int64_t round_up_div(int64_t value, int64_t unit)
     return (value + unit - 1) / unit;
 }
 
-/* Blocks of both directions together. */
+/* Returns the blocks of both directions together. */
 static int64_t block_count(const struct lb_problem *p, const struct lb_fused_step_tile *t,
                            bool backward)
 {
@@ -40,8 +42,9 @@ static int64_t block_count(const struct lb_problem *p, const struct lb_fused_ste
            round_up_div(p->batch, t->columns) * p->directions;
 }
 
-/* Predicted time of a step in ns: the launch, the first bytes, and then the longest of an SM's
- * port, the whole cache (or device memory) and the products. */
+/* Returns the predicted time of a step in ns: the launch, the first bytes, and then the longest of
+ * moving bytes through an SM's port, moving all bytes through the cache or from device memory, and
+ * multiplying. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
@@ -50,12 +53,12 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double weights = (double)p->directions *
                      (double)lb_fused_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
     double row = (double)lb_fused_step_row_bytes(t, plan->backward, p->dtype, p->hidden);
-    double rows = 16.0 * t->row_tiles; /* of weights; of the state only what there is is read */
+    double rows = 16.0 * t->row_tiles; /* of weights; of the state only existing rows are read */
     double bytes = (rows + fmin(t->columns, (double)p->batch)) * row;
     double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
     double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
     double rate = on_tensor_cores(p) ? tf32 * tensor_share : m->flops_clock[p->dtype] * plain_share;
-    double each = ceil((double)plan->needed / v->device->sm_count); /* blocks of the busiest SM */
+    double each = ceil((double)plan->needed / v->device->sm_count); /* blocks on the busiest SM */
     double port = each * bytes / m->l2_bytes_clock, product = each * flops / rate;
     double cache = plan->needed * bytes / m->l2_bytes_s;
     if (weights > v->device->l2_bytes)
@@ -95,7 +98,7 @@ static void step_describe(const struct lb_problem *problem, const struct lb_fuse
     const char *units = !on_tensor_cores(problem)  ? "plain units"
                         : problem->dtype == LB_F32 ? "tensor cores in TF32"
                                                    : "tensor cores";
-    snprintf(text, size, "a kernel a step, %d blocks, %d at a time, %d units x %d rows; %s",
+    snprintf(text, size, "one kernel per step, %d blocks, %d at a time, %d units x %d rows; %s",
              plan->needed, plan->resident, lb_fused_step_units(t, plan->backward), t->columns,
              units);
 }

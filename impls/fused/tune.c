@@ -1,4 +1,5 @@
-/* Plans of the fused implementation by measurement. Results are kept for later runs. */
+/* Chooses plans of the fused implementation by measurement, and keeps the results for later runs.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +9,17 @@
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
 
-enum { SAMPLES = 5, STEPS = 64 /* of a run that is timed, at most */ };
+enum { SAMPLES = 5, STEPS = 64 /* maximum in a timed run */ };
 
 static int64_t timed_steps(const struct lb_problem *p)
 {
     return p->seq_len < STEPS ? p->seq_len : STEPS;
 }
 
-/* The key names all that the choice depends on. The variant decides which plans are compared. T is
- * part of it up to STEPS and so is replaying a graph, because the cost of a launch weighs more in
- * few steps and where the host makes each launch. Longer T and other layers do not matter. */
+/* Writes the key, which names everything that the choice depends on. The variant determines which
+ * plans are compared. T up to STEPS and replaying a graph are part of the key, because the cost of
+ * a launch weighs more in few steps and where the host makes each launch. Longer T and other layers
+ * do not matter. */
 static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
                      size_t size)
 {
@@ -32,7 +34,8 @@ static void make_key(const struct lb_fused_view *v, const char *variant, bool ba
              v->graph ? "/graph" : "");
 }
 
-/* "FAMILY TILE BYTES NS": the packed size tells whether the same tile is still meant. */
+/* Reads "FAMILY TILE BYTES NS". The packed size tells whether the number still means the same tile.
+ */
 static bool take_value(const struct lb_problem *p, const char *value,
                        const struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan)
 {
@@ -54,7 +57,7 @@ static bool take_value(const struct lb_problem *p, const char *value,
     return false;
 }
 
-/* The arrays of one layer. Their contents do not change the time, so all are zero. */
+/* The arrays of one layer. All are zero, because their contents do not change the time. */
 struct trial {
     struct lb_problem problem;
     struct lb_fused_plan plan;
@@ -81,32 +84,33 @@ static size_t lay_out(struct trial *t, char *base)
     void *scratch =
         lb_arena_take(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
     struct lb_fused_fault *fault = lb_arena_take(&c, sizeof(*fault));
-    int steps = (int)p->seq_len, batch = (int)p->batch, hidden = (int)p->hidden;
-    int directions = (int)p->directions;
     bool trains = lb_trains(p);
-    t->forward = (struct lb_fused_forward_args){gates,
-                                                weights,
-                                                bias,
-                                                in,
-                                                in,
-                                                NULL,
-                                                y,
-                                                out,
-                                                also,
-                                                trains ? gates : NULL,
-                                                trains ? kept : NULL,
-                                                carry,
-                                                scratch,
-                                                fault,
-                                                steps,
-                                                batch,
-                                                hidden,
-                                                directions,
-                                                0,
-                                                steps};
+    t->forward = (struct lb_fused_forward_args){
+        .pre = gates,
+        .weights = weights,
+        .bias = bias,
+        .h0 = in,
+        .c0 = in,
+        .y = y,
+        .hn = out,
+        .cn = also,
+        .gates = trains ? gates : NULL,
+        .cells = trains ? kept : NULL,
+        LB_FUSED_COMMON_ARGS(p, carry, scratch, fault, 0, p->seq_len),
+    };
     t->backward = (struct lb_fused_backward_args){
-        gates, kept,  weights, in,    NULL,  y,     in,     in,         dgates, out,
-        also,  carry, scratch, fault, steps, batch, hidden, directions, 0,      steps};
+        .gates = gates,
+        .cells = kept,
+        .weights = weights,
+        .c0 = in,
+        .dy = y,
+        .dhn = in,
+        .dcn = in,
+        .dgates = dgates,
+        .dh0 = out,
+        .dc0 = also,
+        LB_FUSED_COMMON_ARGS(p, carry, scratch, fault, 0, p->seq_len),
+    };
     return c.used;
 }
 

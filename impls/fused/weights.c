@@ -1,11 +1,12 @@
-/* Weights and gradients between the canonical layout and that of the fused kernels. */
+/* Converts weights and gradients between the canonical layout and the layout of the fused kernels.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/device.h"
 #include "impls/fused/fused.h"
 
-/* Rows of `width` elements: canonical row q H + u to or from row 4 u + q. */
+/* Copies rows of `width` elements: canonical row q H + u becomes row 4 u + q, or the reverse. */
 static void interleave(const struct lb_problem *p, int64_t width, const void *from, void *to,
                        bool back)
 {
@@ -19,7 +20,7 @@ static void interleave(const struct lb_problem *p, int64_t width, const void *fr
     }
 }
 
-/* b_ih + b_hh, interleaved, in R. */
+/* Writes b_ih + b_hh, interleaved, in R. */
 static void add_biases(const struct lb_problem *p, const void *b_ih, const void *b_hh, void *to)
 {
     enum lb_dtype real = lb_fused_real(p);
@@ -81,8 +82,8 @@ done:
     return st;
 }
 
-/* R [4H, width] from element `first` on, on the device, interleaved, to canonical storage on the
- * host. */
+/* Downloads an interleaved matrix [4H, width] R, which begins at element `first`, and converts it
+ * to the canonical layout and the storage type. */
 static enum lb_status download_matrix(const struct lb_fused *self, const void *from, int64_t first,
                                       int64_t width, void *to, struct lb_error *err)
 {
@@ -91,25 +92,25 @@ static enum lb_status download_matrix(const struct lb_fused *self, const void *f
     enum lb_dtype real = lb_fused_real(p);
     size_t count = (size_t)(4 * p->hidden * width), bytes = count * lb_dtype_size(real);
     void *values = malloc(bytes);
-    double *wide = malloc(count * sizeof(*wide));
+    double *doubles = malloc(count * sizeof(*doubles));
     void *stored = malloc(count * lb_dtype_size(p->dtype));
-    if (!values || !wide || !stored) {
+    if (!values || !doubles || !stored) {
         st = lb_fail(err, LB_OOM, "out of memory");
         goto done;
     }
     LB_TRY(lb_device_space.download(
         values, (const char *)from + (size_t)first * lb_dtype_size(real), bytes, err));
-    lb_load(real, values, wide, count);
-    lb_store(p->dtype, stored, wide, count);
+    lb_load(real, values, doubles, count);
+    lb_store(p->dtype, stored, doubles, count);
     interleave(p, width, stored, to, true);
 done:
     free(stored);
-    free(wide);
+    free(doubles);
     free(values);
     return st;
 }
 
-/* T [4H] on the device, interleaved, to both biases. */
+/* Downloads an interleaved bias gradient [4H] T to both biases in the canonical layout. */
 static enum lb_status download_bias(const struct lb_fused *self, const void *from, void *b_ih,
                                     void *b_hh, struct lb_error *err)
 {

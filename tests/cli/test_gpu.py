@@ -311,7 +311,7 @@ class Criteria(unittest.TestCase):
         self.assertAlmostEqual(max(1024 * step, gemms, traffic), total, delta=0.01 * total)
         _, _, auto = done.stdout.partition("  fused: ok")
         choice = auto.splitlines()[1] # kernel, clusters, tiles, where the weights reside, why
-        self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us a step on h100")
+        self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us per step on h100")
         self.assertRegex(auto.splitlines()[2], r"^    memory +weights [\d.]+ MiB")
 
     def test_the_floor_of_ragged_rows_says_what_it_takes_them_for(self):

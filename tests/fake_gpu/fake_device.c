@@ -86,7 +86,9 @@ enum lb_status fake_device_lose(struct lb_error *err)
     return lb_fail(err, LB_FAILED, "an illegal memory access was encountered");
 }
 
-/* All that is enqueued. A fault of the host's memory, while it runs, is one of the device's. */
+/* Runs all that is enqueued. A fault of the host's memory, while it runs, is one of the device's.
+ * An empty queue returns at once: changing the protection of all memory takes longer than most
+ * work. */
 static enum lb_status run_enqueued(struct lb_error *err)
 {
     struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, segv, bus;
@@ -139,12 +141,11 @@ void fake_device_hollow_out(void)
     fake.hollow = true;
 }
 
-/* The block that the address is in; NULL: none. */
-static const struct block *block_of(const void *memory)
+/* The block of the device's memory that has this address; NULL: none has it. */
+static const struct block *block_of(const char *address)
 {
-    const char *at = memory;
     for (const struct block *block = fake.blocks; block; block = block->next)
-        if (at >= block->memory && at < block->memory + block->bytes)
+        if (address >= block->memory && address < block->memory + block->bytes)
             return block;
     return NULL;
 }

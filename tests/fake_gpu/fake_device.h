@@ -32,7 +32,7 @@ enum fake_fault {
 /* On the device's clock: a fill; two events with nothing between them; the reference; how long the
  * device waits for the host to launch a graph. */
 enum {
-    FAKE_FILL_NS = 1000000,
+    FAKE_FILL_NS = 10000000,
     FAKE_EVENTS_NS = 500,
     FAKE_SLOW_NS = 2000000000,
     FAKE_REFERENCE_NS = 40000,

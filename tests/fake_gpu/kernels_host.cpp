@@ -13,7 +13,7 @@ static struct {
     unsigned x;
 } blockIdx, blockDim, threadIdx;
 
-#include "cuda/common/launch.cuh"
+#include "cuda/common/pointwise_launch.cuh"
 #include "launch_limits.h"
 #include "queue.h"
 

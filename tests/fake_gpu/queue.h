@@ -21,7 +21,10 @@ enum fake_order {
     FAKE_ORDER_COUNT
 };
 
-enum { FAKE_WORK_NS = 1000 }; /* what a piece of work takes on the device's clock */
+/* What a piece of work takes on the device's clock. The harness keeps a device busy by repeating
+ * short calls for some milliseconds of that clock, and the host must compute each repetition.
+ * Therefore one piece of work takes long here. */
+enum { FAKE_WORK_NS = 1000000 };
 
 /* arguments: a copy of what was given with it. */
 typedef enum lb_status fake_work(const void *arguments, struct lb_error *err);
@@ -59,6 +62,7 @@ enum lb_status fake_enqueue_wait_for(int waiter, const struct fake_point *point,
  * failed queue is dropped. */
 enum lb_status fake_queue_run(struct lb_error *err);
 
+/* Whether all that was enqueued has run. */
 bool fake_queue_is_empty(void);
 
 /* Stream 0 waits for all others, so that the next run is one of all that is left, as releasing

@@ -1,5 +1,5 @@
-/* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their
- * own source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
+/* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their own
+ * source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,101 +11,49 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"
-#include "tests/fake_gpu/streams_host.h"
-#include "tests/helpers/conformance_trial.h"
 
 extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
 static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
 enum { IMPL_COUNT = sizeof(impls) / sizeof(impls[0]) };
 
-static struct lb_reference_cache *cache;
-
-static int open_cache(void **state)
+/* The case of a problem: "cuda_step/T4_B2_H4/f32/train". Static storage. */
+static const char *case_of(const struct lb_impl *impl, const char *problem)
 {
-    (void)state;
-    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
-}
-
-/* Runs the case, few samples, on a whole fake device, and gives its row. */
-static struct lb_row run(const struct lb_impl *impl, const char *problem, double loss_scale)
-{
-    struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = loss_scale};
-    struct lb_row row;
-    char text[LB_CASE_ID_SIZE];
-    options.sampler.min_samples = 2;
-    options.sampler.max_samples = 2;
+    static char text[LB_CASE_ID_SIZE];
     snprintf(text, sizeof(text), "%s/%s", impl->name, problem);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    trial_case_run(impl, text, &options, &row);
-    return row;
+    return text;
 }
 
-/* Right in each order that the waits between streams leave open. */
+/* The case is right in each order of the streams that their waits allow. */
 static void expect_ok(const struct lb_impl *impl, const char *problem)
 {
     for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
-        fake_device_install(FAKE_NONE);
+        struct lb_row row;
         fake_queue_order((enum fake_order)order);
-        struct lb_row row = run(impl, problem, 1);
-        if (row.verdict != LB_VERDICT_OK)
-            fail_msg("%s/%s in order %d: %s: %s", impl->name, problem, order,
-                     lb_verdict_name(row.verdict), row.reason);
-        assert_int_equal(fake_device_counts()->allocations, 0);
+        gpu_case_run_ok(impl, case_of(impl, problem), &row);
         assert_true(row.peak_bytes > 0);
         lb_row_free(&row);
     }
 }
 
-/* Whether the loop is wrong in some order without one of its waits. */
-static bool is_found(const char *problem, enum fake_wait which, enum fake_call call, int nth)
-{
-    bool found = false;
-    fake_streams_leave_out(which, call, nth);
-    for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
-        fake_device_install(FAKE_NONE);
-        fake_queue_order((enum fake_order)order);
-        struct lb_row row = run(&lb_impl_cuda_step, problem, 1);
-        found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
-        lb_row_free(&row);
-    }
-    fake_streams_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
-    return found;
-}
-
 static void a_loop_without_one_of_its_waits_is_found(void **state)
 {
-    static const struct {
-        const char *problem;
-        enum fake_wait which;
-        enum fake_call call;
-        int count;
-    } cases[] = {
-        {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_FORWARD, 14},
-        {"T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_BACKWARD, 14},
-        {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_FORWARD, 4},
+    static const struct gpu_case_waits waits[] = {
+        {"cuda_step/T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_FORWARD, 14},
+        {"cuda_step/T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_BACKWARD, 14},
+        {"cuda_step/T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_FORWARD, 4},
         /* A sixth wait ends the lowest layer, below which no layer needs its gradient. */
-        {"T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_BACKWARD, 5},
-        {"T19_B2_I4_H3_L3/f64/forward", FAKE_JOIN, FAKE_FORWARD, 1},
-        {"T19_B2_I4_H3_L3/f64/train", FAKE_JOIN, FAKE_BACKWARD, 1},
-        /* What has not been forked is no part of a graph. */
-        {"T4_B2_H4_D2/f64/train/graph", FAKE_FORK, FAKE_FORWARD, 1},
-        {"T19_B2_H4_L2/f64/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+        {"cuda_step/T4_B2_I4_H3_L3_D2/f64/train", FAKE_WAIT, FAKE_BACKWARD, 5},
+        {"cuda_step/T19_B2_I4_H3_L3/f64/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"cuda_step/T19_B2_I4_H3_L3/f64/train", FAKE_JOIN, FAKE_BACKWARD, 1},
+        /* A stream that was not forked from the captured one is not part of the graph. */
+        {"cuda_step/T4_B2_H4_D2/f64/train/graph", FAKE_FORK, FAKE_FORWARD, 1},
+        {"cuda_step/T19_B2_H4_L2/f64/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (int nth = 0; nth < cases[i].count; nth++)
-            if (!is_found(cases[i].problem, cases[i].which, cases[i].call, nth))
-                fail_msg("%s is right without wait %d of case %zu", cases[i].problem, nth, i);
+    gpu_case_expect_waits_needed(&lb_impl_cuda_step, waits, sizeof(waits) / sizeof(waits[0]));
 }
 
 static void every_shape_agrees_with_the_oracle(void **state)
@@ -185,18 +133,18 @@ static void graphs_cold_caches_and_batches_are_timed(void **state)
 
 static void loss_scaling_gives_the_same_gradients(void **state)
 {
+    struct lb_row row;
     (void)state;
-    fake_device_install(FAKE_NONE);
-    struct lb_row row = run(&lb_impl_cuda_step, "T6_B3_I4_H5/f32/train", 1024);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f32/train", FAKE_NONE, 1024, &row);
     assert_int_equal(row.verdict, LB_VERDICT_OK);
     lb_row_free(&row);
 }
 
 static void overflow_is_reported_not_hidden(void **state)
 {
+    struct lb_row row;
     (void)state;
-    fake_device_install(FAKE_NONE);
-    struct lb_row row = run(&lb_impl_cuda_step, "T6_B3_I4_H5/f16/train", 1048576);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", FAKE_NONE, 1048576, &row);
     assert_int_equal(row.verdict, LB_VERDICT_WRONG);
     assert_non_null(strstr(row.reason, "gradients overflow at loss scale 1.04858e+06"));
     lb_row_free(&row);
@@ -216,12 +164,12 @@ static void device_faults_end_in_a_verdict(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        fake_device_install(faults[i].fault);
-        struct lb_row row = run(&lb_impl_cuda_step, faults[i].problem, 1);
+        const char *text = case_of(&lb_impl_cuda_step, faults[i].problem);
+        struct lb_row row;
+        gpu_case_run(&lb_impl_cuda_step, text, faults[i].fault, 1, &row);
         assert_int_equal(row.verdict, faults[i].verdict);
         assert_non_null(strstr(row.reason, faults[i].says));
         assert_int_equal(row.samples, 0);
-        assert_int_equal(fake_device_counts()->allocations, 0);
         assert_int_equal(lb_device()->lost(), faults[i].fault == FAKE_ILLEGAL_ADDRESS);
         lb_row_free(&row);
     }
@@ -239,5 +187,5 @@ int main(void)
         cmocka_unit_test(overflow_is_reported_not_hidden),
         cmocka_unit_test(device_faults_end_in_a_verdict),
     };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
+    return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
 }

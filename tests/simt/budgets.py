@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Holds every kernel to a checked-in row: registers, spills, shared memory, instructions.
+"""Compares every kernel with a row of a table: registers, spills, shared memory, instructions.
 
   budgets.py compile --nvcc NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
   budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
   budgets.py measure --reports DIR
 
-compile makes, for each source and architecture (all that the table has, or those given), PTX, the
-assembler's resource report and the machine code. check compares these with the table: a kernel without a row fails, and so does a row
-without a kernel. measure prints rows as they are now, for pasting.
+compile writes PTX, the assembler's resource report and the machine code for each source and
+architecture (all that the table has, or those given). check compares these with the table: a kernel
+without a row fails, and so does a row without a kernel. measure prints the current rows, for pasting.
 
-A table row: kernel, arch, threads a block, registers, spill bytes and static shared bytes at
-most, dynamic shared bytes as launched, then the PTX and the machine instructions it must contain,
-as prefixes separated by spaces. Machine code is looked at where a disassembler is given; it must
-then also be free of local-memory traffic.
+A row has: kernel, arch, threads per block, the maxima of registers, spill bytes and static shared
+bytes, the dynamic shared bytes of a launch, and the PTX and machine instructions that the kernel must
+contain, as prefixes separated by spaces. Machine code is checked where a disassembler is given; it must
+then also have no local-memory traffic.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ARCHES = ["sm_80", "sm_90a", "sm_100", "sm_120"]
 # memory a block may have. The assembler does not hold kernels to it on sm_90a.
 SHARED_LIMIT = {"sm_80": 163 << 10, "sm_90a": 227 << 10, "sm_100": 227 << 10, "sm_120": 99 << 10}
 REGISTER_FILE = 65536
-REGISTER_UNIT = 8  # registers a thread are handed out in eights
+REGISTER_UNIT = 8  # registers per thread are allocated in eights
 
 COLUMNS = ["kernel", "arch", "threads", "registers", "spill_bytes", "static_shared",
            "dynamic_shared", "ptx", "sass"]
@@ -48,7 +48,7 @@ def run(command, **options):
 
 
 def compile_one(options, source, arch):
-    folder, name = os.path.split(source)  # files of one name lie in several folders
+    folder, name = os.path.split(source)  # several folders have files of one name
     stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
     includes = [word for path in options.include for word in ("-I", path)]

@@ -1,5 +1,6 @@
-/* calibrate.cu: the emulator against a real device. Runs the recorded cases there, on the same
- * inputs, and compares with what the emulator gave. Exit: 0 agree, 1 differ, 77 no device.
+/* Compares the emulator with a real device: runs the recorded cases on the device with the same
+ * inputs and compares the results with those of the emulator. Exit codes: 0 they agree, 1 they
+ * differ, 77 there is no device.
  *
  *   calibrate RECORDED.TXT */
 #include "case_inputs.h"
@@ -144,10 +145,11 @@ static std::vector<float> run_bulk_cell(const shape &s)
     return from_device(a.h, 2 * count);
 }
 
-/* limit: of |device - emulator|. The device's expf, tanhf and tensor-core sums round otherwise. */
+/* limit: of |device - emulator|, because expf, tanhf and tensor-core sums round differently on the
+ * device. */
 struct device_case {
     const char *name;
-    int compute_capability; /* major, at least */
+    int compute_capability; /* the lowest major compute capability */
     float limit;
     std::vector<float> (*run)(const shape &);
 };
@@ -159,7 +161,7 @@ static const device_case cases[] = {
     {"bulk_cell", 9, 1e-6f, run_bulk_cell},
 };
 
-/* One recorded case; false where the device differs. */
+/* Runs one recorded case. Returns false where the device differs. */
 static bool compare(const std::string &name, const shape &s, const std::vector<float> &recorded,
                     int major)
 {

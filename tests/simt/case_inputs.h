@@ -1,5 +1,5 @@
-/* case_inputs.h: the inputs of the kernels under test, the same numbers for the emulator and for a
- * device. Plain C++: nvcc reads this too. */
+/* The inputs of the small kernels under test, equal for the emulator and for a device. nvcc
+ * compiles this too. */
 #ifndef LB_SIMT_CASE_INPUTS_H
 #define LB_SIMT_CASE_INPUTS_H
 
@@ -15,7 +15,7 @@ struct shape {
     int seq_len, batch, hidden, blocks, threads;
 };
 
-/* Numbers in [-scale, scale), the same on every machine. */
+/* Draws numbers in [-scale, scale), equal on every machine. */
 class draws
 {
   public:

@@ -1,4 +1,4 @@
-/* case_support.h: what the functions that run one kernel share. */
+/* What the functions that run one small kernel share. */
 #ifndef LB_SIMT_CASE_SUPPORT_H
 #define LB_SIMT_CASE_SUPPORT_H
 
@@ -12,7 +12,7 @@
 namespace simt_test
 {
 
-/* One fault of a kernel, as an instance of its template. */
+/* One fault of a kernel: an instance of its template. */
 template <class Kernel> struct fault_kernel {
     int fault;
     Kernel kernel;
@@ -28,7 +28,7 @@ Kernel choose_fault(const fault_kernel<Kernel> (&kernels)[count], int fault)
     exit(2);
 }
 
-/* Runs, and compares output [reference.size()] with the reference. */
+/* Launches, and compares output [reference.size()] with the reference. */
 template <class Body>
 run_result run_and_compare(const simt::launch_config &config, const Body &body, const float *output,
                            const std::vector<double> &reference, double limit)

@@ -1,6 +1,5 @@
-/* cases.h: the kernels under test, each with inputs, launch and reference.
- *
- * To add a kernel: a row in the table of cases.cpp and a function that runs it. */
+/* The small kernels under test, each with inputs, launch and reference. A new kernel needs a row in
+ * the table of cases.cpp and a function that runs it. */
 #ifndef LB_SIMT_CASES_H
 #define LB_SIMT_CASES_H
 
@@ -13,11 +12,11 @@
 namespace simt_test
 {
 
-/* What one launch of a kernel gave. */
+/* The outcome of one launch of a kernel. */
 struct run_result {
     simt::outcome outcome;
     std::vector<float> output;
-    double error; /* greatest |output - reference|; infinite where an output is no number */
+    double error; /* largest |output - reference|; infinite where an output is NaN */
     double limit;
     double milliseconds; /* of the launch */
     bool matches() const
@@ -32,7 +31,7 @@ struct run_result {
 
 struct kernel_case {
     const char *name;
-    shape shapes[2]; /* small ones for tests; two, the second of odd sizes */
+    shape shapes[2]; /* two small shapes for tests, the second with odd sizes */
     run_result (*run)(int fault, const shape &, uint64_t seed);
 };
 
@@ -49,7 +48,7 @@ struct kernel_list {
 };
 
 kernel_list kernel_cases();
-const kernel_case *find_case(const std::string &name); /* nullptr: none */
+const kernel_case *find_case(const std::string &name); /* nullptr: there is none */
 
 } // namespace simt_test
 

@@ -1,4 +1,4 @@
-/* check.h: a table of named tests and one assertion, for the tests in this directory. */
+/* A table of named tests and one assertion, for the tests in this folder. */
 #ifndef LB_SIMT_CHECK_H
 #define LB_SIMT_CHECK_H
 
@@ -25,7 +25,7 @@ inline int failures;
         }                                                                           \
     } while (0)
 
-/* No findings; says them otherwise. */
+/* Returns whether there are no findings, and prints them otherwise. */
 inline bool clean(const simt::outcome &o)
 {
     fputs(o.text().c_str(), stderr);
@@ -44,7 +44,7 @@ inline simt::launch_config grid_of(unsigned blocks, unsigned threads, uint64_t s
     return config;
 }
 
-/* All of the table, or the one that the first argument names. */
+/* Runs all tests of the table, or the one that the first argument names. */
 template <size_t count> int run_tests(const test (&tests)[count], int argc, char **argv)
 {
     int run = 0;

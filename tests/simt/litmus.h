@@ -1,4 +1,4 @@
-/* litmus.h: what the litmus tests of the race detector share. Check mode. */
+/* What the litmus tests of the race detector share. They run in check mode. */
 #ifndef LB_SIMT_LITMUS_H
 #define LB_SIMT_LITMUS_H
 
@@ -11,7 +11,7 @@
 namespace simt_test
 {
 
-/* Data and flags of one litmus test; all zero. */
+/* Data and flags of one litmus test, which start with zeros. */
 struct cells {
     uint32_t data[4], flag[4];
 };
@@ -21,8 +21,8 @@ inline cells *fresh()
     return simt::device_copy(std::vector<cells>(1), "cells");
 }
 
-/* Runs producer in block 0 and consumer in block 1, or in warps 0 and 1 of one block, under some
- * seeds. One thread each. */
+/* Runs the producer in block 0 and the consumer in block 1, or in warps 0 and 1 of one block, with
+ * one thread each, under several seeds. */
 template <class Producer, class Consumer>
 simt::outcome pair_of(bool one_block, Producer producer, Consumer consumer)
 {

@@ -1,4 +1,4 @@
-/* mutants.h: every mutant of a table is caught by the detector that its row names. */
+/* Checks that every mutant of a table is caught by the detector that its row names. */
 #ifndef LB_SIMT_MUTANTS_H
 #define LB_SIMT_MUTANTS_H
 
@@ -13,7 +13,7 @@ namespace simt_test
 
 using names = std::set<std::string>;
 
-/* All that one run was caught by, as the tables name it. */
+/* Returns the names of all detectors that caught one run. */
 inline names caught_by(const simt::outcome &outcome, bool matches)
 {
     names by;
@@ -24,9 +24,10 @@ inline names caught_by(const simt::outcome &outcome, bool matches)
     return by;
 }
 
-/* Runs all mutants, or the one of this number, under 2 seeds in check mode and 8 in fast mode. A
- * mutant has a number, what it breaks, and the detector that must catch it in each mode ("-": need
- * not); detectors(mutant, seed), found by its type, runs it. The program's exit code. */
+/* Runs all mutants, or the one with the number `only`, under 2 seeds in check mode and 8 in fast
+ * mode. A mutant has a number, what it breaks, and the detector that must catch it in each mode
+ * ("-": none must). The overload of detectors(mutant, seed) for its type runs it. Returns the
+ * program's exit code. */
 template <class Mutants> int test_mutants(const Mutants &mutants, int only = 0)
 {
     const uint64_t seeds = simt::check_mode ? 2 : 8;

@@ -1,7 +1,7 @@
-/* simt.h: run CUDA kernel source on the host, one fiber a CUDA thread, all blocks resident.
+/* Runs CUDA kernel source on the host, with one fiber per CUDA thread and all blocks resident.
  *
- * This is the side a test sees: memory, launch, findings. What a kernel sees is in device/.
- * One launch at a time, on the calling thread; nothing here is thread-safe. */
+ * This header is for tests: memory, launches and findings. Kernels use the headers in device/. Only
+ * one launch runs at the same time, on the calling thread; nothing here is thread-safe. */
 #ifndef LB_SIMT_H
 #define LB_SIMT_H
 
@@ -16,7 +16,7 @@
 namespace simt
 {
 
-/* A line of kernel source. As a default argument, here() is the caller's line. */
+/* A line of kernel source. As a default argument, here() returns the caller's line. */
 struct site {
     const char *file;
     int line;
@@ -30,22 +30,22 @@ struct launch_config {
     const char *kernel; /* name for reports */
     dim3 grid = {1, 1, 1};
     dim3 block = {1, 1, 1};
-    size_t shared_bytes = 0; /* dynamic shared memory a block */
-    unsigned cluster = 1;    /* consecutive blocks a cluster */
-    uint64_t seed = 0;       /* 0: round robin; any other: random, and the same again */
-    bool count = false;      /* what accesses cost; needs kernels compiled for check mode */
+    size_t shared_bytes = 0; /* dynamic shared memory per block */
+    unsigned cluster = 1;    /* consecutive blocks per cluster */
+    uint64_t seed = 0;  /* 0: round robin; else a random schedule, the same for the same seed */
+    bool count = false; /* count what accesses cost; needs kernels compiled for check mode */
 };
 
-/* What can be found wrong. A wrong result is the test's to find. */
+/* What the emulator finds. Wrong results are for the test to find. */
 enum class fault {
-    race,          /* two accesses, one a write, unordered */
+    race,          /* two unordered accesses, of which one is a write */
     uninitialised, /* read of poison */
     bounds,        /* outside every allocation */
-    proxy,         /* async proxy meets generic writes without fence.proxy.async */
+    proxy,         /* an async-proxy access of generic writes without fence.proxy.async */
     remote_start,  /* a peer's shared memory before it is known to run */
     remote_exit,   /* a peer's shared memory after, or not ordered before, its exit */
-    deadlock,      /* all wait */
-    livelock,      /* all spin */
+    deadlock,      /* all threads wait */
+    livelock,      /* all threads spin */
     misuse,        /* divergent barrier, bad mask, broken mbarrier, copy never waited for */
 };
 
@@ -53,35 +53,39 @@ const char *fault_name(fault kind);
 
 struct finding {
     fault kind;
-    std::string text; /* kernel, place, thread and source line of both accesses */
+    std::string text; /* kernel, address, thread and source line of both accesses */
 };
 
-/* What the accesses of one kind cost the warps of the first block, and the least they could. */
+/* What the accesses of one kind cost the warps of the first block, and the minimum that they could
+ * cost. */
 struct access_cost {
-    uint64_t instructions = 0;     /* of a warp */
+    uint64_t instructions = 0;     /* per warp */
     uint64_t units = 0, ideal = 0; /* shared memory: wavefronts; global: sectors of 32 bytes */
     uint64_t lines = 0,
-             lines_ideal = 0; /* global: of 128 bytes, of lanes that are served at once */
+             lines_ideal =
+                 0; /* global: lines of 128 bytes per group of lanes that is served at once */
 };
 
 struct outcome {
-    std::vector<finding> findings;               /* one of a kind and pair of lines */
-    uint64_t switches = 0;                       /* fiber switches */
-    uint64_t accesses = 0;                       /* memory accesses checked */
-    std::map<std::string, access_cost> costs;    /* where counted: "shared load", ... */
-    std::map<std::string, uint64_t> collectives; /* barriers, shuffles, products, of a warp */
+    std::vector<finding> findings;            /* one for each kind and pair of source lines */
+    uint64_t switches = 0;                    /* fiber switches */
+    uint64_t accesses = 0;                    /* memory accesses checked */
+    std::map<std::string, access_cost> costs; /* where counted: "shared load", ... */
+    std::map<std::string, uint64_t>
+        collectives; /* barriers, shuffles and matrix products per warp */
 
     bool ok() const
     {
         return findings.empty();
     }
     bool has(fault kind) const;
-    std::string text() const;      /* all findings, a line each */
-    void add(const outcome &more); /* of a launch after this one */
+    std::string text() const;      /* all findings, one per line */
+    void add(const outcome &more); /* adds the outcome of a later launch */
 };
 
-/* Whether the kernels of this program were compiled for check mode (compiler's thread-sanitizer
- * calls on). It is a property of the build, so no test can believe it checks when it does not. */
+/* Whether the kernels of this program were compiled for check mode, with the compiler's
+ * thread-sanitizer calls. It follows from the build, so that no test checks for races by mistake
+ * without them. */
 #ifdef __SANITIZE_THREAD__
 constexpr bool check_mode = true;
 #else
@@ -95,18 +99,18 @@ inline outcome launch(const launch_config &config, const std::function<void()> &
     return launch_kernel(config, check_mode && !config.count, kernel);
 }
 
-/* "Global memory", poisoned with 0xff (NaN in every float type), with red zones around it.
+/* Allocates global memory, poisoned with 0xff (NaN in every float type), with red zones around it.
  * device_reset frees all of it. */
 void *device_allocate(size_t bytes, const char *name, bool initialised);
 void device_reset();
 
-/* [count] of poison. */
+/* Allocates an array [count] of poison. */
 template <class T> T *device_array(size_t count, const char *name)
 {
     return static_cast<T *>(device_allocate(count * sizeof(T), name, false));
 }
 
-/* A copy of values. */
+/* Allocates a copy of values. */
 template <class T> T *device_copy(const std::vector<T> &values, const char *name)
 {
     T *copy = static_cast<T *>(device_allocate(values.size() * sizeof(T), name, true));

@@ -29,7 +29,7 @@ static bool is(const access_cost &c, uint64_t instructions, uint64_t units, uint
     return c.instructions == instructions && c.units == units && c.ideal == ideal;
 }
 
-/* A store of T per lane, at `place(lane)` bytes. */
+/* Each lane stores a T at `place(lane)` bytes. */
 template <class T, class Place> static access_cost shared_store(const Place &place)
 {
     return cost_of("shared store", [=](unsigned char *shared, uint32_t *, int lane) {
@@ -42,7 +42,7 @@ static void words_of_one_bank_take_a_wavefront_each()
     CHECK(is(shared_store<float>([](int lane) { return lane * 4; }), 1, 1, 1));
     CHECK(is(shared_store<float>([](int lane) { return lane * 8; }), 1, 2, 1));
     CHECK(is(shared_store<float>([](int lane) { return lane * 128; }), 1, 32, 1));
-    CHECK(is(shared_store<float>([](int) { return 0; }), 1, 1, 1)); /* one word for all */
+    CHECK(is(shared_store<float>([](int) { return 0; }), 1, 1, 1)); /* all lanes read one word */
 }
 
 /* The operand of the cluster kernels, without and with its exchange of columns. */
@@ -75,7 +75,7 @@ static void sectors_and_lines_of_global_memory_are_counted()
     CHECK(is(wide, 1, 32, 4) && wide.lines == 8 && wide.lines_ideal == 1);
 }
 
-/* Who waits reads as often as the schedule has it, and is counted once. */
+/* How often a waiting thread reads depends on the schedule, so that its reads count once. */
 static void a_wait_is_counted_once()
 {
     CHECK(is(cost_of("global load strong",
@@ -88,7 +88,7 @@ static void a_wait_is_counted_once()
              1, 1, 1));
 }
 
-/* Instructions of one place are told apart by what the warp did in between. */
+/* Instructions of one source line are told apart by the collectives between them. */
 static void turns_of_a_loop_are_instructions_of_their_own()
 {
     CHECK(is(cost_of("shared store",

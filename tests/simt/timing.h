@@ -1,4 +1,4 @@
-/* timing.h: how long a run took, for people to read. */
+/* Measures how long a run took; the time is only printed. */
 #ifndef LB_SIMT_TIMING_H
 #define LB_SIMT_TIMING_H
 

@@ -1,5 +1,6 @@
-/* Gradients of a whole sequence's pre-activations in one launch, transposed
- * weights stationary. The weight gradients, dx and db are products over all steps, done after. */
+/* The backward cluster kernel: the gradients of the pre-activations of a layer's whole sequence in
+ * one launch. Transposed weights stay in registers and shared memory. Matrix products over all
+ * steps compute dW, dx and db afterwards. */
 #ifndef LB_FUSED_BACKWARD_CUH
 #define LB_FUSED_BACKWARD_CUH
 
@@ -8,7 +9,7 @@
 namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_cluster_backward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_cluster_backward_shared returns its size. */
 template <class Tile> struct backward_shared {
     static constexpr int sums = Tile::cells * Tile::own_units * 8; /* floats from one block */
     static constexpr int sums_bytes = Tile::blocks * sums * 4;
@@ -16,8 +17,8 @@ template <class Tile> struct backward_shared {
     static constexpr int bytes =
         Tile::warps * Tile::spilled * lanes * 16 + 2 * (sums_bytes + operand_bytes) + 2 * 8;
     uint4 *weights;        /* [warps, spilled, 32] */
-    float *sums_of;        /* [2, blocks, cells, own units, 8] dh from each block, states in turn */
-    unsigned char *dgates; /* [2, warps, cells] slices: 4 gates of a warp's 4 units, in turn */
+    float *sums_of;        /* [2, blocks, cells, own units, 8] parts of dh from each block */
+    unsigned char *dgates; /* [2, warps, cells] slices: 4 gates of a warp's 4 units */
     uint64_t *full;        /* [2] */
 
     __device__ inline explicit backward_shared(unsigned char *at)
@@ -32,15 +33,15 @@ template <class Tile> struct backward_shared {
 
 #ifdef LB_PTX_SM90
 
-/* What a thread carries from step to step. Steps go from T - 1 to 0. */
+/* What a thread keeps from step to step. Steps go from to - 1 down to from. */
 template <class Tile> struct backward_thread {
     cell_place place;
-    int live; /* columns */
+    int live; /* columns that are batch rows */
     cell_row rows[Tile::cells];
     float dh[Tile::cells], dc[Tile::cells];
-    cell_inputs next[Tile::cells]; /* of the step to come */
+    cell_inputs next[Tile::cells]; /* of the next step, which is earlier in time */
     stationary<Tile> weights;
-    uint32_t sums_at; /* this block's sums, as an address */
+    uint32_t sums_at; /* address of sums_of */
 };
 
 template <class T, class Tile>
@@ -53,7 +54,7 @@ __device__ inline void load_gradients(const lb_fused_backward_args &a, backward_
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
-        bool begun = t.rows[i].length > a.to; /* by the launch before this one */
+        bool begun = t.rows[i].length > a.to; /* in the previous launch */
         const float *carry = static_cast<const float *>(a.carry);
         t.dh[i] = begun ? carry[at] : convert_to_real(static_cast<const T *>(a.dhn)[at]);
         t.dc[i] =
@@ -61,8 +62,8 @@ __device__ inline void load_gradients(const lb_fused_backward_args &a, backward_
     }
 }
 
-/* Inputs of a step, asked for a whole step before they are used. c comes along from the step after,
- * except at a row's end and at the launch's. */
+/* Loads the inputs of `step`, one step before they are used. c is the c_prev of the step computed
+ * before, except at the end of a row and at the first step of a launch. */
 template <class T, class Tile>
 __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<Tile> &t,
                                    int step)
@@ -85,7 +86,7 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
     }
 }
 
-/* One cell's step back: gradients of i f g o before activation; past a row's end zero. */
+/* Returns the gradients of a cell's pre-activations i f g o; past a row's end they are zero. */
 template <class Tile> __device__ inline float4 step_back(backward_thread<Tile> &t, int i, int step)
 {
     if (step >= t.rows[i].length)
@@ -93,7 +94,7 @@ template <class Tile> __device__ inline float4 step_back(backward_thread<Tile> &
     return cell_back<fast_functions>(t.next[i], t.dh[i], t.dc[i]);
 }
 
-/* A cell's four gradients, 8 bytes: to this block's operand and to global memory. */
+/* Stores a cell's four gradients, 8 bytes, to this block's operand and to global memory. */
 template <class T, class Tile>
 __device__ inline void store_dgates(const lb_fused_backward_args &a, const backward_thread<Tile> &t,
                                     const float4 &d, int i, int step, unsigned char *operand)
@@ -110,8 +111,8 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
     static_cast<uint2 *>(a.dgates)[at] = packed;
 }
 
-/* A row tile's sums to the blocks that own its 16 units. Neighbouring lanes trade, so that each has
- * 4 columns of one unit: 16 bytes, one message. */
+/* Sends a row tile's sums to the blocks that own its 16 units. Neighbouring lanes first exchange
+ * sums, so that each lane has 4 columns of one unit: 16 bytes, one message. */
 template <class Tile>
 __device__ inline void send_sums(const backward_thread<Tile> &t, const float (&sum)[4], int m,
                                  int i, int slot)
@@ -131,8 +132,8 @@ __device__ inline void send_sums(const backward_thread<Tile> &t, const float (&s
                         full + slot * sizeof(uint64_t));
 }
 
-/* dh of this thread's cells: the sums of all blocks, always in the same order. A row that had not
- * begun yet keeps its dhn. */
+/* Adds the parts of dh of this thread's cells from all blocks, always in the same order. A row
+ * whose last step is still to come keeps its dhn. */
 template <class Tile>
 __device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums, int step)
 {
@@ -150,10 +151,11 @@ __device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums,
     }
 }
 
-/* One step: gradients of the cells into this block's operand, its product with the transposed
- * weights of all units, and the sums on their way. One barrier of the block: it makes the operand
- * whole, and all its warps have then read the sums before, so peers may write there again. The
- * operand has two buffers, since a slow warp may read one while the next step begins. */
+/* Computes one step: the gradients of the block's cells become its operand, which is multiplied by
+ * the transposed weights of all units, and the sums are sent to the blocks that own the units. The
+ * one barrier makes the operand complete. After it all warps have also read the previous sums, so
+ * that peers may write there again. The operand has two buffers, because a slow warp may still read
+ * one while the next step begins. */
 template <class T, class Tile>
 __device__ inline void backward_step(const lb_fused_backward_args &a, backward_thread<Tile> &t,
                                      const backward_shared<Tile> &s, int step, int state)
@@ -170,7 +172,7 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
             send_sums(t, sum[m][i], m, i, state % 2);
 }
 
-/* To the initial state, or to the launch that goes on. */
+/* Stores dh and dc: as gradients of the initial state, or in carry for the next launch. */
 template <class T, class Tile>
 __device__ inline void store_gradients(const lb_fused_backward_args &a,
                                        const backward_thread<Tile> &t)
@@ -199,7 +201,7 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
     load_gradients<T, Tile>(a, t);
     load_inputs<T, Tile>(a, t, a.to - 1);
-    unsigned quads = (t.live + 3) / 4; /* columns go in fours */
+    unsigned quads = (t.live + 3) / 4; /* columns are sent in fours */
     arrivals sums = {s.full, quads * 16 * Tile::own_units * Tile::blocks};
     int states = a.to - a.from;
     if (threadIdx.x == 0)
@@ -217,13 +219,15 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
 
 #endif
 
-/* fused_cluster_backward_kernel: what the training forward kept and dy to gradients of the
- * pre-activations of steps and of the initial state. lb_fused_backward_args has the shapes. grid
- * (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps). Dynamic shared
- * memory: lb_cluster_backward_shared. Cost a step and block: the flops of the forward kernel; 4 *
- * units * columns bytes sent and as many received; from global memory 22 bytes a cell, to it 8. It
- * exists for every architecture, since host code names it; before sm_90, and where shared memory is
- * too small, it is empty. */
+/* fused_cluster_backward_kernel: computes the gradients of the pre-activations of steps [from, to)
+ * and of the initial state from dy and from what the training forward wrote.
+ * lb_fused_backward_args has the shapes.
+ *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
+ *   Dynamic shared memory: lb_cluster_backward_shared.
+ *   Cost per step and block: the flops of the forward kernel; it sends 4 * units * columns bytes
+ *   and receives as many. Per cell it reads 22 bytes of global memory and writes 8.
+ * It is compiled for every architecture, because host code names it. Before sm_90, and where shared
+ * memory is too small, its body is empty. */
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_cluster_backward_kernel(lb_fused_backward_args a)

@@ -1,6 +1,6 @@
-/* What the forward and the backward cluster kernel share: tiles as types, the
- * cell's place of a thread, weights that rest in registers and shared memory, the sending of sums
- * and states to peers. cuda/README.md draws one step. */
+/* What the forward and the backward cluster kernel share: tiles as types, which cells a thread has,
+ * the loading of weights and operands, and the mbarriers on which a block waits for its peers.
+ * cuda/README.md draws one step. */
 #ifndef LB_FUSED_CLUSTER_CUH
 #define LB_FUSED_CLUSTER_CUH
 
@@ -18,23 +18,23 @@ namespace lb_cluster
 
 using namespace lb_recurrence;
 
-/* struct lb_cluster_tile as a type. */
+/* A struct lb_cluster_tile as a type. */
 template <int blocks_, int warps_, int split_, int resident_, int columns_> struct tile {
     static constexpr int blocks = blocks_, warps = warps_, split = split_;
     static constexpr int resident = resident_, columns = columns_;
     static constexpr lb_cluster_tile figures = {blocks_, warps_, split_, resident_, columns_};
     static constexpr int threads = lanes * warps;
-    static constexpr int own_units = 4 * warps;          /* of a block */
-    static constexpr int units = own_units * blocks;     /* of the cluster: the largest H */
-    static constexpr int fragments = units / 16;         /* of a warp */
-    static constexpr int spilled = fragments - resident; /* of these, in shared memory */
-    static constexpr int cells = columns / 8;            /* of a thread: column blocks of 8 */
+    static constexpr int own_units = 4 * warps;          /* per block */
+    static constexpr int units = own_units * blocks;     /* per cluster: the largest H */
+    static constexpr int fragments = units / 16;         /* per warp */
+    static constexpr int spilled = fragments - resident; /* of these in shared memory */
+    static constexpr int cells = columns / 8; /* per thread: one in each block of 8 columns */
     static_assert(warps % split == 0 && fragments % split == 0, "a depth is shared evenly");
     static_assert(blocks % 4 == 0, "each warp gets as many backward row tiles as the others");
     static_assert(resident <= fragments && columns % 8 == 0, "a fragment rests in one place");
 };
 
-/* ---- Products -------------------------------------------------------------------------------- */
+/* ---- Matrix products ------------------------------------------------------------------------- */
 
 template <class T>
 __device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
@@ -53,15 +53,15 @@ __device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (
     lb_ptx::mma_bf16(sum, a, b, sum);
 }
 
-/* ---- Places ---------------------------------------------------------------------------------- */
+/* ---- Cells of a thread ----------------------------------------------------------------------- */
 
-/* A thread's cells: one unit, and one column of each block of 8. Lane 4g + t has unit g / 2 of its
- * warp's four and column 2t + g % 2. */
+/* Which cells a thread has: those of one unit, in one column of each block of 8 columns. Lane 4g +
+ * t has unit g / 2 of its warp's four units, and column 2t + g % 2. */
 struct cell_place {
     int lane, warp, rank;
-    int unit;   /* 0 to H - 1, or beyond: padding */
+    int unit;   /* H and beyond are padding */
     int column; /* 0 to 7 */
-    int row;    /* of the batch, of the first column block */
+    int row;    /* batch row of the column in the first block of 8 */
     int direction;
 };
 
@@ -80,16 +80,17 @@ template <class Tile> __device__ inline cell_place find_place()
 }
 #endif
 
-/* How many of the cluster's columns are rows of the batch. What concerns no other is not sent. */
+/* Returns how many of the cluster's columns are batch rows. Blocks send nothing of the other
+ * columns. */
 template <class Tile, class Args>
 __device__ inline int live_columns(const Args &a, const cell_place &p)
 {
     return min(Tile::columns, a.batch - (p.row - p.column));
 }
 
-/* One of a thread's cells over time: which row it is, and whether that exists. */
+/* The batch row of one of a thread's cells. */
 struct cell_row {
-    int row, length; /* length 0: padding, nothing is loaded or stored */
+    int row, length; /* length 0: the cell is padding, and nothing is loaded or stored */
 };
 
 template <class Args>
@@ -106,8 +107,8 @@ __device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
     return lb_recurrence::time_of(r.length, p.direction, step);
 }
 
-/* Element index in [T, B, D, H]. The grid has all directions; by a.directions, the same number, the
- * tile of 28 resident fragments spills on sm_100. */
+/* Returns the index of an element in [T, B, D, H]. gridDim.y is the number of directions; with
+ * a.directions, which is equal, the tile with 28 resident fragments spills on sm_100. */
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
 {
@@ -115,7 +116,7 @@ __device__ inline size_t sequence_index(const Args &a, const cell_place &p, int 
     return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
 }
 
-/* Element index in [D, B, H]. */
+/* Returns the index of an element in [D, B, H]. */
 template <class Args>
 __device__ inline size_t state_index(const Args &a, const cell_place &p, int row)
 {
@@ -124,8 +125,8 @@ __device__ inline size_t state_index(const Args &a, const cell_place &p, int row
 
 /* ---- Operands -------------------------------------------------------------------------------- */
 
-/* packed [D, blocks, warps, fragments, 32] in global memory; room [warps, spilled, 32] in shared.
- */
+/* Loads this warp's weights from packed [D, blocks, warps, fragments, 32] in global memory. room
+ * [warps, spilled, 32] is in shared memory. */
 template <class Tile>
 __device__ inline void load_weights(stationary<Tile> &weights, const void *packed, uint4 *room,
                                     const cell_place &p)
@@ -136,12 +137,14 @@ __device__ inline void load_weights(stationary<Tile> &weights, const void *packe
                  room + p.warp * Tile::spilled * lanes, p.lane);
 }
 
-/* The operand of one slice, 16 deep, and one block of 8 columns: 256 bytes, [4 lanes t][8 columns]
- * [4 deep]. Lane 4 g + t reads the 8 bytes of column g. A half-warp is served at once; without the
- * exchange of columns its lanes t = 0 and t = 2 would want the same banks. */
+/* A slice is the operand for a depth of 16 and one block of 8 columns: 256 bytes in the order [4
+ * lanes t, 8 columns, 4 of the depth]. Lane 4 g + t reads the 8 bytes of column g. Shared memory
+ * serves half a warp at a time; if columns were not exchanged, lanes t = 0 and t = 2 would use the
+ * same banks. */
 constexpr int slice_bytes = 256;
 
-/* Where column `column` of lanes t lies, in bytes; two neighbouring columns stay neighbours. */
+/* Returns the offset in bytes of a column's data for lanes t. Columns 2 n and 2 n + 1 stay
+ * neighbours. */
 __device__ inline int place_in_slice(int t, int column)
 {
     return t * 64 + (column ^ (t & 2) * 2) * 8;
@@ -153,8 +156,8 @@ __device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice
     b[0] = v.x, b[1] = v.y;
 }
 
-/* sum = the warp's row tiles times an operand of so many slices; fragments are ordered by slice,
- * then row tile. The chains keep the tensor cores busy while a sum is on its way. */
+/* sum = the warp's row tiles times an operand of `slices` slices. Fragments are ordered by slice,
+ * then by row tile. Several independent sums, the chains, hide the latency of the tensor cores. */
 template <class T, int slices, int rows, int cells, class Weights>
 __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weights &weights,
                                        const unsigned char *operand, int lane)
@@ -186,13 +189,14 @@ __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weigh
 
 #ifdef LB_PTX_SM90
 
-/* Two buffers in turn, each with an mbarrier that counts the bytes of one state. State s lies in
- * buffer s % 2 and is phase (s - first) / 2 of its barrier; `first` is the first state sent. */
+/* Two buffers, used in turn, each with an mbarrier that counts the bytes of one state. State s,
+ * counted from 1, is in buffer s % 2 and completes phase (s - 1) / 2 of that buffer's mbarrier. */
 struct arrivals {
     uint64_t *full; /* [2] */
-    unsigned bytes; /* of a state, from all peers, this block among them */
+    unsigned bytes; /* of one state, from all blocks of the cluster */
 
-    /* By one thread: the barriers, and what they shall wait for in states 1 and 2. */
+    /* One thread initialises the mbarriers and sets the bytes that they wait for in states 1 and 2.
+     */
     __device__ inline void open(int last_state) const
     {
         for (int slot = 0; slot < 2; slot++)
@@ -202,9 +206,9 @@ struct arrivals {
             lb_ptx::mbarrier_arrive_expect_bytes(full + state % 2, bytes);
     }
 
-    /* By all threads: until state is here. One thread then readies the barrier for the state after
-     * the next: none of its bytes is on the way before every warp of this block has sent state
-     * + 1, and its phase cannot end before this arrival. */
+    /* All threads wait until the state has arrived. One thread then sets the bytes of state + 2 on
+     * the same mbarrier. That is in time: a peer sends state + 2 only after every warp of this
+     * block has sent state + 1, and the phase cannot complete before this thread arrives. */
     __device__ inline void wait(int state, int last_state) const
     {
         lb_ptx::mbarrier_wait<lb_ptx::scope::cluster>(full + state % 2, (state - 1) / 2 % 2);

@@ -1,5 +1,4 @@
-/* Launching the cluster kernels from C. Every launcher only enqueues on the stream
- * (cudaStream_t). */
+/* Launches the cluster kernels from C. A launcher only enqueues on the stream (cudaStream_t). */
 #ifndef LB_FUSED_CLUSTER_H
 #define LB_FUSED_CLUSTER_H
 
@@ -14,22 +13,22 @@
 extern "C" {
 #endif
 
-/* One of the kernels that ship: tile is in LB_CLUSTER_FORWARD_TILES or LB_CLUSTER_BACKWARD_TILES.
- */
+/* One of the built kernels; tile is in LB_CLUSTER_FORWARD_TILES or LB_CLUSTER_BACKWARD_TILES. */
 struct lb_cluster_kernel {
     struct lb_cluster_tile tile;
     enum lb_dtype dtype; /* LB_F16 or LB_BF16 */
     bool backward;
-    bool train;      /* forward: keeps what backward needs */
-    const void *row; /* of the table of kernels; set by ready */
+    bool train;      /* forward: writes gates and cells for backward */
+    const void *row; /* of the table of kernels; set by lb_cluster_ready */
 };
 
-/* Readies the kernel for launches by this process, and asks the device how many clusters of it run
- * at a time. LB_UNSUPPORTED where not even one does, LB_FAILED in CUDA's words. */
+/* Readies the kernel for launches by this process, and asks the device how many of its clusters run
+ * at the same time. LB_UNSUPPORTED where not even one does, LB_FAILED with CUDA's message. */
 enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
                                 struct lb_error *err);
 
-/* Steps [from, to) of a layer, directions side by side. After lb_cluster_ready. */
+/* Enqueue steps [from, to) of a layer, all directions in one launch. lb_cluster_ready comes first.
+ */
 enum lb_status lb_cluster_forward(const struct lb_cluster_kernel *kernel,
                                   const struct lb_fused_forward_args *args, void *stream,
                                   struct lb_error *err);

@@ -1,4 +1,5 @@
-/* The recurrent part of a whole sequence in one launch, weights stationary. */
+/* The forward cluster kernel: the recurrence of a layer's whole sequence in one launch. Weights
+ * stay in registers and shared memory. */
 #ifndef LB_FUSED_FORWARD_CUH
 #define LB_FUSED_FORWARD_CUH
 
@@ -7,16 +8,17 @@
 namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_cluster_forward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_cluster_forward_shared returns its size. */
 template <class Tile> struct forward_shared {
     static constexpr int h_bytes = Tile::units * Tile::columns * 2;
     static constexpr int sums = Tile::warps * (Tile::split - 1) * Tile::cells * lanes;
     static constexpr int bytes =
         (Tile::warps * Tile::spilled * lanes + sums) * 16 + 2 * h_bytes + 2 * 8;
     uint4 *weights;   /* [warps, spilled, 32] */
-    unsigned char *h; /* [2, units / 16, cells] slices, states in turn */
-    float4 *swapped;  /* [warps, split - 1, cells, 32] sums for each warp from its partners */
-    uint64_t *full;   /* [2] */
+    unsigned char *h; /* [2, units / 16, cells] slices; states use the two buffers in turn */
+    float4
+        *swapped;   /* [warps, split - 1, cells, 32] sums for a warp from the others of its group */
+    uint64_t *full; /* [2] */
 
     __device__ inline explicit forward_shared(unsigned char *at)
     {
@@ -29,19 +31,20 @@ template <class Tile> struct forward_shared {
 
 #ifdef LB_PTX_SM90
 
-/* What a thread carries from step to step. */
+/* What a thread keeps from step to step. */
 template <class Tile> struct forward_thread {
     cell_place place;
-    int live; /* columns */
+    int live; /* columns that are batch rows */
     cell_row rows[Tile::cells];
     float c[Tile::cells], h[Tile::cells];
-    float4 bias, pre[Tile::cells]; /* pre: of the step to come */
+    float4 bias, pre[Tile::cells]; /* pre: of the next step */
     stationary<Tile> weights;
-    uint32_t peer[(Tile::blocks + 7) / 8]; /* peers' h that this lane sends to */
+    uint32_t
+        peer[(Tile::blocks + 7) / 8]; /* addresses of h in the blocks that this lane sends to */
 };
 
-/* h before the first step: h0, or where a launch before this one left off what it wrote to y.
- * Nobody asks for a row that has ended. */
+/* Returns h before the first step: h0, or y as the previous launch wrote it. For a row that has
+ * ended the value is not used. */
 template <class T>
 __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
 {
@@ -56,8 +59,8 @@ __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p,
     return h[at * a.hidden + unit];
 }
 
-/* All units of this cluster's rows before the first step, zero in the padding; into both buffers,
- * since nobody sends the padding. A barrier must follow. */
+/* Loads h of all units before the first step into both buffers, with zeros in the padding, which no
+ * block sends. A barrier must follow. */
 template <class T, class Tile>
 __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place &p,
                                unsigned char *h)
@@ -76,7 +79,7 @@ __device__ inline void load_h0(const lb_fused_forward_args &a, const cell_place 
     }
 }
 
-/* w_ih x of the next step, asked for a whole step before it is used. */
+/* Loads the pre-activations of `step`, one step before they are used. */
 template <class Tile>
 __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<Tile> &t, int step)
 {
@@ -98,7 +101,7 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
         t.bias = static_cast<const float4 *>(a.bias)[t.place.direction * a.hidden + t.place.unit];
     for (int i = 0; i < Tile::cells; i++) {
         t.rows[i] = find_row(a, t.place, i);
-        t.c[i] = t.h[i] = 0; /* no row is shorter than one step: h comes with it */
+        t.c[i] = t.h[i] = 0; /* a row has at least one step, which computes h */
         if (t.rows[i].length == 0)
             continue;
         size_t at = state_index(a, t.place, t.rows[i].row);
@@ -108,9 +111,9 @@ __device__ inline void load_state(const lb_fused_forward_args &a, forward_thread
     }
 }
 
-/* The warps that share a depth give each other their sums, each keeping its own row tile. One
- * buffer is enough: a warp comes here again only with the next h, part of which its partners sent
- * after they had read. */
+/* Adds to `own` this warp's sums from all warps of its group, and gives the other warps theirs. One
+ * buffer is enough: a warp returns here only with the next h, part of which the other warps sent
+ * after they had read the buffer. */
 template <class Tile>
 __device__ inline void swap_sums(float (&own)[Tile::cells][4],
                                  const float (&sum)[Tile::split][Tile::cells][4], float4 *sums,
@@ -118,7 +121,10 @@ __device__ inline void swap_sums(float (&own)[Tile::cells][4],
 {
     int member = p.warp % Tile::split;
     for (int m = 0; m < Tile::split; m++) {
-        int from = member < m ? member : member - 1; /* of the others, as the receiver counts */
+        int from =
+            member < m
+                ? member
+                : member - 1; /* this warp's number among the others of the receiver's group */
         float4 *to =
             sums + ((p.warp - member + m) * (Tile::split - 1) + from) * Tile::cells * lanes;
         for (int i = 0; i < Tile::cells; i++) {
@@ -141,7 +147,8 @@ __device__ inline void swap_sums(float (&own)[Tile::cells][4],
     }
 }
 
-/* One cell's step; past a row's end the state stays. Gives the activated gates. */
+/* Computes one step of a cell and returns the activated gates. Past a row's end the state does not
+ * change. */
 template <class Tile>
 __device__ inline float4 step_cell(forward_thread<Tile> &t, const float4 &sum, int i, int step)
 {
@@ -158,9 +165,9 @@ __device__ inline float4 step_cell(forward_thread<Tile> &t, const float4 &sum, i
     return g;
 }
 
-/* h of the warp's 4 units x 8 columns to every block, this one among them: packets of 16 bytes, 4
- * units of 2 columns, which 4 shuffles build in 8 lanes at once; each of these sends to another
- * peer, or to two. */
+/* Sends h of the warp's 4 units x 8 columns to every block of the cluster, this one included. A
+ * packet has 16 bytes: 4 units of 2 columns. Four shuffles build each packet in 8 lanes, and each
+ * of these lanes sends it to one or two blocks. */
 template <class T, class Tile>
 __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
 {
@@ -177,7 +184,7 @@ __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
         __uint_as_float(odd ? low : low_by), __uint_as_float(odd ? high : high_by)};
 
     using shared = forward_shared<Tile>;
-    int four = p.rank * Tile::warps + p.warp; /* these units, as the cluster counts by four */
+    int four = p.rank * Tile::warps + p.warp; /* number of these four units in the cluster */
     int offset =
         (four / 4 * Tile::cells + i) * slice_bytes + place_in_slice(four % 4, p.lane % 4 * 2);
     uint32_t full = 2 * shared::h_bytes + shared::sums * sizeof(float4);
@@ -219,9 +226,9 @@ __device__ inline void store_state(const lb_fused_forward_args &a, const forward
     }
 }
 
-/* One step: the product with h in its buffer, the cells, and the new h on its way before anything
- * else is stored. No barrier of the block: a warp that has sent has read, and no peer writes to
- * this buffer again before all warps have sent. */
+/* Computes one step: the matrix product with h, then the cells. It sends the new h before it stores
+ * anything else. No barrier of the block is needed: a warp sends after it has read h, and no peer
+ * writes to this buffer again before all warps have sent. */
 template <class T, class Tile, bool train>
 __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thread<Tile> &t,
                                     const forward_shared<Tile> &s, int step)
@@ -260,8 +267,8 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     for (int q = 0; q < (Tile::blocks + 7) / 8; q++)
         t.peer[q] = lb_ptx::map_shared_address(lb_ptx::shared_address(s.h),
                                                (t.place.lane / 4 + 8 * q) % Tile::blocks);
-    arrivals h = {s.full, (t.live + 1) / 2 * 2 * Tile::units * 2u}; /* columns go in pairs */
-    int last_sent = a.to - a.from - 1; /* the last state that anybody reads from shared memory */
+    arrivals h = {s.full, (t.live + 1) / 2 * 2 * Tile::units * 2u}; /* columns are sent in pairs */
+    int last_sent = a.to - a.from - 1; /* the last state that is read from shared memory */
     if (threadIdx.x == 0)
         h.open(last_sent);
     lb_ptx::cluster_arrive(); /* barriers and state 0 stand in all blocks before anyone sends */
@@ -277,14 +284,17 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
 
 #endif
 
-/* fused_cluster_forward_kernel: pre-activations of steps to y and the final state; with `train`
- * also activated gates and cells. lb_fused_forward_args has the shapes. grid (blocks * ceil(B /
- * columns), D) in clusters of (blocks), block (32 * warps). Dynamic shared memory:
- * lb_cluster_forward_shared. Cost a step and block: 2 * 16 * units * columns * warps flops on the
- * tensor cores; reads of h from shared memory units * columns * 2 * warps / split bytes; to each
- * peer 8 * warps * columns bytes, fewer where columns have no row; from global memory 16 bytes a
- * cell, to it 2, with `train` 20 more. It exists for every architecture, since host code names it;
- * before sm_90, and where shared memory is too small, it is empty. */
+/* fused_cluster_forward_kernel: computes y and the final state of steps [from, to) from the
+ * pre-activations; with `train` it also writes the activated gates and the cells.
+ * lb_fused_forward_args has the shapes.
+ *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
+ *   Dynamic shared memory: lb_cluster_forward_shared.
+ *   Cost per step and block: 2 * 16 * units * columns * warps flops on the tensor cores; it reads
+ *   units * columns * 2 * warps / split bytes of h from shared memory and sends 8 * warps * columns
+ *   bytes to each peer, fewer where columns have no batch row. Per cell it reads 16 bytes of global
+ *   memory and writes 2, with `train` 20 more.
+ * It is compiled for every architecture, because host code names it. Before sm_90, and where shared
+ * memory is too small, its body is empty. */
 template <class T, class Tile, bool train>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_cluster_forward_kernel(lb_fused_forward_args a)

@@ -1,10 +1,10 @@
-/* The cluster kernels for the device: their table, and launching them. */
+/* The table of the cluster kernels, and their launchers. */
 #include <type_traits>
 
 #include "cuda/fused/cluster/backward.cuh"
 #include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/cluster/forward.cuh"
-#include "cuda/fused/common/launch.cuh"
+#include "cuda/fused/common/fused_launch.cuh"
 
 namespace lb_cluster
 {

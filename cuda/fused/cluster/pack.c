@@ -1,10 +1,10 @@
-/* Recurrent weights to the order in which the fused kernels' lanes hold them. */
+/* Packs recurrent weights in the order in which the lanes of the cluster kernels hold them. */
 #include "cuda/fused/cluster/tile.h"
 
 enum { lanes = 32, depth = 16, pair = 2 };
 
-/* Shared memory: weights that do not stay in registers, then what a step moves, then two mbarriers.
- */
+/* Shared memory has the weights that do not stay in registers, then the buffers of a step, then two
+ * mbarriers. */
 static size_t spilled_bytes(const struct lb_cluster_tile *tile)
 {
     return (size_t)tile->warps * (size_t)(lb_cluster_fragments(tile) - tile->resident) * lanes * 16;
@@ -20,25 +20,26 @@ size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile)
 size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile)
 {
     size_t units = 4 * (size_t)tile->warps, columns = (size_t)tile->columns;
-    size_t sums = (size_t)tile->blocks * units * columns * 4; /* of all peers, for own units */
+    size_t sums = (size_t)tile->blocks * units * columns * 4; /* from all blocks, for own units */
     size_t gradients = 4 * units * columns * 2;
     return spilled_bytes(tile) + 2 * sums + 2 * gradients + 2 * sizeof(uint64_t);
 }
 
-/* One 16-bit place of a fragment: row 0 to 15, column 0 to 15 after the permutation that gives lane
- * t of four the columns 4t to 4t + 3. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16". */
-struct place {
+/* The element of a fragment that a 16-bit half of a register holds: its row 0 to 15, and its column
+ * 0 to 15 after the permutation that gives lane t of four the columns 4t to 4t + 3. Source: PTX
+ * ISA, "Matrix Fragments for mma.m16n8k16". */
+struct element_index {
     int row, column;
 };
 
-static struct place place_in_fragment(int lane, int half)
+static struct element_index index_in_fragment(int lane, int half)
 {
     int reg = half / pair;
-    struct place p = {lane / 4 + reg % 2 * 8, 4 * (lane % 4) + reg / 2 * 2 + half % pair};
+    struct element_index p = {lane / 4 + reg % 2 * 8, 4 * (lane % 4) + reg / 2 * 2 + half % pair};
     return p;
 }
 
-/* w_hh's element, zero outside. */
+/* Returns an element of w_hh, or zero outside the matrix. */
 static uint16_t element(const uint16_t *w_hh, int hidden, int gate, int unit, int from)
 {
     if (unit >= hidden || from >= hidden)
@@ -56,7 +57,7 @@ void lb_cluster_pack_forward(const struct lb_cluster_tile *tile, int hidden, con
             int tile_of = warp - member + f % tile->split;
             int first = (member * slices + f / tile->split) * depth;
             for (int i = 0; i < lanes * 8; i++) {
-                struct place p = place_in_fragment(i / 8, i % 8);
+                struct element_index p = index_in_fragment(i / 8, i % 8);
                 int gate = p.row % 2 * 2 + p.row / 8, unit = 4 * tile_of + p.row % 8 / 2;
                 *packed++ = element(w_hh, hidden, gate, unit, first + p.column);
             }
@@ -73,7 +74,7 @@ void lb_cluster_pack_backward(const struct lb_cluster_tile *tile, int hidden, co
             int first = warp / tile->warps * own + f / rows * (depth / 4);
             int to = (warp % tile->warps * rows + f % rows) * 16;
             for (int i = 0; i < lanes * 8; i++) {
-                struct place p = place_in_fragment(i / 8, i % 8);
+                struct element_index p = index_in_fragment(i / 8, i % 8);
                 int gate = p.column % 4, unit = first + p.column / 4;
                 *packed++ = element(w_hh, hidden, gate, unit, to + p.row);
             }

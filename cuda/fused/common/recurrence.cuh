@@ -1,6 +1,7 @@
-/* What the cluster and the grid kernels share: the cell's arithmetic, weights that stay in place
- * for the whole sequence, and the shuffles between a product and its cells. Every function is
- * called by all 32 lanes of a warp where it shuffles, and touches no memory but its arguments. */
+/* What the cluster and the grid kernels share: the cell's arithmetic, weights that stay in
+ * registers and shared memory for the whole sequence, and the shuffles between a matrix product and
+ * its cells. All 32 lanes of a warp must call a function that shuffles. A function accesses no
+ * memory but what its arguments point to. */
 #ifndef LB_FUSED_RECURRENCE_CUH
 #define LB_FUSED_RECURRENCE_CUH
 
@@ -19,9 +20,9 @@ using lb_cell::convert_to_storage;
 
 constexpr int lanes = 32;
 
-/* The most dynamic shared memory that a block may have, in bytes. A kernel whose tile needs more is
- * compiled empty. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
- * Capability". */
+/* The maximum of dynamic shared memory per block, in bytes. A kernel whose tile needs more is
+ * compiled with an empty body. Source: CUDA C++ Programming Guide, "Technical Specifications per
+ * Compute Capability". */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
 constexpr int shared_limit = 99 << 10;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -33,9 +34,10 @@ constexpr int shared_limit = 227 << 10;
 /* ---- Numbers ----------------------------------------------------------------------------------
  */
 
-/* Sigmoid and tanh by the units' own 2^x and 1 / x, without the instructions that denormals would
- * need. The absolute error is a few 2^-23, far below the rounding of f16 and bf16. Both limits are
- * right: 2^x goes to 0 or to infinity there. A NaN stays one. */
+/* Sigmoid and tanh from the hardware's approximations of 2^x and 1 / x, without the instructions
+ * that handle denormals. The absolute error is a few times 2^-23, far below the rounding of f16 and
+ * bf16. Large |v| gives the right limits, because 2^x then goes to 0 or to infinity. A NaN stays a
+ * NaN. */
 struct fast_functions {
     static constexpr float log2_e = 1.44269504f;
 
@@ -50,7 +52,7 @@ struct fast_functions {
     }
 };
 
-/* The same by exact exp, division and tanh, for f32 and TF32. */
+/* The same with exp, division and tanh in full precision, for f32 and TF32. */
 struct exact_functions {
     static __device__ inline float sigmoid(float v)
     {
@@ -62,7 +64,7 @@ struct exact_functions {
     }
 };
 
-/* The 16 bits of v, rounded once to T. */
+/* Returns v, rounded once to T, as 16 bits. */
 template <class T> __device__ inline uint32_t bits_of(float v)
 {
     union {
@@ -76,14 +78,14 @@ template <class T> __device__ inline uint32_t bits_of(float v)
 /* ---- Indices ----------------------------------------------------------------------------------
  */
 
-/* The time of a row's step `step`: direction 1 starts at the row's own end. Past the end both
- * directions count on. */
+/* Returns the time that a row reads at step `step`. Direction 1 starts at the row's own end. Past
+ * the end, time is equal to step in both directions. */
 __device__ inline int time_of(int length, int direction, int step)
 {
     return direction == 1 && step < length ? length - 1 - step : step;
 }
 
-/* Element index in [T, B, D, H]. */
+/* Returns the index of an element in [T, B, D, H]. */
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, int direction, int time, int row, int unit)
 {
@@ -91,14 +93,14 @@ __device__ inline size_t sequence_index(const Args &a, int direction, int time, 
     return (row_of_all * a.directions + direction) * a.hidden + unit;
 }
 
-/* Element index in [D, B, H]. */
+/* Returns the index of an element in [D, B, H]. */
 template <class Args>
 __device__ inline size_t state_index(const Args &a, int direction, int row, int unit)
 {
     return (static_cast<size_t>(direction) * a.batch + row) * a.hidden + unit;
 }
 
-/* Elements of [D, B, H]. */
+/* Returns the number of elements of [D, B, H]. */
 template <class Args> __device__ inline size_t state_size(const Args &a)
 {
     return static_cast<size_t>(a.directions) * a.batch * a.hidden;
@@ -107,14 +109,15 @@ template <class Args> __device__ inline size_t state_size(const Args &a)
 /* ---- Weights ----------------------------------------------------------------------------------
  */
 
-/* A warp's weight fragments for the whole sequence, 16 bytes per lane and fragment: the first
- * Tile::resident of them in registers, the other Tile::spilled in shared memory. */
+/* A warp's weight fragments, which stay in place for the whole sequence: 16 bytes per lane and
+ * fragment, the first Tile::resident fragments in registers, the other Tile::spilled in shared
+ * memory. */
 template <class Tile> struct stationary {
     uint32_t held[Tile::resident][4];
     const uint4 *spilled; /* [spilled, 32]; a lane reads only what it copied itself */
 
-    /* from [fragments, 32]: this warp's, in global memory. room [spilled, 32]: its part of shared
-     * memory. */
+    /* Loads this warp's fragments from [fragments, 32] in global memory. room [spilled, 32] is the
+     * warp's part of shared memory. */
     __device__ inline void load(const uint4 *from, uint4 *room, int lane)
     {
         from += lane;
@@ -131,8 +134,8 @@ template <class Tile> struct stationary {
         lb_ptx::copy_async_wait<0>();
     }
 
-    /* Fragment f, which must be a compile-time constant once loops are unrolled: registers have no
-     * index. */
+    /* Copies fragment f to a. f must be a compile-time constant after unrolling, because registers
+     * cannot be indexed. */
     __device__ inline void get(int f, uint32_t (&a)[4]) const
     {
         if (f < Tile::resident) {
@@ -148,8 +151,9 @@ template <class Tile> struct stationary {
 /* ---- Between a product and its cells ----------------------------------------------------------
  */
 
-/* A lane's four sums are two gates of two columns, and lane ^ 4 has the other two gates of the same
- * columns. Each lane keeps one column: two shuffles bring i f g o of one cell together. */
+/* Returns the gates i f g o of one cell. A lane's four sums are two gates of two columns, and lane
+ * ^ 4 has the other two gates of the same columns. Two shuffles exchange them, so that each lane
+ * has all gates of one column. */
 __device__ inline float4 gather_gates(const float (&sum)[4], int lane)
 {
     bool odd = lane / 4 % 2;
@@ -159,9 +163,10 @@ __device__ inline float4 gather_gates(const float (&sum)[4], int lane)
     return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
 }
 
-/* A lane's four sums are two units (rows g and g + 8) of two columns, and lane ^ 1 has the same
- * units of the two columns beside them. Each lane keeps one unit, an odd lane that of row g + 8:
- * two shuffles bring its four columns together. */
+/* Gathers four columns of one unit in `four`. A lane's four sums are two units (rows g and g + 8)
+ * of two columns, and lane ^ 1 has the same units of the two neighbouring columns. Two shuffles
+ * exchange them, so that an even lane has all four columns of row g, an odd lane those of row g
+ * + 8. */
 __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&four)[4])
 {
     bool odd = lane % 2;
@@ -174,14 +179,14 @@ __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&f
 /* ---- Backward cell ----------------------------------------------------------------------------
  */
 
-/* What one cell's backward step reads from global memory. */
+/* What the backward step of one cell reads from global memory. */
 struct cell_inputs {
     float4 gates; /* i f g o, activated */
     float c, c_prev, dy;
 };
 
-/* Gradients of i f g o before their activation. dh, dc: of the state after the step, dh without dy.
- * dc becomes that of the state before the step. */
+/* Returns the gradients of the pre-activations i f g o. dh and dc are the gradients of the state
+ * after the step, dh without dy. On return dc is the gradient of the c before the step. */
 template <class Functions>
 __device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
 {

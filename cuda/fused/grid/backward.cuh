@@ -1,6 +1,8 @@
-/* Gradients of a layer's pre-activations in one launch, transposed weights
- * stationary in all blocks of a group. The weight gradients, dx and db are products over all steps,
- * done after. */
+/* The backward grid kernel: the gradients of the pre-activations of a layer's whole sequence in one
+ * launch. Transposed weights stay in registers and shared memory, and blocks exchange partial sums
+ * of dh through the second-level cache. Matrix products over all steps compute dW, dx and db
+ * afterwards.
+ */
 #ifndef LB_FUSED_GRID_BACKWARD_CUH
 #define LB_FUSED_GRID_BACKWARD_CUH
 
@@ -9,18 +11,18 @@
 namespace lb_grid
 {
 
-/* Dynamic shared memory of a block; lb_grid_backward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_grid_backward_shared returns its size. */
 template <class Math, class Tile> struct backward_shared {
-    static constexpr int packets = 4 * Tile::units / deep<Math>; /* of the block's gates */
+    static constexpr int packets = 4 * Tile::units / deep<Math>; /* of the block's gate gradients */
     static constexpr int operand_bytes = packets * Tile::eights * slice_bytes;
-    static constexpr int chunk_bytes = Tile::cells * 8; /* and this for each chunk: */
+    static constexpr int chunk_bytes = Tile::cells * 8; /* added for each chunk */
     static constexpr int bytes =
         Tile::warps * Tile::spilled * lanes * 16 + Tile::threads * 16 + operand_bytes + 2 * 4;
     uint4 *weights;        /* [warps, spilled, 32] */
-    float4 *parts;         /* [shares, quads] dh summed over a share of the blocks */
+    float4 *parts;         /* [shares, quads] sums of dh over a share of the blocks */
     unsigned char *dgates; /* [packets, eights] slices: 4 gates of each own unit */
-    uint32_t *gave_up;     /* [2] the first: a thread of this block has */
-    int *lengths;          /* [chunks, cells]; 0: no such cell */
+    uint32_t *gave_up;     /* [2] the first says whether a thread of this block gave up */
+    int *lengths;          /* [chunks, cells]; 0: the cell is padding */
     float *dc;             /* [chunks, cells] */
 
     __device__ inline explicit backward_shared(unsigned char *at, int chunks)
@@ -34,18 +36,19 @@ template <class Math, class Tile> struct backward_shared {
     }
 };
 
-/* What a thread carries from step to step. Steps go from to - 1 down to from. */
+/* What a thread keeps from step to step. Steps go from to - 1 down to from. */
 template <class Math, class Tile> struct backward_thread {
-    static constexpr int quads = Tile::cells / 4; /* packets that one block sends another */
+    static constexpr int quads =
+        Tile::cells / 4; /* packets that a block sends to each other block */
     static constexpr int shares = Tile::threads / quads;
     static_assert(Tile::threads % quads == 0, "all threads collect");
     block_place place;
     waiting wait;
     unsigned char *exchange; /* this group's [2, chunks, to, from, quads] packets */
     stationary<Tile> weights;
-    cell_inputs next[Tile::cells_thread]; /* of the chunk to come */
+    cell_inputs next[Tile::cells_thread]; /* of the next chunk */
 
-    /* The sums from block `from` to block `to`. */
+    /* Returns the address of the sums from block `from` to block `to`. */
     __device__ inline unsigned char *sums(int state, int chunk, int to, int from) const
     {
         size_t buffer = state % 2 * place.chunks + chunk;
@@ -56,11 +59,11 @@ template <class Math, class Tile> struct backward_thread {
 /* ---- Sums of dh -------------------------------------------------------------------------------
  */
 
-/* The last bit of a sum tells the epoch. */
+/* The last bit of a sum is its epoch. */
 constexpr uint32_t last_bit = 1;
 
-/* A row tile's sums to the blocks that own its 16 units. Neighbouring lanes trade, so that each has
- * 4 columns of one unit: one packet. */
+/* Sends a row tile's sums to the blocks that own its 16 units. Neighbouring lanes first exchange
+ * sums, so that each lane has 4 columns of one unit: one packet of 16 bytes. */
 template <class Math, class Tile>
 __device__ inline void send_sums(const backward_thread<Math, Tile> &t, const float (&sum)[4],
                                  int row_tile, int eight, int state, int chunk)
@@ -79,8 +82,8 @@ __device__ inline void send_sums(const backward_thread<Math, Tile> &t, const flo
                                        packet);
 }
 
-/* The sums for this block's units from its share of the blocks, added in their order. False: given
- * up. */
+/* Adds the sums for this block's units from this thread's share of the blocks, in the order of
+ * blocks, into parts. False when a wait gave up. */
 template <class Math, class Tile>
 __device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int state, int chunk,
                                      int step, float4 *parts)
@@ -112,7 +115,8 @@ __device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int s
     return true;
 }
 
-/* All parts of a chunk's dh to shared memory. False, for the whole block: given up. */
+/* Brings all parts of a chunk's dh to shared memory. False, for the whole block, when a wait gave
+ * up. */
 template <class Math, class Tile>
 __device__ inline bool collect_sums(const backward_thread<Math, Tile> &t,
                                     const backward_shared<Math, Tile> &s, int state, int chunk,
@@ -124,7 +128,7 @@ __device__ inline bool collect_sums(const backward_thread<Math, Tile> &t,
     return !*s.gave_up;
 }
 
-/* dh of one cell: its parts, always in the same order. */
+/* Returns dh of one cell: its parts are always added in the same order. */
 template <class Math, class Tile>
 __device__ inline float sum_parts(const float4 *parts, const cell_place &c)
 {
@@ -141,7 +145,7 @@ __device__ inline float sum_parts(const float4 *parts, const cell_place &c)
 /* ---- Cells ------------------------------------------------------------------------------------
  */
 
-/* Inputs of the chunk to come, asked for before sums are waited for. */
+/* Loads the inputs of a chunk before the wait for its sums. */
 template <class Math, class Tile>
 __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<Math, Tile> &t,
                                    const backward_shared<Math, Tile> &s, int step, int chunk)
@@ -170,7 +174,7 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
     }
 }
 
-/* A cell's four gradients, 8 or 16 bytes: to this block's operand and to global memory. */
+/* Stores a cell's four gradients, 8 or 16 bytes, to this block's operand and to global memory. */
 template <class Math, class Tile>
 __device__ inline void store_dgates(const lb_fused_backward_args &a, const block_place &p,
                                     const cell_place &c, int length, const float4 &d, int step,
@@ -199,8 +203,8 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const block
     }
 }
 
-/* A chunk's cells: their gate gradients to the operand. At its last step a row begins with dhn and
- * dcn; a launch begins the others with carry. */
+/* Computes the gate gradients of a chunk's cells into the operand. A row's last step takes dhn and
+ * dcn, and the first step of a launch takes carry for rows that an earlier launch began. */
 template <class Math, class Tile>
 __device__ inline void step_cells(const lb_fused_backward_args &a,
                                   const backward_thread<Math, Tile> &t,
@@ -233,17 +237,17 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
     }
 }
 
-/* ---- Product ----------------------------------------------------------------------------------
+/* ---- Matrix product----------------------------------------------------------------------------
  */
 
-/* Own gate gradients times the transposed weights of all units, each row tile's sums on their way
- * as soon as they stand. */
+/* Multiplies own gate gradients by the transposed weights of all units, and sends the sums of each
+ * row tile as soon as they are complete. */
 template <class Math, class Tile>
 __device__ inline void multiply(const backward_thread<Math, Tile> &t,
                                 const backward_shared<Math, Tile> &s, int state, int chunk)
 {
     constexpr int packets = backward_shared<Math, Tile>::packets;
-    constexpr int row_tiles = Tile::fragments / 2 / packets; /* of a warp */
+    constexpr int row_tiles = Tile::fragments / 2 / packets; /* per warp */
     const block_place &p = t.place;
     typename Math::operand b[packets][Tile::eights];
     for (int k = 0; k < packets; k++)
@@ -287,7 +291,8 @@ __device__ inline void load_state(const lb_fused_backward_args &a, const block_p
     }
 }
 
-/* After the last product: what goes to the initial state, or to the launch after this one. */
+/* Stores dh and dc after the last step: as gradients of the initial state, or in carry for the next
+ * launch. */
 template <class Math, class Tile>
 __device__ inline void store_state(const lb_fused_backward_args &a, const block_place &p,
                                    const backward_shared<Math, Tile> &s, int chunk)
@@ -311,14 +316,15 @@ __device__ inline void store_state(const lb_fused_backward_args &a, const block_
     }
 }
 
-/* One chunk of one step. Two barriers: before the first all parts are written and after it read, by
- * way of the cells the operand is written, and after the second read. False: given up. */
+/* Computes one chunk of one step. Parts of dh are written before the first barrier and read after
+ * it; the operand is written before the second barrier and read after it. False when a wait gave
+ * up. */
 template <class Math, class Tile>
 __device__ inline bool backward_step(const lb_fused_backward_args &a,
                                      backward_thread<Math, Tile> &t,
                                      const backward_shared<Math, Tile> &s, int step, int chunk)
 {
-    int state = a.to - step; /* that this step makes */
+    int state = a.to - step; /* the state that this step computes */
     if (state > 1 && !collect_sums<Math, Tile>(t, s, state - 1, chunk, step))
         return false;
     if (state == 1)
@@ -365,13 +371,15 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
     }
 }
 
-/* fused_grid_backward_kernel: what the training forward kept and dy to gradients of the
- * pre-activations and of the initial state. lb_fused_backward_args has the shapes.
- *   grid (ceil(H / units), groups, directions), block (32 * warps), all blocks resident at once.
+/* fused_grid_backward_kernel: computes the gradients of the pre-activations of steps [from, to) and
+ * of the initial state from dy and from what the training forward wrote.
+ * lb_fused_backward_args has the shapes.
+ *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_backward_shared.
- *   Cost a step and block: the flops of the forward kernel; through the second-level cache 4 * H *
- *   columns bytes sent and as many received; from global memory 26 bytes a cell, to it 8. Where
- *   shared memory is too small for one chunk, it is empty. */
+ *   Cost per step, block and chunk: the flops of the forward kernel; it sends 4 * H * columns bytes
+ *   through the second-level cache and receives as many. Per cell it reads 26 bytes of global
+ *   memory and writes 8.
+ * Where shared memory is too small for one chunk, its body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_backward_kernel(lb_grid_backward_args a)

@@ -1,5 +1,5 @@
-/* The recurrent part of a layer in one launch, weights stationary in all
- * blocks of a group, h through the second-level cache. */
+/* The forward grid kernel: the recurrence of a layer's whole sequence in one launch. Weights stay
+ * in registers and shared memory, and blocks exchange h through the second-level cache. */
 #ifndef LB_FUSED_GRID_FORWARD_CUH
 #define LB_FUSED_GRID_FORWARD_CUH
 
@@ -8,18 +8,18 @@
 namespace lb_grid
 {
 
-/* Dynamic shared memory of a block; lb_grid_forward_shared gives its size. */
+/* Dynamic shared memory of a block; lb_grid_forward_shared returns its size. */
 template <class Math, class Tile> struct forward_shared {
-    static constexpr int sums = Tile::warps * Tile::cells; /* of a buffer */
+    static constexpr int sums = Tile::warps * Tile::cells; /* per buffer */
     static constexpr int staged = Math::staged ? Tile::warps * Tile::window * Tile::eights : 0;
-    static constexpr int chunk_bytes = Tile::cells * 8; /* and this for each chunk: */
+    static constexpr int chunk_bytes = Tile::cells * 8; /* added for each chunk */
     static constexpr int bytes =
         Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 + staged * slice_bytes + 2 * 4;
     uint4 *weights;       /* [warps, spilled, 32] */
-    float4 *partial;      /* [2, warps, cells] gates of a warp's part of the depth, in turn */
+    float4 *partial;      /* [2, warps, cells] gates from a warp's part of the depth */
     unsigned char *stage; /* [warps, window, eights] slices */
-    uint32_t *gave_up;    /* [2] a warp of this block has, in turn */
-    int *lengths;         /* [chunks, cells]; 0: no such cell */
+    uint32_t *gave_up;    /* [2] whether a warp of this block gave up */
+    int *lengths;         /* [chunks, cells]; 0: the cell is padding */
     float *c;             /* [chunks, cells] */
 
     __device__ inline forward_shared(unsigned char *at, int chunks)
@@ -33,16 +33,17 @@ template <class Math, class Tile> struct forward_shared {
     }
 };
 
-/* What a thread carries from step to step. */
+/* What a thread keeps from step to step. */
 template <class Math, class Tile> struct forward_thread {
     block_place place;
     waiting wait;
-    unsigned char *exchange; /* [2, chunks, packets, eights] slices: the copy that is read here */
-    int units_sent;          /* of the group, padding included */
+    unsigned char
+        *exchange;  /* [2, chunks, packets, eights] slices: the copy that this block reads */
+    int units_sent; /* units of the group, with padding */
     stationary<Tile> weights;
-    float4 pre[Tile::cells_thread];          /* of the chunk to come */
-    float4 bias[Tile::cells_thread];         /* where it is kept: the same in all chunks */
-    unsigned char *sent[Tile::cells_thread]; /* where a cell's h goes: sent_to */
+    float4 pre[Tile::cells_thread];  /* of the next chunk */
+    float4 bias[Tile::cells_thread]; /* of the same cells in all chunks; where Tile::roomy */
+    unsigned char *sent[Tile::cells_thread]; /* address of a cell's h, as sent_to returns it */
 
     __device__ inline int packets() const
     {
@@ -61,11 +62,11 @@ template <class Math, class Tile> struct forward_thread {
     }
 };
 
-/* ---- h, from where it is ----------------------------------------------------------------------
+/* ---- Receiving h ------------------------------------------------------------------------------
  */
 
-/* One unit of h before the launch's first step: h0, or where a launch before this one left off what
- * that wrote to y. Nobody asks for a row that has ended. */
+/* Returns one unit of h before the first step of the launch: h0, or y as the previous launch wrote
+ * it. Of a row that has ended it returns 0, which is not used. */
 template <class T>
 __device__ inline float first_h(const lb_fused_forward_args &a, int direction, int row, int unit)
 {
@@ -79,7 +80,7 @@ __device__ inline float first_h(const lb_fused_forward_args &a, int direction, i
         static_cast<const T *>(a.y)[sequence_index(a, direction, time, row, unit)]);
 }
 
-/* The same as packets of this lane. */
+/* The same for this lane's part of a window of packets. */
 template <class Math, class Tile>
 __device__ inline void first_packets(const lb_fused_forward_args &a,
                                      const forward_thread<Math, Tile> &t, int chunk, int first,
@@ -103,15 +104,16 @@ __device__ inline void first_packets(const lb_fused_forward_args &a,
     }
 }
 
-/* What send_h left out of a word comes back: where h was no number the bit of the epoch is set, and
- * no number it is again. */
+/* Returns a word as it was before send_h. Where h was NaN or infinite, this sets the highest bit of
+ * the exponent, which makes it NaN again. */
 template <class Math> __device__ inline uint32_t restore(uint32_t word)
 {
     constexpr uint32_t twice = Math::word_units == 2 ? 0x10001u : 1;
     return word | ((word + Math::above_one * twice) & Math::spare * twice);
 }
 
-/* A window of this lane's packets of h before `step`. False: given up. */
+/* Receives this lane's part of a window of packets of h before `step`. False when the wait gave up.
+ */
 template <class Math, class Tile>
 __device__ inline bool receive_h(const lb_fused_forward_args &a,
                                  const forward_thread<Math, Tile> &t, int step, int chunk,
@@ -150,11 +152,11 @@ __device__ inline bool receive_h(const lb_fused_forward_args &a,
     return came;
 }
 
-/* ---- Product ----------------------------------------------------------------------------------
+/* ---- Matrix product----------------------------------------------------------------------------
  */
 
-/* A window's packets as operands: as they are, or by way of shared memory, where the whole warp
- * reads what each lane received. */
+/* Makes operands of a window's packets. Where Math::staged, they go through shared memory, so that
+ * all lanes can read what each lane received. */
 template <class Math, class Tile>
 __device__ inline void make_operands(const uint32_t (&words)[Tile::window * Tile::eights][4],
                                      unsigned char *stage, int lane,
@@ -176,14 +178,16 @@ __device__ inline void make_operands(const uint32_t (&words)[Tile::window * Tile
     }
 }
 
-/* Gates of all own units and a chunk's columns, over this warp's part of the depth, into partial
- * [cells]. False: a packet never came. */
+/* Computes this warp's part of the sums over the depth, for the gates of all own units and a
+ * chunk's columns, into partial [cells]. False when a wait gave up. */
 template <class Math, class Tile>
 __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
                                 int step, int chunk, unsigned char *stage, float4 *partial)
 {
     constexpr int tiles = Tile::rows * Tile::eights;
-    constexpr int chains = tiles < 4 && !Math::staged ? 4 / tiles : 1; /* of dependent products */
+    constexpr int chains = tiles < 4 && !Math::staged
+                               ? 4 / tiles
+                               : 1; /* independent sums, which hide the latency of the products */
     typename Math::sums sum[chains][Tile::rows][Tile::eights] = {};
     bool came = true;
 #pragma unroll
@@ -225,7 +229,7 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
 /* ---- Cells ------------------------------------------------------------------------------------
  */
 
-/* w_ih x of the chunk to come, asked for before h is waited for. */
+/* Loads the pre-activations of a chunk before the wait for its h. */
 template <class Math, class Tile>
 __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
                                 const forward_shared<Math, Tile> &s, int step, int chunk)
@@ -252,14 +256,15 @@ __device__ inline void add(float4 &to, const float4 &v)
     to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w;
 }
 
-/* The bias that is kept, before the barrier after which nothing else should stand in the way. */
+/* Adds the bias where registers hold it. It is added before the barrier, because the time from the
+ * barrier to the sending of h is critical. */
 template <class Math, class Tile> __device__ inline void add_bias(forward_thread<Math, Tile> &t)
 {
     for (int n = 0; n < Tile::cells_thread && Tile::roomy; n++)
         add(t.pre[n], t.bias[n]);
 }
 
-/* Where a cell's h goes, in the first copy of state 0 of chunk 0. */
+/* Returns the address of a cell's h in the first copy of state 0 of chunk 0. */
 template <class Math, class Tile>
 __device__ inline unsigned char *sent_to(const forward_thread<Math, Tile> &t, const cell_place &c)
 {
@@ -269,7 +274,7 @@ __device__ inline unsigned char *sent_to(const forward_thread<Math, Tile> &t, co
            t.place.rank % LB_GRID_COPIES * t.copy_bytes();
 }
 
-/* What stays the same for this thread's cells in all steps and chunks, where registers are left. */
+/* Computes what is equal in all steps and chunks for this thread's cells, where Tile::roomy. */
 template <class Math, class Tile>
 __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t)
 {
@@ -282,9 +287,10 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
     }
 }
 
-/* Own h to the group. It lies in [-1, 1], which leaves one bit of the exponent free for the epoch;
- * what is no number is sent as what no h can be. Words of 32 bits, as they are read: of 2-byte
- * types the lane of the even unit sends both. Padding is sent too, since packets are read whole. */
+/* Sends h of own cells to the group. h lies in [-1, 1], so that the highest bit of the exponent is
+ * free for the epoch; NaN and infinity are sent as a value that no h can have. Words have 32 bits,
+ * as the reader reads them: in 2-byte types the lane of the even unit sends both units. Padding is
+ * sent too, because packets are read whole. */
 template <class Math, class Tile>
 __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_place &c, float h,
                               int state, int chunk, unsigned char *to)
@@ -326,8 +332,8 @@ __device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
     }
 }
 
-/* A chunk's cells from the parts of their gates [warps, cells], always added in the same order; the
- * new h is on its way before anything else is stored. */
+/* Computes a chunk's cells from partial [warps, cells], whose parts are always added in the same
+ * order. It sends the new h before it stores anything else. */
 template <class Math, class Tile>
 __device__ inline void
 step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
@@ -357,7 +363,7 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
                                Tile::roomy ? t.sent[n] : sent_to(t, cell));
         if (length == 0)
             continue;
-        kept = c; /* past the end nobody looks */
+        kept = c; /* past a row's end the value is not used */
         store_cell<Math, Tile>(a, t.place.direction, cell, length, step, g, c, h);
     }
 }
@@ -413,7 +419,8 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x < 2)
         s.gave_up[threadIdx.x] = 0;
-    load_pre<Math, Tile>(a, t, s, a.from, 0); /* of cells whose state this thread wrote itself */
+    load_pre<Math, Tile>(a, t, s, a.from,
+                         0); /* this thread reads only lengths that it wrote itself */
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
     int chunk = 0, turn = 0;
     for (int step = a.from; step < a.to; turn = 1 - turn) {
@@ -433,14 +440,16 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     store_carry<Math, Tile>(a, p, s);
 }
 
-/* fused_grid_forward_kernel: pre-activations of steps to y and the final state, and where there are
- * cells to keep also activated gates and cells. lb_fused_forward_args has the shapes.
- *   grid (ceil(H / units), groups, directions), block (32 * warps), all blocks resident at once.
+/* fused_grid_forward_kernel: computes y and the final state of steps [from, to) from the
+ * pre-activations; where `cells` is not NULL it also writes the activated gates and the cells.
+ * lb_fused_forward_args has the shapes.
+ *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_forward_shared.
- *   Cost a step and block: 8 * H * units * columns flops; reads of h through the second-level cache
- *   H * columns values, of parts from shared memory and writes of them 16 * cells * warps bytes;
- * from global memory 16 bytes a cell, to it 2 or 4, with cells to keep 20 more. Where shared memory
- * is too small for one chunk, it is empty. */
+ *   Cost per step, block and chunk: 8 * H * units * columns flops; it reads H * columns values of h
+ *   through the second-level cache, and it writes 16 * cells * warps bytes of partial sums to
+ *   shared memory and reads them. Per cell it reads 16 bytes of global memory and writes 2 or 4,
+ *   with `cells` 20 more.
+ * Where shared memory is too small for one chunk, its body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_forward_kernel(lb_grid_forward_args a)

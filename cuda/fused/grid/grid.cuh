@@ -1,6 +1,6 @@
-/* What the forward and the backward grid kernel share: tiles as types, products of
- * each kind, weights that rest in registers and shared memory, packets that carry their own epoch,
- * waits that end. cuda/README.md draws one step. */
+/* What the forward and the backward grid kernel share: tiles and number formats as types, which
+ * cells a thread has, and waiting for packets, each word of which says to which state it belongs.
+ * cuda/README.md draws one step. */
 #ifndef LB_FUSED_GRID_CUH
 #define LB_FUSED_GRID_CUH
 
@@ -13,33 +13,35 @@ namespace lb_grid
 using namespace lb_recurrence;
 using lb_ptx::scope;
 
-constexpr int slice_bytes = 512; /* a packet of 8 columns: 16 bytes per lane */
+constexpr int slice_bytes = 512; /* a packet for 8 columns: 16 bytes per lane */
 
-/* struct lb_grid_tile as a type. */
+/* A struct lb_grid_tile as a type. */
 template <int units_, int warps_, int packets_, int resident_, int columns_> struct tile {
     static constexpr int units = units_, warps = warps_, packets = packets_;
     static constexpr int resident = resident_, columns = columns_;
     static constexpr lb_grid_tile figures = {units_, warps_, packets_, resident_, columns_};
     static constexpr int threads = lanes * warps;
-    static constexpr int rows = units / 4;     /* row tiles of a block, forward */
-    static constexpr int eights = columns / 8; /* blocks of 8 columns */
+    static constexpr int rows = units / 4;     /* forward: row tiles per block */
+    static constexpr int eights = columns / 8; /* blocks of 8 columns per chunk */
     static constexpr int fragments = 2 * packets * rows;
     static constexpr int spilled = fragments - resident; /* in shared memory */
-    static constexpr bool roomy = spilled == 0;          /* registers are left beside the weights */
-    static constexpr int cells = units * columns;        /* of a block and chunk */
+    static constexpr bool roomy = spilled == 0;   /* there are registers left beside the weights */
+    static constexpr int cells = units * columns; /* per block and chunk */
     static constexpr int cells_thread = (cells + threads - 1) / threads;
-    static constexpr int window = packets < 8 / eights ? packets : 8 / eights; /* read at once */
+    static constexpr int window =
+        packets < 8 / eights ? packets : 8 / eights; /* packets read at once */
     static_assert(units == 8 || units % 16 == 0, "whole packets and row tiles");
     static_assert(columns == 8 || columns == 16, "a window holds 8 packets of 8 columns");
     static_assert(resident <= fragments && packets % window == 0, "windows are whole");
 };
 
-/* ---- Numbers ----------------------------------------------------------------------------------
+/* ---- Number formats---------------------------------------------------------------------------
  */
 
-/* A lane's share of a product with one packet: 2 k-steps, 16 rows, 8 columns.
- *   sums: of the 16 x 8; finish brings them to d as mma leaves them: (g, 2t) (g, 2t+1) (g+8, 2t)
- *   (g+8, 2t+1).   operand: what a lane needs of a packet, from a slice in shared memory. */
+/* A format ("Math") defines the types of a lane's part in multiplying 16 rows by one packet, which
+ * is 2 k-steps deep and 8 columns wide: sums: the lane's sums; finish(d) returns the four that mma
+ * leaves in lane 4 g + t: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1). operand: what the lane needs of
+ * a packet. */
 struct tensor_operand {
     uint32_t x[4];
 };
@@ -53,17 +55,18 @@ struct tensor_sums {
     }
 };
 
-/* Where lane 4 g + t finds its 16 bytes, column g at depth t, in chunks of 16 bytes. Three accesses
- * shape it. A quarter-warp, which is served at once, loads the 128 bytes of two columns: one line,
- * no two chunks in the same banks. The cells of a warp store 8 columns of one t: one sector of 32
- * bytes per two columns, no two of them in the same banks, hence t ^ column / 2. The f32 product
- * loads one column at all t: no two in the same banks. */
+/* Returns where lane 4 g + t finds its 16 bytes (column g, quarter t of the depth), in units of 16
+ * bytes. Three kinds of access determine the order. Memory serves a quarter of a warp at a time,
+ * which loads the 128 bytes of two columns: they are in one line, and no two lanes use the same
+ * banks. The cells of a warp store 8 columns of one t: two columns share a sector of 32 bytes, and
+ * t ^ column / 2 puts the sectors in different banks. The f32 product loads one column at all t,
+ * also from different banks. */
 __device__ inline int chunk_in_slice(int column, int t)
 {
     return column / 2 * 8 + (t ^ column / 2) * 2 + column % 2;
 }
 
-/* In bytes. */
+/* The same for a lane, in bytes. */
 __device__ inline int place_in_slice(int lane)
 {
     return chunk_in_slice(lane / 4, lane % 4) * 16;
@@ -79,11 +82,12 @@ template <class T, uint32_t above> struct half_math : fast_functions {
     using stored = T;
     using sums = tensor_sums;
     using operand = tensor_operand;
-    static constexpr bool staged = false;        /* operands come straight from the exchange */
-    static constexpr int lane_units = 8;         /* of a column in 16 bytes */
-    static constexpr int word_units = 2;         /* in 32 bits */
-    static constexpr uint32_t spare = 0x4000u;   /* the bit that is 0 in all of [-1, 1] */
-    static constexpr uint32_t above_one = above; /* carries into that bit what is larger than 1 */
+    static constexpr bool staged = false;      /* operands are used as they were received */
+    static constexpr int lane_units = 8;       /* units of a column in 16 bytes */
+    static constexpr int word_units = 2;       /* units in 32 bits */
+    static constexpr uint32_t spare = 0x4000u; /* the bit that is 0 in all of [-1, 1] */
+    static constexpr uint32_t above_one =
+        above; /* added to a value above 1, carries into that bit */
 
     static __device__ inline uint32_t bits(float v)
     {
@@ -142,13 +146,14 @@ struct tf32_math : float_math {
     }
 };
 
-/* No tensor cores: a lane multiplies rows g and g + 8 at its 4 units by all 8 columns, the same
- * weights as above, and the 4 lanes of a row then add up. */
+/* f32 without tensor cores: with the same weights a lane multiplies rows g and g + 8 at its 4 units
+ * by all 8 columns, and finish adds the sums of the 4 lanes that share these rows. */
 struct fma_sums {
     float v[2][8];
     __device__ inline void finish(float (&d)[4], int lane) const
     {
-        bool high = lane & 2, odd = lane & 1; /* columns 4 to 7; of these the last two */
+        bool high = lane & 2,
+             odd = lane & 1; /* high: columns 4 to 7; odd: the last two of four columns */
         for (int r = 0; r < 2; r++) {
             float half[4];
             for (int e = 0; e < 4; e++) {
@@ -165,14 +170,14 @@ struct fma_sums {
 
 struct fma_operand {
     const float4 *slice;
-    int t; /* of this lane */
+    int t; /* this lane's quarter of the depth */
 };
 
 struct f32_math : float_math {
     static constexpr lb_grid_math figure = LB_GRID_F32;
     using sums = fma_sums;
     using operand = fma_operand;
-    static constexpr bool staged = true; /* a lane needs what others have read */
+    static constexpr bool staged = true; /* a lane needs what other lanes received */
 
     static __device__ inline uint32_t bits(float v)
     {
@@ -197,9 +202,9 @@ struct f32_math : float_math {
     }
 };
 
-template <class Math> constexpr int deep = 4 * Math::lane_units; /* units of a packet */
+template <class Math> constexpr int deep = 4 * Math::lane_units; /* units per packet */
 
-/* Fragments 2 f and 2 f + 1: the two k-steps of a packet. */
+/* Copies fragments 2 f and 2 f + 1, the two k-steps of a packet, to a. */
 template <class Tile>
 __device__ inline void get_pair(const stationary<Tile> &weights, int f, uint32_t (&a)[2][4])
 {
@@ -207,17 +212,19 @@ __device__ inline void get_pair(const stationary<Tile> &weights, int f, uint32_t
     weights.get(2 * f + 1, a[1]);
 }
 
-/* ---- Places -----------------------------------------------------------------------------------
+/* ---- Cells of a
+ * thread----------------------------------------------------------------------------
  */
 
+/* What this thread's block computes. */
 struct block_place {
     int lane, warp;
-    int rank, blocks; /* of this block in its group */
+    int rank, blocks; /* the block's number in its group, and the group's number of blocks */
     int direction;
-    int first_row, rows; /* of the batch, of this group */
-    int chunks;          /* of the largest group */
-    int group;           /* of all directions */
-    int first_block;     /* of the group, in the launch */
+    int first_row, rows; /* batch rows of the group */
+    int chunks;          /* chunks of the largest group */
+    int group;           /* number of the group, counted over all directions */
+    int first_block;     /* the group's first block in the launch */
 };
 
 template <class Tile, class Args> __device__ inline block_place find_place(const Args &a)
@@ -236,18 +243,18 @@ template <class Tile, class Args> __device__ inline block_place find_place(const
     return p;
 }
 
-/* Columns of a chunk that are rows of the batch; 0 or less: none. */
+/* Returns how many columns of a chunk are batch rows; 0 or less means none. */
 template <class Tile> __device__ inline int live_columns(const block_place &p, int chunk)
 {
     return min(Tile::columns, p.rows - chunk * Tile::columns);
 }
 
-/* A cell of a chunk: 32 neighbours are a row tile's 4 units x 8 columns, in the order in which
- * lanes hold sums once gather_gates has brought the gates together. */
+/* A cell of a chunk. 32 neighbouring cells are the 4 units x 8 columns of a row tile, in the order
+ * in which lanes hold them after gather_gates. */
 struct cell_place {
     int at;          /* 0 to Tile::cells - 1 */
-    int own, unit;   /* of the block; of all, and beyond H padding */
-    int column, row; /* of the chunk; of the batch */
+    int own, unit;   /* in the block; in the layer, where H and beyond are padding */
+    int column, row; /* in the chunk; in the batch */
     bool exists;
 };
 
@@ -274,22 +281,25 @@ template <class Layer> __device__ inline int length_of(const Layer &a, const cel
 /* ---- Exchange ---------------------------------------------------------------------------------
  */
 
-/* States 1, 2, ... of a launch lie in two buffers in turn. Every word carries one bit that tells a
- * state from the one two before it, whose place it takes, and from zeros. */
+/* The states 1, 2, ... of a launch use two buffers in turn. One bit of every word, the epoch, tells
+ * a state from the state two steps before, which was in the same buffer, and from the zeros before
+ * the launch. */
 __device__ inline uint32_t epoch_of(int state)
 {
     return ((state - 1) / 2 + 1) & 1;
 }
 
-/* Reads packets until each is of the wanted epoch: the data are their own flag. A wait that does
- * not end is given up and named in the fault record; so are all waits once there is a record. */
+/* Reads packets until every word has the expected epoch; no other flag says that data have arrived.
+ * A wait that takes too long gives up and is written to the fault record. Once there is a record,
+ * all other waits give up too. */
 struct waiting {
     lb_fused_fault *fault;
     uint32_t spin_limit;
 
-    /* address(n): packet n's, owner(n): the block that writes it, wanted: bit n is set where this
-     * lane wants packet n. words [count][4] come with `epoch` (a word, its bits under `mask`) taken
-     * off, and zero where not wanted. False: given up. */
+    /* Reads this lane's 16 bytes of each packet n whose bit is set in `wanted`. address(n) is where
+     * they are, owner(n) the block that writes them. A word has arrived when its bits under `mask`
+     * equal those of `epoch`. Returns words [count][4] with these bits cleared, and zeros for
+     * packets that are not wanted. False when the wait gave up. */
     template <int count, class Address, class Owner>
     __device__ inline bool read(uint32_t (&words)[count][4], uint32_t wanted, uint32_t epoch,
                                 uint32_t mask, int step, const Address &address,
@@ -325,7 +335,7 @@ struct waiting {
         return lb_ptx::load_relaxed<scope::gpu>(&fault->raised) != 0;
     }
 
-    /* The first to come writes. */
+    /* Only the first wait that gives up writes the record. */
     __device__ inline void give_up(int awaited, int step) const
     {
         if (atomicCAS(&fault->raised, 0u, 1u) != 0)

@@ -1,4 +1,4 @@
-/* The fused grid kernels: their arguments, and launching them from C. Every launcher only enqueues
+/* Arguments of the grid kernels, and their launchers with a C interface. A launcher only enqueues
  * on the stream (cudaStream_t). */
 #ifndef LB_FUSED_GRID_H
 #define LB_FUSED_GRID_H
@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-/* What a kernel gets. All blocks must run at the same time. layer.scratch: the exchange buffers,
- * all zero at the start. */
+/* Arguments of a kernel. All its blocks must run at the same time. layer.scratch has the exchange
+ * buffers, which must be zero before the launch. */
 struct lb_grid_forward_args {
     struct lb_fused_forward_args layer;
-    int rows;            /* of the batch a group */
-    int direction;       /* of the first blocks: the launch has one direction or both */
-    uint32_t spin_limit; /* reads of a packet that has not come before a wait is given up */
+    int rows;            /* batch rows per group */
+    int direction;       /* the first direction: a launch computes one or both */
+    uint32_t spin_limit; /* reads of a missing packet after which a wait gives up */
 };
 
 struct lb_grid_backward_args {
@@ -26,26 +26,26 @@ struct lb_grid_backward_args {
     uint32_t spin_limit;
 };
 
-/* About two seconds: a read from the second-level cache takes half a microsecond. */
+/* About two seconds, as a read from the second-level cache takes about half a microsecond. */
 enum { LB_GRID_SPIN_LIMIT = 1 << 22 };
 
-/* One of the kernels that ship, and how it is launched. */
+/* One of the built kernels, and how it is launched. */
 struct lb_grid_kernel {
     struct lb_grid_tile tile;
     enum lb_grid_math math;
     struct lb_grid_split split;
     bool backward;
-    bool beside;     /* directions side by side in one launch, else one after the other */
-    const void *row; /* of the table of kernels; set by ready */
+    bool beside;     /* both directions in one launch, else one after the other */
+    const void *row; /* of the table of kernels; set by lb_grid_ready */
 };
 
-/* Readies the kernel for launches by this process, and asks the device how many blocks of it run at
- * a time. LB_UNSUPPORTED where it cannot keep `needed` blocks resident, LB_FAILED in CUDA's words.
- */
+/* Readies the kernel for launches by this process, and asks the device how many of its blocks run
+ * at the same time. LB_UNSUPPORTED where these are fewer than `needed`, LB_FAILED with CUDA's
+ * message. */
 enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *resident,
                              struct lb_error *err);
 
-/* Steps [from, to) of a layer, all directions. After lb_grid_ready. */
+/* Enqueue steps [from, to) of a layer, all directions. lb_grid_ready comes first. */
 enum lb_status lb_grid_forward(const struct lb_grid_kernel *kernel,
                                const struct lb_fused_forward_args *args, void *stream,
                                struct lb_error *err);

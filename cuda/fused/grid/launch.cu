@@ -1,5 +1,5 @@
-/* The grid kernels for the device: their table, and launching them with all blocks resident. */
-#include "cuda/fused/common/launch.cuh"
+/* The table of the grid kernels, and their launchers, which need all blocks to be resident. */
+#include "cuda/fused/common/fused_launch.cuh"
 #include "cuda/fused/grid/backward.cuh"
 #include "cuda/fused/grid/forward.cuh"
 
@@ -38,7 +38,7 @@ static const forward_row forward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_FORWARD_HA
 static const backward_row backward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_BACKWARD_HALF)
                                                  LB_GRID_FLOAT_TILES(LB_GRID_BACKWARD_FLOAT)};
 
-/* Of one launch: all directions where the plan has them beside each other, else one. */
+/* The shape of one launch, which computes all directions or one, as k.beside says. */
 static lb_fused_launch::shape shape_of(const lb_grid_kernel &k, int hidden, int directions)
 {
     return {"grid",
@@ -71,7 +71,7 @@ done:
     return st;
 }
 
-/* All directions of a layer: in one launch, or in one each. */
+/* Enqueues all directions of a layer: in one launch, or in one launch per direction. */
 template <class Args, class Layer>
 static enum lb_status launch(const struct lb_grid_kernel *k, size_t exchange, const Layer &layer,
                              void *stream, struct lb_error *err)

@@ -1,5 +1,5 @@
-/* Recurrent weights to the order in which the grid kernels' lanes hold them, and
- * the sizes of what those kernels use. */
+/* Packs recurrent weights in the order in which the lanes of the grid kernels hold them, and
+ * computes the sizes of the memory that the kernels use. */
 #include "cuda/fused/grid/tile.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch
 /* ---- Sizes ------------------------------------------------------------------------------------
  */
 
-/* Of two states, of all chunks. */
+/* Returns the number of buffers: for two states of each chunk. */
 static size_t buffers(const struct lb_grid_split *split, int directions)
 {
     return 2 * (size_t)directions * (size_t)split->groups * (size_t)split->chunks;
@@ -82,19 +82,20 @@ size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_mat
 /* ---- Weights ----------------------------------------------------------------------------------
  */
 
-/* One place of a fragment: row 0 to 15, and depth inside a packet after the permutation that gives
- * lane t of four the t-th 16 bytes. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and
- * "m16n8k8". */
-struct place {
+/* The element of a fragment that a lane holds: its row 0 to 15, and its depth inside a packet after
+ * the permutation that gives lane t of four the t-th 16 bytes. Source: PTX ISA, "Matrix Fragments
+ * for mma.m16n8k16" and "m16n8k8". */
+struct element_index {
     int row, depth;
 };
 
-static struct place place_of(enum lb_grid_math math, int k_step, int lane, int element)
+static struct element_index index_of(enum lb_grid_math math, int k_step, int lane, int element)
 {
-    int each = lb_grid_lane_units(math) / registers; /* values of a register */
+    int each = lb_grid_lane_units(math) / registers; /* values per register */
     int r = element / each;
-    struct place p = {lane / 4 + r % 2 * 8, registers * each * (lane % 4) + 2 * each * k_step +
-                                                each * (r / 2) + element % each};
+    struct element_index p = {lane / 4 + r % 2 * 8, registers * each * (lane % 4) +
+                                                        2 * each * k_step + each * (r / 2) +
+                                                        element % each};
     return p;
 }
 
@@ -104,7 +105,8 @@ struct matrix {
     int hidden;
 };
 
-/* The element of w_hh, zero outside; element [lane_bytes / lane_units] bytes. */
+/* Writes one element of w_hh, or zero outside the matrix, to element [lane_bytes / lane_units]
+ * bytes. */
 static void put(const struct matrix *m, int gate, int unit, int from, unsigned char *element)
 {
     size_t bytes = (size_t)(lane_bytes / lb_grid_lane_units(m->math));
@@ -117,7 +119,8 @@ static void put(const struct matrix *m, int gate, int unit, int from, unsigned c
            bytes);
     if (m->math != LB_GRID_TF32)
         return;
-    uint32_t bits; /* to nearest, ties away from zero, as cvt.rna does; infinities and NaN stay */
+    uint32_t
+        bits; /* rounds to nearest, ties away from zero, as cvt.rna does; infinities and NaN stay */
     memcpy(&bits, element, sizeof(bits));
     bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
     memcpy(element, &bits, sizeof(bits));
@@ -135,7 +138,7 @@ void lb_grid_pack_forward(const struct lb_grid_tile *tile, enum lb_grid_math mat
             int packet = f / (k_steps * rows) * tile->warps + warp % tile->warps;
             int first = warp / tile->warps * tile->units + f / k_steps % rows * 4;
             for (int i = 0; i < lanes * values; i++, to += lane_bytes / values) {
-                struct place p = place_of(math, f % k_steps, i / values, i % values);
+                struct element_index p = index_of(math, f % k_steps, i / values, i % values);
                 put(&m, p.row % 2 * 2 + p.row / 8, first + p.row % 8 / 2,
                     packet * lb_grid_deep(math) + p.depth, to);
             }
@@ -154,9 +157,9 @@ void lb_grid_pack_backward(const struct lb_grid_tile *tile, enum lb_grid_math ma
     for (int warp = 0; warp < lb_grid_blocks(tile, hidden) * tile->warps; warp++) {
         for (int f = 0; f < lb_grid_fragments(tile); f++) {
             int row = (f / (k_steps * packets) * tile->warps + warp % tile->warps) * 16;
-            int first = f / k_steps % packets * deep; /* of the block's gates, unit by unit */
+            int first = f / k_steps % packets * deep; /* of the block's gates, ordered by unit */
             for (int i = 0; i < lanes * values; i++, to += lane_bytes / values) {
-                struct place p = place_of(math, f % k_steps, i / values, i % values);
+                struct element_index p = index_of(math, f % k_steps, i / values, i % values);
                 int own = (first + p.depth) / 4;
                 put(&m, (first + p.depth) % 4, warp / tile->warps * tile->units + own, row + p.row,
                     to);

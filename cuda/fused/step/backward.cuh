@@ -1,4 +1,4 @@
-/* One backward step of a layer: the matrix product and the cells. */
+/* The backward step kernel: the matrix product and the cells of one step of a layer. */
 #ifndef LB_FUSED_STEP_BACKWARD_CUH
 #define LB_FUSED_STEP_BACKWARD_CUH
 
@@ -7,8 +7,8 @@
 namespace lb_fused_step
 {
 
-/* Gate gradients of the step that follows, 4H elements of a row of the batch; NULL where the row
- * has none. */
+/* Returns the gate gradients [4H] of a batch row in the following step, or NULL where the row has
+ * no such step. */
 template <class T>
 __device__ inline const T *gradient_row(const lb_fused_backward_args &a, int direction, int row,
                                         int step)
@@ -20,8 +20,8 @@ __device__ inline const T *gradient_row(const lb_fused_backward_args &a, int dir
     return static_cast<const T *>(a.dgates) + 4 * index * a.hidden;
 }
 
-/* Gradients of a cell's pre-activations, given those of its state: dh whole, dc from the step that
- * follows. Gives dc of the state before. */
+/* Computes the gradients of a cell's pre-activations from dh, with all its parts, and dc of the
+ * following step. Returns dc of the state before the step. */
 template <class T, class R>
 __device__ inline R cell_back(const lb_fused_backward_args &a, size_t at, R c_prev, R dh, R dc,
                               bool relu)
@@ -38,8 +38,8 @@ __device__ inline R cell_back(const lb_fused_backward_args &a, size_t at, R c_pr
     return dc * f;
 }
 
-/* One unit of one row. Step -1 is the initial state. A row's last step takes dhn and dcn, past it
- * its gradients are zero. */
+/* Computes the gradients of one unit of one row. Step -1 is the initial state. A row's last step
+ * takes dhn and dcn; past it, gradients are zero. */
 template <class Product, class Tile>
 __device__ inline void finish_gradient(const lb_fused_backward_args &a, const block_place<Tile> &p,
                                        int index, int step, bool relu, const unsigned char *memory)
@@ -82,13 +82,14 @@ __device__ inline void finish_gradient(const lb_fused_backward_args &a, const bl
     *carry = cell_back<T>(a, at, c_prev, dh, dc, relu);
 }
 
-/* fused_step_backward_kernel: what the training forward kept, dy and the gate gradients of the step
- * that follows to those of this step; at step -1 to the gradients of the initial state.
- * lb_fused_backward_args has the shapes.
+/* fused_step_backward_kernel: computes the gate gradients of one step from those of the following
+ * step, from dy and from what the training forward wrote; at step -1 it computes the gradients of
+ * the initial state. lb_fused_backward_args has the shapes.
  *   grid (ceil(H / (16 row_tiles)) * ceil(B / columns), D), block (32 * row_tiles * split).
  *   Dynamic shared memory: lb_fused_step_shared.
- *   Cost a block: (16 row_tiles + columns) 4H elements read, 2 * 16 row_tiles * columns * 4H flops;
- *   R = f32: 28 bytes and a T read a cell, 4 and 4 T written. */
+ *   Cost per block: it reads (16 row_tiles + columns) 4H elements and computes 2 * 16 row_tiles *
+ *   columns * 4H flops. Per cell with R = f32, it reads 28 bytes and one T and writes 4 bytes and
+ *   4 T. */
 template <class Product, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_step_backward_kernel(lb_fused_backward_args a, int step, bool relu)

@@ -1,4 +1,4 @@
-/* One forward step of a layer: the matrix product and the cells. */
+/* The forward step kernel: the matrix product and the cells of one step of a layer. */
 #ifndef LB_FUSED_STEP_FORWARD_CUH
 #define LB_FUSED_STEP_FORWARD_CUH
 
@@ -7,8 +7,8 @@
 namespace lb_fused_step
 {
 
-/* h before the step, H elements of a row of the batch: h0 or what the step before wrote to y; NULL
- * where the row has ended or does not exist. */
+/* Returns h [H] of a batch row before the step: in h0, or in y, where the previous step wrote it.
+ * NULL where the row has ended or does not exist. */
 template <class T>
 __device__ inline const T *state_row(const lb_fused_forward_args &a, int direction, int row,
                                      int step)
@@ -22,9 +22,9 @@ __device__ inline const T *state_row(const lb_fused_forward_args &a, int directi
     return from + index * a.hidden;
 }
 
-/* One cell's inputs and where it is, asked for before the product. */
+/* A cell and its inputs, which are loaded before the matrix product. */
 template <class R> struct forward_cell {
-    int unit, row, length; /* length 0: no such cell */
+    int unit, row, length; /* length 0: the cell is padding */
     R pre[4], c;
 };
 
@@ -49,8 +49,8 @@ __device__ inline void load_cell(const lb_fused_forward_args &a, const block_pla
                        : static_cast<const R *>(a.carry)[state];
 }
 
-/* The sums of a cell's gates to its new state. Past the row's end y is zero and nothing else
- * changes. */
+/* Computes a cell's new state from the sums of its gates. Past the row's end it sets y to zero and
+ * changes nothing else. */
 template <class Product, class Tile>
 __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
                                    const forward_cell<typename Product::real> &cell, int index,
@@ -88,11 +88,14 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
     }
 }
 
-/* fused_step_forward_kernel: pre-activations and state of one step to the next state; where cells
- * is there, activated gates and cells too. lb_fused_forward_args has the shapes. grid (ceil(H / (4
- * row_tiles)) * ceil(B / columns), D), block (32 * row_tiles * split). Dynamic shared memory:
- * lb_fused_step_shared. Cost a block: (16 row_tiles + columns) H elements read, 2 * 16 row_tiles *
- * columns * H flops; R = f32: 20 bytes read a cell and 4 + a T written, with cells 20 more. */
+/* fused_step_forward_kernel: computes the state after one step from its pre-activations and the
+ * state before; where `cells` is not NULL it also writes the activated gates and the cells.
+ * lb_fused_forward_args has the shapes.
+ *   grid (ceil(H / (4 row_tiles)) * ceil(B / columns), D), block (32 * row_tiles * split).
+ *   Dynamic shared memory: lb_fused_step_shared.
+ *   Cost per block: it reads (16 row_tiles + columns) H elements and computes 2 * 16 row_tiles *
+ *   columns * H flops. Per cell with R = f32, it reads 20 bytes and writes 4 and one T, with
+ *   `cells` 20 more. */
 template <class Product, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_step_forward_kernel(lb_fused_forward_args a, int step, bool relu)
@@ -106,7 +109,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #pragma unroll
     for (int n = 0; n < own; n++)
         load_cell<Product>(a, p, step, static_cast<int>(threadIdx.x) + n * Tile::threads, cells[n]);
-    /* Lengths descend: where the block's first row has ended, all have. */
+    /* Lengths descend: when the block's first row has ended, all its rows have. */
     if (step < length_of(a, p.first_row)) {
         fetcher<Product, Tile> from(
             a.weights, p.direction, 4l * a.hidden, 4l * p.first_unit,

@@ -1,5 +1,5 @@
-/* The step kernels for the device: their table, and launching them once per step. */
-#include "cuda/fused/common/launch.cuh"
+/* The table of the step kernels, and their launchers, which launch one kernel per step. */
+#include "cuda/fused/common/fused_launch.cuh"
 #include "cuda/fused/step/backward.cuh"
 #include "cuda/fused/step/forward.cuh"
 #include "cuda/fused/step/step.h"
@@ -9,13 +9,13 @@ namespace lb_fused_step
 
 struct key {
     lb_fused_step_tile tile;
-    int dtype, tensor; /* tensor: products on the tensor cores; in f32 they are TF32 */
+    int dtype, tensor; /* tensor: uses tensor cores; in f32 that is TF32 */
 };
 
 using forward_row = lb_fused_launch::row<key, lb_fused_forward_args, int, bool>;
 using backward_row = lb_fused_launch::row<key, lb_fused_backward_args, int, bool>;
 
-/* Every type with every tile, of one pass. */
+/* The rows of one pass and tile: one for each type. */
 #define LB_STEP_ROWS(kernel, ...)                                                           \
     {{{__VA_ARGS__}, LB_F64, false}, kernel<plain_product<double>, tile<__VA_ARGS__>>},     \
         {{{__VA_ARGS__}, LB_F32, false}, kernel<plain_product<float>, tile<__VA_ARGS__>>},  \
@@ -88,7 +88,7 @@ enum lb_status lb_fused_step_backward(const struct lb_fused_step_kernel *kernel,
                                       struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    int last = args->from > 0 ? args->from : -1; /* -1: the initial state */
+    int last = args->from > 0 ? args->from : -1; /* step -1 is the initial state */
     for (int step = args->to - 1; step >= last && st == LB_OK; step--)
         st = lb_fused_step::launch<lb_fused_step::backward_row>(kernel, *args, step, stream, err);
     return st;

@@ -1,4 +1,4 @@
-/* Recurrent weights to the rows that the fused step kernels read. */
+/* Packs recurrent weights in the rows that the step kernels read. */
 #include "cuda/fused/step/tile.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ size_t lb_fused_step_weight_bytes(const struct lb_fused_step_tile *tile, bool ba
            lb_fused_step_row_bytes(tile, backward, dtype, hidden);
 }
 
-/* To the nearest TF32, ties away from zero, as cvt.rna does; infinities and NaN stay. */
+/* Rounds to the nearest TF32, ties away from zero, as cvt.rna does; infinities and NaN stay. */
 static void round_to_tf32(void *value)
 {
     uint32_t bits;

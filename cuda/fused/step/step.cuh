@@ -1,6 +1,6 @@
-/* The matrix product of one step, which the forward and the backward step kernel share: a
- * block of weights times some rows of the batch, depth in slices through shared memory. Any type,
- * any size. cuda/README.md draws it. */
+/* The matrix product of one step, which the forward and the backward step kernel share. A block
+ * multiplies some rows of weights by some batch rows, of any type and size; the depth passes
+ * through shared memory in slices. cuda/README.md draws it. */
 #ifndef LB_FUSED_STEP_CUH
 #define LB_FUSED_STEP_CUH
 
@@ -24,10 +24,10 @@ using lb_cell::squash;
 using lb_cell::squash_slope;
 
 constexpr int lanes = 32;
-constexpr int chunk = 16;   /* bytes that go to shared memory together */
-constexpr int k_bytes = 32; /* depth of one multiplication: two chunks of a row */
+constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
+constexpr int k_bytes = 32; /* depth of one multiplication in bytes: two chunks */
 
-/* struct lb_fused_step_tile as a type. */
+/* A struct lb_fused_step_tile as a type. */
 template <int row_tiles_, int columns_, int split_> struct tile {
     static constexpr int row_tiles = row_tiles_, columns = columns_, split = split_;
     static constexpr lb_fused_step_tile figures = {row_tiles_, columns_, split_};
@@ -35,18 +35,19 @@ template <int row_tiles_, int columns_, int split_> struct tile {
     static constexpr int rows = 16 * row_tiles;
     static constexpr int cells = columns / 8;         /* blocks of 8 columns */
     static constexpr int slice = 2 * k_bytes * split; /* bytes of a row's depth at a time */
-    static constexpr int pitch = slice + chunk;       /* of a row in shared memory */
+    static constexpr int pitch = slice + chunk; /* from one row to the next in shared memory */
     static constexpr int stage = (rows + columns) * pitch;
-    static constexpr int row_chunks = slice / chunk;     /* neighbouring threads fetch a row */
+    static constexpr int row_chunks = slice / chunk; /* neighbouring threads that fetch one row */
     static constexpr int fetched = threads / row_chunks; /* rows at a time: half of `rows` */
     static_assert(columns % 16 == 0, "columns are multiplied in blocks of 8, loaded in pairs");
     static_assert(columns % fetched == 0, "each thread fetches as many rows as the others");
 };
 
-/* ---- Products -------------------------------------------------------------------------------
- * A warp's sums of 16 rows and `cells` blocks of 8 columns; a lane holds 4 of each 16 x 8, at
- * (row_of(e), column_of(e)). step() adds k_bytes of depth: weights and state point at a row's start
- * of it, rows are `pitch` bytes apart. */
+/* ---- Matrix products ------------------------------------------------------------------------
+ * A "Product" defines how a warp multiplies 16 rows by `cells` blocks of 8 columns in one type. A
+ * lane holds 4 sums of each 16 x 8, at (row_of(lane, e), column_of(lane, e)). step() adds the
+ * products of k_bytes of depth: weights and state point to the first row at that depth, and rows
+ * are `pitch` bytes apart. */
 
 __device__ inline void load_chunk(float (&v)[4], const unsigned char *from)
 {
@@ -60,7 +61,7 @@ __device__ inline void load_chunk(double (&v)[2], const unsigned char *from)
     v[0] = f.x, v[1] = f.y;
 }
 
-/* f32 and f64 in their own precision: a lane has 4 rows of one column. */
+/* f32 and f64 in full precision, without tensor cores: a lane computes 4 rows of one column. */
 template <class T> struct plain_product {
     using storage = T;
     using real = T;
@@ -94,8 +95,9 @@ template <class T> struct plain_product {
     }
 };
 
-/* On the tensor cores: Format is __half, __nv_bfloat16, or float for TF32. A row of 8 depths of 16
- * bits and one of 4 of 32 bits are 16 bytes each, so ldmatrix serves both. */
+/* Tensor cores: Format is __half, __nv_bfloat16, or float for TF32. A row that is 8 elements of 16
+ * bits deep and one that is 4 elements of 32 bits deep both have 16 bytes, so that ldmatrix loads
+ * both. */
 template <class Format>
 __device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
@@ -153,14 +155,16 @@ template <class Format> struct tensor_product {
     }
 };
 
-/* ---- Places ------------------------------------------------------------------------------------
+/* ---- Cells of a
+ * block-----------------------------------------------------------------------------
  */
 
-/* What a block does. Blocks count units first, then rows of the batch; y is the direction. */
+/* What a block computes. blockIdx.x counts units first, then batch rows; blockIdx.y is the
+ * direction. */
 template <class Tile> struct block_place {
     int first_unit, first_row, direction;
 
-    /* `units` of a block, and of the layer */
+    /* units: per block; hidden: of the layer */
     __device__ inline block_place(int units, int hidden)
     {
         int across = (hidden + units - 1) / units;
@@ -170,7 +174,7 @@ template <class Tile> struct block_place {
     }
 };
 
-/* Steps of a row of the batch; 0 where there is no such row. */
+/* Returns the steps of a batch row, or 0 where there is no such row. */
 template <class Args> __device__ inline int length_of(const Args &a, int row)
 {
     if (row >= a.batch)
@@ -178,8 +182,8 @@ template <class Args> __device__ inline int length_of(const Args &a, int row)
     return a.lengths ? a.lengths[row] : a.seq_len;
 }
 
-/* Index of (time of that step of the row, row, direction) in [T, B, D]; past a row's end time
- * counts on. */
+/* Returns the index in [T, B, D] of what a row reads at step `step`. Direction 1 starts at the
+ * row's own end. Past the end, time is equal to step in both directions. */
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, int direction, int row, int length, int step)
 {
@@ -187,26 +191,28 @@ __device__ inline size_t sequence_index(const Args &a, int direction, int row, i
     return (static_cast<size_t>(time) * a.batch + row) * a.directions + direction;
 }
 
-/* In [D, B]. */
+/* Returns an index in [D, B]. */
 template <class Args> __device__ inline size_t state_index(const Args &a, int direction, int row)
 {
     return static_cast<size_t>(direction) * a.batch + row;
 }
 
-/* ---- The product of a block --------------------------------------------------------------------
+/* ---- The matrix product of a
+ * block-----------------------------------------------------------------
  */
 
-/* A thread's chunks of every slice: its place in two or more rows of weights and of the state. */
+/* Copies a thread's chunks of every slice to shared memory: the same chunk of several rows of
+ * weights and of the state. */
 template <class Product, class Tile> struct fetcher {
     static constexpr int weight_rows = Tile::rows / Tile::fetched;
     static constexpr int state_rows = Tile::columns / Tile::fetched;
-    const unsigned char *weights[weight_rows]; /* at this thread's chunk of the first slice */
-    const unsigned char *state[state_rows];    /* likewise; NULL: a row of zeros */
-    long left;                                 /* bytes of a state row from that chunk on */
-    int slices;                                /* of the whole depth */
+    const unsigned char *weights[weight_rows]; /* this thread's chunks of the first slice */
+    const unsigned char *state[state_rows];    /* likewise; NULL: the row is zeros */
+    long left;                                 /* bytes of a state row from that chunk to its end */
+    int slices;                                /* in the whole depth */
 
-    /* Rows of `depth` bytes: packed [D, all_rows padded] from row `first` on, and row i of the
-     * state at state_row(i). */
+    /* Rows have `depth` bytes. Weights are packed [D, all_rows padded], and the block's begin at
+     * row `first`; state_row(i) returns row i of the state. */
     template <class StateRow>
     __device__ inline fetcher(const void *packed, int direction, long all_rows, long first,
                               long depth, const StateRow &state_row)
@@ -225,7 +231,7 @@ template <class Product, class Tile> struct fetcher {
         }
     }
 
-    /* The first of the rows that this thread fetches, and the chunk of them. */
+    /* Return the first row that this thread fetches, and the offset of its chunk in a slice. */
     static __device__ inline int row()
     {
         return static_cast<int>(threadIdx.x) / Tile::row_chunks;
@@ -236,7 +242,8 @@ template <class Product, class Tile> struct fetcher {
         return static_cast<int>(threadIdx.x) % Tile::row_chunks * chunk;
     }
 
-    /* What is past the depth is zero. A row that does not start at 16 bytes goes by elements. */
+    /* Bytes past the depth become zero. A chunk that is not aligned to 16 bytes is copied element
+     * by element. */
     static __device__ inline void fetch_state(unsigned char *to, const unsigned char *from,
                                               const unsigned char *any, long valid)
     {
@@ -252,7 +259,7 @@ template <class Product, class Tile> struct fetcher {
                                                : convert_to_storage<T>(inside_t<T>(0));
     }
 
-    /* Slice k on its way to its stage. */
+    /* Starts to copy slice k to its stage. */
     __device__ inline void fetch(unsigned char *stage, int k) const
     {
         long from = static_cast<long>(k) * Tile::slice;
@@ -266,9 +273,10 @@ template <class Product, class Tile> struct fetcher {
     }
 };
 
-/* This block's sums to shared memory, [split, rows, columns + 1]: those of the warps that share a
- * depth side by side. The ring has `stages` slices; one barrier a slice says that it has come, for
- * all threads, and that nobody reads the one before, whose place is filled next. */
+/* Computes this block's sums into shared memory, [split, rows, columns + 1], with one part for each
+ * warp that shares a depth. Slices go through a ring of `stages` buffers. After the one barrier per
+ * slice, the slice has arrived for all threads, and no thread reads the previous one, whose buffer
+ * is filled next. */
 template <class Product, class Tile>
 __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsigned char *memory)
 {
@@ -303,7 +311,7 @@ __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsign
     __syncthreads();
 }
 
-/* One sum of the block, always added in the same order. */
+/* Returns one sum of the block. Its parts are always added in the same order. */
 template <class Product, class Tile>
 __device__ inline typename Product::real block_sum(const unsigned char *memory, int row, int column)
 {

@@ -1,5 +1,5 @@
-/* Launching the fused step kernels: a C interface. Launchers only enqueue on the stream
- * (cudaStream_t), one kernel a step. */
+/* Launches the step kernels from C. A launcher only enqueues on the stream (cudaStream_t), one
+ * kernel per step. */
 #ifndef LB_FUSED_STEP_H
 #define LB_FUSED_STEP_H
 
@@ -11,23 +11,24 @@
 extern "C" {
 #endif
 
-/* One of the kernels that ship: tile is in LB_FUSED_STEP_TILES. */
+/* One of the built kernels; tile is in LB_FUSED_STEP_TILES. */
 struct lb_fused_step_kernel {
     struct lb_fused_step_tile tile;
     enum lb_dtype dtype;
-    enum lb_math math; /* f32: ieee on the plain units, else TF32 products */
+    enum lb_math math; /* f32: LB_IEEE without tensor cores, else TF32 */
     enum lb_act act;
     bool backward;
-    const void *row; /* of the table of kernels; set by ready */
+    const void *row; /* of the table of kernels; set by lb_fused_step_ready */
 };
 
-/* Readies the kernel for launches by this process, and asks the device how many blocks of it run at
- * a time. LB_FAILED in CUDA's words. */
+/* Readies the kernel for launches by this process, and asks the device how many of its blocks run
+ * at the same time. LB_FAILED with CUDA's message. */
 enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *blocks,
                                    struct lb_error *err);
 
-/* Steps [args.from, args.to) of a layer, directions side by side; backward the gradients of the
- * initial state too where from is 0. After lb_fused_step_ready. */
+/* Enqueue steps [args->from, args->to) of a layer, all directions in one launch per step. Where
+ * from is 0, backward also computes the gradients of the initial state. lb_fused_step_ready comes
+ * first. */
 enum lb_status lb_fused_step_forward(const struct lb_fused_step_kernel *kernel,
                                      const struct lb_fused_forward_args *args, void *stream,
                                      struct lb_error *err);

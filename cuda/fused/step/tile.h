@@ -1,11 +1,11 @@
-/* Tiles of the fused step kernels: how one step's product is cut into blocks, and how its weights
- * are laid out. Plain C: host code, kernels and tests share it.
+/* Tiles of the fused step kernels: how the matrix product of one step is divided into blocks, and
+ * how its weights are packed. Host code, kernels and tests share this plain C.
  *
- * A block multiplies 16 * row_tiles rows of weights by `columns` rows of the batch. Forward a row
- * is a gate, four neighbours a unit; backward a row is a unit. `split` warps share the depth of
- * each 16 rows. Depth comes through shared memory in slices of 64 * split bytes a row, of which a
- * warp takes 64, whatever the type. Packed weights are rows of storage, padded with zeros to whole
- * blocks of rows and whole slices. */
+ * A block multiplies 16 * row_tiles rows of weights by `columns` batch rows. In forward a row is a
+ * gate, and four neighbours are the gates of a unit; in backward a row is a unit. `split` warps
+ * share the depth of each 16 rows. The depth passes through shared memory in slices of 64 * split
+ * bytes per row, of which each warp multiplies 64, in any type. Packed weights are rows of the
+ * storage type, padded with zeros to whole blocks of rows and whole slices. */
 #ifndef LB_FUSED_STEP_TILE_H
 #define LB_FUSED_STEP_TILE_H
 
@@ -21,12 +21,12 @@ struct lb_fused_step_tile {
     int row_tiles, columns, split;
 };
 
-/* What ships: X(row_tiles, columns, split), 8 warps each. The list that kernels are made from, that
- * plans choose from and that budgets.csv holds. */
+/* The built tiles: X(row_tiles, columns, split), each with 8 warps. Kernels are compiled from this
+ * list, plans choose from it, and budgets.csv has a row for each kernel. */
 #define LB_FUSED_STEP_TILES(X) X(1, 16, 8) X(2, 32, 4) X(4, 64, 2)
 
 enum {
-    LB_FUSED_STEP_STAGES = 4 /* slices in shared memory: one is read, three are on their way */
+    LB_FUSED_STEP_STAGES = 4 /* slices in shared memory: one is read while three are copied */
 };
 
 static inline int lb_fused_step_threads(const struct lb_fused_step_tile *tile)
@@ -34,27 +34,30 @@ static inline int lb_fused_step_threads(const struct lb_fused_step_tile *tile)
     return 32 * tile->row_tiles * tile->split;
 }
 
-/* Units whose cells a block makes. */
+/* Returns the number of units whose cells a block computes. */
 static inline int lb_fused_step_units(const struct lb_fused_step_tile *tile, bool backward)
 {
     return (backward ? 16 : 4) * tile->row_tiles;
 }
 
-/* Dynamic shared memory of a block, bytes; 16 more a row, so that rows start in different banks. */
+/* Returns the bytes of dynamic shared memory per block. A row has 16 bytes more than its slice, so
+ * that rows start in different banks. */
 static inline size_t lb_fused_step_shared(const struct lb_fused_step_tile *tile)
 {
     return (size_t)LB_FUSED_STEP_STAGES * (size_t)(16 * tile->row_tiles + tile->columns) *
            (size_t)(64 * tile->split + 16);
 }
 
-/* Bytes of a packed row, and of one direction's packed weights. */
+/* Return the bytes of a packed row, and of one direction's packed weights. */
 size_t lb_fused_step_row_bytes(const struct lb_fused_step_tile *tile, bool backward,
                                enum lb_dtype dtype, int64_t hidden);
 size_t lb_fused_step_weight_bytes(const struct lb_fused_step_tile *tile, bool backward,
                                   enum lb_dtype dtype, int64_t hidden);
 
-/* w_hh [4H, H] -> packed [padded rows, padded depth]: forward row 4 u + q, depth H; backward row u,
- * depth 4H, unit by unit. Rounded to TF32 where math is not ieee: kernels round the state only. */
+/* Packs w_hh [4H, H] into packed [padded rows, padded depth]. In forward, row 4 u + q is gate q of
+ * unit u, and the depth is H; in backward, row u is unit u, and the depth is 4H, ordered by unit.
+ * Where math is not LB_IEEE, f32 weights are rounded to TF32, because kernels round only the state.
+ */
 void lb_fused_step_pack(const struct lb_fused_step_tile *tile, bool backward, enum lb_dtype dtype,
                         enum lb_math math, int64_t hidden, const void *w_hh, void *packed);
 

@@ -1,5 +1,5 @@
-/* calls.h: what device code on the host asks of the runtime. The headers beside this one wrap it
- * in CUDA's names; kernels never call it. */
+/* What device code on the host calls in the runtime. The other headers of this folder wrap these
+ * functions in CUDA's names; kernels do not call them. */
 #ifndef LB_SIMT_CALLS_H
 #define LB_SIMT_CALLS_H
 
@@ -24,7 +24,7 @@ extern unsigned cluster_size;
 unsigned linear_block();
 unsigned linear_thread();
 
-void yield(site at); /* let others run: for clocks and naps, where nothing is read */
+void yield(site at); /* lets other threads run, for clocks and naps, which read nothing */
 [[noreturn]] void fail(site at, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
 /* Scopes of PTX ISA, "Scope", by reach. */
@@ -38,8 +38,8 @@ void cluster_wait(site at);
 void cluster_barrier(site at);
 void grid_barrier(site at);
 
-/* Warp collectives: all lanes of mask that have not exited bring an operand; when all are there
- * the slots may be computed with, then all read all slots. */
+/* Warp collectives: all lanes of the mask that have not exited pass an operand. When all have
+ * arrived, `finish` may compute with the slots, and then all lanes read all slots. */
 struct alignas(16) lane_slot {
     unsigned char bytes[64];
 };
@@ -55,9 +55,9 @@ struct meeting {
 const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
                              const collective &what, site at);
 
-/* Strong accesses. begin lets others run first, acquires, and checks; end releases. The access
- * itself happens in between and nothing else runs there. What begins as a load may write after
- * all: an update from then on, which also is checked as one. */
+/* Strong accesses. strong_begin lets other threads run first, acquires, and checks; strong_end
+ * releases. The access is made in between, where no other thread runs. An access that begins as a
+ * load may still write; it is then checked as an update. */
 enum class strong { load, store, update };
 struct strong_order {
     strong kind;
@@ -66,7 +66,8 @@ struct strong_order {
 };
 void strong_begin(const void *address, size_t bytes, strong_order order, site at);
 void strong_writes(const void *address, size_t bytes, strong_order order, site at);
-/* changed: false where what is there is what was there. Who spins on such changes nothing. */
+/* changed: false where the value is the same as before, so that a spinning thread makes no
+ * progress. */
 void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
 void fence_proxy_async();

@@ -1,4 +1,4 @@
-/* device.h: CUDA's device names for a kernel compiled for the host.
+/* CUDA's device names for a kernel compiled for the host.
  *
  * Kernels get it through the cooperative_groups.h and simt_ptx.h beside it, which stand on the
  * include path before CUDA's own. CUDA's headers themselves are used as they are: they declare

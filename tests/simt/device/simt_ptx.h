@@ -1,5 +1,5 @@
-/* simt_ptx.h: the host twins of cuda/common/ptx.cuh, under the same names. What each does is said
- * there; here stands only what the host needs on top. */
+/* The host twins of cuda/common/ptx.cuh, under the same names. That file describes the functions;
+ * comments here only say what differs on the host. */
 #ifndef LB_SIMT_PTX_H
 #define LB_SIMT_PTX_H
 
@@ -54,7 +54,7 @@ template <scope S, class T> inline T atomic_add_acq_rel(T *to, T value, site at 
     return simt::strong_update(to, add, true, true, S, at);
 }
 
-/* The words one by one, others running in between. */
+/* Reads the words one by one, and lets other threads run in between. */
 template <scope S>
 inline void load_relaxed4(uint32_t (&to)[4], const void *from, site at = site::here())
 {

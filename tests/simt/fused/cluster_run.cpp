@@ -1,4 +1,5 @@
-/* cluster_run.cpp: inputs to "device memory", launch, comparison. */
+/* Runs a cluster kernel on the emulator: copies inputs to its memory, launches, compares results.
+ */
 #include "cluster_run.h"
 
 #include "timing.h"
@@ -15,7 +16,7 @@ using halves = std::vector<uint16_t>;
 using simt_fused::stored;
 using simt_fused::truth;
 
-/* By 2 roundings of the dtype. */
+/* Compares results, which may be off by two roundings of the dtype. */
 class comparison
 {
   public:
@@ -85,7 +86,8 @@ template <class Args> void set_sizes(Args &a, const truth &r)
     a.lengths = r.lengths.empty() ? nullptr : simt::device_copy(r.lengths, "lengths");
 }
 
-/* All steps, in two launches where there is a cut; backward the later steps come first. */
+/* Runs all steps: in one launch, or in two that meet at step `cut`. Backward runs the later steps
+ * first. */
 template <class Args>
 simt::outcome launch_cut(const simt::launch_config &config, void (*kernel)(Args), Args a, int cut,
                          bool backward)
@@ -115,7 +117,7 @@ void run_forward(const subject &s, const truth &r, const simt::launch_config &co
     a.h0 = simt::device_copy(stored(s.dtype, r.h0), "h0");
     a.c0 = simt::device_copy(stored(s.dtype, r.c0), "c0");
     a.y = y, a.hn = hn, a.cn = cn;
-    a.gates = pre; /* as it is used: one array for both */
+    a.gates = pre; /* pre and gates are one array, as implementations have it */
     float *cells = simt::device_array<float>(r.cells.size(), "cells");
     a.cells = cells;
     v.outcome = launch_cut(config, s.forward, a, cut, false);

@@ -1,4 +1,4 @@
-/* cluster_run.h: one fused cluster kernel on the emulator, its results against the oracle's. */
+/* Runs one fused cluster kernel on the emulator and compares its results with the oracle's. */
 #ifndef LB_SIMT_FUSED_CLUSTER_RUN_H
 #define LB_SIMT_FUSED_CLUSTER_RUN_H
 
@@ -12,14 +12,14 @@ namespace simt_cluster
 using simt_fused::shape;
 using simt_fused::verdict;
 
-/* Kernel, and the template arguments that its launch must know. One of the two is there. */
+/* A kernel, and the template arguments that its launch needs. Either forward or backward is set. */
 struct subject {
     const char *name;
     void (*forward)(lb_fused_forward_args);
     void (*backward)(lb_fused_backward_args);
     lb_cluster_tile tile;
     lb_dtype dtype;
-    bool train; /* forward keeps gates and cells */
+    bool train; /* forward writes gates and cells */
 };
 
 verdict run(const subject &, const shape &, uint64_t seed);

@@ -1,4 +1,4 @@
-/* family.h: what the test programs of each family of fused kernels share. */
+/* What the test programs of the families of fused kernels share. */
 #ifndef LB_SIMT_FUSED_FAMILY_H
 #define LB_SIMT_FUSED_FAMILY_H
 
@@ -15,8 +15,8 @@
 namespace simt_fused
 {
 
-/* A family has a subject, a kernel with a name; a case has a subject (kernel) and a shape (size).
- * Says what is wrong, if something is. */
+/* Prints what is wrong with a verdict, if anything. Each family has a type `subject`, a kernel with
+ * a name, and a type of cases, which have a subject (kernel) and a shape (size). */
 template <class Case, class Verdict> bool report(const Case &c, uint64_t seed, const Verdict &v)
 {
     if (!v.ok())
@@ -27,7 +27,8 @@ template <class Case, class Verdict> bool report(const Case &c, uint64_t seed, c
     return v.ok();
 }
 
-/* Right under each seed of [first, past), and the same bits under all. */
+/* Checks that each case is right under each seed of [first, past) and has the same bits under all.
+ */
 template <class Case, size_t count, class Run>
 int test_clean(const Case (&cases)[count], uint64_t first, uint64_t past, const Run &run_case)
 {
@@ -53,21 +54,22 @@ int test_clean(const Case (&cases)[count], uint64_t first, uint64_t past, const 
 /* ---- What accesses cost, per step -------------------------------------------------------------
  */
 
-/* One line of a counts table: of the first block, in one step. */
+/* One row of a counts table: what the first block does in one step. */
 struct counted_row {
     double instructions, units, ideal, lines, lines_ideal;
 };
 
 using counted_rows = std::map<std::string, counted_row>; /* by "kernel,kind" */
 
-/* The first two columns of a row; the names of some kernels have commas of their own. */
+/* Returns the first two columns of a row, without the commas that some names of kernels have. */
 inline std::string row_key(std::string kernel, const std::string &kind)
 {
     kernel.erase(std::remove(kernel.begin(), kernel.end(), ','), kernel.end());
     return kernel + "," + kind;
 }
 
-/* The cost of one step: the difference of two lengths, so that beginning and end fall out. */
+/* Returns the cost of one step, from the difference of two lengths, which leaves out start and end.
+ */
 template <class Case, class Run> counted_rows count_case(Case c, const Run &run_case)
 {
     const int few = 4, steps = 2;
@@ -97,7 +99,8 @@ template <class Case, class Run> counted_rows count_case(Case c, const Run &run_
     return rows;
 }
 
-/* kernel,kind,instructions,units,ideal,lines,lines_ideal; no row where the file is missing. */
+/* Reads rows of kernel,kind,instructions,units,ideal,lines,lines_ideal; none where the file is
+ * missing. */
 inline counted_rows read_counts(const char *path)
 {
     counted_rows rows;
@@ -115,8 +118,8 @@ inline counted_rows read_counts(const char *path)
     return rows;
 }
 
-/* Every count of a case is at most that of its row, and every row is of a case. table: the file;
- * without one, what is counted is printed as rows. */
+/* Checks that every count of a case is at most that of its row in the file `table`, and that every
+ * row has a case. Without a table it prints the counts as rows. */
 template <class Case, size_t count, class Run>
 int test_counts(const Case (&cases)[count], const char *table, const Run &run_case)
 {
@@ -142,7 +145,7 @@ int test_counts(const Case (&cases)[count], const char *table, const Run &run_ca
     return failures != 0;
 }
 
-/* A row of the tables that mutate.py writes, with a main for each. */
+/* A row of the table that mutate.py writes for each family. */
 template <class Subject> struct mutant {
     int number;
     const char *check, *fast;
@@ -151,7 +154,8 @@ template <class Subject> struct mutant {
     shape size;
 };
 
-/* Subject's run(subject, shape, seed) is found by its type. */
+/* Runs a mutant and returns what caught it. The overload of run() follows from the type of Subject.
+ */
 template <class Subject> simt_test::names detectors(const mutant<Subject> &m, uint64_t seed)
 {
     auto v = run(m.kernel, m.size, seed);

@@ -1,4 +1,4 @@
-/* grid_run.cpp: inputs to "device memory", launches, comparison. */
+/* Runs a grid kernel on the emulator: copies inputs to its memory, launches, compares results. */
 #include "grid_run.h"
 
 #include "cuda/common/ptx.cuh"
@@ -19,15 +19,16 @@ lb_dtype dtype_of(lb_grid_math math)
     return math == LB_GRID_F16 ? LB_F16 : math == LB_GRID_BF16 ? LB_BF16 : LB_F32;
 }
 
-/* The unit roundoff of the operands, and how many of them a result may be off by. */
+/* Returns by how much a result may be off, from the unit roundoff of the operands. */
 double limit_of(lb_grid_math math)
 {
     if (math == LB_GRID_TF32)
-        return 2 * lb_dtype_roundoff(LB_F16); /* as many bits */
+        return 2 * lb_dtype_roundoff(LB_F16); /* TF32 has as many bits */
     return (math == LB_GRID_F32 ? 16 : 2) * lb_dtype_roundoff(dtype_of(math));
 }
 
-/* Until somebody complains, or never will. Writing all the time, so that the emulator sees life. */
+/* What a missing block does: it waits until another block gives up, or for a long time. It writes
+ * all the time, so that the emulator does not report a livelock. */
 void do_other_things(const lb_fused_fault *fault, uint32_t *elsewhere)
 {
     using simt::scope;
@@ -35,7 +36,7 @@ void do_other_things(const lb_fused_fault *fault, uint32_t *elsewhere)
         lb_ptx::store_relaxed<scope::gpu>(elsewhere, n);
 }
 
-/* One case: its arrays, and what came of it. */
+/* One case: its arrays and its verdict. */
 class trial
 {
   public:
@@ -109,7 +110,7 @@ class trial
         verdict_.compare(name, got.data(), expected, limit_of(subject_.math));
     }
 
-    /* What is no number must reach all of its row one step later, and no other row. */
+    /* Checks that a NaN has reached all of its row one step later, and no other row. */
     void check_spread(const unsigned char *y, doubles expected)
     {
         size_t batch = static_cast<size_t>(truth_.problem.batch), width = expected.size();
@@ -156,7 +157,7 @@ class trial
         a.spin_limit = manner_.spin_limit;
     }
 
-    /* Steps [from, to), with exchange buffers all zero. */
+    /* Runs steps [from, to) with exchange buffers that are zero. */
     template <class Args>
     void launch(void (*kernel)(Args), Args a, int from, int to, size_t shared, size_t exchange,
                 uint64_t seed)
@@ -193,11 +194,12 @@ void trial::forward(uint64_t seed)
     unsigned char *y = room(r.y.size(), "y");
     unsigned char *hn = room(r.hn.size(), "hn"), *cn = room(r.cn.size(), "cn");
     std::vector<float> spoiled = r.pre;
-    if (manner_.spoiled >= 0) /* unit 0 at time 1, one direction */
+    if (manner_.spoiled >= 0) /* unit 0 at time 1, in one direction */
         spoiled[static_cast<size_t>((r.problem.batch + manner_.spoiled) * 4 * hidden())] = NAN;
     float *pre = simt::device_copy(spoiled, "pre");
     float *cells = simt::device_array<float>(r.cells.size(), "cells");
-    a.layer.pre = pre, a.layer.gates = pre; /* as it is used: one array for both */
+    a.layer.pre = pre,
+    a.layer.gates = pre; /* pre and gates are one array, as implementations have it */
     a.layer.cells = s.train ? cells : nullptr;
     a.layer.bias = simt::device_copy(r.bias, "bias");
     a.layer.h0 = stored(r.h0, "h0"), a.layer.c0 = stored(r.c0, "c0");
@@ -275,7 +277,7 @@ manner cut_at(int step)
     return m;
 }
 
-/* With a spin_limit that outlasts every schedule, and no more. */
+/* spin_limit is just high enough that no schedule of a complete launch reaches it. */
 manner without_block(int block)
 {
     manner m;
@@ -284,7 +286,7 @@ manner without_block(int block)
     return m;
 }
 
-/* Nobody's own limit ends a wait: the others' fault record must. */
+/* No wait reaches its own limit: only the fault record of another block can end it. */
 manner after_giving_up(int block)
 {
     manner m;

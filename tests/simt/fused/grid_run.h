@@ -1,4 +1,4 @@
-/* grid_run.h: one fused grid kernel on the emulator, its results against the oracle's. */
+/* Runs one fused grid kernel on the emulator and compares its results with the oracle's. */
 #ifndef LB_SIMT_FUSED_GRID_RUN_H
 #define LB_SIMT_FUSED_GRID_RUN_H
 
@@ -10,25 +10,25 @@ namespace simt_grid
 
 using simt_fused::shape;
 
-/* Kernel, and what its launch must know. One of the two is there. */
+/* A kernel, and what its launch needs. Either forward or backward is set. */
 struct subject {
     const char *name;
     void (*forward)(lb_grid_forward_args);
     void (*backward)(lb_grid_backward_args);
     lb_grid_tile tile;
     lb_grid_math math;
-    bool train; /* forward keeps gates and cells */
+    bool train; /* forward writes gates and cells */
 };
 
 /* How the case is launched. */
 struct manner {
     int groups = 1;
-    int cut = 0;           /* a launch ends at this step and another goes on; 0: none does */
-    int missing = -1;      /* a block that is never seen */
-    bool given_up = false; /* some block has given up waiting for it before the launch begins */
-    int spoiled = -1;      /* forward: a row with a pre-activation at time 1 that is no number */
-    bool apart = false;    /* directions one after the other */
-    uint32_t spin_limit = 1u << 30; /* the emulator finds a livelock long before */
+    int cut = 0;      /* one launch ends before this step and another continues; 0: one launch */
+    int missing = -1; /* a block that never runs */
+    bool given_up = false; /* the fault record says before the launch that a block gave up */
+    int spoiled = -1;      /* forward: a row with a pre-activation at time 1 that is NaN */
+    bool apart = false;    /* one direction after the other */
+    uint32_t spin_limit = 1u << 30; /* the emulator reports a livelock long before */
 };
 
 manner with_groups(int groups);
@@ -39,7 +39,7 @@ manner with_spoiled(int row);
 
 struct verdict : simt_fused::verdict {
     lb_fused_fault fault = {};
-    bool spread = false; /* no number of the spoiled row was taken for one */
+    bool spread = false; /* all results of the spoiled row that must be NaN are NaN */
 
     bool ok() const
     {
@@ -53,8 +53,9 @@ struct verdict : simt_fused::verdict {
 
 verdict run(const subject &, const shape &, const manner &, uint64_t seed);
 
-/* A mutant, and what catches it: beside findings and mismatch `report`, where a block is missing
- * and nobody says so or says it of another, and `spread`, where a spoiled row has numbers. */
+/* A mutant of the grid kernels. Beside findings and `mismatch` two detectors can catch it:
+ * `report`, when a block is missing and no block reports that, or reports another; `spread`, when a
+ * spoiled row has numbers where it must have NaN. */
 struct mutated {
     subject kernel;
     manner how;

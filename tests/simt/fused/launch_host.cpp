@@ -1,6 +1,6 @@
-/* The launchers of the fused kernels, with the emulator for a device. Launches wait for their turn
+/* The launchers of the fused kernels, which run them on the emulator. A launch waits for its turn
  * in a stream of the fake device. */
-#include "cuda/fused/common/launch.cuh"
+#include "cuda/fused/common/fused_launch.cuh"
 
 #include "cuda/common/ptx.cuh"
 #include "cuda/fused/grid/grid.h"
@@ -8,8 +8,9 @@
 #include "tests/fake_gpu/launch_limits.h"
 #include "tests/fake_gpu/queue.h"
 
-/* What tests may set: how many SMs the device has; how many blocks of a cooperative launch it says
- * to run at a time; a block of the next cooperative launches that never runs. */
+/* Tests may set the number of SMs of the device, the number of blocks of a cooperative launch that
+ * it says it runs at the same time, and a block of the next cooperative launches that never runs
+ * (-1: none). */
 extern "C" {
 int lb_host_sms = 132, lb_grid_host_resident = 132, lb_grid_host_missing = -1;
 }
@@ -17,7 +18,7 @@ int lb_host_sms = 132, lb_grid_host_resident = 132, lb_grid_host_missing = -1;
 namespace lb_fused_launch
 {
 
-static uint32_t launches; /* each gets another schedule */
+static uint32_t launches; /* each launch gets another schedule */
 
 template <class... Parameters>
 enum lb_status ask_resident(void (*)(Parameters...), const shape &s, int *resident,
@@ -36,7 +37,7 @@ enum lb_status clear(const shape &, void *memory, size_t bytes, void *stream, st
     return fake_enqueue_call(stream, clear_memory, err);
 }
 
-/* What a real device would refuse at the launch, whose kernel ask_resident has readied. */
+/* Refuses what a real device would refuse at the launch, whose kernel ask_resident has prepared. */
 static enum lb_status check(const shape &s, struct lb_error *err)
 {
     struct fake_launch launch = {};
@@ -51,7 +52,7 @@ static enum lb_status check(const shape &s, struct lb_error *err)
     return fake_launch_allow(&launch, s.family, err);
 }
 
-/* Enqueues; what the emulator finds is the failure of whoever waits for the launch. */
+/* Enqueues a launch. What the emulator finds is returned to the call that waits for the launch. */
 template <class Body>
 static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error *err,
                                    const Body &body)
@@ -80,8 +81,9 @@ enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stre
     return enqueue_body(s, stream, err, [=] { kernel(arguments...); });
 }
 
-/* A cooperative launch, in which one block may be missing: the others then wait less patiently, and
- * it writes all the time instead, so that the emulator sees life and no livelock. */
+/* Enqueues a cooperative launch in which one block may be missing. The other blocks then give up
+ * sooner, and the missing one writes all the time, so that the emulator does not report a livelock.
+ */
 template <class Args>
 static enum lb_status enqueue_waiting(void (*kernel)(Args), const shape &s, void *stream,
                                       struct lb_error *err, Args args)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes mutants of a family of fused kernels: each a copy of the kernels' source with one edit.
+"""Writes mutants of a family of fused kernels: each is a copy of the kernels' source with one edit.
 
   mutate.py FAMILY MUTANTS.CSV CUDA_DIR OUT.CPP
 
-The kernels carry no test code: a row of the table names the text to find, which must stand in the
-source exactly once, and what replaces it. Each mutant is a namespace of its own in OUT.CPP, so all
-are compiled together; the table of them at its end is what its main runs.
+The kernels have no test code: a row of the table names the text to find, which must be in the
+source exactly once, and its replacement. Each mutant is a namespace of its own in OUT.CPP, so that all
+are compiled together. The table at the end of OUT.CPP is what its main runs.
 
 Columns: number, kernel (a key of the family's kernels), tile (its numbers), shape (T B H D ragged),
 the detectors that must catch it in check and in fast mode (as in ../mutants.csv), what it breaks,
-find, replace. A find or replace may hold \\n.
+find, replace. Both may contain \\n.
 """
 
 import csv
@@ -24,9 +24,9 @@ STEP = {"f64": ("plain_product<double>", "LB_F64, LB_IEEE"),
 
 GRID = ["f16", "bf16", "f32", "tf32"]
 
-# What a family's mutants are made of: {S} is the scope of a mutant, {tile} its tile as a type,
-# {figures} as numbers, {manner} how it is launched, of a table with that column. Includes may not
-# stand inside a namespace, so what the sources include is named here.
+# How the mutants of a family are made. {S} is the scope of a mutant, {tile} its tile as a type,
+# {figures} its tile as numbers, and {manner} how it is launched, in a table with that column. Includes
+# may not be inside a namespace, so that those of the sources are listed here.
 FAMILIES = {
     "cluster": {
         "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
@@ -70,7 +70,7 @@ FAMILIES = {
 
 
 def read_source(folder, headers):
-    """The headers as one text, without what may not stand inside a namespace."""
+    """Returns the headers as one text, without what may not be inside a namespace."""
     text = ""
     for name in headers:
         with open(os.path.join(folder, name)) as file:
@@ -84,7 +84,7 @@ def read_source(folder, headers):
 def mutate(source, row):
     find, replace = (row[column].replace("\\n", "\n") for column in ("find", "replace"))
     if source.count(find) != 1:
-        sys.exit("mutant %s: its text stands %d times in the source: %s"
+        sys.exit("mutant %s: its text must be in the source once and is there %d times: %s"
                  % (row["number"], source.count(find), find))
     return source.replace(find, replace)
 

@@ -1,8 +1,8 @@
-/* What the cost model expects of each cell of the recurrent grid, f16 on an H100: written down
- * before any run, so that the first run tests the model. */
+/* What the cost model predicts for a grid of sizes in f16 on an H100. The predictions were written
+ * down before any run, so that the first run tests the model. */
 #include "predictions.h"
 
-/* Of the peak, for the products over all steps: what cuBLAS reaches on shapes like these. */
+/* The share of the peak that cuBLAS reaches in GEMMs over all steps. */
 static const double product_share = 0.6;
 
 static const int hiddens[] = {128, 256, 512, 768, 1024}, batches[] = {1, 8, 16, 32, 64};
@@ -29,7 +29,7 @@ static enum lb_status choose(int seq_len, int batch, int hidden, const char *var
     return lb_fused_choose(&p, NULL, variant, choice, NULL);
 }
 
-/* The whole call, us: steps one after the other, and the products over all steps. */
+/* Returns the time of a call in us: all steps in sequence, and the GEMMs over all steps. */
 static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int hidden,
                       enum lb_pass pass, const struct lb_fused_choice *c, double *floor_us)
 {

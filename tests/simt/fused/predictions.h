@@ -1,4 +1,4 @@
-/* What the cost model expects of each cell of the recurrent grid. */
+/* What the cost model predicts for a grid of sizes. */
 #ifndef LB_SIMT_FUSED_PREDICTIONS_H
 #define LB_SIMT_FUSED_PREDICTIONS_H
 
@@ -6,10 +6,10 @@
 
 #include "impls/fused/fused.h"
 
-/* cuda/predictions.csv: a row a size, with all families. */
+/* Prints cuda/predictions.csv: one row per size, with all families. */
 void print_predictions(FILE *to);
 
-/* The table of cuda/README.md: family and us a step, forward and backward. */
+/* Prints the table of cuda/README.md: family and us per step, forward and backward. */
 void print_prediction_table(FILE *to);
 
 #endif

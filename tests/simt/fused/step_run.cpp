@@ -1,4 +1,4 @@
-/* step_run.cpp: inputs to "device memory", launches, comparison. */
+/* Runs step kernels on the emulator: copies inputs to its memory, launches, compares results. */
 #include "step_run.h"
 
 #include "timing.h"
@@ -20,7 +20,7 @@ lb_dtype real_of(lb_dtype dtype)
     return dtype == LB_F64 ? LB_F64 : LB_F32;
 }
 
-/* values in device memory, as the dtype */
+/* Copies values to device memory as the dtype. */
 void *copy_as(lb_dtype dtype, const doubles &values, const char *name)
 {
     bytes stored(values.size() * lb_dtype_size(dtype));
@@ -35,17 +35,17 @@ void *poison(lb_dtype dtype, size_t count, const char *name)
     return simt::device_allocate(count * lb_dtype_size(dtype), name, false);
 }
 
-/* What a result may be off by, for values to 1: 2 roundings of the dtype for halves, whose sums are
- * f32; the rounding of products and sums where these have the precision of the dtype. */
+/* Returns by how much a result may be off where values are up to 1: two roundings of f16 and bf16,
+ * whose sums are f32; else the rounding of products and sums in the precision of the dtype. */
 double limit_of(const subject &s)
 {
     if (s.dtype == LB_F32 && s.math == LB_TF32)
-        return 2 * lb_dtype_roundoff(LB_F16); /* as many bits */
+        return 2 * lb_dtype_roundoff(LB_F16); /* TF32 has as many bits */
     bool halves = s.dtype == LB_F16 || s.dtype == LB_BF16;
     return (halves ? 2 : 16) * lb_dtype_roundoff(s.dtype);
 }
 
-/* One case: its arrays, and what came of it. */
+/* One case: its arrays and its verdict. */
 class trial
 {
   public:
@@ -77,7 +77,7 @@ void trial::check(const char *name, lb_dtype dtype, const void *got, const doubl
     v_.compare(name, wide.data(), expected, limit_of(s_));
 }
 
-/* Sizes, lengths, packed weights. */
+/* Sets sizes, lengths and packed weights. */
 template <class Args> void trial::set_common(Args &a) const
 {
     const lb_problem &p = r_.problem;
@@ -100,7 +100,7 @@ template <class Args> void trial::set_common(Args &a) const
     a.carry = poison(real_, 2 * r_.h0.size(), "carry");
 }
 
-/* False where it did not go well. */
+/* Launches one step. Returns false when the emulator found something wrong. */
 template <class Kernel, class Args>
 bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
 {
@@ -132,7 +132,7 @@ void trial::forward(uint64_t seed)
     a.hn = poison(s_.dtype, r_.hn.size(), "hn");
     a.cn = poison(s_.dtype, r_.cn.size(), "cn");
     if (s_.train) {
-        a.gates = pre; /* as it is used: one array for both */
+        a.gates = pre; /* pre and gates are one array, as implementations have it */
         a.cells = poison(real_, r_.cells.size(), "cells");
     }
     for (int step = 0; step < a.seq_len; step++)

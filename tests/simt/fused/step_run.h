@@ -1,4 +1,5 @@
-/* step_run.h: the fused step kernels on the emulator, a launch a step, results against the oracle.
+/* Runs the fused step kernels on the emulator, one launch per step, and compares results with the
+ * oracle's.
  */
 #ifndef LB_SIMT_FUSED_STEP_RUN_H
 #define LB_SIMT_FUSED_STEP_RUN_H
@@ -12,7 +13,7 @@ namespace simt_step
 using simt_fused::shape;
 using simt_fused::verdict;
 
-/* Kernel, and what its launch must know. One of the two is there. */
+/* A kernel, and what its launch needs. Either forward or backward is set. */
 struct subject {
     const char *name;
     void (*forward)(lb_fused_forward_args, int step, bool relu);
@@ -21,7 +22,7 @@ struct subject {
     lb_dtype dtype;
     lb_math math;
     lb_act act;
-    bool train; /* forward keeps gates and cells */
+    bool train; /* forward writes gates and cells */
 };
 
 verdict run(const subject &, const shape &, uint64_t seed);

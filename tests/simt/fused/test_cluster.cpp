@@ -1,7 +1,10 @@
-/* test_cluster.cpp: the fused cluster kernels clean under many schedules.
+/* Checks that the fused cluster kernels are right and clean under many schedules.
  *
- *   test_simt_cluster_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_cluster_fast builtin          every built-in tile, once; sizes */
+ *   test_simt_cluster_fast clean SEEDS      runs small tiles on odd sizes
+ *   test_simt_cluster_fast builtin          runs every built-in tile once; compares sizes of memory
+ *   test_simt_cluster_check counts TABLE    compares what accesses cost with a table
+ *
+ * test_simt_cluster_check also takes `clean`, and looks for races there. */
 #include "cluster_run.h"
 #include "family.h"
 
@@ -19,9 +22,10 @@ namespace
 {
 
 /* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
-using plain = lb_cluster::tile<4, 2, 1, 2, 8>;   /* H to 32 */
-using shared = lb_cluster::tile<4, 2, 2, 1, 16>; /* depth split, half of the weights spilled */
-using wide = lb_cluster::tile<16, 1, 1, 4, 8>;   /* two peers a lane; H to 64 */
+using plain = lb_cluster::tile<4, 2, 1, 2, 8>; /* H up to 32 */
+using shared =
+    lb_cluster::tile<4, 2, 2, 1, 16>; /* the depth is split, half of the weights are spilled */
+using wide = lb_cluster::tile<16, 1, 1, 4, 8>; /* each lane sends to two peers; H up to 64 */
 
 template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
 
@@ -77,7 +81,8 @@ verdict run_case(const check_case &c, uint64_t seed)
          "backward bf16 " #blocks "x" #warps " columns " #columns),                      \
      {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
 
-/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+/* Without a table it runs every built-in tile once. With a table, or "print", it counts what
+ * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
     const check_case builtin[] = {LB_CLUSTER_FORWARD_TILES(LB_BUILTIN_FORWARD)
@@ -87,7 +92,7 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
-/* What host code allocates is what the kernels lay out, and no more than a block may have. */
+/* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
 #define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                              \
     {lb_cluster_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
      lb_cluster::forward_shared<                                                              \

@@ -1,8 +1,11 @@
-/* test_grid.cpp: the fused grid kernels clean under many schedules.
+/* Checks that the fused grid kernels are right and clean under many schedules.
  *
- *   test_simt_grid_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_grid_fast waits            waits that don't end are reported; the same of _check
- *   test_simt_grid_fast builtin          every built-in tile, once; weights' round trip; sizes */
+ *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes
+ *   test_simt_grid_fast waits            checks that endless waits are reported
+ *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
+ *   test_simt_grid_check counts TABLE    compares what accesses cost with a table
+ *
+ * test_simt_grid_check also takes `clean` and `waits`, and looks for races there. */
 #include "grid_run.h"
 
 #include "cuda/fused/grid/backward.cuh"
@@ -24,11 +27,11 @@ namespace
 {
 
 /* units, warps, packets, resident, columns: at most 512 threads. */
-using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* half: H to 64, f32: to 32 */
+using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* H up to 64 in f16 and bf16, up to 32 in f32 */
 using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory */
-using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells a thread */
+using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells per thread */
 using deep = lb_grid::tile<8, 1, 4, 8, 8>;     /* a warp has up to four packets */
-using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward collects 16 blocks at a time */
+using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward reads from 16 blocks at the same time */
 
 template <class Math, class Tile> subject forward(const char *name, bool train)
 {
@@ -96,14 +99,14 @@ verdict run_case(const check_case &c, uint64_t seed)
     return run(c.kernel, c.size, c.how, seed);
 }
 
-/* A block that never runs ends in a report by one that waits for it, and in no hang. */
+/* When a block never runs, a block that waits for it reports that, and the launch ends. */
 int test_waits()
 {
     manner alone = without_block(2), second = without_block(9);
-    second.groups = 2; /* of 4 blocks, in 2 directions */
+    second.groups = 2; /* 4 blocks in each of 2 directions */
     const struct {
         check_case c;
-        int first, last; /* blocks of the group that must report */
+        int first, last; /* blocks of the group of which one must report */
     } stuck[] = {
         {{forward<f16_math, narrow>("forward f16", false), {5, 5, 29, 1, false}, alone}, 0, 3},
         {{backward<f16_math, narrow>("backward f16"), {5, 5, 29, 1, false}, alone}, 0, 3},
@@ -129,7 +132,7 @@ int test_waits()
     return failures != 0;
 }
 
-/* A block whose wait does not end leaves once others have given up, whatever its own limit is. */
+/* A block gives up once another block has, whatever its own limit is. */
 int test_others_gave_up()
 {
     const check_case waiting[] = {
@@ -146,7 +149,7 @@ int test_others_gave_up()
     return failures != 0;
 }
 
-/* The bit that tells the epoch is one that only numbers leave free. */
+/* NaN must survive the exchange, although the bit of the epoch is free only in numbers. */
 int test_no_number()
 {
     const subject kernels[] = {forward<f16_math, narrow>("forward f16", false),
@@ -186,7 +189,8 @@ int test_no_number()
                    {2, columns + 1, 12 * units - 3, 1, false},                                   \
                    {}},
 
-/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+/* Without a table it runs every built-in tile once. With a table, or "print", it counts what
+ * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
     const check_case builtin[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
@@ -196,7 +200,7 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
-/* What host code allocates is what the kernels lay out, and no more than a block may have. */
+/* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
 template <class Math, class Tile> int wrong_sizes()
 {
     using there = lb_grid::forward_shared<Math, Tile>;
@@ -226,7 +230,7 @@ int test_sizes()
     return wrong;
 }
 
-/* Packed weights hold each element of w_hh as often as it is needed, once, and else zeros. */
+/* Checks that packed weights have each element of w_hh exactly once, and else zeros. */
 int test_round_trip(bool backward, lb_grid_math math, int hidden)
 {
     const lb_grid_tile tile = {16, 2, 2, 3, 8};
@@ -234,7 +238,8 @@ int test_round_trip(bool backward, lb_grid_math math, int hidden)
     size_t element = 16 / static_cast<size_t>(lb_grid_lane_units(math));
     std::vector<unsigned char> w_hh(count * element), packed(lb_grid_weight_bytes(&tile, hidden));
     std::vector<int> seen(count + 1);
-    for (size_t i = 0; i < count; i++) { /* number i + 1; in TF32 its upper bits */
+    for (size_t i = 0; i < count;
+         i++) { /* element i has the value i + 1, in TF32 in the upper bits */
         uint32_t bits = static_cast<uint32_t>(i + 1) << (math == LB_GRID_TF32 ? 13 : 0);
         memcpy(&w_hh[i * element], &bits, element);
     }

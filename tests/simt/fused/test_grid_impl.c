@@ -1,5 +1,5 @@
-/* The implementation `fused`, variant grid, whole: its own source on a fake device, products as
- * plain loops, the grid kernels on the emulator, results against the oracle as in any run. */
+/* The whole implementation `fused` with its variant grid: its own source on a fake device, GEMMs as
+ * plain loops, the kernels on the emulator, and results compared with the oracle as in any run. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +11,15 @@
 
 #include <cmocka.h>
 
-#include "impl_run.h"
 #include "impls/fused/fused.h"
-#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/gpu_case.h"
 
+extern const struct lb_impl lb_impl_fused;
 extern int lb_grid_host_resident, lb_grid_host_missing;
-static struct lb_reference_cache *cache;
 
 static void run_case(const char *text, struct lb_row *row)
 {
-    lb_test_run_case(text, cache, row);
+    gpu_case_run(&lb_impl_fused, text, FAKE_NONE, 1, row);
 }
 
 static void every_pass_agrees_with_the_oracle(void **state)
@@ -42,14 +41,12 @@ static void every_pass_agrees_with_the_oracle(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row row;
-        run_case(cases[i], &row);
-        if (row.verdict != LB_VERDICT_OK)
-            fail_msg("%s: %s: %s", cases[i], lb_verdict_name(row.verdict), row.reason);
+        gpu_case_run_ok(&lb_impl_fused, cases[i], &row);
         lb_row_free(&row);
     }
 }
 
-/* A block that never runs is the case's error, by name, and no hang. */
+/* When a block never runs, the case ends with an error that names the block. */
 static void a_wait_that_does_not_end_is_the_cases_error(void **state)
 {
     static const char *const cases[] = {"fused:grid/T5_B4_I3_H29/f16/infer",
@@ -67,7 +64,8 @@ static void a_wait_that_does_not_end_is_the_cases_error(void **state)
     }
 }
 
-/* Other tenants, or a device that says so: no launch that could wait for what cannot run. */
+/* Where the device has no room for all blocks, nothing is launched, because blocks would wait for
+ * ever. */
 static void blocks_that_cannot_all_run_are_refused(void **state)
 {
     struct lb_row row;
@@ -156,7 +154,7 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
         if (!strstr(err.text, cases[i].says))
             fail_msg("%s: %s", cases[i].text, err.text);
     }
-    /* An old device, and one with little shared memory, where only the smaller tiles are left. */
+    /* An old device is refused; with little shared memory, only the smaller tiles fit. */
     struct lb_device_info device;
     struct lb_fused_choice choice;
     struct lb_error err;
@@ -172,8 +170,8 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
-/* README.md's table was written before any run, so that a run can test the model: it must say what
- * the model says. */
+/* The table of cuda/README.md was written before any run, so that a run can test the model. It must
+ * agree with the model. */
 static void predictions_on_paper_are_those_of_the_model(void **state)
 {
     FILE *file = fopen(LB_SOURCE_DIR "/cuda/README.md", "r");
@@ -204,19 +202,6 @@ static void predictions_on_paper_are_those_of_the_model(void **state)
     assert_int_equal(rows, 24);
 }
 
-static int open_cache(void **state)
-{
-    (void)state;
-    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,5 +212,5 @@ int main(void)
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
+    return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
 }

@@ -1,9 +1,9 @@
-/* The implementation `fused`, whole: its own source on a fake device, products as plain loops, the
- * kernels on the emulator, results against the oracle as in any run.
+/* The whole implementation `fused`: its own source on a fake device, GEMMs as plain loops, the
+ * kernels on the emulator, and results compared with the oracle as in any run.
  *
- *   test_simt_fused_impl_fast            the tests
- *   test_simt_fused_impl_fast predict    cuda/predictions.csv
- *   test_simt_fused_impl_fast table      the table of cuda/README.md */
+ *   test_simt_fused_impl_fast            runs the tests
+ *   test_simt_fused_impl_fast predict    prints cuda/predictions.csv
+ *   test_simt_fused_impl_fast table      prints the table of cuda/README.md */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,23 +15,19 @@
 
 #include <cmocka.h>
 
-#include "impl_run.h"
 #include "impls/fused/fused.h"
 #include "predictions.h"
-#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"
-#include "tests/fake_gpu/streams_host.h"
 #include "tests/helpers/scratch_folder.h"
 
-extern int lb_host_sms; /* of the emulated device, when it is asked what it has room for */
-static struct lb_reference_cache *cache;
+extern const struct lb_impl lb_impl_fused;
+extern int lb_host_sms; /* SMs that the emulated device says it has */
 
-/* A run of the case, right by the oracle. */
+/* Runs the case, which must agree with the oracle. */
 static void run_case(const char *text, struct lb_row *row)
 {
-    lb_test_run_case(text, cache, row);
-    if (row->verdict != LB_VERDICT_OK)
-        fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
+    gpu_case_run_ok(&lb_impl_fused, text, row);
 }
 
 static void expect_ok(const char *text)
@@ -69,58 +65,42 @@ static void every_pass_agrees_with_the_oracle(void **state)
         expect_ok(cases[i]);
 }
 
-/* Layers go in a wavefront where the device has room for all; where it has not, one follows the
- * other, and nothing changes but the time, whichever stream goes first. */
+/* Layers run in a wavefront where the device has room for all, else one after the other. Both give
+ * the same bits, in whichever order streams run. The host's part does not depend on the family, so
+ * the cluster kernels, which take longest, run in one order only. */
 static void a_wavefront_gives_the_same_bits(void **state)
 {
-    static const char *const cases[] = {
-        "fused:step/T60_B3_I4_H5_L2/f16/infer",
-        "fused:step/T60_B3_I4_H5_L3/f32/train/ragged",
-        "fused:cluster/T280_B1_I3_H5_L2/f16/infer",
+    static const struct {
+        const char *text;
+        enum fake_order first_order;
+    } cases[] = {
+        {"fused:step/T60_B3_I4_H5_L2/f16/infer", FAKE_LAZY},
+        {"fused:step/T60_B3_I4_H5_L3/f32/train/ragged", FAKE_LAZY},
+        {"fused:cluster/T280_B1_I3_H5_L2/f16/infer", FAKE_SHUFFLED},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row wave, plain;
         lb_host_sms = 1;
-        run_case(cases[i], &plain);
+        run_case(cases[i].text, &plain);
         lb_host_sms = 132;
         assert_null(strstr(plain.description, "wavefront"));
-        for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+        for (int order = cases[i].first_order; order < FAKE_ORDER_COUNT; order++) {
             fake_queue_order((enum fake_order)order);
-            run_case(cases[i], &wave);
+            run_case(cases[i].text, &wave);
             assert_non_null(strstr(wave.description, "wavefront"));
             assert_true(wave.hash == plain.hash);
             lb_row_free(&wave);
         }
         lb_row_free(&plain);
     }
-    expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* both directions are needed whole */
-}
-
-/* Whether the loop is wrong in some order without one of its waits. */
-static bool is_found(const char *text, enum fake_wait which, enum fake_call call, int nth)
-{
-    bool found = false;
-    fake_streams_leave_out(which, call, nth);
-    for (int order = 0; order < FAKE_ORDER_COUNT && !found; order++) {
-        struct lb_row row;
-        fake_queue_order((enum fake_order)order);
-        lb_test_run_case(text, cache, &row);
-        found = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
-        lb_row_free(&row);
-    }
-    fake_streams_leave_out(FAKE_NO_WAIT, FAKE_FORWARD, 0);
-    return found;
+    expect_ok("fused:step/T60_B3_I4_H5_L2_D2/f16/train"); /* no wavefront: a layer needs both
+                                                             directions below it for all times */
 }
 
 static void a_wavefront_without_one_of_its_waits_is_found(void **state)
 {
-    static const struct {
-        const char *text;
-        enum fake_wait which;
-        enum fake_call call;
-        int count;
-    } cases[] = {
+    static const struct gpu_case_waits waits[] = {
         {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_FORWARD, 4},
         {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_BACKWARD, 4},
         {"fused:step/T60_B1_I1_H2_L3/f32/forward", FAKE_JOIN, FAKE_FORWARD, 1},
@@ -128,13 +108,10 @@ static void a_wavefront_without_one_of_its_waits_is_found(void **state)
         {"fused:step/T60_B1_I1_H2_L3/f32/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (int nth = 0; nth < cases[i].count; nth++)
-            if (!is_found(cases[i].text, cases[i].which, cases[i].call, nth))
-                fail_msg("%s is right without wait %d of case %zu", cases[i].text, nth, i);
+    gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
 }
 
-/* Where tuned choices are kept during a test. */
+/* Returns the file that keeps tuned choices during a test. */
 static const char *tuned_file(void)
 {
     const char *path = scratch_path("tuned.txt");
@@ -169,11 +146,11 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
     (void)state;
     tuned_file();
     scratch_setenv("LB_TUNE", "1");
-    fake_device_refuse(2); /* of the first two plans, the first timed run each */
+    fake_device_refuse(2); /* the first timed run of each of the first two plans */
     expect_description("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
 }
 
-/* A launch takes the fake device as long as any other: one for all steps beats one a step. */
+/* On the fake device all launches take the same time: one for all steps beats one per step. */
 static void a_variant_is_tuned_apart_from_auto(void **state)
 {
     static const char any[] = "fused/T4_B2_I3_H5/f16/infer";
@@ -188,7 +165,7 @@ static void a_variant_is_tuned_apart_from_auto(void **state)
     expect_description(step, "step: ", "tuned, ");
 }
 
-/* What was measured over two steps, where launching weighs most, says nothing of long sequences. */
+/* A plan measured over two steps, where launches dominate, is not used for long sequences. */
 static void few_steps_are_tuned_apart_from_many(void **state)
 {
     (void)state;
@@ -202,7 +179,7 @@ static void few_steps_are_tuned_apart_from_many(void **state)
     expect_description("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
 }
 
-/* Launches one by one cost the host's time, so that another tile may be the fastest. */
+/* Single launches cost time of the host, so that another tile may be the fastest. */
 static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
@@ -214,13 +191,13 @@ static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
     assert_int_equal(fake_device_counts()->captures, 0);
     scratch_setenv("LB_TUNE", NULL);
     expect_description(replayed, "step: ", "expected");
-    assert_int_equal(fake_device_counts()->captures, 1);
+    assert_int_equal(fake_device_counts()->captures, 2); /* one per input set */
     scratch_setenv("LB_TUNE", "1");
     expect_description(replayed, "step: ", "tuned, ");
-    assert_true(fake_device_counts()->captures > 2); /* the case, and every tile */
+    assert_true(fake_device_counts()->captures > 3); /* those of the case, and one per tile */
 }
 
-/* The key of a problem's forward pass as --tune wrote it, with a value of our own. */
+/* Replaces the value of a problem's forward pass in the file that --tune wrote. */
 static void write_tuned(const char *path, const char *value)
 {
     char line[512], key[512] = "";
@@ -251,7 +228,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
-    for (int i = 0; i < count; i++) { /* each of them, whichever was fastest */
+    for (int i = 0; i < count; i++) { /* each plan is taken, whichever was the fastest */
         size_t bytes = lb_fused_step.weight_bytes(&c.problem, &plans[i]);
         char says[200];
         snprintf(value, sizeof(value), "step %d %zu 123400", plans[i].tile, bytes);
@@ -261,7 +238,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
         expect_description(text, "step: ", "tuned, 123.40 us");
         expect_description(text, "step: ", units);
     }
-    write_tuned(path, "step 0 17 123400"); /* a tile that is no more */
+    write_tuned(path, "step 0 17 123400"); /* a tile that does not exist any more */
     expect_description(text, "step: ", "expected");
     write_tuned(path, "no plan at all");
     expect_description(text, "step: ", "expected");
@@ -269,7 +246,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     assert_non_null(file);
     fputs("something else\n", file);
     fclose(file);
-    scratch_setenv("LB_TUNE", "1"); /* nor is it overwritten */
+    scratch_setenv("LB_TUNE", "1"); /* the file is not overwritten either */
     expect_description(text, "step: ", "not a file of tuned choices");
     expect_description(text, "step: ", "expected");
     scratch_setenv("LB_TUNE", NULL);
@@ -322,7 +299,7 @@ static void the_choice_follows_size_and_batch(void **state)
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").columns, 8);
 }
 
-/* 132 SMs are not eight clusters of 16: each lies in one of the GPCs. */
+/* 132 SMs do not run eight clusters of 16 blocks, because each cluster must be in one GPC. */
 static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
 {
     static const char seven[] = "fused:cluster/T128_B56_H768/f16/train";
@@ -336,7 +313,7 @@ static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **stat
     assert_true(two.step_ns == 2 * one.step_ns);
 }
 
-/* The expected us a step of a case that ran. */
+/* Runs a case and returns the us per step that its description expects. */
 static double expected_us(const char *text)
 {
     struct lb_row row;
@@ -416,8 +393,8 @@ static char *printed(void (*print)(FILE *))
     return text_of(file);
 }
 
-/* They were written before any run, so that a run can test the model: they must say what the model
- * says. */
+/* The predictions were written before any run, so that a run can test the model. They must agree
+ * with the model. */
 static void predictions_on_paper_are_those_of_the_model(void **state)
 {
     char *table = printed(print_prediction_table), *rows = printed(print_predictions);
@@ -433,19 +410,6 @@ static void predictions_on_paper_are_those_of_the_model(void **state)
     free(rows);
     free(page);
     free(data);
-}
-
-static int open_cache(void **state)
-{
-    (void)state;
-    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -471,5 +435,5 @@ int main(int argc, char **argv)
         (argv[1][0] == 'p' ? print_predictions : print_prediction_table)(stdout);
         return 0;
     }
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
+    return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
 }

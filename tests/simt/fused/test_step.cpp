@@ -1,7 +1,8 @@
-/* test_step.cpp: the fused step kernels clean under many schedules, in every type.
+/* Checks that the fused step kernels are right and clean under many schedules, in every type.
  *
- *   test_simt_step_fast clean SEEDS      small tiles, odd sizes; the same of _check
- *   test_simt_step_fast builtin          every built-in tile, once in every type */
+ *   test_simt_step_fast clean SEEDS      runs small tiles on odd sizes; test_simt_step_check too
+ *   test_simt_step_fast builtin          runs every built-in tile once in every type
+ *   test_simt_step_check counts TABLE    compares what accesses cost with a table */
 #include "family.h"
 #include "step_run.h"
 
@@ -71,8 +72,8 @@ struct check_case {
     shape size; /* T, B, H, D, ragged */
 };
 
-/* 5 slices and more where H is 150: the ring of 4 comes round. H in odd numbers goes by elements,
- * in multiples of 8 by chunks. */
+/* With H 150 there are 5 slices and more, so that the ring of 4 buffers wraps around. Rows are
+ * copied element by element where H is odd, and in chunks where it is a multiple of 8. */
 const check_case cases[] = {
     {forward<f16, narrow_tile>("forward f16", false), {2, 5, 150, 1, false}},
     {forward<f16, split_tile>("forward f16 train", true), {4, 17, 24, 2, true}},
@@ -112,7 +113,8 @@ verdict run_case(const check_case &c, uint64_t seed)
     LB_BUILTIN_TILES(tf32, __VA_ARGS__) \
     LB_BUILTIN_TILES(f32, __VA_ARGS__) LB_BUILTIN_TILES(f64, __VA_ARGS__)
 
-/* Without a table: every built-in tile once. With one, or "print": what its accesses cost. */
+/* Without a table it runs every built-in tile once. With a table, or "print", it counts what
+ * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
     const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
@@ -121,7 +123,8 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
-/* Sums take the place of the slices, and a block has what shared memory the least device has. */
+/* Sums fit where the slices were, and slices fit the device with the least shared memory per block.
+ */
 #define LB_ROOM(...)                                                           \
     static_assert(tile<__VA_ARGS__>::split * tile<__VA_ARGS__>::rows *         \
                           (tile<__VA_ARGS__>::columns + 1) * sizeof(double) <= \

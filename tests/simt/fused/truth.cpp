@@ -1,5 +1,5 @@
-/* truth.cpp: the oracle, for one layer, its arrays brought to the layout of the kernels, and
- * comparison with them. */
+/* Runs the oracle for one layer, brings its arrays to the layout of the kernels, and compares
+ * results. */
 #include "truth.h"
 
 #include "reference/input_data.h"
@@ -26,7 +26,7 @@ doubles draw(const lb_problem &p, lb_drawn what, size_t count)
     return values;
 }
 
-/* One direction's weights, drawn. */
+/* Draws one direction's weights. */
 struct weights {
     doubles w_ih, w_hh, b_ih, b_hh;
     weights(const lb_problem &p, size_t layer_dir, bool saturated)
@@ -40,12 +40,13 @@ struct weights {
         lb_draw_weights(&p, seed, LB_DRAWN_W_HH, layer_dir, w_hh.data());
         lb_draw_weights(&p, seed, LB_DRAWN_B_IH, layer_dir, b_ih.data());
         lb_draw_weights(&p, seed, LB_DRAWN_B_HH, layer_dir, b_hh.data());
-        for (size_t gate = 0; saturated && gate < 4; gate++) /* all open: c grows by 1 per step */
+        for (size_t gate = 0; saturated && gate < 4;
+             gate++) /* all gates are open: c grows by 1 per step */
             b_ih[gate * static_cast<size_t>(p.hidden)] = 16;
     }
 };
 
-/* Where element (t, b, d, u) of [T, B, D, H] lies. */
+/* Returns the index of element (t, b, d, u) in [T, B, D, H]. */
 size_t place(const lb_problem &p, size_t t, size_t b, size_t d, size_t u)
 {
     return ((t * static_cast<size_t>(p.batch) + b) * static_cast<size_t>(p.directions) + d) *
@@ -53,7 +54,7 @@ size_t place(const lb_problem &p, size_t t, size_t b, size_t d, size_t u)
            u;
 }
 
-/* body(t, b, d, u) over all elements. */
+/* Calls body(t, b, d, u) for all elements. */
 template <class Body> void for_all(const lb_problem &p, const Body &body)
 {
     for (size_t t = 0; t < static_cast<size_t>(p.seq_len); t++)
@@ -81,7 +82,8 @@ void set_inputs(truth &r, const doubles &x, size_t d, const weights &w)
     });
 }
 
-/* oracle's [D, T, B, 4, H] or [D, T, B, H] (parts 4 or 1) to [T, B, D, H, parts]. */
+/* Copies the oracle's [D, T, B, 4, H] (parts 4) or [D, T, B, H] (parts 1) to [T, B, D, H, parts].
+ */
 doubles to_layout(const lb_problem &p, const doubles &from, size_t parts)
 {
     size_t hidden = static_cast<size_t>(p.hidden), batch = static_cast<size_t>(p.batch);
@@ -94,7 +96,7 @@ doubles to_layout(const lb_problem &p, const doubles &from, size_t parts)
     return to;
 }
 
-/* What a row does not have is `value`. */
+/* Sets elements past the end of a row to `value`. */
 void set_past(const truth &r, doubles &of, size_t parts, double value)
 {
     for_all(r.problem, [&](size_t t, size_t b, size_t d, size_t u) {

@@ -1,5 +1,5 @@
-/* truth.h: an LSTM layer's inputs in the layout of the fused kernels, the oracle's answers,
- * and what a kernel's are worth beside them. */
+/* The inputs of an LSTM layer in the layout of the fused kernels, the oracle's results for them,
+ * and the comparison of a kernel's results with these. */
 #ifndef LB_SIMT_FUSED_TRUTH_H
 #define LB_SIMT_FUSED_TRUTH_H
 
@@ -16,13 +16,13 @@ namespace simt_fused
 struct shape {
     int seq_len, batch, hidden, directions;
     bool ragged;
-    int cut = 0;            /* a launch ends with this step and another goes on; 0: one does all */
-    bool saturated = false; /* unit 0 counts its steps in c, so that its h rounds to 1 */
-    bool count = false;     /* count what accesses cost, and look for no races */
+    int cut = 0; /* one launch ends before this step and another continues; 0: one launch */
+    bool saturated = false; /* unit 0 adds 1 to c in each step, so that its h rounds to 1 */
+    bool count = false;     /* count what accesses cost instead of looking for races */
 };
 
-/* All in double unless a type is given; what kernels read in a dtype is rounded to it already.
- * Shapes as in cuda/fused/common/args.h. */
+/* Inputs and expected results, in double where no other type is given. Values that kernels read in
+ * a dtype are already rounded to it. cuda/fused/common/args.h explains the shapes. */
 struct truth {
     lb_problem problem;
     std::vector<int32_t> lengths;            /* [B]; empty when not ragged */
@@ -41,16 +41,16 @@ struct truth {
 
 truth make_truth(const shape &s, lb_dtype dtype, lb_act act = LB_ACT_TANH);
 
-/* values in a 2-byte dtype */
+/* Returns the values in a 2-byte dtype. */
 std::vector<uint16_t> stored(lb_dtype dtype, const std::vector<double> &values);
 
-/* What came of a run, of one launch or several. */
+/* The outcome of one or several launches. */
 struct verdict {
     simt::outcome outcome;
-    std::string worst; /* tensor of the largest error in units of its limit */
-    double excess = 0; /* that error; wrong above 1, infinite where a value is no number */
+    std::string worst; /* the tensor with the largest error relative to its limit */
+    double excess = 0; /* that error; above 1 it is wrong, and it is infinite for a NaN */
     double milliseconds = 0;
-    std::vector<unsigned char> bits; /* of the results, where they must not depend on the seed */
+    std::vector<unsigned char> bits; /* of results that must not depend on the seed */
 
     bool matches() const
     {
@@ -64,8 +64,9 @@ struct verdict {
     {
         return "";
     }
-    /* got [expected.size()]: may be off by limit times the largest expected value, or 1/4 if that
-     * is less. An expected NaN is a place that nobody reads. */
+    /* Compares got [expected.size()], whose elements may be off by `limit` times the largest
+     * expected magnitude, which counts as 1/4 if it is less. An element that should be NaN is not
+     * compared. */
     void compare(const char *name, const double *got, const std::vector<double> &expected,
                  double limit);
 };

@@ -1,8 +1,8 @@
-/* lstm_common.cuh: what the small persistent LSTM kernels of these tests share.
+/* What the small persistent LSTM kernels of these tests share.
  *
- * They are here to exercise the emulator and to be broken on purpose: each takes a compile-time
- * `fault`, 0 for the kernel as it should be, else the number of a row of mutants.csv. The faults
- * sit where the code they break is. */
+ * These kernels test the emulator and are broken on purpose. Each has a compile-time `fault`: 0 for
+ * the correct kernel, else the number of a row of mutants.csv. A fault is in the code that it
+ * breaks. */
 #ifndef LB_SIMT_LSTM_COMMON_CUH
 #define LB_SIMT_LSTM_COMMON_CUH
 

@@ -1,5 +1,5 @@
-/* count.cpp: what the memory accesses of a launch cost a warp: wavefronts of shared memory, sectors
- * and lines of global memory, beside the least that accesses of their width can cost.
+/* Counts what the memory accesses of a launch cost a warp: wavefronts of shared memory, sectors and
+ * lines of global memory, and the minimum that accesses of their width can cost.
  *
  * A lane's accesses are logged while it runs. At the end those of the lanes of a warp are put
  * together: the same place in the source, the same number of collectives and barriers before it,
@@ -75,7 +75,8 @@ uint64_t divided_up(uint64_t value, uint64_t by)
     return (value + by - 1) / by;
 }
 
-/* Lanes that are served at once: a warp by 4 bytes a lane, half a warp by 8, a quarter by 16. */
+/* Returns how many lanes are served at once: a warp with 4 bytes per lane, half of it with 8, a
+ * quarter with 16. */
 unsigned lanes_at_once(const std::vector<counted_access> &lanes)
 {
     unsigned most = 4;
@@ -127,7 +128,7 @@ void add_costs(std::map<std::string, access_cost> &to,
     }
 }
 
-/* One block stands for all: the first, which no padding concerns. */
+/* Only the first block is counted. It stands for all, and has no padding. */
 bool is_counted()
 {
     return state.config.count && self && current()->home->id == 0;

@@ -1,4 +1,4 @@
-/* fiber.cpp: stacks and the switch between them, x86-64. */
+/* Stacks and the switch between them, for x86-64. */
 #include "fiber.h"
 
 #include <cstddef>
@@ -56,7 +56,8 @@ unsigned char *new_slab()
         perror("simt: stacks");
         exit(2);
     }
-    for (unsigned i = 0; i < stacks_a_slab; i++) /* an overflow faults, and spoils no neighbour */
+    for (unsigned i = 0; i < stacks_a_slab;
+         i++) /* an overflow causes a fault instead of overwriting another stack */
         mprotect(static_cast<unsigned char *>(slab) + i * stack_bytes, guard_bytes, PROT_NONE);
     return static_cast<unsigned char *>(slab);
 }

@@ -1,4 +1,4 @@
-/* internal.h: what the parts of the runtime share. Tests use simt.h, kernels device/. */
+/* What the files of the runtime share. Tests use simt.h, and kernels the headers in device/. */
 #ifndef LB_SIMT_INTERNAL_H
 #define LB_SIMT_INTERNAL_H
 
@@ -16,7 +16,7 @@ struct block;
 struct thread;
 struct warp;
 
-/* A copy that a thread started and nobody has waited for yet. Addresses are canonical. */
+/* A copy that a thread has started and that has not been waited for. Addresses are canonical. */
 struct copy {
     unsigned char *to = nullptr;
     unsigned char *from = nullptr; /* nullptr: the source was read, into value */
@@ -36,8 +36,9 @@ struct copy_groups {
     std::vector<copy> open;
 };
 
-/* The kinds of asynchronous work a thread can have, each an agent with a clock of its own, since
- * waiting for one kind says nothing of another. Bulk stores can be waited for by halves. */
+/* The kinds of asynchronous work of a thread. Each is an agent with its own clock, because waiting
+ * for one kind does not order another. Bulk stores are two kinds: reading the source and writing
+ * can be waited for apart. */
 enum class agent { copy, bulk_read, bulk_write, tracked, count };
 
 /* One access of a lane, where they are counted. */
@@ -68,12 +69,13 @@ struct thread : identity {
     clock observed[scope_count]; /* by relaxed reads; a fence of the scope makes it `now` */
 };
 
-/* One collective in flight: the lanes of a mask, their operands and results. Two generations,
- * since a fast lane may enter the next before a slow one has read this one. */
+/* One collective in progress: the lanes of a mask, their operands and results. There are two
+ * generations, because a fast lane may enter the next collective before a slow lane has read this
+ * one. */
 struct exchange {
     uint32_t mask = 0, arrived = 0;
     unsigned generation = 0;
-    unsigned unread = 0; /* lanes that were let go and have not come back yet */
+    unsigned unread = 0; /* lanes that were released and have not read the results yet */
     collective what = {};
     site at = {};
     std::vector<thread *> waiting;
@@ -173,7 +175,7 @@ void tick(thread *t);
 epoch agent_epoch(thread *t, agent kind);
 bool scope_includes(scope s, const block *a, const block *b);
 
-/* What releases left at one place, by the block that did and the scope it named. */
+/* What a release published at an address: by which block, and with which scope. */
 struct release {
     scope reach;
     const block *by;
@@ -223,7 +225,7 @@ std::string thread_name(const thread *t);
 std::string address_name(const unsigned char *canonical);
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 void report(fault kind, const std::string &text, uint32_t place, uint32_t other);
-void name_places(); /* turn the places in all findings into source lines */
+void name_places(); /* replaces program counters in all findings by source lines */
 
 } // namespace simt
 

@@ -126,7 +126,8 @@ std::string format(const char *text, ...)
 
 uint32_t place_of(site at)
 {
-    /* A kernel calls wrappers from few lines: the last ones found are nearly always it. */
+    /* A kernel calls wrappers from few lines, so that one of the last lines found is nearly always
+     * the right one. */
     for (size_t i = sites.size(); i-- > 0;)
         if (sites[i].line == at.line && sites[i].file == at.file)
             return is_site | static_cast<uint32_t>(i);
@@ -170,7 +171,7 @@ void report(fault kind, const std::string &text, uint32_t place, uint32_t other)
             result.findings[p.finding].kind == kind)
             return;
     if (result.findings.size() >= 64)
-        return; /* one broken barrier can make thousands; the first ones tell */
+        return; /* one broken barrier can cause thousands of findings; the first ones are enough */
     result.findings.push_back({kind, std::string(state.config.kernel) + ": " + text});
     pending.push_back({result.findings.size() - 1, place, other});
 }

@@ -1,4 +1,4 @@
-/* schedule.cpp: which thread runs next, and the life of a launch. */
+/* Chooses which thread runs next, and runs a launch from start to end. */
 #include "fiber.h"
 #include "internal.h"
 
@@ -17,14 +17,14 @@ unsigned cluster_size;
 namespace
 {
 
-std::vector<warp *> ready_warps; /* those with a ready lane; some may have none any more */
+std::vector<warp *> ready_warps; /* warps with a ready lane; some may have none any more */
 unsigned cursor;                 /* seed 0: round robin over ready_warps */
 warp *last_warp;
 void *main_stack;
 uint64_t polls;    /* yields since anything changed */
 uint64_t meetings; /* barriers and collectives since memory changed */
 const std::function<void()> *kernel_body;
-/* A barrier is progress, but a loop that spins around one must be found out too. */
+/* A barrier counts as progress, but a loop that spins around a barrier must be found too. */
 constexpr uint64_t meetings_limit = 1 << 20;
 
 warp *choose_warp(bool leave)
@@ -95,11 +95,12 @@ std::string waiting_threads()
 void check_livelock()
 {
     polls++;
-    /* All spin: what is in flight must land now. Before that, it is as late as allowed. */
+    /* All threads spin: copies in flight must complete now, and not before, so that they are as
+     * late as allowed. */
     if (polls % (state.live + 16) == 0)
         deliver_when_idle();
-    /* With a fair choice every ready thread has run many times by now, and none of them changed
-     * anything: the rest of time looks the same. */
+    /* As the choice is fair, every ready thread has run many times by now and none has changed
+     * anything. It would go on like this for ever. */
     if (polls < 10000 + 500 * static_cast<uint64_t>(state.live))
         return;
     abandon(fault::livelock, format("%u threads left, and those that run only spin:", state.live) +

@@ -14,7 +14,7 @@ namespace
 
 constexpr unsigned longest_stride = 128;
 
-/* Now and then somebody else runs before an access does. */
+/* From time to time another thread runs before an access. */
 void preempt()
 {
     if (state.config.seed == 0 || state.accesses_to_preemption--)
@@ -45,7 +45,7 @@ void is_volatile(void *address, size_t bytes, strong kind)
 {
     strong_order order = {kind, false, false, scope::sys};
     strong_begin(address, bytes, order, {"a volatile access", 0});
-    strong_end(address, order, true); /* for all we know */
+    strong_end(address, order, true); /* it may have changed memory */
 }
 
 } // namespace

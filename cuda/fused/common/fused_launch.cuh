@@ -1,5 +1,5 @@
-/* Launching the fused kernels of all families. Each family has one table of its kernels; it is
- * searched once, when a kernel is readied, and launches use the row that was found. */
+/* Launches the fused kernels of all families. Each family has one table of its kernels. The table
+ * is searched once, when a kernel is readied, and launches use the row that was found. */
 #ifndef LB_FUSED_LAUNCH_CUH
 #define LB_FUSED_LAUNCH_CUH
 
@@ -12,13 +12,16 @@
 namespace lb_fused_launch
 {
 
-/* Key: a struct without padding that holds all that a kernel was compiled for. */
+/* A row of a family's table. Key is a struct without padding that says what the kernel was compiled
+ * for. */
 template <class Key, class... Parameters> struct row {
     Key key;
     void (*kernel)(Parameters...);
 };
 
-/* The row of that key. NULL, with LB_UNSUPPORTED's message, where no kernel was compiled for it. */
+/* Returns the row with that key, or NULL, with a message in err, where no kernel was compiled for
+ * it.
+ */
 template <class Row, size_t count, class Key>
 const Row *find(const Row (&rows)[count], const Key &key, const char *family, struct lb_error *err)
 {
@@ -29,12 +32,13 @@ const Row *find(const Row (&rows)[count], const Key &key, const char *family, st
     return nullptr;
 }
 
+/* What a launch asks of the device. */
 struct shape {
     const char *family; /* for messages */
     unsigned grid[3], threads;
-    unsigned cluster; /* blocks of a cluster, along x; 0: no clusters */
+    unsigned cluster; /* blocks per cluster, along x; 0: no clusters */
     bool cooperative; /* all blocks must be resident at once */
-    size_t shared;    /* bytes of dynamic shared memory of a block */
+    size_t shared;    /* bytes of dynamic shared memory per block */
 };
 
 #ifdef __CUDACC__
@@ -47,7 +51,7 @@ inline enum lb_status failed(const char *doing, const shape &s, cudaError_t erro
     return lb_launch_failed(doing, kernel, error, err);
 }
 
-/* *attribute must live as long as the result. */
+/* The result points to *attribute, which must live as long. */
 inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttribute *attribute)
 {
     cudaLaunchConfig_t config = {};
@@ -68,7 +72,7 @@ inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttr
     return config;
 }
 
-/* How many clusters of the shape run at a time. */
+/* Asks the device how many clusters of the shape it runs at the same time. */
 inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resident,
                                    struct lb_error *err)
 {
@@ -90,7 +94,7 @@ inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resi
 }
 
 /* Readies a kernel for launches by this process, and asks the device how many blocks of the shape
- * it runs at a time, or how many clusters where the shape has them. */
+ * it runs at the same time, or how many clusters where the shape has clusters. */
 template <class... Parameters>
 enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int *resident,
                             struct lb_error *err)
@@ -104,7 +108,7 @@ enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int
         error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (error == cudaSuccess) /* the most there is: later launches may need more than this one */
+    if (error == cudaSuccess) /* the maximum, because later launches may need more than this one */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error == cudaSuccess && s.cluster > 0)
         return ask_clusters(kernel, s, resident, err);
@@ -126,8 +130,8 @@ inline enum lb_status clear(const shape &s, void *memory, size_t bytes, void *st
     return error == cudaSuccess ? LB_OK : failed("clearing the exchange of", s, error, err);
 }
 
-/* Enqueues one launch. A cooperative one is refused by the driver where not all of its blocks fit
- * at once, and never started in part. */
+/* Enqueues one launch. Where not all blocks of a cooperative launch fit on the device at once, the
+ * driver refuses it and starts none of them. */
 template <class... Parameters>
 enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
                        struct lb_error *err, const Parameters &...arguments)
@@ -138,7 +142,7 @@ enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stre
     return error == cudaSuccess ? LB_OK : failed("launching", s, error, err);
 }
 
-#else /* a host compiler: whoever includes this runs kernels in its own way */
+#else /* With a host compiler the including file defines these. */
 
 template <class... Parameters>
 enum lb_status ask_resident(void (*kernel)(Parameters...), const shape &s, int *resident,

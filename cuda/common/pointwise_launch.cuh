@@ -1,6 +1,6 @@
-/* Launching pointwise kernels: a 1-D grid over so many elements, a kernel for each dtype. */
-#ifndef LB_LAUNCH_CUH
-#define LB_LAUNCH_CUH
+/* Launches pointwise kernels: a 1-D grid with a thread for each element, one kernel per dtype. */
+#ifndef LB_POINTWISE_LAUNCH_CUH
+#define LB_POINTWISE_LAUNCH_CUH
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -16,7 +16,7 @@ constexpr int64_t block_threads = 256;
 
 #ifdef __CUDACC__
 
-/* kernel(arguments...) for count elements; none is no launch. */
+/* Launches kernel(arguments...) for count elements; with a count of 0 it launches nothing. */
 template <class... Parameters, class... Arguments>
 enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t count, void *stream,
                       struct lb_error *err, Arguments... arguments)
@@ -33,7 +33,7 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
     return error == cudaSuccess ? LB_OK : lb_launch_failed("launching", what, error, err);
 }
 
-#else /* a host compiler: whoever includes this runs the grid as a loop */
+#else /* With a host compiler the including file defines this, as a loop over the grid. */
 
 template <class... Parameters, class... Arguments>
 enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t count, void *stream,
@@ -41,7 +41,7 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
 
 #endif
 
-/* body(T()) for the storage type of a dtype. */
+/* Calls body(T()), where T is the storage type of the dtype. */
 template <class Body> enum lb_status with_type(enum lb_dtype dtype, const Body &body)
 {
     switch (dtype) {
