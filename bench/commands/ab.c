@@ -10,8 +10,8 @@
 #include "commands/compare.h"
 #include "commands/list.h"
 #include "run/device_query.h"
+#include "run/interleaved_blocks.h"
 #include "run/run_settings.h"
-#include "run/sample_blocks.h"
 #include "support/library_versions.h"
 #include "support/progress.h"
 

@@ -1,6 +1,6 @@
 /* Pairs of sample blocks outside a sweep, which --ab and the self-test compare. */
-#ifndef LB_SAMPLE_BLOCKS_H
-#define LB_SAMPLE_BLOCKS_H
+#ifndef LB_INTERLEAVED_BLOCKS_H
+#define LB_INTERLEAVED_BLOCKS_H
 
 #include "record/record.h"
 #include "run/session.h"

@@ -1,5 +1,5 @@
 /* Pairs of sample blocks outside a sweep. */
-#include "run/sample_blocks.h"
+#include "run/interleaved_blocks.h"
 
 #include <string.h>
 
