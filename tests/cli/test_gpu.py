@@ -320,7 +320,7 @@ class Criteria(unittest.TestCase):
 
     def test_loops_plan_their_memory_without_a_device(self):
         done = run("--explain", "cuda_step/T1024_B16_I768_H768/f16/train", "--device-model", "h100")
-        self.assertIn("runs     input product of all steps", done.stdout)
+        self.assertIn("runs     one input GEMM of all steps", done.stdout)
         # w_ih and w_hh take 2 bytes per element; biases and sums come on top.
         self.assertIn("memory   weights 9.0 MiB, gradients 9.0 MiB", done.stdout)
 
