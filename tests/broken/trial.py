@@ -24,7 +24,7 @@ FAULTY_SEQ_LEN = "T7" # of gpu_fault, whose fake device breaks for that length
 COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 
 # Twins that are correct, or whose difference is a matter of speed or of text.
-CORRECT = {"misbehave_none", "misbehave_chatter", "broken_none", "noted", "slow_0", "slow_3", "slow_20",
+CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "slow_0", "slow_3", "slow_20",
            "older_1", "older_2", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
            "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 
@@ -87,7 +87,8 @@ DESCRIBED = {
                   "fail": "reports a failure", "cheat": "computes in the first call alone",
                   "past_end": "writes one byte past y", "before_start": "writes before cn",
                   "bytes": "speaks in bytes that are no UTF-8",
-                  "slow_to_load": "takes 5 s to load", "other_abi": "is of another interface"},
+                  "slow_to_load": "takes 5 s to load", "other_abi": "is of another interface",
+                  "nap": "sleeps once where a file asks it to, and is right"},
     "gpu_fault": {"absent": "its machine has no device", "oom": "its device has 1 KiB of memory",
                   "oom_late": "an allocation on its device fails",
                   "illegal_address": "its device reports an illegal address",
