@@ -188,11 +188,11 @@ def try_twin(twin):
 def main(arguments):
     markdown = "--markdown" in arguments
     names = [word for word in arguments if not word.startswith("-")]
-    twins = names or sorted(os.path.splitext(os.path.basename(path))[0]
-                            for path in glob.glob(os.path.join(PLUGINS, "*.so")))
-    known, bad = descriptions(), 0
+    twins = names
     if not twins:
-        sys.exit(f"{PLUGINS}: there are no twins; build the target twins")
+        with open(os.path.join(PLUGINS, "twins.txt"), encoding="utf-8") as file:
+            twins = sorted(file.read().split())
+    known, bad = descriptions(), 0
     if markdown:
         print("| twin | defect | small | large | caught by |\n|---|---|---|---|---|")
     for twin in twins:
