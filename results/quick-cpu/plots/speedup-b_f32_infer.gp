@@ -1,43 +1,44 @@
-# Draws speedup-b_f32_infer.svg and speedup-b_f32_infer.png from speedup-b_f32_infer.dat. Change what you like, and run it in this
+# Draws speedup-b_f32_infer.svg and speedup-b_f32_infer.png from speedup-b_f32_infer.dat. Edit it as you like, then run in this
 # folder: gnuplot speedup-b_f32_infer.gp
 reset session
 name = 'speedup-b_f32_infer'
 formats = 'svg png'
 words = 1
-machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
-program = 'bench-lstm 0.1.0 (ae009cd16f0b), run of 2026-11-21'
-heading = 'LSTM inference, f32: speed-up over cpu_ref by B and H'
-reading = 'Higher is better, blue. Median time of cpu_ref over that of the other.'
-reading_more = ''
+machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
+program = 'bench-lstm 0.1.0 (44bc165407b1), run of 2026-11-22'
+heading = 'LSTM inference, f32: speed-up over onednn by B and H'
+reading = 'Higher is better (blue). The median time of onednn divided by that of the panel''s'
+reading_more = 'implementation.'
 slower = 'slower'
 faster = 'faster'
-signs = '= intervals overlap     × failed     grey: not run     – not in this run'
+signs = '= tied: intervals overlap     × failed     grey: did not run     – not in this run'
 y_label = 'batch B'
-range = 3
-clipped = 0
+range = 2
+clipped = 1
 array panel_title[6]
 array panel_columns[6]
 array panel_rows[6]
 array panel_x[6]
 array panel_y[6]
-panel_title[1] = 'cpu_blas, T = 32'; panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256'; panel_y[1] = '1 8'
-panel_title[2] = 'onednn, T = 32'; panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256'; panel_y[2] = '1 8'
+panel_title[1] = 'cpu_ref, T = 32'; panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256'; panel_y[1] = '1 8'
+panel_title[2] = 'cpu_simd, T = 32'; panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256'; panel_y[2] = '1 8'
 panel_title[3] = 'openblas, T = 32'; panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256'; panel_y[3] = '1 8'
-panel_title[4] = 'cpu_blas, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
-panel_title[5] = 'onednn, T = 128'; panel_columns[5] = 3; panel_rows[5] = 2; panel_x[5] = '64 128 256'; panel_y[5] = '1 8'
+panel_title[4] = 'cpu_ref, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
+panel_title[5] = 'cpu_simd, T = 128'; panel_columns[5] = 3; panel_rows[5] = 2; panel_x[5] = '64 128 256'; panel_y[5] = '1 8'
 panel_title[6] = 'openblas, T = 128'; panel_columns[6] = 3; panel_rows[6] = 2; panel_x[6] = '64 128 256'; panel_y[6] = '1 8'
 columns_most = 3
 rows_most = 2
 panels = 6
 columns = 3
 
-# What all pictures share: colours, marks, terminals, and where things are on the canvas.
+# What all pictures share: colours, marks, terminals, and positions on the canvas.
 #
-# formats is what to draw: svg, png, or narrow, an SVG with one panel above the other for small
-# screens. words says whether heading and small print are in the picture, or beside it on a page.
+# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
+# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
+# page shows them beside it.
 
-# Lines. 1 to 7 are of Okabe & Ito, Color Universal Design (2008), which people of every colour
-# vision can tell apart; 8 is for the reference.
+# Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
+# (2008), which every colour vision can tell apart; 8 is for the reference.
 array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
                        '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
 array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
@@ -54,7 +55,7 @@ set samples 2
 across(px) = px / real(width)
 down(px) = 1 - px / real(height)
 
-# At least as wide as the words at the top; the factors are widths of a letter in pixels.
+# The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
 words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
@@ -63,11 +64,11 @@ words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * lette
 head = words ? (reading_more eq '' ? 70 : 86) : 10
 foot = words ? 34 : 4
 
-# A panel's place: column and row from 0. across_count is columns, or 1 where it is narrow.
+# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
 column_of(panel) = (panel - 1) % across_count
 row_of(panel) = (panel - 1) / across_count
 
-# What is written above and below all panels; once a picture.
+# The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
 put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
@@ -75,8 +76,8 @@ put_words = !words ? '' : "set label heading at screen across(20), down(24) left
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 writes a font's name into an SVG as it stands, ':Bold' too, which no reader understands:
-# there the weight goes in as an attribute of its own.
+# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# the weight is given as a separate attribute.
 svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
@@ -87,7 +88,7 @@ set_png = "heading_font = 'sans-serif:Bold,15';" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
         . "set output name.'.png'"
 
-# Labels of axes that count in powers of two; at most about seven have one.
+# Labels of axes in powers of two; at most about seven ticks have one.
 log2(v) = log(v) / log(2)
 exponent_low(v) = int(ceil(log2(v) - 1e-9))
 exponent_high(v) = int(floor(log2(v) + 1e-9))
@@ -97,7 +98,7 @@ raised(n) = (n > 9 ? raised(n / 10) : '').word(digits, n % 10 + 1)
 power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
-# The k-th series of a list: its place in the legend, whose columns are legend_width wide.
+# The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
 legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
 legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \
@@ -108,8 +109,8 @@ put_legend = "do for [k = 1 : words(legend)] {" \
            . " point pt line_mark[series_mark[s]] ps 0.8 lc rgb line_color[series_color[s]];" \
            . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"
 
-# Speed-up over a baseline: a panel for each implementation and set of sizes held constant, a cell
-# for each problem. Blue is faster, orange slower, white the same; grey cells have no time.
+# Speed-up over a baseline: one panel per implementation and value of the constant size, one cell per
+# problem. Blue is faster, orange is slower, white is equal; grey cells have no time.
 
 cell_width = 58
 cell_height = 30
@@ -119,13 +120,14 @@ left = 84
 top = head + 30
 bar = 330
 
-# Diverging, with white in the middle; orange and blue are apart for every colour vision.
+# A diverging palette with white in the middle; every colour vision tells orange from blue.
 set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', \
                      0.3 '#9cc9e6', 0.6 '#3d86c0', 1 '#0b3c75')
 bounded(v) = v > range ? range : v < -range ? -range : v
 speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 
-# States of a cell, column 6 of the data: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row.
+# States of a cell, column 6 of the data: 0 speed-up, 1 did not run, 2 failed, 3 no baseline,
+# 4 no row.
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
@@ -163,7 +165,7 @@ do for [format in formats] {
         do for [k = 1 : panel_rows[panel]] {
             set ytics add (word(panel_y[panel], k) k - 1)
         }
-        set xlabel 'hidden H' tc rgb ink offset 0, 0.6
+        set xlabel 'hidden size H' tc rgb ink offset 0, 0.6
         set ylabel y_label tc rgb ink offset 0.5, 0
         set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.8 tc rgb ink
         unset colorbox
