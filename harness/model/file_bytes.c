@@ -20,7 +20,7 @@ enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *si
     if (fseek(file, 0, SEEK_END) == 0)
         length = ftell(file);
     rewind(file);
-    if (length >= 0 && length < PTRDIFF_MAX) /* of a folder it is the largest number */
+    if (length >= 0 && length < PTRDIFF_MAX) /* for a folder, ftell gives the largest number */
         *bytes = malloc((size_t)length + 1);
     if (length < 0 || length == PTRDIFF_MAX)
         st = lb_fail(err, LB_IO, "%s: this is no file that can be read to its end", path);

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-void amx_model_config(
-    const void *config); /* 64 bytes: palette, and per tile its rows and bytes per row */
+/* config [64 bytes]: the palette, and for each tile its rows and its bytes per row. */
+void amx_model_config(const void *config);
 void amx_model_release(void);
 void amx_model_load(int tile, const void *base, size_t stride);
 void amx_model_store(int tile, void *base, size_t stride);

@@ -226,8 +226,7 @@ static void a_bulk_source_is_kept_until_it_was_read()
         });
     };
     CHECK(body(false).has(fault::race));
-    simt::outcome o =
-        body(true); /* writing `to` while the copy may still write it is a second race */
+    simt::outcome o = body(true); /* writing `to` races with the copy, which may still write it */
     CHECK(o.has(fault::race) && o.text().find("some floats") != std::string::npos);
     CHECK(o.text().find("shared memory") == std::string::npos);
 }

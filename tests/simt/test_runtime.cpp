@@ -162,8 +162,7 @@ static void named_barrier_takes_the_count_it_is_given()
         int *handed = simt::device_array<int>(32, "handed");
         CHECK(clean(simt::launch(grid_of(1, 96, seed), [=] {
             int lane = threadIdx.x % 32;
-            if (threadIdx.x <
-                32) { /* warp 0 produces and continues, warp 1 consumes, warp 2 takes no part */
+            if (threadIdx.x < 32) { /* warp 0 produces, warp 1 consumes, warp 2 takes no part */
                 handed[lane] = lane;
                 lb_ptx::barrier_arrive(1, 64);
             } else if (threadIdx.x < 64) {

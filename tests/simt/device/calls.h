@@ -46,9 +46,8 @@ struct alignas(16) lane_slot {
 };
 struct collective {
     const char *name;
-    bool orders_memory; /* true for __syncwarp only */
-    void (*finish)(
-        lane_slot *slots); /* nullptr: nothing to compute; otherwise no lane may have exited */
+    bool orders_memory;               /* true for __syncwarp only */
+    void (*finish)(lane_slot *slots); /* nullptr: nothing to compute; else no lane has exited */
 };
 struct meeting {
     uint32_t lanes; /* the lanes that passed an operand */

@@ -35,8 +35,7 @@ template <int fault> __global__ void __launch_bounds__(256) lstm_grid_kernel(lst
             __syncthreads();
         float *h_next = a.exchange + (fault == 3 ? 0 : step % 2) * a.batch * a.hidden;
         lstm_step_cells<fault>(a, t, h_next, step);
-        if (fault == 10 &&
-            threadIdx.x == 0) /* reads a peer's h before the barrier that makes it visible */
+        if (fault == 10 && threadIdx.x == 0) /* reads a peer's h before the barrier */
             memcpy(a.y + (step * a.batch) * a.hidden, h_next, a.hidden * sizeof(float));
         if (fault == 11 && blockIdx.x == 1 && step == 1)
             return;

@@ -186,8 +186,7 @@ void deliver_sometimes()
 void deliver_when_idle()
 {
     size_t count = in_flight.size();
-    if (count &&
-        state.config.seed) /* some land now in any order, the others when no thread can continue */
+    if (count && state.config.seed) /* some land now, in any order, the others later */
         count -= random_bits() % (count / 2 + 1);
     for (; count; count--)
         land(state.config.seed ? random_bits() % in_flight.size() : 0);

@@ -19,8 +19,7 @@ namespace
 {
 
 constexpr size_t vector_bytes = 16; /* the widest access of a lane */
-constexpr size_t looked_back =
-    8; /* the parts of a vector access lie among this many latest accesses */
+constexpr size_t looked_back = 8;   /* latest accesses that may be parts of the same vector */
 
 using address_set = std::set<uintptr_t>;
 
@@ -192,8 +191,7 @@ void count_finish()
             if (!t)
                 continue;
             for (const counted_access &a : t->counted) {
-                uint32_t place =
-                    2 * a.place + a.write; /* a copy both reads and writes at its place */
+                uint32_t place = 2 * a.place + a.write; /* a copy reads and writes */
                 instructions[key(place, a.meetings, turns[{place, a.meetings}]++)].push_back(a);
             }
         }

@@ -107,8 +107,7 @@ constexpr unsigned named_barriers = 16;
 struct block {
     unsigned id = 0, cluster = 0, live = 0, first = 0; /* first: id of its first thread */
     unsigned char *dynamic_shared = nullptr;
-    unsigned char *static_shared =
-        nullptr; /* where its copy lies while another block is resident */
+    unsigned char *static_shared = nullptr; /* its copy while another block is resident */
     barrier barriers[named_barriers];
     std::vector<std::unique_ptr<warp>> warps;
 };
@@ -160,8 +159,7 @@ extern std::vector<allocation> allocations; /* by ascending address; [0] means n
 constexpr size_t arena_bytes = size_t{512} << 20;
 extern unsigned char *arena;
 bool in_arena(const void *address);
-unsigned char *
-canonical(const void *address); /* the same byte has the same address in all blocks */
+unsigned char *canonical(const void *address);         /* the same for a byte in all blocks */
 unsigned char *live_address(unsigned char *canonical); /* where the byte lies at present */
 const allocation *find_allocation(const unsigned char *canonical);
 void allocate_shared(block *b, size_t dynamic_bytes);
@@ -174,8 +172,8 @@ void check_red_zones();
 /* order.cpp: which accesses are ordered after which */
 void order_begin();
 void order_together(const std::vector<thread *> &group);
-void order_after(thread *t, const clock &earlier,
-                 const block *by); /* by: nullptr for several blocks */
+/* by: the block that `earlier` comes from; nullptr for several blocks */
+void order_after(thread *t, const clock &earlier, const block *by);
 void tick(thread *t);
 epoch agent_epoch(thread *t, agent kind);
 bool scope_includes(scope s, const block *a, const block *b);

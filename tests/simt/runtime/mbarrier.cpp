@@ -13,8 +13,7 @@ namespace simt
 namespace
 {
 
-constexpr int64_t count_limit =
-    (1 << 20) - 1; /* the manual's limit for arrivals and for tx-count */
+constexpr int64_t count_limit = (1 << 20) - 1; /* of arrivals and of tx-count, as in the manual */
 
 struct mbarrier {
     uint64_t cookie = 0;
@@ -24,8 +23,7 @@ struct mbarrier {
     uint64_t phase = 0;    /* the current one */
     thread *by = nullptr;  /* who initialised it */
     bool fenced = false;   /* a fence made the initialisation visible to the async proxy */
-    std::vector<release> gathering,
-        completed; /* by arrivals of this phase, and of the previous one */
+    std::vector<release> gathering, completed; /* by arrivals of this phase and the previous one */
 };
 
 std::unordered_map<unsigned char *, mbarrier> barriers;
