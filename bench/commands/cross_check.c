@@ -154,7 +154,7 @@ static void print_list(const struct check *check, const struct difference *all, 
 {
     size_t last = check->count - 1;
     size_t from = strcmp(check->outputs[last].precision, "given") == 0 ? last : 0;
-    printf("from %s (--impl and --dtype choose fewer for a table of all pairs):\n",
+    printf("difference from %s (choose fewer with --impl and --dtype for a table of all pairs):\n",
            check->outputs[from].name);
     for (size_t i = 0; i < check->count; i++) {
         size_t pair = i > from ? i * check->count + from : from * check->count + i;
@@ -271,7 +271,7 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
         print_matrix(check, all, largest);
     print_precisions(check, all, largest);
     if (check->elsewhere > 0)
-        printf("\n%zu more can't run here; --list with the same options says why\n",
+        printf("\n%zu more cases can't run here; --list with the same options says why\n",
                check->elsewhere);
     free(all);
     return LB_OK;

@@ -101,7 +101,7 @@ static enum lb_status read_text(struct source *source, char *text, size_t size,
             break;
         text[length++] = character;
     }
-    return wrong(source, begin, err, "a text in the header that is none of the format's");
+    return wrong(source, begin, err, "this text in the header is not one that the format allows");
 }
 
 static enum lb_status read_descr(struct source *source, struct lb_error *err)

@@ -189,8 +189,8 @@ static enum lb_status check_unused(const struct lb_run_file *file, struct lb_err
     }
     if (!torn_header)
         return lb_fail(err, LB_INVALID,
-                       "%s: there is a run already: go on with it by --resume %.*s, or choose "
-                       "another folder by --out",
+                       "%s: this run exists already: resume it with --resume %.*s, or choose "
+                       "another folder with --out",
                        file->path, (int)(strlen(file->path) - sizeof(LB_RUN_FILE_NAME)),
                        file->path);
     return LB_OK;
@@ -402,7 +402,7 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
     if (!json_is_integer(number) || json_integer_value(number) < 0 ||
         (size_t)json_integer_value(number) >= json_array_size(run->environments))
         return lb_fail(err, LB_INVALID,
-                       "%s:%zu: environment: it must be the number of one of the %zu in the header",
+                       "%s:%zu: environment: it must number one of the header's %zu environments",
                        reader->path, reader->line, json_array_size(run->environments));
     row->environment = (size_t)json_integer_value(number);
     snprintf(id + length, 32, " %zu", row->environment);
@@ -521,7 +521,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     if (ferror(reader->stream))
         st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
     else if (!run->header)
-        st = lb_fail(err, LB_INVALID, "%s: it has no whole line of a run", reader->path);
+        st = lb_fail(err, LB_INVALID, "%s: it holds no complete line of a run", reader->path);
     judge_file(reader, run);
 done:
     free(text);

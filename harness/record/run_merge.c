@@ -589,7 +589,8 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
         return lb_fail(err, LB_INVALID, "the text of the case, or the line, is too long");
     if (source->merged &&
         (parts->environment < 0 || (size_t)parts->environment >= source->environment_count))
-        return lb_fail(err, LB_INVALID, "environment: it must be one of the %zu of the header",
+        return lb_fail(err, LB_INVALID,
+                       "environment: it must number one of the header's %zu environments",
                        source->environment_count);
     if (source->merged)
         line.environment = (uint32_t)source->environments[parts->environment];
@@ -656,7 +657,7 @@ enum lb_status lb_merge_add(struct lb_merge *merge, const char *path, struct lb_
     if (ferror(stream))
         st = lb_fail(err, LB_IO, "--merge: %s: %s", path, strerror(errno));
     else if (!source.has_header)
-        st = lb_fail(err, LB_INVALID, "--merge: %s: it has no whole line of a run", path);
+        st = lb_fail(err, LB_INVALID, "--merge: %s: it holds no complete line of a run", path);
     merge->counts.runs++;
     merge->counts.unfinished += !source.finished;
 done:
@@ -742,7 +743,8 @@ static enum lb_status read_line(struct lb_merge *merge, const struct indexed_lin
     }
     if (pread(*fd, *buffer, line->length, line->offset) != (ssize_t)line->length ||
         split(*buffer, line->length, parts, err) != LB_OK || parts->object)
-        return lb_fail(err, LB_IO, "--merge: %s: it changed while it was merged", path);
+        return lb_fail(err, LB_IO, "--merge: %s: the file changed while it was merged; merge again",
+                       path);
     return LB_OK;
 }
 
