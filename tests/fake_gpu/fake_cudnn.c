@@ -221,7 +221,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataTyp
         return refuse(CUDNN_STATUS_BAD_PARAM, "maxSeqLength %d, batchSize %d, vectorSize %d", steps,
                       batch, width);
     if (layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has one layout");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model supports one layout only");
     for (int b = 0; b < batch; b++)
         if (lengths[b] < 0 || lengths[b] > steps)
             return refuse(CUDNN_STATUS_BAD_PARAM, "seqLengthArray[%d] is %d", b, lengths[b]);
@@ -275,7 +275,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
 {
     (void)dropout;
     if (cell != CUDNN_LSTM || bias != CUDNN_RNN_DOUBLE_BIAS || input != CUDNN_LINEAR_INPUT)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has the LSTM with two biases alone");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED,
+                      "the model supports the LSTM with two biases only");
     if (input_size < 1 || hidden_size < 1 || layers < 1 || projection_size != hidden_size)
         return refuse(CUDNN_STATUS_BAD_PARAM, "inputSize %d, hiddenSize %d, projSize %d, layers %d",
                       input_size, hidden_size, projection_size, layers);
@@ -284,10 +285,11 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
                       (int)precision, (int)math, (int)type);
     if (in_double(type) && (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ||
                             algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H))
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "double precision in algorithm %d",
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d has no double precision",
                       (int)algorithm);
     if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H && hidden_size > SMALL_HIDDEN)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d of a small one", hidden_size);
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d is too large for small_h",
+                      hidden_size);
     *d = (struct cudnnRNNStruct){
         .set = true,
         .algorithm = algorithm,
@@ -483,12 +485,13 @@ static cudnnStatus_t check_rnn(const struct cudnnRNNStruct *d, const struct cudn
     if (!d->set || x->steps == 0)
         return refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor is not set");
     if (x->type != d->type || x->width != d->input)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "x has %d of type %d, not %d of type %d", x->width,
+        return refuse(CUDNN_STATUS_BAD_PARAM,
+                      "x is %d wide and of type %d, not %d wide and of type %d", x->width,
                       (int)x->type, d->input, (int)d->type);
     if (!d->padded)
         return refuse(CUDNN_STATUS_BAD_PARAM, "this layout needs CUDNN_RNN_PADDED_IO_ENABLED");
     if (is_persistent(d->algorithm) && is_ragged(x))
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "rows of different lengths in algorithm %d",
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d takes no rows of different lengths",
                       (int)d->algorithm);
     if (d->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC && d->built_batch != x->batch)
         return refuse(CUDNN_STATUS_BAD_PARAM, "built for batch %d, called with %d", d->built_batch,
@@ -540,15 +543,16 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
     if (y->type != x->type || y->steps != x->steps || y->batch != x->batch ||
         y->width != d->directions * d->hidden ||
         memcmp(y->lengths, x->lengths, (size_t)x->batch * sizeof(*x->lengths)) != 0)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "x and y do not go together");
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptors of x and y do not match");
     if (!is_state(h, &c->problem, d->type))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
     if (weight_bytes < lay_out(d, matrices, biases))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights", weight_bytes);
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights are too few", weight_bytes);
     if (c->workspace_bytes < workspace_size() || !c->workspace)
         return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of workspace", c->workspace_bytes);
     if (trains && (c->reserve_bytes < reserve_size(&c->problem) || !c->reserve))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space", c->reserve_bytes);
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space are too few",
+                      c->reserve_bytes);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -876,7 +880,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
                      .reserve_bytes = reserve_bytes};
     (void)lengths;
     if (mode != CUDNN_WGRAD_MODE_ADD)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients are added and nothing else");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients can only be added");
     cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_weights, &c) : status;
 }

@@ -28,7 +28,7 @@ enum fault {
     writes_inputs,       /* adds to the last number of x after it was used */
     writes_weights,      /* changes a canonical weight after it was used */
     writes_weights_late, /* the same in the tenth call, through a pointer that it kept */
-    bends_rounding,      /* sets upward rounding, and has the errors that such tolerances allow */
+    bends_rounding,      /* rounds upward, so that computed tolerances could become too wide */
     slow_start,          /* the first hundred calls are three times slower */
     unsupported_late,    /* says from the fifth call on that it does not support the case */
     changing_bits,       /* says that it is deterministic, and changes a last bit now and then */
