@@ -8,10 +8,10 @@
 #include "base/hash.h"
 #include "cli/case_set.h"
 
-/* A problem of the plan. Work is counted in whole milliseconds, so that machines that round
- * differently add up the same sums. */
+/* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
+ * floating-point sums differ compute the same totals. */
 struct problem {
-    char text[LB_CASE_ID_SIZE]; /* the case without what differs between cases of a problem */
+    char text[LB_CASE_ID_SIZE]; /* its case text without the parts that differ between its cases */
     uint64_t hash;              /* of the text */
     int64_t work_ms;            /* of all its cases */
     size_t number;              /* among the problems, in the order of the plan */
@@ -51,8 +51,8 @@ static void describe(const struct lb_case *c, struct problem *problem)
     problem->hash = lb_hash_bytes(0, problem->text, strlen(problem->text));
 }
 
-/* The longest first; of equally long ones by hash, which is not the plan's order, so that
- * neighbours in a grid are spread. */
+/* Sorts the longest problems first, and equally long ones by hash. The hash is unrelated to the
+ * order of the plan, so that neighbours in a grid go to different shards. */
 static int by_work(const void *a, const void *b)
 {
     const struct problem *p = a, *q = b;
@@ -69,7 +69,8 @@ static int by_number(const void *a, const void *b)
     return (p->number > q->number) - (p->number < q->number);
 }
 
-/* The same rate for every implementation: which of them a machine has must not matter. */
+/* Assumes the same rate for every implementation, because the result must not depend on which of
+ * them a machine has. */
 static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler)
 {
     return (int64_t)ceil(1e3 * lb_predict_seconds(c, 4e10 * c->threads, sampler));
@@ -101,7 +102,8 @@ done:
     return st;
 }
 
-/* Gives each problem to the shard with the least work, the first of these. work_ms [shards] */
+/* Gives each problem to the shard with the least work so far, and to the first such shard when
+ * there are several. work_ms [shards] */
 static void assign(struct problem *problems, size_t count, int64_t *work_ms, int shards)
 {
     qsort(problems, count, sizeof(*problems), by_work);
@@ -116,7 +118,8 @@ static void assign(struct problem *problems, size_t count, int64_t *work_ms, int
     qsort(problems, count, sizeof(*problems), by_number);
 }
 
-/* A hash of all cases with their shards, by which --merge tells parts of one plan from others. */
+/* Returns a hash of all cases with their shards, by which --merge recognises parts of the same
+ * plan. */
 static uint64_t hash_of(const struct lb_plan *plan, const struct problem *problems,
                         const size_t *problem_of)
 {

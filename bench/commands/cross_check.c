@@ -1,4 +1,4 @@
-/* --cross-check: how far implementations and precisions are from each other on the same problem. */
+/* --cross-check: the differences between implementations and precisions on the same problem. */
 #include "commands/cross_check.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };
 
-/* y of one implementation in one precision. */
+/* The output y of one implementation in one precision. */
 struct output {
     char name[2 * LB_NAME_SIZE + PRECISION_SIZE]; /* "cudnn:standard/f32/tf32" */
     char precision[PRECISION_SIZE];               /* "f32", "f32/tf32", "given" */
@@ -21,19 +21,19 @@ struct output {
     struct lb_sequence_file *y;
 };
 
-/* What was computed for one problem. */
+/* The outputs for one problem. */
 struct check {
     const struct lb_session *session;
     char path[256]; /* of the file that a worker writes y to */
     struct lb_sequence_file *given;
-    struct output *outputs;          /* [count], of which the given one is the last */
+    struct output *outputs;          /* [count]; the last one is the given one, if any */
     size_t count, failed, elsewhere; /* elsewhere: cases that can't run here */
 };
 
 /* The largest difference between two outputs. */
 struct difference {
     double max_abs;
-    size_t at; /* the element where it is */
+    size_t at; /* index of the element */
 };
 
 static struct difference difference_of(const struct lb_sequence_file *a,
@@ -49,7 +49,8 @@ static struct difference difference_of(const struct lb_sequence_file *a,
     return found;
 }
 
-/* The distance between two neighbours of the dtype at the value, which is above 0. */
+/* Returns the distance between two neighbouring numbers of the dtype at the value, which is
+ * above 0. */
 static double ulp_of(enum lb_dtype dtype, double value)
 {
     int exponent;
@@ -57,7 +58,7 @@ static double ulp_of(enum lb_dtype dtype, double value)
     return ldexp(lb_dtype_roundoff(dtype), exponent);
 }
 
-/* Whether the cases differ in implementation and precision alone. */
+/* Whether the cases differ only in implementation and precision. */
 static bool same_problem(const struct lb_case *a, const struct lb_case *b)
 {
     struct lb_case other = *b;
@@ -77,7 +78,7 @@ static void name_output(const struct lb_case *c, struct output *output)
              c->variant, output->precision);
 }
 
-/* Runs one case in a worker and takes its y. */
+/* Runs one case in a worker and reads its y. */
 static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
 {
     const struct lb_impl_entry *impl_entry = lb_registry_find(check->session->registry, c->impl);
@@ -104,7 +105,8 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     return st;
 }
 
-/* Runs the cases of the plan that are of the same problem as the first; marks them as done. */
+/* Runs the cases of the plan that have the same problem as the first one, and marks them as
+ * done. */
 static enum lb_status run_problem(struct check *check, const struct lb_plan *plan, size_t first,
                                   bool *done_cases, struct lb_progress *progress,
                                   struct lb_error *err)
@@ -146,13 +148,13 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
     return LB_OK;
 }
 
-/* One row per output: how far it is from what was computed elsewhere, else from the first. For more
- * outputs than a table of all pairs has room for. */
+/* Prints one row per output with its difference from the given output or, without one, from the
+ * first output. Used when there are too many outputs for a table of all pairs. */
 static void print_list(const struct check *check, const struct difference *all, double largest)
 {
     size_t last = check->count - 1;
     size_t from = strcmp(check->outputs[last].precision, "given") == 0 ? last : 0;
-    printf("from %s (--impl and --dtype choose fewer for a table of all pairs):\n",
+    printf("difference from %s (choose fewer with --impl and --dtype for a table of all pairs):\n",
            check->outputs[from].name);
     for (size_t i = 0; i < check->count; i++) {
         size_t pair = i > from ? i * check->count + from : from * check->count + i;
@@ -161,7 +163,7 @@ static void print_list(const struct check *check, const struct difference *all, 
     }
 }
 
-/* One row per output, one column per output before it. */
+/* Prints one row per output, with one column per output before it. */
 static void print_matrix(const struct check *check, const struct difference *all, double largest)
 {
     int width = 9;
@@ -179,7 +181,7 @@ static void print_matrix(const struct check *check, const struct difference *all
     }
 }
 
-/* The pair of two precisions that is furthest apart; false when there is none. */
+/* Finds the pair of outputs of two precisions that is furthest apart; false when there is none. */
 static bool find_furthest(const struct check *check, const struct difference *all, const char *p,
                           const char *q, size_t pair[2])
 {
@@ -220,7 +222,7 @@ static void print_furthest(const struct check *check, const struct difference *a
     puts("");
 }
 
-/* For each pair of precisions, the two outputs that are furthest apart. */
+/* Prints, for each pair of precisions, the two outputs that are furthest apart. */
 static void print_precisions(const struct check *check, const struct difference *all,
                              double largest)
 {
@@ -260,7 +262,7 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
            p->ragged ? "/ragged" : "", p->act == LB_ACT_RELU ? "/act-relu" : "",
            (long long)p->seq_len, (long long)p->batch, (long long)(p->directions * p->hidden),
            largest);
-    if (largest == 0) /* which any two have in common then */
+    if (largest == 0) /* all outputs are 0, so they are equal */
         largest = 1;
     puts("largest difference between two outputs, over the largest of y:\n");
     if (check->count > MOST_IN_MATRIX)
@@ -269,7 +271,7 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
         print_matrix(check, all, largest);
     print_precisions(check, all, largest);
     if (check->elsewhere > 0)
-        printf("\n%zu more can't run here; --list with the same options says why\n",
+        printf("\n%zu more cases can't run here; --list with the same options says why\n",
                check->elsewhere);
     free(all);
     return LB_OK;

@@ -1,4 +1,5 @@
-/* --merge: runs of several machines into one, with what their canaries say of the machines. */
+/* --merge: combines the runs of several machines into one, and reports the machines that differ
+ * by their canaries. */
 #include "commands/merge.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 
 enum { DEEPEST = 4 /* folders below the one that was named */ };
 
-/* Whether the path names the folder that the result goes to. */
+/* Whether the path names the folder of the result. */
 static bool is_result(const char *path, const char *out)
 {
     struct stat a, b;
@@ -29,8 +30,8 @@ static int leave_out_dots(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Adds the run in the folder or, where there is none, the runs in the folders below it except the
- * result's. *found: how many were added. */
+/* Adds the run in the folder or, when it has none, the runs in the folders below it, except the
+ * folder of the result. *found: how many were added. */
 static enum lb_status add_folder(struct lb_merge *merge, const char *folder, const char *out,
                                  int depth, size_t *found, struct lb_error *err)
 {
@@ -79,7 +80,8 @@ static enum lb_status add_run(struct lb_merge *merge, const char *run, const cha
     return st;
 }
 
-/* Numbers the devices of the environments: equal ones get the same number. devices [count] */
+/* Numbers the devices of the environments, where equal devices get the same number. devices
+ * [count] */
 static enum lb_status number_devices(const json_t *environments, size_t *devices,
                                      struct lb_error *err)
 {
@@ -101,7 +103,7 @@ static enum lb_status number_devices(const json_t *environments, size_t *devices
     return done ? LB_OK : lb_fail(err, LB_OOM, "--merge: out of memory");
 }
 
-/* Says that a node is off, and has its rows warn of it. */
+/* Prints that a node is off, and adds a warning to its rows. */
 static enum lb_status report_node(struct lb_merge *merge, size_t number,
                                   const struct lb_canary_verdict *verdict, struct lb_error *err)
 {
@@ -118,7 +120,8 @@ static enum lb_status report_node(struct lb_merge *merge, size_t number,
     return lb_merge_warn(merge, number, warning, err);
 }
 
-/* judged: nodes that were compared with others of their device; off: those of them that differ. */
+/* Compares the nodes by their canaries. judged: nodes that were compared with others of their
+ * device; off: how many of them differ. */
 static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t *off,
                                   struct lb_error *err)
 {

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define NO_TIME_COST  1.3862943611198906 /* log 4 */
-#define LEAST_SAVED   0.02               /* of the log of time, per problem */
-#define LEAST_SHARE   (1.0 / 3)          /* of the cost */
+#define LEAST_SAVED   0.02               /* least saving of a split, in log of time per problem */
+#define LEAST_SHARE   (1.0 / 3)          /* least saving of a split, as a share of the cost */
 #define LEAST_MEMBERS 2
-#define TIE_COST      1e-6 /* among tied ones, prefers the one with the smallest medians */
+#define TIE_COST      1e-6 /* decides between tied series by their medians */
 
 struct finder {
     const struct lb_group *groups;
@@ -37,7 +37,7 @@ static double cost_of(const struct lb_group *group, size_t series)
     return lb_group_leads(group, row) ? TIE_COST : log(row->median_ns / group->best->median_ns);
 }
 
-/* The first series with the least sum. */
+/* Returns the first series with the least sum. */
 static size_t least(const double *sums, size_t count)
 {
     size_t best = 0;
@@ -47,7 +47,7 @@ static size_t least(const double *sums, size_t count)
     return best;
 }
 
-/* The cost of the region's problems when both sides of the cut choose their best series. */
+/* Returns the cost of the region's problems when both sides of the cut choose their best series. */
 static double cost_of_cut(const struct finder *f, const struct lb_region *region, struct cut *cut)
 {
     size_t n = f->series_count;
@@ -89,8 +89,8 @@ static bool find_cut(const struct finder *f, const struct lb_region *region, int
     return found;
 }
 
-/* Splits the region where this saves enough, and adds the leaves to the list, which takes ownership
- * of the region. */
+/* Splits the region where that saves enough, and adds the leaves to the list. Takes ownership of
+ * the region. */
 static enum lb_status grow(struct finder *f, struct lb_region region, int depth)
 {
     enum lb_status st = LB_OK;

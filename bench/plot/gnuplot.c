@@ -19,7 +19,7 @@
 
 enum {
     WATCH_MS = 50, /* how often the time limit and the stop flag are checked */
-    NOTICE_S = 3   /* after which, at the latest, the time limit is told */
+    NOTICE_S = 3   /* when the time limit is printed at the latest */
 };
 
 static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
@@ -86,14 +86,14 @@ static enum lb_status start(char **arguments, pid_t *child, int *output, struct 
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
 }
 
-/* What gnuplot prints, of which the last part is kept. */
+/* The last part of what gnuplot has printed. */
 struct words {
     char text[4096];
     size_t used;
     bool ended; /* it closed its output */
 };
 
-/* Reads what gnuplot prints within the next moment. */
+/* Waits a moment for output of gnuplot and reads it. */
 static void listen_once(int output, struct words *words)
 {
     struct pollfd ready = {.fd = output, .events = POLLIN};
@@ -174,7 +174,7 @@ static bool is_complete(const char *path)
     FILE *file = fopen(path, "rb");
     if (!file)
         return false;
-    fseek(file, -(long)sizeof(tail) + 1, SEEK_END); /* a shorter file is read from its start */
+    fseek(file, -(long)sizeof(tail) + 1, SEEK_END); /* fails for a shorter file: read all of it */
     size_t used = fread(tail, 1, sizeof(tail) - 1, file);
     fclose(file);
     while (!png && used > 0 && strchr("\r\n\t ", tail[used - 1]))
@@ -201,7 +201,7 @@ static enum lb_status check_pictures(const char *folder, char *const *scripts, s
     return LB_OK;
 }
 
-/* The last line of gnuplot's messages that is more than a mark below a column. */
+/* Finds the last line of gnuplot's messages that is more than a mark below a column. */
 static void last_line(char *words, char **line)
 {
     *line = words;
@@ -229,7 +229,7 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
     }
     if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         last_line(words.text, &line);
-        lb_clean_text(line); /* it quotes scripts, with the names in them */
+        lb_clean_text(line); /* the message quotes scripts, which contain names of users */
         st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
                      line[0] ? line : "it printed no message");
     }

@@ -21,7 +21,7 @@ static bool take_time(const struct lb_row_index *index, const struct lb_row *row
     return true;
 }
 
-/* The ratio of two times, with the widest interval that their two intervals allow. */
+/* Computes the ratio of two times, with the widest interval that their two intervals allow. */
 static bool take_ratio(const struct lb_row *above, const struct lb_row *below,
                        struct lb_value *value)
 {
@@ -34,7 +34,7 @@ static bool take_ratio(const struct lb_row *above, const struct lb_row *below,
     return true;
 }
 
-/* The time of training over that of inference; the row is the training case. */
+/* Computes the time of training divided by that of inference. The row is the training case. */
 static bool take_training(const struct lb_row_index *index, const struct lb_row *row,
                           struct lb_value *value)
 {
@@ -44,7 +44,7 @@ static bool take_training(const struct lb_row_index *index, const struct lb_row 
            take_ratio(row, lb_row_index_find(index, &c, row), value);
 }
 
-/* The time in f32 over that in the row's own precision. */
+/* Computes the time in f32 divided by that in the row's own precision. */
 static bool take_precision(const struct lb_row_index *index, const struct lb_row *row,
                            struct lb_value *value)
 {

@@ -10,18 +10,18 @@
 
 #define MOST_PANELS 12
 
-/* Points [first, first + count) of the sorted array. */
+/* A panel shows `count` points of the sorted array, from `first` on. */
 struct panel {
     size_t first, count;
 };
 
-/* A page while it is laid out. */
+/* The layout of a page. */
 struct layout {
     const struct lb_measure *measure;
     enum lb_plot_axis outer, inner; /* panel[0] and panel[1] of the points */
     const struct lb_point *points;
     struct panel *panels;      /* [panel_count] */
-    size_t panel_count, found; /* panels that are drawn, and that could be drawn */
+    size_t panel_count, found; /* panels that are drawn; panels that could be */
     size_t columns;
     int64_t *scratch; /* [2 * number of points] */
 };

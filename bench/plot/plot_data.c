@@ -9,13 +9,13 @@
 
 #include "base/palette.h"
 
-#define MARKS  10 /* in plots/style.gp */
+#define MARKS  10 /* number of marks in plots/style.gp */
 #define DASHES 4
 
 /* Series */
 
-/* The label of the row's device where devices are apart (beside false) or side by side; else NULL.
- */
+/* Returns the label of the row's device when the row is shown in this way: side by side with
+ * those of other devices or, when `beside` is false, apart from them. Returns NULL otherwise. */
 static const char *label_of(const struct lb_row *row, bool beside)
 {
     return row->beside == beside ? row->label : NULL;

@@ -7,7 +7,7 @@
 #include "plot/plot_kinds.h"
 #include "plot/plot_page.h"
 
-enum { LEAST_CASES = 2 /* of a page: a single mark says nothing */ };
+enum { LEAST_CASES = 2 /* on a page, because a single mark shows nothing */ };
 
 /* One page: points [count] sorted by series. */
 struct page_view {
@@ -15,7 +15,7 @@ struct page_view {
     size_t count;
 };
 
-/* Flops and bytes of the case are known, and it has a time. */
+/* Whether flops and bytes of the case are known and it has a time. */
 static bool has_rate(const struct lb_row *row)
 {
     return lb_row_is_timed(row) && row->flops > 0 && row->bytes > 0;

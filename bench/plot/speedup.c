@@ -171,7 +171,7 @@ static enum lb_status find_panels(struct layout *view, const struct lb_point *po
         size_t from = limit == 1 ? 0 : g * (view->found - 1) / (limit - 1);
         struct panel_group kept = view->groups[from];
         view->groups[from] = view->groups[g];
-        view->groups[g] = kept; /* a swap: all stay owned */
+        view->groups[g] = kept; /* swapped, so that every group is still freed once */
     }
     view->group_count = limit < view->found ? limit : view->found;
     return LB_OK;

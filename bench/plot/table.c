@@ -9,13 +9,13 @@
 #include "stats/anomalies.h"
 #include "support/terminal.h"
 
-/* Share of the tolerance from which on the table says how much of it a row uses. */
+/* When a row uses more than this share of its tolerance, the table says how much. */
 static const double NEAR_MISS = 0.5;
 
 /* A row with its sort keys. */
 struct line {
     const struct lb_row *row;
-    char problem[LB_ROW_ID_SIZE]; /* and the device, where devices are apart */
+    char problem[LB_ROW_ID_SIZE]; /* and the device, when devices are shown separately */
     size_t group;                 /* the lowest index of a row of the same problem */
     size_t index;                 /* of the row in the run */
 };
@@ -81,7 +81,8 @@ static int by_problem(const void *a, const void *b)
     return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 
-/* Groups in the order of the run; in each group the fastest first, rows without a time last. */
+/* Sorts groups in the order of the run, and within each group the fastest first and rows without
+ * a time last. */
 static int by_group(const void *a, const void *b)
 {
     const struct line *p = a, *q = b;
@@ -105,7 +106,7 @@ static void sort_lines(struct line *lines, size_t count)
     qsort(lines, count, sizeof(*lines), by_group);
 }
 
-/* The baseline's median in the group that begins at lines[first]; NaN when it has none. */
+/* Returns the baseline's median in the group that begins at lines[first]; NaN when it has none. */
 static double baseline_median(const struct line *lines, size_t count, size_t first,
                               const char *baseline)
 {
@@ -118,8 +119,8 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
-/* How close an ok row is to wrong, its warning and its anomalies. Outliers are left to the record,
- * since most rows have some. */
+/* Writes how much of the tolerance an ok row uses, its warning and its anomalies. Outliers are
+ * only in the record, because most rows have some. */
 static void describe(const struct lb_row *row, char *text, size_t size)
 {
     char near[48] = "";
@@ -201,7 +202,7 @@ static void print_verdict(FILE *out, const struct lb_row *row)
 
 enum { MOST_LABELS = 64 };
 
-/* The labels of rows that are absent for this reason, each once; at most MOST_LABELS. */
+/* Lists the labels of rows that are absent for this reason, each once and at most MOST_LABELS. */
 static size_t absent_labels(const struct lb_run *run, const char *reason,
                             char labels[MOST_LABELS][2 * LB_NAME_SIZE])
 {
@@ -269,8 +270,8 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
-        fprintf(out,
-                "~ noisy or near its tolerance: flags, warning, tolerance_used in the record\n");
+        fprintf(out, "~ noisy or near its tolerance: see flags, warning and tolerance_used "
+                     "in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu cases:", run->count);

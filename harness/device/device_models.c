@@ -38,31 +38,33 @@ struct model {
  *   compute capability, shared_bytes, 32 banks of 4 bytes (shared_bytes_clock), the largest
  *     cluster: CUDA programming guide, and the tuning guides of Hopper and Blackwell for clusters
  *     of 16, which only sm_90 and sm_100 form.
- *   flops_clock: the rate of the source divided by SMs and boost clock. Where f16 products with f16
- *     sums are twice as fast (GeForce), f16 has that rate, because a bound must not be too high.
- *     bf16 and tf32 have f32's rate where tensor cores do not know them.
+ *   flops_clock: the rate of the source divided by SMs and boost clock. Where f16 products with
+ *   f16 sums are twice as fast (GeForce), f16 has that rate, because a lower bound must not be
+ *   too high. bf16 and tf32 have f32's rate where the tensor cores do not support them.
  *   clock_max_hz: the boost clock, or the highest clock that NVML reports (a100, h100, h200);
  *     clock_hz: the clock seen in long runs (h100, h200), else the boost clock.
  *   l2_bytes_s: RRZE-HPC/gpu-benches: gpu-l2-cache for a100, h100, h200; gpu-l2-stream of the A40
- *     and L40 for rtx3090, rtx4090 and l40s, whose chips they share, by their clocks, and half of
- *     the L40's for l4, which has half of its memory controllers. v100: 2048 bytes per clock (A100
- *     whitepaper). t4: "Dissecting the NVidia Turing T4 GPU via Microbenchmarking" (Jia and
- *     others). rtx5090: chipsandcheese.com, "Blackwell: Nvidia's Massive GPU". b200, gb200: nothing
- *     published was found; the ports of all SMs together are taken.
- *   l2_clocks: a store and a load, one latency each. gpu-latency of gpu-benches: 212 clocks on a
+ *     and L40 for rtx3090, rtx4090 and l40s, whose chips they share, by their clocks, and half
+ *     of the L40's for l4, which has half of its memory controllers. v100: 2048 bytes per clock
+ *     (A100 whitepaper). t4: "Dissecting the NVidia Turing T4 GPU via Microbenchmarking" (Jia
+ *     and others). rtx5090: chipsandcheese.com, "Blackwell: Nvidia's Massive GPU". b200, gb200:
+ *     no published figure was found, so the ports of all SMs together are used.
+ *   l2_clocks: the latency of a store plus that of a load. gpu-latency of gpu-benches: 212
+ *   clocks on a
  *     V100, 206 and 377 (near and far half) on an A100, 250 on an A40, 274 on an L40. 264 and 470
  *     on Hopper (HPMLL's benchmark), 188 on a T4 (Jia and others), 130 ns on rtx5090's chip and 150
  *     ns on a B200 (chipsandcheese.com).
- *   l2_bytes_clock: the width of an SM's port; gpu-benches comes close to it.
- *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
- *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between SMs, all together.
- *     Blackwell: nothing published was found; Hopper's figures.
- *   node_ns: gpu-benches, 1.26 to 1.37 us on an H200, taken for all. */
+ *   l2_bytes_clock: the width of an SM's port; measurements by gpu-benches come close to it.
+ *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to
+ *   213
+ *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between all SMs together. No
+ *     published figures were found for Blackwell, so it has Hopper's.
+ *   node_ns: gpu-benches measured 1.26 to 1.37 us on an H200, which is used for all devices. */
 
 #define MIB(count) ((double)(count) * (1 << 20))
 #define KIB(count) ((double)(count) * (1 << 10))
 
-/* What all have in common. */
+/* The figures that all devices share. */
 #define SM \
     .shared_bytes_clock = 128, .l2_bytes_clock = 64, .node_ns = 1260, .register_bytes = KIB(192)
 
@@ -255,14 +257,14 @@ static const struct model models[] = {
 
 enum { MODEL_COUNT = sizeof(models) / sizeof(models[0]) };
 
-/* The device of the file that was read last; word NULL: none was. */
+/* The device of the file that was read last; word is NULL when no file was read. */
 static struct model described;
 
 /* ---- Names --------------------------------------------------------------------------------------
  */
 
-/* Whether the device's name has the model's word as a word of its own. What follows the word of a
- * GeForce ("Ti", "D", "Laptop GPU") makes it another device. */
+/* Whether the device's name contains the model's word as a whole word. For a GeForce, further
+ * words behind it ("Ti", "D", "Laptop GPU") mean another device. */
 static bool names(const struct model *model, const char *device)
 {
     size_t length = strlen(model->word);
@@ -290,7 +292,7 @@ bool lb_machine_matches(const char *name, const struct lb_device_info *device)
     return model && names(model, device->name);
 }
 
-/* Lists what the models are called: their words ("H100") or their short names. */
+/* Lists the models by their words in device names ("H100") or by their short names. */
 static void list_models(bool words, char *list, size_t size)
 {
     size_t used = 0;
@@ -363,11 +365,11 @@ enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]), NUMBER_MAX = 1 << 20 };
 struct reading {
     const char *path;
     int line, lines[KEY_COUNT]; /* the line of each key; 0: not given yet */
-    bool like;                  /* keys that are not given have the figures of a known device */
+    bool like;                  /* keys that are missing take the figures of a known device */
     struct model model;
 };
 
-/* Takes blanks off both ends of the text, in place. */
+/* Removes blanks from both ends of the text, in place. */
 static char *trim(char *text)
 {
     while (isspace((unsigned char)*text))
@@ -389,7 +391,7 @@ static enum lb_status unknown_key(const struct reading *r, const char *name, str
                    nearest ? "?" : "");
 }
 
-/* "8.9" into the two numbers from major on. */
+/* Reads "8.9" into info->major and info->minor. */
 static bool read_capability(const char *value, struct lb_device_info *info)
 {
     char behind;
@@ -460,7 +462,7 @@ static enum lb_status take_value(struct reading *r, const struct key *key, const
                            r->line, key->name, value, wanted[key->type]);
 }
 
-/* One line: "key = value", a comment that begins with '#', or nothing. */
+/* Reads one line: "key = value", a comment that begins with '#', or an empty line. */
 static enum lb_status take_line(struct reading *r, char *line, struct lb_error *err)
 {
     char *name = trim(line), *equals = strchr(name, '=');
@@ -483,7 +485,7 @@ static enum lb_status take_line(struct reading *r, char *line, struct lb_error *
     return unknown_key(r, name, err);
 }
 
-/* What one line alone does not show. */
+/* Checks what a single line cannot show, such as missing keys. */
 static enum lb_status check_whole(const struct reading *r, struct lb_error *err)
 {
     const struct lb_machine *m = &r->model.machine;

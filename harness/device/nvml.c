@@ -13,7 +13,7 @@ enum {
     CLOCK_MEMORY = 2,
     SENSOR_GPU = 0,
     SUCCESS = 0,
-    INSUFFICIENT_SIZE = 7 /* the list of processes is not empty, when asked without a buffer */
+    INSUFFICIENT_SIZE = 7 /* without a buffer: the list of processes is not empty */
 };
 
 static struct {
@@ -33,8 +33,8 @@ static struct {
     int (*parent)(nvml_device mig, nvml_device *device);
 } nvml;
 
-/* Loads the library at the first call and keeps it until the process ends. False without it. What
- * a driver lacks of the other functions is unknown, and costs nothing else. */
+/* Loads the library at the first call and keeps it until the process ends. False when it is
+ * missing. Of the other functions, those that a driver lacks only leave their figure unknown. */
 static bool load(void)
 {
     static const struct {
@@ -51,7 +51,7 @@ static bool load(void)
         {"nvmlDeviceGetPowerUsage", (void **)&nvml.power},
         {"nvmlDeviceGetComputeRunningProcesses_v3", (void **)&nvml.processes},
         {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle", (void **)&nvml.parent},
-        /* The same function under its name since CUDA 12.2, and under the one before. */
+        /* The same function under its name since CUDA 12.2 and under its earlier name. */
         {"nvmlDeviceGetCurrentClocksEventReasons", (void **)&nvml.throttle},
         {"nvmlDeviceGetCurrentClocksThrottleReasons", (void **)&nvml.throttle},
     };
@@ -77,8 +77,8 @@ static unsigned long long throttle_of(nvml_device device)
     return nvml.throttle && nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
 }
 
-/* The device of that uuid. Clocks and power belong to the whole GPU, so for a part of one ("MIG-")
- * it is the GPU that the part is on. */
+/* Finds the device with this uuid. Clocks and power belong to a whole GPU, so for a part of one
+ * ("MIG-") it finds the GPU that contains the part. */
 static bool find_device(const char *uuid, nvml_device *device)
 {
     nvml_device part;

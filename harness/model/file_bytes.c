@@ -20,10 +20,10 @@ enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *si
     if (fseek(file, 0, SEEK_END) == 0)
         length = ftell(file);
     rewind(file);
-    if (length >= 0 && length < PTRDIFF_MAX) /* of a folder it is the largest number */
+    if (length >= 0 && length < PTRDIFF_MAX) /* for a folder, ftell gives the largest number */
         *bytes = malloc((size_t)length + 1);
     if (length < 0 || length == PTRDIFF_MAX)
-        st = lb_fail(err, LB_IO, "%s: this is no file that can be read to its end", path);
+        st = lb_fail(err, LB_IO, "%s: this is not a file that can be read to its end", path);
     else if (!*bytes)
         st = lb_fail(err, LB_OOM, "%s: out of memory for its %ld bytes", path, length);
     else if (fread(*bytes, 1, (size_t)length, file) != (size_t)length)

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* *bytes [*size] is the caller's to free, also after a failure. LB_IO names the file; LB_OOM. */
+/* Reads the whole file. The caller frees *bytes [*size], also after a failure. LB_IO with the
+ * name of the file; LB_OOM. */
 enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *size,
                              struct lb_error *err);
 

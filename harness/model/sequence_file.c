@@ -15,7 +15,7 @@ enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8 };
 
 static const unsigned char magic[VERSION_AT] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* The bytes of a file, and how far they have been read. */
+/* The bytes of a file, and the position in them. */
 struct source {
     const char *path;
     unsigned char *bytes;
@@ -25,7 +25,7 @@ struct source {
     int64_t shape[AXES];
 };
 
-/* LB_INVALID with the byte that is wrong. */
+/* Returns LB_INVALID with a message that names the byte. */
 __attribute__((format(printf, 4, 5))) static enum lb_status
 wrong(const struct source *source, size_t byte, struct lb_error *err, const char *format, ...)
 {
@@ -37,7 +37,7 @@ wrong(const struct source *source, size_t byte, struct lb_error *err, const char
     return lb_fail(err, LB_INVALID, "%s: byte %zu: %s", source->path, byte, what);
 }
 
-/* The bytes before the header: at and header_end are those of the header afterwards. */
+/* Reads the bytes before the header, and sets `at` and `header_end` to the bounds of the header. */
 static enum lb_status read_preamble(struct source *source, struct lb_error *err)
 {
     size_t length = 0, bytes;
@@ -65,7 +65,7 @@ static enum lb_status read_preamble(struct source *source, struct lb_error *err)
     return LB_OK;
 }
 
-/* The next character of the header that is no space; '\0' at its end. */
+/* Returns the next character of the header that is not a space; '\0' at its end. */
 static char next_character(struct source *source)
 {
     while (source->at < source->header_end && strchr(" \t\r\n", source->bytes[source->at]) &&
@@ -82,7 +82,7 @@ static enum lb_status expect(struct source *source, char character, struct lb_er
     return LB_OK;
 }
 
-/* A text in quotes. LB_INVALID also where it is longer than text [size]. */
+/* Reads a text in quotes. LB_INVALID also when it does not fit into text [size]. */
 static enum lb_status read_text(struct source *source, char *text, size_t size,
                                 struct lb_error *err)
 {
@@ -101,7 +101,7 @@ static enum lb_status read_text(struct source *source, char *text, size_t size,
             break;
         text[length++] = character;
     }
-    return wrong(source, begin, err, "a text in the header that is none of the format's");
+    return wrong(source, begin, err, "this text in the header is not one that the format allows");
 }
 
 static enum lb_status read_descr(struct source *source, struct lb_error *err)
@@ -172,7 +172,8 @@ static enum lb_status read_shape(struct source *source, struct lb_error *err)
     return st;
 }
 
-/* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), } in any order, each once. */
+/* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), }. Keys may have any order,
+ * and each must be there once. */
 static enum lb_status read_header(struct source *source, struct lb_error *err)
 {
     static const struct {
@@ -208,7 +209,7 @@ done:
     return st;
 }
 
-/* Whether the data have the size that the shape says. *count: of their elements. */
+/* Checks that the data have the size that the shape gives. *count: the number of elements. */
 static enum lb_status check_size(const struct source *source, size_t *count, struct lb_error *err)
 {
     size_t size = lb_dtype_size(source->dtype), there = source->size - source->header_end;
@@ -230,7 +231,7 @@ static enum lb_status check_size(const struct source *source, size_t *count, str
 
 static void hash_word(struct lb_sequence_file *file, uint64_t word)
 {
-    file->hash = (file->hash ^ word) * 0x100000001b3u; /* FNV-1a, by words */
+    file->hash = (file->hash ^ word) * 0x100000001b3u; /* FNV-1a on words instead of bytes */
 }
 
 /* Converts the data to [T, B, width]. */
@@ -248,7 +249,7 @@ static enum lb_status take_values(const struct source *source, bool batch_first,
     for (size_t i = 0; i < count; i++) {
         size_t row = i / W, t = row / B, b = row % B;
         size_t from = ((batch_first ? b * T + t : row) * W + i % W) * size;
-        double element; /* aligned, as the file's data need not be */
+        double element; /* a copy, because the data in the file need not be aligned */
         uint64_t bits;
         memcpy(&element, source->bytes + source->header_end + from, size);
         lb_load(source->dtype, &element, &file->values[i], 1);
@@ -300,7 +301,7 @@ void lb_sequence_file_free(struct lb_sequence_file *file)
 enum lb_status lb_sequence_file_write(const char *path, int64_t seq_len, int64_t batch,
                                       int64_t width, const double *values, struct lb_error *err)
 {
-    enum { HEADER = 118 }; /* with the 10 bytes before it a multiple of 64, as the format asks */
+    enum { HEADER = 118 }; /* the format requires a multiple of 64, with the 10 bytes before it */
     char header[HEADER + 1], dict[HEADER];
     size_t count = (size_t)seq_len * (size_t)batch * (size_t)width;
     FILE *file = fopen(path, "wb");

@@ -20,15 +20,15 @@ bool lb_by_parse(const char *word, enum lb_by *by)
     return false;
 }
 
-/* What environments are labelled by: objects from the text of a device or node to its label, and
- * from a label to how often it was given. */
+/* The labels of environments: one object maps the text of a device or node to its label, and the
+ * other maps a label to how often it was given. */
 struct labels {
     json_t *by_key, *given;
     bool nodes;
 };
 
-/* Labels stand in pictures, pages and names of files, so they have no characters that mean
- * something there. */
+/* Removes characters with a special meaning, because labels appear in pictures, pages and names
+ * of files. */
 static void make_plain(char *label)
 {
     for (; *label; label++)
@@ -36,8 +36,8 @@ static void make_plain(char *label)
             *label = '-';
 }
 
-/* The text by which environments are told apart, the caller's to free; NULL when memory runs out.
- */
+/* Returns the text by which environments are distinguished, which the caller frees; NULL when
+ * memory runs out. */
 static char *key_of(const struct labels *labels, const json_t *environment)
 {
     char node[256];
@@ -52,8 +52,9 @@ static char *key_of(const struct labels *labels, const json_t *environment)
     return key;
 }
 
-/* The label of an environment, a string that lives as long as the labels do; NULL when memory runs
- * out. A second device of one name, of another build, gets a number. */
+/* Returns the label of an environment, a string that lives as long as the labels do; NULL when
+ * memory runs out. When two different devices or builds would get the same label, the second one
+ * gets a number. */
 static json_t *label_of(struct labels *labels, const json_t *environment)
 {
     char name[LB_LABEL_SIZE - 8], label[LB_LABEL_SIZE];
@@ -78,8 +79,8 @@ static json_t *label_of(struct labels *labels, const json_t *environment)
     return known;
 }
 
-/* Labels the environments of the run that its rows have, into run->labels; *count: how many
- * different labels there are. */
+/* Writes the labels of the environments that the run's rows have into run->labels. *count: the
+ * number of different labels. */
 static enum lb_status label_environments(struct labels *labels, struct lb_run *run, size_t *count,
                                          struct lb_error *err)
 {
@@ -111,11 +112,11 @@ static void label_rows(struct lb_run *run, bool beside)
     }
 }
 
-/* Takes rows of one case and one label together; the first of them stands for all. */
+/* Combines the rows of one case and one label into the first of them. */
 static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    json_t *first = json_object(); /* text of case and label to number of row */
+    json_t *first = json_object(); /* from the text of case and label to the number of the row */
     size_t kept = 0;
     for (size_t i = 0; i < run->count; i++) {
         char id[LB_ROW_ID_SIZE];

@@ -14,22 +14,23 @@ enum lb_by {
 /* Reads "device", "node" or "none". False for other words. */
 bool lb_by_parse(const char *word, enum lb_by *by);
 
-/* Gives the rows of the runs [count] labels where they need them, and takes rows of one case and
- * one label together as further processes of that case, so that every case has one row per label.
+/* Gives labels to the rows of the runs [count] that need them. Rows of one case and one label
+ * are then combined, as if they came from several processes of one run, so that every case has
+ * one row per label.
  *
- * Devices are the same when device, build and libraries are (lb_environment_kind). By default rows
- * get labels only when one of the runs alone has several devices; with a word, when the runs
- * together have several. Rows without a label are those of a run as it always was. A run must be
- * arranged at most once. LB_OOM. */
+ * Two devices are the same when the device, the build and the libraries are the same
+ * (lb_environment_kind). With LB_BY_DEFAULT, rows get labels only when one of the runs alone has
+ * several devices; with the other values, when the runs together have several. Rows of a run on
+ * one device have no label. A run must be arranged at most once. LB_OOM. */
 enum lb_status lb_run_arrange(struct lb_run *const *runs, size_t count, enum lb_by by,
                               struct lb_error *err);
 
-/* lb_run_read and lb_run_arrange of this run alone. */
+/* Calls lb_run_read and lb_run_arrange for this run alone. */
 enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *run,
                               struct lb_error *err);
 
-/* One line for people on where the run was measured: the environment's, or for several their number
- * and the devices. */
+/* Writes one line that tells a reader where the run was measured: it describes the environment
+ * or, when there are several, their number and the devices. */
 void lb_run_machine_line(const struct lb_run *run, char *line, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The file of a run: writing it in whole lines only, whatever happens, and reading it back. */
+/* The file of a run. It is written in whole lines only, even when writing fails, and read back. */
 #include "record/run_file.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ char *lb_run_path(const char *folder)
     return path;
 }
 
-/* Whether the file is still the one that its path leads to. LB_IO with what happened. */
+/* Checks that the path still leads to this file. LB_IO when it was deleted, moved or replaced. */
 static enum lb_status check_present(const struct lb_run_file *file, struct lb_error *err)
 {
     struct stat open_file, there;
@@ -93,7 +93,8 @@ done:
     return st;
 }
 
-/* A new object with kind, the members of first, whose reference it drops, and those of details. */
+/* Returns a new object with `kind` and the members of `first` and `details`. Drops the reference
+ * to `first`. */
 static json_t *make_line(const char *kind, json_t *first, const json_t *details)
 {
     json_t *line = json_pack("{s:s}", "kind", kind);
@@ -106,8 +107,8 @@ static json_t *make_line(const char *kind, json_t *first, const json_t *details)
     return line;
 }
 
-/* The row's line. A case that was skipped has no value but those that name it: the keys of what was
- * never measured are left out, because a time budget may skip a hundred thousand cases. */
+/* Returns the line of a row. The line of a skipped case has only the keys that identify it,
+ * because a time budget may skip a hundred thousand cases. */
 static json_t *row_line(const struct lb_row *row)
 {
     json_t *line = lb_row_to_json(row), *value;
@@ -170,7 +171,8 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
     return LB_OK;
 }
 
-/* LB_OK when the file is empty or has only the torn header of a run that was killed as it began. */
+/* LB_OK when the file is empty, or has only the incomplete header of a run that was killed at
+ * its start. */
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
@@ -187,14 +189,15 @@ static enum lb_status check_unused(const struct lb_run_file *file, struct lb_err
     }
     if (!torn_header)
         return lb_fail(err, LB_INVALID,
-                       "%s: there is a run already: go on with it by --resume %.*s, or choose "
-                       "another folder by --out",
+                       "%s: this run exists already: resume it with --resume %.*s, or choose "
+                       "another folder with --out",
                        file->path, (int)(strlen(file->path) - sizeof(LB_RUN_FILE_NAME)),
                        file->path);
     return LB_OK;
 }
 
-/* Creates the folders that path leads through, not the last one, which mkdir will explain. */
+/* Creates the parent folders of the path. Failures are not reported here, because creating the
+ * last folder then fails with the reason. */
 static void make_parents(const char *path)
 {
     char *copy = strdup(path);
@@ -282,15 +285,15 @@ struct reader {
     json_t *index;          /* object that maps a case text to the number of its row */
     size_t capacity;        /* of run->rows and sessions */
     size_t *sessions;       /* [capacity] the session that wrote each row, counted from 0 */
-    size_t session;         /* the one that is being read */
-    json_int_t footer_rows; /* that the last footer counts */
-    size_t headers;         /* more than one: several runs in one file */
-    size_t repeated;        /* rows of a case that the same session had already */
+    size_t session;         /* the session that is being read */
+    json_int_t footer_rows; /* the number of rows according to the last footer */
+    size_t headers;         /* more than one means several runs in one file */
+    size_t repeated;        /* rows that repeat a case of their session */
     size_t environment;     /* number of that of the current session */
 };
 
-/* The number of the environment of a session among those of the run, to which it is added when it
- * is new. */
+/* Finds the number of a session's environment among those of the run. A new one is added to
+ * them. */
 static enum lb_status find_environment(struct reader *reader, json_t *environment,
                                        struct lb_run *run, struct lb_error *err)
 {
@@ -311,7 +314,7 @@ static enum lb_status find_environment(struct reader *reader, json_t *environmen
     return st;
 }
 
-/* Adds a fault, and how often it occurs, to what run->doubt says. */
+/* Adds a fault and how often it occurs to run->doubt. */
 static void add_doubt(struct lb_run *run, const char *path, const char *fault, size_t count)
 {
     size_t used = strlen(run->doubt);
@@ -321,7 +324,7 @@ static void add_doubt(struct lb_run *run, const char *path, const char *fault, s
     lb_clean_text(run->doubt);
 }
 
-/* Says in run->doubt what is wrong with the file as a whole. */
+/* Writes into run->doubt what is wrong with the file as a whole. */
 static void judge_file(const struct reader *reader, struct lb_run *run)
 {
     size_t empty = 0, missing = 0;
@@ -335,8 +338,8 @@ static void judge_file(const struct reader *reader, struct lb_run *run)
     add_doubt(run, reader->path, "rows that are ok without a sample", empty);
 }
 
-/* Text that begins with the name of an implementation, under the name that it has now; other
- * values as they are. A new reference. */
+/* Renames the implementation at the start of a text to its present name. Other values are
+ * returned unchanged. Returns a new reference. */
 static json_t *renamed_json(json_t *value)
 {
     char text[LB_CASE_ID_SIZE];
@@ -346,7 +349,7 @@ static json_t *renamed_json(json_t *value)
     return json_string(text);
 }
 
-/* Brings the planned cases and the baseline of a header up to the names of today. */
+/* Gives implementations in the planned cases and the baseline of a header their present names. */
 static bool rename_impls(json_t *header)
 {
     json_t *cases = json_object_get(header, "cases"),
@@ -384,9 +387,9 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
                  : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
 }
 
-/* The number of the row's environment: that of its session or, in a merged run, the one that it
- * names. Then id [LB_CASE_ID_SIZE + 32] is extended by it, since a case has a row per environment.
- */
+/* Reads the number of the row's environment, which is that of its session or, in a merged run,
+ * the one that the row names. In a merged run it is also appended to id [LB_CASE_ID_SIZE + 32],
+ * because a case then has one row per environment. */
 static enum lb_status read_environment(const struct reader *reader, const json_t *object,
                                        const struct lb_run *run, struct lb_row *row, char *id,
                                        struct lb_error *err)
@@ -399,7 +402,7 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
     if (!json_is_integer(number) || json_integer_value(number) < 0 ||
         (size_t)json_integer_value(number) >= json_array_size(run->environments))
         return lb_fail(err, LB_INVALID,
-                       "%s:%zu: environment: it must be the number of one of the %zu in the header",
+                       "%s:%zu: environment: it must number one of the header's %zu environments",
                        reader->path, reader->line, json_array_size(run->environments));
     row->environment = (size_t)json_integer_value(number);
     snprintf(id + length, 32, " %zu", row->environment);
@@ -518,7 +521,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     if (ferror(reader->stream))
         st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
     else if (!run->header)
-        st = lb_fail(err, LB_INVALID, "%s: it has no whole line of a run", reader->path);
+        st = lb_fail(err, LB_INVALID, "%s: it holds no complete line of a run", reader->path);
     judge_file(reader, run);
 done:
     free(text);

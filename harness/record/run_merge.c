@@ -17,27 +17,27 @@
 #include "record/environment.h"
 
 enum {
-    BUFFER = 1 << 20,     /* of a file that is read or written */
-    TEXT_CHUNK = 1 << 20, /* case texts are kept in pieces of this size */
-    MOST_OPEN = 1 << 16   /* files kept open while rows are copied */
+    BUFFER = 1 << 20,     /* bytes of buffer for a file that is read or written */
+    TEXT_CHUNK = 1 << 20, /* bytes of a chunk of case texts */
+    MOST_OPEN = 1 << 16   /* most files that are open while rows are copied */
 };
 
-/* A line of a file with rows or canaries, of which the identity is known. */
-struct entry {
+/* What the index keeps of a row or a canary: where its line is, and what identifies it. */
+struct indexed_line {
     const char *id;       /* the case's text with the present name of its implementation */
     uint64_t hash;        /* of id and environment */
-    uint64_t body;        /* hash of what the line says besides */
-    int64_t started;      /* when its session began, as the number 20260131120000; 0: not known */
+    uint64_t body;        /* hash of the other keys of the line */
+    int64_t started;      /* when its session began, as the number 20260131120000; 0: unknown */
     off_t offset;         /* of the line in its file */
     uint32_t length;      /* of the line, without its newline */
     uint32_t file;        /* number of its file */
     uint32_t environment; /* number of its environment */
-    bool ran;             /* false: its verdict is skipped */
+    bool ran;             /* false: its verdict is "skipped" */
     bool dropped;
 };
 
-struct entries {
-    struct entry *items; /* [count] */
+struct line_index {
+    struct indexed_line *items; /* [count] */
     size_t count, capacity;
 };
 
@@ -51,23 +51,23 @@ struct lb_merge {
     char **paths; /* [files] */
     int *fds;     /* [files] open for copying, or -1 */
     size_t files;
-    struct entries rows, canaries;
+    struct line_index rows, canaries;
     uint32_t *slots; /* [slot_count], a power of two: number of a row plus one; 0: free */
     size_t slot_count;
-    struct lb_merge_canary *medians; /* [median_count] those of canaries with a time */
+    struct lb_merge_canary *medians; /* [median_count] the times of canaries that have one */
     size_t median_count;
     struct text_chunk *texts;
     json_t *environments; /* array of objects */
-    json_t *identities;   /* object: the text of an identity to its environment's number */
-    json_t *warnings;     /* object: an environment's number, as text, to its warning */
+    json_t *identities;   /* object: from the text of an identity to the environment's number */
+    json_t *warnings;     /* object: from an environment's number, as text, to its warning */
     json_t *settings;     /* object: what the headers have in common */
-    json_t *shards;       /* object: a text that sorts to a shard */
+    json_t *shards;       /* object: from a text by which shards are sorted to a shard */
     json_t *seed;
     int64_t started, finished; /* the earliest and the latest time of all runs */
     struct lb_merge_counts counts;
 };
 
-/* A line, taken apart. */
+/* The parts of a line that was read. */
 struct parts {
     bool canary;
     const char *id; /* [id_length] as the line has it */
@@ -77,8 +77,8 @@ struct parts {
     const char *body;       /* [body_length] the other keys up to the closing brace */
     size_t body_length;
     bool ran;
-    json_t *object; /* of a line of another kind, owned; NULL: it is a row or a canary */
-    char *owned;    /* what body and id lie in when they do not lie in the line */
+    json_t *object; /* a line of another kind, owned; NULL: it is a row or a canary */
+    char *owned;    /* holds body and id when they do not point into the line */
 };
 
 /* A file that is being indexed. */
@@ -87,9 +87,9 @@ struct source {
     const char *path;
     size_t line;
     bool has_header, merged, finished;
-    size_t *environments; /* [environment_count] the numbers of the environments in its header */
+    size_t *environments; /* [environment_count] numbers of the environments in its header */
     size_t environment_count;
-    size_t environment; /* number of that of the current session */
+    size_t environment; /* number of the current session's environment */
     int64_t started;    /* of the current session */
 };
 
@@ -98,7 +98,7 @@ static enum lb_status no_memory(struct lb_error *err)
     return lb_fail(err, LB_OOM, "--merge: out of memory");
 }
 
-/* 20260131120000 of "2026-01-31T12:00:00Z"; 0 where it is no such text. */
+/* Returns 20260131120000 for "2026-01-31T12:00:00Z", and 0 for a text of another form. */
 static int64_t parse_time(const char *text, size_t length)
 {
     int64_t number = 0;
@@ -120,7 +120,7 @@ static void print_time(int64_t time, char text[32])
              (int)(clock / 100 % 100), (int)(clock % 100));
 }
 
-/* Taking lines apart */
+/* Splitting lines */
 
 static bool take(const char **at, const char *end, const char *literal)
 {
@@ -131,7 +131,7 @@ static bool take(const char **at, const char *end, const char *literal)
     return true;
 }
 
-/* Takes the rest of a text and its closing quote; false where it has escapes or no end. */
+/* Reads the rest of a text and its closing quote. False when it has escapes or no end. */
 static bool take_text(const char **at, const char *end, const char **text, size_t *length)
 {
     const char *quote = memchr(*at, '"', (size_t)(end - *at));
@@ -146,7 +146,7 @@ static bool take_text(const char **at, const char *end, const char **text, size_
 static bool take_environment(const char **at, const char *end, json_int_t *environment)
 {
     if (!take(at, end, "\"environment\":"))
-        return true; /* it need not be there */
+        return true; /* the key is optional */
     *environment = 0;
     for (; *at < end && **at >= '0' && **at <= '9' && *environment < 100000000; ++*at)
         *environment = 10 * *environment + (**at - '0');
@@ -165,7 +165,7 @@ static bool take_started(const char **at, const char *end, int64_t *started)
     return take(at, end, ",");
 }
 
-/* Skips the text, which may have escapes. */
+/* Skips an earlier warning, whose text may have escapes. */
 static bool skip_node_warning(const char **at, const char *end)
 {
     if (!take(at, end, "\"node_warning\":\""))
@@ -175,8 +175,8 @@ static bool skip_node_warning(const char **at, const char *end)
     return *at < end && take(at, end, "\",");
 }
 
-/* Whether the row has run, by the first "verdict": quotes inside a text are escaped, so that this
- * is the key. False when there is none. */
+/* Finds out whether the row has run, from the first "verdict". Quotes inside a text are escaped,
+ * so that this can only be the key. Returns false when there is none. */
 static bool find_verdict(const char *body, size_t length, bool *ran)
 {
     static const char key[] = "\"verdict\":\"", skipped[] = "skipped\"";
@@ -192,7 +192,7 @@ static bool find_verdict(const char *body, size_t length, bool *ran)
     return false;
 }
 
-/* Takes a row apart that is written as this program writes rows, without parsing all of it. */
+/* Splits a row that is written as this program writes rows, without parsing all of it. */
 static bool split_quickly(const char *line, size_t length, struct parts *parts)
 {
     const char *at = line, *end = line + length;
@@ -208,7 +208,7 @@ static bool split_quickly(const char *line, size_t length, struct parts *parts)
     return end[-1] == '}' && find_verdict(at, parts->body_length, &parts->ran);
 }
 
-/* Takes any line apart by parsing it. */
+/* Splits any line by parsing it. */
 static enum lb_status split_slowly(const char *line, size_t length, struct parts *parts,
                                    struct lb_error *err)
 {
@@ -245,7 +245,7 @@ static enum lb_status split_slowly(const char *line, size_t length, struct parts
         memcpy(parts->owned + id_size, body, body_size);
         parts->id = parts->owned;
         parts->id_length = id_size - 1;
-        parts->body = parts->owned + id_size + 1; /* behind the brace */
+        parts->body = parts->owned + id_size + 1; /* after the opening brace */
         parts->body_length = body_size - 2;
     }
     free(text);
@@ -272,7 +272,7 @@ static void free_parts(struct parts *parts)
 
 /* The index */
 
-/* A copy of the text that lives as long as the merge; NULL when memory runs out. */
+/* Returns a copy of the text that lives as long as the merge; NULL when memory runs out. */
 static const char *keep_text(struct lb_merge *merge, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -290,29 +290,29 @@ static const char *keep_text(struct lb_merge *merge, const char *text)
     return copy;
 }
 
-static enum lb_status append(struct entries *entries, const struct entry *entry,
+static enum lb_status append(struct line_index *index, const struct indexed_line *line,
                              struct lb_error *err)
 {
-    if (entries->count == entries->capacity) {
-        size_t capacity = entries->capacity ? entries->capacity + entries->capacity / 2 : 1024;
-        struct entry *grown = realloc(entries->items, capacity * sizeof(*grown));
+    if (index->count == index->capacity) {
+        size_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
+        struct indexed_line *grown = realloc(index->items, capacity * sizeof(*grown));
         if (!grown || capacity >= UINT32_MAX)
             return no_memory(err);
-        entries->items = grown;
-        entries->capacity = capacity;
+        index->items = grown;
+        index->capacity = capacity;
     }
-    entries->items[entries->count++] = *entry;
+    index->items[index->count++] = *line;
     return LB_OK;
 }
 
-/* The slot of the same case and environment, or the free one where it belongs. */
-static uint32_t *find_slot(const struct lb_merge *merge, const struct entry *entry)
+/* Returns the slot of the same case and environment, or the free slot where it belongs. */
+static uint32_t *find_slot(const struct lb_merge *merge, const struct indexed_line *line)
 {
-    size_t mask = merge->slot_count - 1, at = (size_t)(entry->hash ^ entry->hash >> 32) & mask;
+    size_t mask = merge->slot_count - 1, at = (size_t)(line->hash ^ line->hash >> 32) & mask;
     for (; merge->slots[at]; at = (at + 1) & mask) {
-        const struct entry *there = &merge->rows.items[merge->slots[at] - 1];
-        if (there->hash == entry->hash && there->environment == entry->environment &&
-            strcmp(there->id, entry->id) == 0)
+        const struct indexed_line *there = &merge->rows.items[merge->slots[at] - 1];
+        if (there->hash == line->hash && there->environment == line->environment &&
+            strcmp(there->id, line->id) == 0)
             break;
     }
     return &merge->slots[at];
@@ -332,59 +332,62 @@ static enum lb_status grow_slots(struct lb_merge *merge, struct lb_error *err)
     return LB_OK;
 }
 
-/* Whether an entry counts in place of an earlier one of the same case and environment: one that ran
- * rather than one that was skipped, then the later one. Where the times are the same, the later
- * line of a file; between files some order that does not depend on that of the files. */
-static bool replaces(const struct entry *entry, const struct entry *earlier)
+/* Whether a line replaces an earlier one of the same case and environment. A row that ran
+ * replaces one that was skipped; otherwise the session that started later wins. When both
+ * started at the same time, the later line of a file wins. Between files, the hash of the line
+ * decides, so that the order of the files does not matter. */
+static bool replaces(const struct indexed_line *line, const struct indexed_line *earlier)
 {
-    if (entry->ran != earlier->ran)
-        return entry->ran;
-    if (entry->started != earlier->started)
-        return entry->started > earlier->started;
-    return entry->file == earlier->file || entry->body > earlier->body;
+    if (line->ran != earlier->ran)
+        return line->ran;
+    if (line->started != earlier->started)
+        return line->started > earlier->started;
+    return line->file == earlier->file || line->body > earlier->body;
 }
 
-static enum lb_status add_row(struct lb_merge *merge, struct entry *entry, struct lb_error *err)
+static enum lb_status add_row(struct lb_merge *merge, struct indexed_line *line,
+                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     if (2 * (merge->rows.count + 1) > merge->slot_count)
         LB_TRY(grow_slots(merge, err));
-    uint32_t *slot = find_slot(merge, entry);
+    uint32_t *slot = find_slot(merge, line);
     if (*slot) {
-        struct entry *earlier = &merge->rows.items[*slot - 1];
-        merge->counts.replaced += earlier->body != entry->body;
-        if (replaces(entry, earlier)) {
-            entry->id = earlier->id;
-            *earlier = *entry;
+        struct indexed_line *earlier = &merge->rows.items[*slot - 1];
+        merge->counts.replaced += earlier->body != line->body;
+        if (replaces(line, earlier)) {
+            line->id = earlier->id;
+            *earlier = *line;
         }
         return LB_OK;
     }
-    entry->id = keep_text(merge, entry->id);
-    if (!entry->id)
+    line->id = keep_text(merge, line->id);
+    if (!line->id)
         return no_memory(err);
-    LB_TRY(append(&merge->rows, entry, err));
+    LB_TRY(append(&merge->rows, line, err));
     *slot = (uint32_t)merge->rows.count;
 done:
     return st;
 }
 
-/* Adds a canary unless it is there already; there are few of them. */
-static enum lb_status add_canary(struct lb_merge *merge, struct entry *entry, struct lb_error *err)
+/* Adds a canary unless the index has it. A linear search is enough for so few. */
+static enum lb_status add_canary(struct lb_merge *merge, struct indexed_line *line,
+                                 struct lb_error *err)
 {
     for (size_t i = 0; i < merge->canaries.count; i++) {
-        const struct entry *there = &merge->canaries.items[i];
-        if (there->body == entry->body && there->environment == entry->environment &&
-            there->started == entry->started && strcmp(there->id, entry->id) == 0)
+        const struct indexed_line *there = &merge->canaries.items[i];
+        if (there->body == line->body && there->environment == line->environment &&
+            there->started == line->started && strcmp(there->id, line->id) == 0)
             return LB_OK;
     }
-    entry->id = keep_text(merge, entry->id);
-    return entry->id ? append(&merge->canaries, entry, err) : no_memory(err);
+    line->id = keep_text(merge, line->id);
+    return line->id ? append(&merge->canaries, line, err) : no_memory(err);
 }
 
 /* Headers */
 
-/* The text by which an object is compared with others, the caller's to free; drops the reference.
- */
+/* Returns the text by which an object is compared with others; the caller frees it. Drops the
+ * reference to the object. */
 static char *dump_sorted(json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
@@ -392,8 +395,9 @@ static char *dump_sorted(json_t *object)
     return text;
 }
 
-/* The number of an environment, which is added when it is new. Of two that differ in what may be
- * measured anew, the one whose text is less is kept, whatever the order of the runs. */
+/* Finds the number of an environment, which is added when it is new. Two environments of one
+ * identity may differ in what is measured in each session. Then the one whose text sorts first
+ * is kept, so that the order of the runs does not matter. */
 static enum lb_status number_of(struct lb_merge *merge, json_t *environment, size_t *number,
                                 struct lb_error *err)
 {
@@ -537,7 +541,7 @@ done:
     return st;
 }
 
-/* A line that is neither a row nor a canary. */
+/* Takes a line that is neither a row nor a canary. */
 static enum lb_status take_other(struct source *source, json_t *object, struct lb_error *err)
 {
     const char *kind = json_string_value(json_object_get(object, "kind"));
@@ -563,13 +567,13 @@ static enum lb_status take_other(struct source *source, json_t *object, struct l
 
 /* Indexing */
 
-/* Adds a row or a canary; line [length] lies at the offset. */
-static enum lb_status take_entry(struct source *source, const struct parts *parts, off_t offset,
-                                 size_t length, struct lb_error *err)
+/* Adds a row or a canary, whose line [length] begins at the offset, to the index. */
+static enum lb_status add_line(struct source *source, const struct parts *parts, off_t offset,
+                               size_t length, struct lb_error *err)
 {
     struct lb_merge *merge = source->merge;
     char id[LB_CASE_ID_SIZE], text[LB_CASE_ID_SIZE];
-    struct entry entry = {
+    struct indexed_line line = {
         .id = id,
         .body = lb_hash_bytes(0, parts->body, parts->body_length),
         .started = parts->started ? parts->started : source->started,
@@ -585,14 +589,15 @@ static enum lb_status take_entry(struct source *source, const struct parts *part
         return lb_fail(err, LB_INVALID, "the text of the case, or the line, is too long");
     if (source->merged &&
         (parts->environment < 0 || (size_t)parts->environment >= source->environment_count))
-        return lb_fail(err, LB_INVALID, "environment: it must be one of the %zu of the header",
+        return lb_fail(err, LB_INVALID,
+                       "environment: it must number one of the header's %zu environments",
                        source->environment_count);
     if (source->merged)
-        entry.environment = (uint32_t)source->environments[parts->environment];
+        line.environment = (uint32_t)source->environments[parts->environment];
     snprintf(text, sizeof(text), "%.*s", (int)parts->id_length, parts->id);
     lb_impl_rename_text(text, id, sizeof(id));
-    entry.hash = lb_hash_bytes(entry.environment + 1, id, strlen(id));
-    return parts->canary ? add_canary(merge, &entry, err) : add_row(merge, &entry, err);
+    line.hash = lb_hash_bytes(line.environment + 1, id, strlen(id));
+    return parts->canary ? add_canary(merge, &line, err) : add_row(merge, &line, err);
 }
 
 static enum lb_status take_line(struct source *source, const char *line, size_t length,
@@ -604,7 +609,7 @@ static enum lb_status take_line(struct source *source, const char *line, size_t 
     if (st == LB_OK && parts.object)
         st = take_other(source, parts.object, &why);
     else if (st == LB_OK)
-        st = take_entry(source, &parts, offset, length, &why);
+        st = add_line(source, &parts, offset, length, &why);
     if (st == LB_OK && !parts.object)
         source->finished = false; /* a footer ends a session, and a row begins another one */
     free_parts(&parts);
@@ -652,7 +657,7 @@ enum lb_status lb_merge_add(struct lb_merge *merge, const char *path, struct lb_
     if (ferror(stream))
         st = lb_fail(err, LB_IO, "--merge: %s: %s", path, strerror(errno));
     else if (!source.has_header)
-        st = lb_fail(err, LB_INVALID, "--merge: %s: it has no whole line of a run", path);
+        st = lb_fail(err, LB_INVALID, "--merge: %s: it holds no complete line of a run", path);
     merge->counts.runs++;
     merge->counts.unfinished += !source.finished;
 done:
@@ -714,12 +719,13 @@ static void close_all(struct lb_merge *merge)
     }
 }
 
-/* Reads the line of an entry into a buffer that grows, and takes it apart. */
-static enum lb_status read_entry(struct lb_merge *merge, const struct entry *entry, char **buffer,
-                                 size_t *size, struct parts *parts, struct lb_error *err)
+/* Reads an indexed line again, into a buffer that grows when needed, and splits it. */
+static enum lb_status read_line(struct lb_merge *merge, const struct indexed_line *line,
+                                char **buffer, size_t *size, struct parts *parts,
+                                struct lb_error *err)
 {
-    int *fd = &merge->fds[entry->file];
-    const char *path = merge->paths[entry->file];
+    int *fd = &merge->fds[line->file];
+    const char *path = merge->paths[line->file];
     if (*fd < 0)
         *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0 && errno == EMFILE) {
@@ -728,16 +734,17 @@ static enum lb_status read_entry(struct lb_merge *merge, const struct entry *ent
     }
     if (*fd < 0)
         return lb_fail(err, LB_IO, "--merge: %s: %s", path, strerror(errno));
-    if (entry->length + 1 > *size) {
-        char *grown = realloc(*buffer, 2 * (size_t)entry->length + 1);
+    if (line->length + 1 > *size) {
+        char *grown = realloc(*buffer, 2 * (size_t)line->length + 1);
         if (!grown)
             return no_memory(err);
         *buffer = grown;
-        *size = 2 * (size_t)entry->length + 1;
+        *size = 2 * (size_t)line->length + 1;
     }
-    if (pread(*fd, *buffer, entry->length, entry->offset) != (ssize_t)entry->length ||
-        split(*buffer, entry->length, parts, err) != LB_OK || parts->object)
-        return lb_fail(err, LB_IO, "--merge: %s: it changed while it was merged", path);
+    if (pread(*fd, *buffer, line->length, line->offset) != (ssize_t)line->length ||
+        split(*buffer, line->length, parts, err) != LB_OK || parts->object)
+        return lb_fail(err, LB_IO, "--merge: %s: the file changed while it was merged; merge again",
+                       path);
     return LB_OK;
 }
 
@@ -769,10 +776,10 @@ static int compare_naturally(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-/* By problem, then implementation, then environment. */
-static int compare_entries(const void *a, const void *b)
+/* Sorts rows by problem, then implementation, then environment. */
+static int compare_rows(const void *a, const void *b)
 {
-    const struct entry *p = a, *q = b;
+    const struct indexed_line *p = a, *q = b;
     const char *x = strchr(p->id, '/'), *y = strchr(q->id, '/');
     int order = compare_naturally(x ? x : "", y ? y : "");
     if (!order)
@@ -782,7 +789,7 @@ static int compare_entries(const void *a, const void *b)
 
 static int compare_canaries(const void *a, const void *b)
 {
-    const struct entry *p = a, *q = b;
+    const struct indexed_line *p = a, *q = b;
     if (p->environment != q->environment)
         return p->environment < q->environment ? -1 : 1;
     if (p->started != q->started)
@@ -818,19 +825,21 @@ static char *rank_text(json_t *environment)
     return text;
 }
 
-/* Drops the environments that no row has, sorts the others and gives entries their new numbers. */
+/* Drops the environments that no row has, sorts the others, and gives the indexed lines their
+ * new numbers. */
 static enum lb_status sort_environments(struct lb_merge *merge, struct lb_error *err)
 {
     size_t count = json_array_size(merge->environments), used = 0;
-    struct entries *both[] = {&merge->rows, &merge->canaries};
+    struct line_index *both[] = {&merge->rows, &merge->canaries};
     struct ranked *ranked = calloc(count + 1, sizeof(*ranked));
-    uint32_t *number = calloc(count + 1, sizeof(*number)); /* 1: it is used; then the new number */
+    uint32_t *number = calloc(count + 1, sizeof(*number)); /* 1: it is used; later its new number */
     json_t *sorted = json_array();
     bool done = ranked && number && sorted;
     for (size_t k = 0; done && k < 2; k++)
         for (size_t i = 0; i < both[k]->count; i++)
             number[both[k]->items[i].environment] = 1;
-    bool none = merge->rows.count + merge->canaries.count == 0; /* then all stay */
+    /* A merge without any row keeps all environments. */
+    bool none = merge->rows.count + merge->canaries.count == 0;
     for (size_t i = 0; done && i < count; i++) {
         if (!number[i] && !none)
             continue;
@@ -856,11 +865,11 @@ static enum lb_status sort_environments(struct lb_merge *merge, struct lb_error 
     return done ? LB_OK : no_memory(err);
 }
 
-/* Of a case that one environment skipped and another ran, only the latter is kept; of one that all
- * skipped, one row. The rows are sorted. */
+/* Drops rows of skipped cases. When another environment ran the case, all its skipped rows are
+ * dropped; when every environment skipped it, one row is kept. The rows must be sorted. */
 static void drop_skipped(struct lb_merge *merge)
 {
-    struct entries *rows = &merge->rows;
+    struct line_index *rows = &merge->rows;
     for (size_t i = 0, end; i < rows->count; i = end) {
         bool kept = false;
         for (end = i; end < rows->count && strcmp(rows->items[end].id, rows->items[i].id) == 0;
@@ -888,17 +897,17 @@ static enum lb_status read_medians(struct lb_merge *merge, struct lb_error *err)
     if (!merge->medians)
         return no_memory(err);
     for (size_t i = 0; i < merge->canaries.count; i++) {
-        const struct entry *entry = &merge->canaries.items[i];
+        const struct indexed_line *line = &merge->canaries.items[i];
         struct parts parts = {0};
         struct lb_row row = {0};
-        LB_TRY(read_entry(merge, entry, &buffer, &size, &parts, err));
+        LB_TRY(read_line(merge, line, &buffer, &size, &parts, err));
         free_parts(&parts);
-        json_t *object = json_loadb(buffer, entry->length, 0, NULL);
+        json_t *object = json_loadb(buffer, line->length, 0, NULL);
         st = lb_row_from_json(object, &row, err);
         json_decref(object);
         if (st == LB_OK && lb_row_is_timed(&row))
             merge->medians[merge->median_count++] =
-                (struct lb_merge_canary){entry->environment, entry->id, row.median_ns};
+                (struct lb_merge_canary){line->environment, line->id, row.median_ns};
         lb_row_free(&row);
         if (st != LB_OK)
             break;
@@ -914,13 +923,13 @@ enum lb_status lb_merge_sort(struct lb_merge *merge, struct lb_error *err)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max < MOST_OPEN ? limit.rlim_max : MOST_OPEN;
-        setrlimit(RLIMIT_NOFILE, &limit); /* without it files are opened more often */
+        setrlimit(RLIMIT_NOFILE, &limit); /* if it fails, files are only opened more often */
     }
     free(merge->slots);
     merge->slots = NULL;
     LB_TRY(sort_environments(merge, err));
     if (merge->rows.count > 1)
-        qsort(merge->rows.items, merge->rows.count, sizeof(*merge->rows.items), compare_entries);
+        qsort(merge->rows.items, merge->rows.count, sizeof(*merge->rows.items), compare_rows);
     if (merge->canaries.count > 1)
         qsort(merge->canaries.items, merge->canaries.count, sizeof(*merge->canaries.items),
               compare_canaries);
@@ -962,7 +971,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The keys of merge->shards in order, [json_object_size]; the caller frees the array alone. */
+/* Returns the keys of merge->shards in order [json_object_size(merge->shards)]. The caller frees
+ * the array but not the keys. */
 static const char **sorted_shards(const struct lb_merge *merge)
 {
     size_t count = 0;
@@ -991,7 +1001,8 @@ static void add_text(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-/* Says which shards are missing beside keys[first] to keys[end - 1], those of one plan in order. */
+/* Adds to text which shards of a plan are missing; keys[first] to keys[end - 1] are those that
+ * are there, in order. */
 static void say_missing(const struct lb_merge *merge, const char *const *keys, size_t first,
                         size_t end, char *text, size_t size)
 {
@@ -1018,7 +1029,7 @@ void lb_merge_missing(const struct lb_merge *merge, char *text, size_t size)
 {
     size_t count = json_object_size(merge->shards), plans = 0;
     const char **keys = sorted_shards(merge);
-    const size_t prefix = 16 + 1 + 8; /* plan and number of shards */
+    const size_t prefix = 16 + 1 + 8; /* length of the plan and the number of shards in a key */
     text[0] = '\0';
     for (size_t i = 0, end; keys && i < count; i = end, plans++) {
         for (end = i; end < count && strncmp(keys[i], keys[end], prefix) == 0; end++)
@@ -1061,25 +1072,25 @@ static enum lb_status write_object(json_t *object, FILE *out, struct lb_error *e
     return done ? LB_OK : no_memory(err);
 }
 
-/* Writes an entry's line with the number of its environment, when it was measured, and the warning
- * of its node. */
-static enum lb_status write_entry(struct lb_merge *merge, const struct entry *entry, char **buffer,
-                                  size_t *size, FILE *out, struct lb_error *err)
+/* Writes an indexed line with the number of its environment, the time of its session, and the
+ * warning about its node. */
+static enum lb_status write_line(struct lb_merge *merge, const struct indexed_line *line,
+                                 char **buffer, size_t *size, FILE *out, struct lb_error *err)
 {
     char started[32], number[32];
     struct parts parts = {0};
-    enum lb_status st = read_entry(merge, entry, buffer, size, &parts, err);
+    enum lb_status st = read_line(merge, line, buffer, size, &parts, err);
     if (st != LB_OK) {
         free_parts(&parts);
         return st;
     }
     fprintf(out, "{\"kind\":\"%s\",\"case\":\"%.*s\",\"environment\":%" PRIu32 ",",
-            parts.canary ? "canary" : "row", (int)parts.id_length, parts.id, entry->environment);
-    if (entry->started) {
-        print_time(entry->started, started);
+            parts.canary ? "canary" : "row", (int)parts.id_length, parts.id, line->environment);
+    if (line->started) {
+        print_time(line->started, started);
         fprintf(out, "\"started\":\"%s\",", started);
     }
-    snprintf(number, sizeof(number), "%" PRIu32, entry->environment);
+    snprintf(number, sizeof(number), "%" PRIu32, line->environment);
     const json_t *warning = parts.canary ? NULL : json_object_get(merge->warnings, number);
     if (warning) {
         fputs("\"node_warning\":", out);
@@ -1102,10 +1113,10 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
     setvbuf(out, NULL, _IOFBF, BUFFER);
     LB_TRY(write_object(make_header(merge), out, err));
     for (size_t i = 0; i < merge->canaries.count; i++)
-        LB_TRY(write_entry(merge, &merge->canaries.items[i], &buffer, &size, out, err));
+        LB_TRY(write_line(merge, &merge->canaries.items[i], &buffer, &size, out, err));
     for (size_t i = 0; i < merge->rows.count; i++)
         if (!merge->rows.items[i].dropped)
-            LB_TRY(write_entry(merge, &merge->rows.items[i], &buffer, &size, out, err));
+            LB_TRY(write_line(merge, &merge->rows.items[i], &buffer, &size, out, err));
     print_time(merge->finished, finished);
     st = write_object(json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished", finished,
                                 "rows", (json_int_t)merge->counts.rows, "interrupted",
@@ -1116,7 +1127,7 @@ done:
     return st;
 }
 
-/* LB_INVALID when the folder has a run that is no result of merging, which would be lost. */
+/* LB_INVALID when the file is a run that is not a result of merging, since it would be lost. */
 static enum lb_status check_replaceable(const char *path, struct lb_error *err)
 {
     char *line = NULL;

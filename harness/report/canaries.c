@@ -8,8 +8,9 @@
 
 #include "stats/order_stats.h"
 
-/* Bound by the steps' latency, by arithmetic, and by the memory that holds the weights. On a CPU a
- * call takes longer than a time slice, so that programs which share the CPU show in the median. */
+/* The first is limited by the latency of the steps, the second by arithmetic, and the third by
+ * the bandwidth of the memory that holds the weights. On a CPU each call takes longer than a
+ * time slice, so that other programs on the same CPU affect the median. */
 static const char *const problems[LB_CANARY_COUNT] = {
     "T256_B1_I256_H256/f32/infer", "T32_B16_I256_H256/f32/infer", "T8_B1_I1024_H1024/f32/infer"};
 
@@ -33,10 +34,10 @@ void lb_canaries_choose(const struct lb_registry *registry, bool device, int thr
     }
 }
 
-/* A node's times of one canary. */
+/* One node's times of one canary. */
 struct summary {
     size_t node;
-    double center, spread; /* of the logarithms; spread 0 for a single time */
+    double center, spread; /* of the logarithms; the spread of a single time is 0 */
 };
 
 static int by_canary(const void *a, const void *b)
@@ -46,15 +47,15 @@ static int by_canary(const void *a, const void *b)
     return order ? order : (p->node > q->node) - (p->node < q->node);
 }
 
-/* Sorts the values in place. */
+/* Returns 1.4826 times the median absolute deviation. Sorts the values in place. */
 static double spread_of(double *values, size_t count)
 {
     lb_sort(values, count);
     return 1.4826 * lb_mad(values, count);
 }
 
-/* Summarizes the times of one canary, sorted by node, for each node. Returns how many nodes have
- * one. */
+/* Summarizes the times of one canary, which are sorted by node, for each node. Returns how many
+ * nodes have a summary. */
 static size_t summarize(const struct lb_canary_time *times, size_t count, double *scratch,
                         struct summary *summaries)
 {
@@ -68,13 +69,13 @@ static size_t summarize(const struct lb_canary_time *times, size_t count, double
     return nodes;
 }
 
-/* What one canary says of each node. */
+/* How one node compares with the others of its device by one canary. */
 struct finding {
     double shift, spread;
     bool off;
 };
 
-/* Judges the nodes of one device by one canary. findings [by node] */
+/* Judges the nodes of one device by one canary. findings [nodes] */
 static void judge(const struct summary *summaries, size_t count, size_t device,
                   const size_t *devices, double *scratch, struct finding *findings,
                   struct lb_canary_verdict *verdicts)
@@ -105,7 +106,8 @@ static void judge(const struct summary *summaries, size_t count, size_t device,
     }
 }
 
-/* A verdict from what all canaries say of the node. findings [canaries], those of the node. */
+/* Combines the findings of all canaries for one node into its verdict. findings [canaries]
+ * belong to the node. */
 static void conclude(const struct finding *const *findings, size_t canaries, size_t node,
                      double *scratch, struct lb_canary_verdict *verdict)
 {

@@ -1,5 +1,5 @@
-/* Canaries: three fixed cases that every shard of a sweep measures at its start and at its end, by
- * which nodes of the same device are compared with each other. */
+/* Canaries: three fixed cases that every shard of a sweep measures at its start and at its end.
+ * Their times show which nodes are slower or faster than others with the same device. */
 #ifndef LB_CANARIES_H
 #define LB_CANARIES_H
 
@@ -7,12 +7,13 @@
 #include "model/registry.h"
 
 #define LB_CANARY_COUNT   3
-#define LB_CANARY_SPREADS 6    /* a node is off when it differs by more than so many spreads */
+#define LB_CANARY_SPREADS 6    /* a node is off when it differs by more than this many spreads */
 #define LB_CANARY_LEAST   0.05 /* and by more than this */
-#define LB_CANARY_NODES   3    /* fewer nodes of a device do not tell which of them is off */
+#define LB_CANARY_NODES   3    /* with fewer nodes per device, it is unclear which one is off */
 
-/* The canaries of a sweep: on a GPU (device) by cuda_step, else by cpu_simd with that many threads,
- * or by cpu_ref where that was not built. Shards of one build choose the same. */
+/* Chooses the canaries of a sweep. On a GPU (`device`) they run with cuda_step, else with
+ * cpu_simd on that many threads, or with cpu_ref where the former was not built. All shards that
+ * run the same build choose the same canaries. */
 void lb_canaries_choose(const struct lb_registry *registry, bool device, int threads,
                         struct lb_case canaries[LB_CANARY_COUNT]);
 
@@ -23,28 +24,30 @@ struct lb_canary_time {
     double median_ns;
 };
 
-/* What the canaries say of a node. */
+/* How a node compares with the others of its device. */
 struct lb_canary_verdict {
     bool off;
-    double shift;  /* of its times, as a logarithm over the median of all nodes of its device: above
-                      0 is slower; the median over the canaries that are off */
-    double spread; /* that this was held against, as a logarithm */
-    size_t nodes;  /* of its device that were measured, itself included */
+    double shift;  /* logarithm of its time over the median of its device's nodes; above 0 means
+                      slower. It is the median over the canaries that are off */
+    double spread; /* the spread that the shift was compared with, as a logarithm */
+    size_t nodes;  /* measured nodes of its device, including itself */
 };
 
-/* Compares the nodes of each device by their canaries. devices [nodes] says which device a node
- * has, by any numbers; verdicts [nodes] receives the result.
+/* Compares the nodes of each device by their canaries. devices [nodes]: nodes with the same
+ * number have the same device. verdicts [nodes] receives the result.
  *
- * Of a canary, a node's time is the median of the logarithms of all its times, and the device's the
- * median of its nodes' times. The spread is the largest of three, each 1.4826 MAD: of the nodes'
- * times about the device's; of a node's own times about its time, the median of that over the
- * nodes; the same of the node itself. A node is off in a canary when it differs from the device by
- * more than LB_CANARY_SPREADS spreads and LB_CANARY_LEAST, and off when that is so in two canaries
- * or more, in the same direction. Devices with fewer than LB_CANARY_NODES nodes are not judged.
+ * For each canary, the time of a node is the median of the logarithms of its times, and the time
+ * of a device is the median of its nodes' times. The spread is the largest of three values, each
+ * 1.4826 times a median absolute deviation: that of the nodes' times; that of one node's times,
+ * as the median over all nodes; and that of the judged node's own times. A node is off in a
+ * canary when it differs from its device by more than LB_CANARY_SPREADS spreads and by more than
+ * LB_CANARY_LEAST. It is off when that holds for two or more canaries in the same direction.
+ * Devices with fewer than LB_CANARY_NODES nodes are not judged.
  *
- * In 4,000 made-up sweeps each of 3 to 24 nodes with normal noise of 0.5 to 10 %, a node was
- * wrongly named in none to 0.3 % of the sweeps; one that took 1.5 times as long was found in 99 %
- * or more where the noise was 3 % at most. LB_OOM. */
+ * This was simulated with 4,000 sweeps for each of several combinations of 3 to 24 nodes and
+ * normal noise of 0.5 to 10 %. A node was wrongly called off in at most 0.3 % of the sweeps. A
+ * node that took 1.5 times as long was found in at least 99 % of the sweeps when the noise was
+ * at most 3 %. LB_OOM. */
 enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
                                  const size_t *devices, size_t nodes,
                                  struct lb_canary_verdict *verdicts, struct lb_error *err);

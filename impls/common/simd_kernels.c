@@ -47,7 +47,7 @@ static const struct row {
 
 #endif
 
-/* The kernels up to a unit. */
+/* Lists the kernels of the units up to `best`. */
 static size_t list_up_to(enum lb_cpu_unit best, enum lb_dtype dtype,
                          const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT])
 {

@@ -40,8 +40,8 @@ struct lb_cpu_rows {
     size_t segment, segment_stride;
 };
 
-/* GEMM: sums [rows, columns] = start + a [rows, k] w [k, columns padded to whole vectors]; k is at
- * least 1. */
+/* A GEMM: sums [rows, columns] = start + a [rows, k] w [k, columns padded to whole vectors]; k
+ * is at least 1. */
 struct lb_cpu_gemm {
     size_t rows, k;
     size_t columns; /* at most 4*simd_width */
@@ -49,28 +49,29 @@ struct lb_cpu_gemm {
     const void *w;
     const void *bias; /* [columns] start of every row; NULL: start is the present value of sums */
     void *sums;
-    size_t stride; /* from a row of sums to the next */
+    size_t stride; /* from one row of sums to the next */
 };
 
 /* One step of one panel: c = f c_before + i g, h = o tanh(c). */
 struct lb_cpu_forward {
     struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM */
-    size_t units;                /* of the panel, at most simd_width */
+    size_t units;                /* units of the panel, at most simd_width */
     size_t first;                /* the panel's first unit: index into rows of states */
     const void *const *c_before; /* [rows] each [H] */
     void *c;                     /* [rows, H]; may alias c_before */
-    void *h;                     /* [rows] of a tensor with rows of h_stride; the first unit */
+    void *h;                     /* [rows], h_stride apart, from the first unit on */
     size_t c_stride, h_stride;
-    void *gates; /* [rows] with the stride of sums, and may be sums; NULL: gates are not kept */
+    void *gates; /* [rows] with the stride of sums; may be sums itself; NULL: gates are not kept */
 };
 
-/* One backward step of up to four panels: gates become gradients of the pre-activations. */
+/* One backward step of up to four panels, which replaces gates by gradients of the
+ * pre-activations. */
 struct lb_cpu_backward {
     struct lb_cpu_gemm gemm; /* a: the later step's gradients; w: backward weights; columns:
                               * units of the panels; sums: scratch; k may be 0 */
     size_t first;            /* unit */
     const void *const *dhn;  /* [rows] each [H]; NULL unless this is the row's last step */
-    const void *dy;          /* [rows], its first unit */
+    const void *dy;          /* [rows], from the first unit on */
     void *gates;             /* [rows, 4*simd_width] i f g o of the first panel -> gradients of a */
     const void *c;           /* [rows, H] */
     const void *const *c_before;
@@ -78,7 +79,7 @@ struct lb_cpu_backward {
     void *dh0; /* not NULL: only the GEMM is computed, into dh0 [rows, H], and the
                 * fields above, except gemm and first, are ignored */
     size_t dy_stride, c_stride;
-    size_t panel_stride; /* from the gates of a panel to those of the next */
+    size_t panel_stride; /* from the gates of one panel to those of the next */
 };
 
 /* Weight gradients of one panel: dw [columns, 4*simd_width] = in [rows, columns] transposed, times
@@ -86,8 +87,8 @@ struct lb_cpu_backward {
 struct lb_cpu_outer {
     size_t rows, columns;
     const void *in;
-    size_t stride; /* from a row of in to the next */
-    bool packed;   /* in has the layout that `pack` writes */
+    size_t stride; /* from one row of `in` to the next */
+    bool packed;   /* `in` has the layout that `pack` writes */
     const void *da;
     void *dw, *db; /* db may be NULL */
     bool add;      /* add to dw and db instead of overwriting them */
@@ -103,9 +104,9 @@ struct lb_simd_kernels {
     const char *name; /* "AVX-512", "AVX2", ... */
     size_t simd_width;
     size_t pair, k_multiple;
-    size_t operand_size; /* bytes of an element of an operand; 0: rows are read where they are */
-    /* rows [count] of k elements -> operand [count, k padded to k_multiple]. NULL for f32 and f64.
-     */
+    size_t operand_size; /* bytes of an operand's element; 0: rows are read in place */
+    /* Writes rows [count] of k elements as an operand [count, k padded to k_multiple]. NULL for
+     * f32 and f64. */
     void (*pack_operand)(const struct lb_cpu_rows *rows, size_t count, size_t k, void *operand);
     void (*accumulate)(const struct lb_cpu_gemm *);
     void (*forward)(const struct lb_cpu_forward *);
@@ -118,7 +119,8 @@ struct lb_simd_kernels {
     /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
     void (*to_f32)(const void *from, float *to, size_t count);
     void (*from_f32)(const float *from, void *to, size_t count);
-    /* Frees the state of the unit on this thread, at the end of a call. NULL where it has none. */
+    /* Frees the state of the unit on this thread. Called at the end of a call. NULL when the
+     * unit has none. */
     void (*release)(void);
     /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
      * libm. bf16 and f16 take and return f32. The error in f32 is at most LB_CPU_SIGMOID_ULP and
@@ -144,8 +146,8 @@ enum { LB_SIMD_UNIT_COUNT = 5 };
 size_t lb_simd_kernels_all(enum lb_dtype dtype,
                            const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT]);
 
-/* The fastest of them. The environment variable LB_SIMD_UNIT limits the choice, for tests: amx,
- * avx512bf16, avx512, avx2 or plain is the best unit to use. LB_INVALID for any other value. */
+/* Chooses the fastest of them. For tests, the environment variable LB_SIMD_UNIT names the best
+ * unit that may be used: amx, avx512bf16, avx512, avx2 or plain. LB_INVALID for any other value. */
 enum lb_status lb_simd_kernels_choose(enum lb_dtype dtype, const struct lb_simd_kernels **kernels,
                                       struct lb_error *err);
 

@@ -1,4 +1,4 @@
-/* Vector kernels for bf16, for the tiles of AMX-BF16. */
+/* Vector kernels for bf16 that multiply with the tiles of AMX-BF16. */
 #define BF16         1
 #define VECTOR_BYTES 64
 #define ROWS         6

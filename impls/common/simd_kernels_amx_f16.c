@@ -1,4 +1,4 @@
-/* Vector kernels for f16, for the tiles of AMX-FP16. */
+/* Vector kernels for f16 that multiply with the tiles of AMX-FP16. */
 #define BF16         0
 #define VECTOR_BYTES 64
 #define ROWS         6

@@ -1,4 +1,4 @@
-/* Vector kernels for bf16, for AVX2 and FMA, with conversion of weights to f32. */
+/* Vector kernels for bf16 on AVX2 and FMA, which convert weights to f32. */
 #define BF16         1
 #define VECTOR_BYTES 32
 #define ROWS         3

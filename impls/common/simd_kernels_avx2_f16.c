@@ -1,4 +1,4 @@
-/* Vector kernels for f16, for AVX2, FMA and F16C, with conversion of weights to f32. */
+/* Vector kernels for f16 on AVX2, FMA and F16C, which convert weights to f32. */
 #define BF16         0
 #define VECTOR_BYTES 32
 #define ROWS         3

@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, float, for AVX2 and FMA: 12 of 16 registers hold sums. */
+/* Vector kernels for f32 on AVX2 and FMA. Sums take 12 of the 16 registers. */
 #define real         float
 #define REAL_BYTES   4
 #define FAST_CELL    0

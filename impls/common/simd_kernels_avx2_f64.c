@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, double, for AVX2 and FMA: 12 of 16 registers hold sums. */
+/* Vector kernels for f64 on AVX2 and FMA. Sums take 12 of the 16 registers. */
 #define real         double
 #define REAL_BYTES   8
 #define FAST_CELL    0

@@ -1,4 +1,4 @@
-/* Vector kernels for bf16, for AVX-512, with conversion of weights to f32. */
+/* Vector kernels for bf16 on AVX-512, which convert weights to f32. */
 #define BF16         1
 #define VECTOR_BYTES 64
 #define ROWS         6

@@ -1,5 +1,5 @@
-/* Vector kernels for f16, for AVX-512, with conversion of weights to f32. AVX512-FP16 would sum in
- * f16. */
+/* Vector kernels for f16 on AVX-512, which convert weights to f32. They do not use AVX512-FP16,
+ * because its sums would be f16. */
 #define BF16         0
 #define VECTOR_BYTES 64
 #define ROWS         6

@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, float, for AVX-512: 24 of 32 registers hold sums. */
+/* Vector kernels for f32 on AVX-512. Sums take 24 of the 32 registers. */
 #define real         float
 #define REAL_BYTES   4
 #define FAST_CELL    0

@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, double, for AVX-512: 24 of 32 registers hold sums. */
+/* Vector kernels for f64 on AVX-512. Sums take 24 of the 32 registers. */
 #define real         double
 #define REAL_BYTES   8
 #define FAST_CELL    0

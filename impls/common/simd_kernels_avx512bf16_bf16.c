@@ -1,4 +1,4 @@
-/* Vector kernels for bf16, for the dot products of AVX512-BF16. */
+/* Vector kernels for bf16 that use the dot products of AVX512-BF16. */
 #define BF16         1
 #define VECTOR_BYTES 64
 #define ROWS         6

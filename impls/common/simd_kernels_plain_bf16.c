@@ -1,4 +1,4 @@
-/* Vector kernels for bf16, for the compiler's default target. */
+/* Vector kernels for bf16 on the compiler's default target. */
 #define BF16         1
 #define VECTOR_BYTES 16
 #define ROWS         3

@@ -1,4 +1,4 @@
-/* Vector kernels for f16, for the compiler's default target. */
+/* Vector kernels for f16 on the compiler's default target. */
 #define BF16         0
 #define VECTOR_BYTES 16
 #define ROWS         3

@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, float, for what the compiler targets by default, 16-byte vectors. */
+/* Vector kernels for f32 on the compiler's default target, with 16-byte vectors. */
 #define real         float
 #define REAL_BYTES   4
 #define FAST_CELL    0

@@ -1,4 +1,4 @@
-/* cpu_simd's kernels, double, for what the compiler targets by default, 16-byte vectors. */
+/* Vector kernels for f64 on the compiler's default target, with 16-byte vectors. */
 #define real         double
 #define REAL_BYTES   8
 #define FAST_CELL    0

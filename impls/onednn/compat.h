@@ -1,8 +1,9 @@
-/* The calls of oneDNN 3, also on top of oneDNN 2. Only this file depends on the library's version.
+/* The calls of oneDNN 3, which this file implements with oneDNN 2 where only that is installed.
+ * Only this file depends on the library's version.
  *
- * Version 2 keeps memory descriptors in structs and describes an operation before its primitive;
- * version 3 has handles, and no operation descriptors. A const_dnnl_memory_desc_t points to a
- * descriptor in both. */
+ * Version 2 keeps memory descriptors in structs, and needs a descriptor of an operation before
+ * its primitive. Version 3 has handles and no operation descriptors. In both, a
+ * const_dnnl_memory_desc_t points to a descriptor. */
 #ifndef LB_ONEDNN_COMPAT_H
 #define LB_ONEDNN_COMPAT_H
 
@@ -48,7 +49,7 @@ static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_eng
     return st == dnnl_success ? dnnl_primitive_desc_create(out, &lstm, attr, engine, NULL) : st;
 }
 
-/* g are the descriptors of the gradients: g->w_ih is that of dw_ih. */
+/* g has the descriptors of the gradients: g->w_ih describes dw_ih. */
 static inline dnnl_status_t
 lb_lstm_backward(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_rnn_direction_t direction,
                  const struct lb_lstm_descs *d, const struct lb_lstm_descs *g,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Calls of the library inside a function with a done: label. */
+/* Calls a function of the library, and jumps to the label `done` when it fails. */
 #define TRY_DNNL(call)                             \
     do {                                           \
         st = lb_onednn_status((call), #call, err); \
@@ -57,7 +57,7 @@ enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct l
 
 enum lb_status lb_onednn_open(dnnl_engine_t *engine, dnnl_stream_t *stream, struct lb_error *err)
 {
-    static dnnl_engine_t the_engine; /* of the process, never closed */
+    static dnnl_engine_t the_engine; /* one per process, never closed */
     static dnnl_stream_t the_stream;
     enum lb_status st = LB_OK;
     if (!the_engine)
@@ -70,7 +70,8 @@ done:
     return st;
 }
 
-/* The descriptors of a layer's tensors, or of their gradients; `owned` are to be destroyed. */
+/* The descriptors of a layer's tensors or of their gradients. Those in `owned` must be
+ * destroyed. */
 struct descs {
     struct lb_lstm_descs of;
     lb_memory_desc owned[9];

@@ -5,7 +5,8 @@
 #include "api/impl.h"
 #include "impls/onednn/compat.h"
 
-/* Arguments of the primitives. Weights and scratch of the backward primitive are its own. */
+/* The arguments of the primitives. The backward primitive has its own copy of the weights and
+ * its own scratch memory. */
 enum lb_slot {
     LB_X,
     LB_H0,
@@ -65,8 +66,8 @@ enum lb_status lb_onednn_set_data(const struct lb_onednn_layer *layer, enum lb_s
 enum lb_status lb_onednn_forward(const struct lb_onednn_layer *layer, struct lb_error *err);
 enum lb_status lb_onednn_backward(const struct lb_onednn_layer *layer, struct lb_error *err);
 
-/* Converts plain weights [D, 4H, columns] (or, for columns 0, the bias [D, 4H]) of the given type
- * to a slot's format, or back. */
+/* Converts plain weights [D, 4H, columns] of the given type to a slot's format, or back. With
+ * columns 0 it converts the bias [D, 4H]. */
 enum lb_status lb_onednn_reorder(const struct lb_problem *problem,
                                  const struct lb_onednn_layer *layer, enum lb_slot slot,
                                  int64_t columns, dnnl_data_type_t type, void *plain, bool to_slot,

@@ -1,7 +1,8 @@
-/* onednn: oneDNN's LSTM primitive, one per layer. f32 and bf16, both directions, all passes.
+/* onednn: oneDNN's LSTM primitive, one per layer. It supports f32 and bf16, both directions and
+ * all passes.
  *
- * prepare converts the weights to the format that the library asks for. With bf16, the library
- * takes cell states and all gradients in f32; converting them is part of the timed call. */
+ * `prepare` converts the weights to the format that the library asks for. With bf16, the library
+ * requires cell states and all gradients in f32; converting them is part of the timed call. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ enum { PACKED = 5, GRADIENTS = 3 };
 
 struct counts {
     size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*H], [L*D, B, H], [D, B, H] */
-    size_t size;                  /* bytes of one in the dtype */
+    size_t size;                  /* bytes of one element in the dtype */
 };
 
 static struct counts counts_of(const struct lb_problem *p)
@@ -50,7 +51,7 @@ static struct counts counts_of(const struct lb_problem *p)
     };
 }
 
-/* bf16 [count] -> f32: exact. */
+/* Converts bf16 [count] to f32, which is exact. */
 static void bf16_to_f32(const uint16_t *from, float *to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -59,7 +60,7 @@ static void bf16_to_f32(const uint16_t *from, float *to, size_t count)
     }
 }
 
-/* f32 [count] -> bf16, to nearest even; NaN stays NaN. */
+/* Converts f32 [count] to bf16, rounding to nearest even. NaN stays NaN. */
 static void f32_to_bf16(const float *from, uint16_t *to, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -99,7 +100,7 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     void (*set)(int) = NULL;
     void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     if (symbol)
-        memcpy(&set, &symbol, sizeof(set)); /* ISO C has no cast between the two */
+        memcpy(&set, &symbol, sizeof(set)); /* ISO C has no cast between the two types */
     if (set)
         set(threads);
     else if (threads > 1)
@@ -133,7 +134,7 @@ done:
     return st;
 }
 
-/* Lays out the slots of every layer in base; *bytes is what they take. */
+/* Lays out the slots of every layer in base. *bytes: their total size. */
 static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
                                     char *base, size_t *bytes, struct lb_error *err)
 {
@@ -151,7 +152,7 @@ done:
     return st;
 }
 
-/* Lays out what forward keeps for backward; returns its bytes. */
+/* Lays out what forward keeps for backward and returns its size in bytes. */
 static size_t lay_out_kept(struct onednn *net, char *base)
 {
     struct counts n = counts_of(&net->problem);
@@ -182,7 +183,7 @@ static size_t lay_out_scratch(struct onednn *net, char *base)
     return arena.used;
 }
 
-/* Sets the addresses of all slots and arrays. With zeroed buffers it only computes the sizes. */
+/* Sets the addresses of all slots and arrays. With zeroed buffers, it only computes the sizes. */
 static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
                               struct lb_sizes *sizes, struct lb_error *err)
 {
@@ -220,7 +221,8 @@ static enum lb_status onednn_sizes(void *self, struct lb_sizes *sizes, struct lb
     return lay_out(self, &(struct lb_buffers){0}, sizes, err);
 }
 
-/* One matrix of a layer, all directions, into a slot. from: canonical, one per direction. */
+/* Converts one matrix of a layer, for all directions, into a slot. from: canonical matrices, one
+ * per direction. */
 static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_slot slot,
                                   int64_t columns, const void *const *from, char *staging,
                                   struct lb_error *err)
@@ -233,7 +235,7 @@ static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_sl
                              p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32, staging, true, err);
 }
 
-/* The sum of both biases of a layer into its slot. staging [D, 4H]. */
+/* Adds the two biases of a layer and converts the sum into its slot. staging [D, 4H]. */
 static enum lb_status pack_bias(const struct onednn *net, size_t l,
                                 const struct lb_weights *weights, float *staging,
                                 struct lb_error *err)
@@ -297,7 +299,8 @@ done:
     return st;
 }
 
-/* Sets the arguments of layer l that both passes have. hn, cn: used where no own copy is kept. */
+/* Sets the arguments of layer l that both passes share. hn, cn: the caller's arrays, used when
+ * the implementation keeps no copy of its own. */
 static enum lb_status set_layer_data(const struct onednn *net, size_t l, const void *x,
                                      const void *h0, const void *c0, const void *y, void *hn,
                                      void *cn, struct lb_error *err)
@@ -396,8 +399,8 @@ done:
     return st;
 }
 
-/* Copies one gradient of a layer, plain f32 in staging, to the canonical array of each direction.
- */
+/* Copies one gradient of a layer, which is plain f32 in `staging`, to the canonical array of
+ * each direction. */
 static void copy_gradient(const struct onednn *net, size_t l, const float *staging, size_t count,
                           void *const *to)
 {

@@ -1,5 +1,5 @@
-"""A Slurm cluster of its own on this machine: munge, slurmctld, and a slurmd for each of its nodes. It has
-its own configuration, key, ports and spool, so that a Slurm of the system is not touched."""
+"""Runs a separate Slurm cluster on this machine: munge, slurmctld, and a slurmd for each of its nodes. It has
+its own configuration, key, ports and spool, so that it does not touch a Slurm of the system."""
 
 import glob
 import os
@@ -56,21 +56,21 @@ def free_ports(count):
 
 
 def packages(folder):
-    """Unpacks Slurm into the folder; returns why that can't be done, "" where it was."""
+    """Unpacks Slurm into the folder. Returns the reason when that fails, else ""."""
     done = subprocess.run([os.path.join(HERE, "slurm_packages.sh"), folder], capture_output=True,
                           text=True, check=False)
     return "" if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
 def can_name_hosts():
-    """Whether a process of this user can be given a host name of its own."""
+    """Whether this user can start a process with a host name of its own."""
     return subprocess.run(["unshare", "--uts", "hostname", "n1"], capture_output=True,
                           check=False).returncode == 0
 
 
 class Slurm:
-    """prefix: where the packages were unpacked. folder: an empty one, for all that the cluster writes.
-    nodes: their names. A node has one CPU, and its own host name where the user may set one."""
+    """prefix: the folder of the unpacked packages. folder: an empty one, for everything that the cluster writes.
+    nodes: their names. Each node has one CPU, and a host name of its own where the user may set one."""
 
     def __init__(self, prefix, folder, nodes):
         self.prefix, self.folder, self.nodes = prefix, folder, nodes
@@ -116,7 +116,7 @@ class Slurm:
                   ["idle"] * len(self.nodes), "the nodes", 30)
 
     def stop(self):
-        """Cancels what runs and ends the cluster's processes."""
+        """Cancels all jobs and ends the processes of the cluster."""
         self.call("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name, check=False)
         end = time.monotonic() + 10
         while self.call("squeue", "-h", check=False) and time.monotonic() < end:
@@ -131,7 +131,7 @@ class Slurm:
                 process.wait()
 
     def call(self, *command, check=True, **options):
-        """Runs a command of Slurm; returns what it printed."""
+        """Runs a command of Slurm and returns what it printed."""
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False,
                               **options)
         if check and done.returncode != 0:
@@ -139,7 +139,7 @@ class Slurm:
         return done.stdout.strip()
 
     def wait(self, condition, what, seconds):
-        """Returns once condition() holds; else raises with the ends of the cluster's logs."""
+        """Returns once condition() holds. After the time limit it raises, with the ends of the cluster's logs."""
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
@@ -154,7 +154,7 @@ class Slurm:
         return "\n".join(text)
 
     def state(self, job):
-        """The state of a job or of a task, such as RUNNING; "" once Slurm has forgotten it."""
+        """Returns the state of a job or a task, such as RUNNING; "" once Slurm has forgotten it."""
         return self.call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T", check=False)
 
     def node_of(self, job):
@@ -165,7 +165,7 @@ class Slurm:
 
 
 def skip_reason(folder):
-    """Why there can be no cluster on this machine; "" where there can be one."""
+    """Returns why this machine can't run a cluster; "" when it can."""
     if not shutil.which("unshare"):
         return "there is no unshare"
     return packages(folder)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Gets Slurm and munge for the tests of label cluster:  tests/cluster/slurm_packages.sh FOLDER
+# Downloads Slurm and munge for the tests with the label cluster:  tests/cluster/slurm_packages.sh FOLDER
 #
-# The packages of Debian or Ubuntu, with the libraries that this machine lacks, are unpacked into FOLDER
-# and not installed, since installing them starts services. Needs no root. Where they can't be had, the
-# last line says why.
+# It unpacks the packages of Debian or Ubuntu, and the libraries that this machine lacks, into FOLDER. It
+# does not install them, because that would start services. It needs no root, unless apt-get has no lists
+# of packages yet. When it fails, its last line says why.
 set -euo pipefail
 folder=${1:?usage: tests/cluster/slurm_packages.sh FOLDER}
 wanted=(slurmctld slurmd slurm-client munge)
@@ -16,15 +16,15 @@ give_up() {
 
 mkdir -p "$(dirname "$folder")"
 exec 9>"$folder.lock"
-flock 9 # two tests may want the packages at once
+flock 9 # two tests may need the packages at the same time
 [ -e "$folder/complete" ] && exit 0
 command -v apt-get >/dev/null || give_up "there is no apt-get"
 rm -rf "$folder"
 mkdir -p "$folder/apt"
 folder=$(cd "$folder" && pwd)
 
-# What apt-get would install, by name; it fails when its lists do not have the packages. What is
-# installed already is unpacked as well, so that all of Slurm is in one folder.
+# Prints the names of what apt-get would install; fails when its lists do not have the packages. Packages
+# of Slurm that are installed already are unpacked too, so that all of Slurm is in one folder.
 closure() {
   apt-get install --simulate --no-install-recommends "${wanted[@]}" | sed -n 's/^Inst \(\S*\).*/\1/p'
 }

@@ -1,5 +1,5 @@
-"""The manifests of bench/cluster and the container file: they fit Kubernetes' schema, the numbers in them
-agree, and the commands of their pods, run here in place of a cluster, measure each case once."""
+"""Checks the manifests of bench/cluster and the container file: they match the schema of Kubernetes, their
+numbers agree, and the commands of their pods, which run here without a cluster, measure each case once."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def pod_of(job):
 
 
 def disagreements(job):
-    """What is wrong with the numbers and names of an Indexed Job."""
+    """Returns what is wrong with the numbers and names of an Indexed Job."""
     spec, pod = job["spec"], pod_of(job)
     container = pod["containers"][0]
     shards = {entry["name"]: entry["value"] for entry in container["env"]}["SHARDS"]
@@ -79,7 +79,7 @@ class Manifests(ProgramTest):
 
     def test_the_pods_measure_each_case_once_and_are_merged(self):
         for index in range(3):
-            for _ in range(2 if index == 0 else 1): # a pod that is replaced goes on with the run
+            for _ in range(2 if index == 0 else 1): # a pod that replaces another one continues the run
                 done = self.call_pod("kubernetes.yaml", SWEEP + ["--case-time", "0.02"],
                                      JOB_COMPLETION_INDEX=str(index), SHARDS="3")
                 self.assertIn(done.returncode, (0, 5), done.stderr)
@@ -109,7 +109,7 @@ INSTRUCTIONS = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENTRYPOINT"}
 
 
 def complaints(text):
-    """What is wrong with a container file that uses INSTRUCTIONS alone."""
+    """Returns what is wrong with a container file, which may use only INSTRUCTIONS."""
     wrong, declared = [], set()
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
@@ -122,7 +122,7 @@ def complaints(text):
         if name == "ARG":
             declared.add(rest.split("=")[0])
         if name == "FROM":
-            declared.clear() # an ARG before FROM is not seen after it
+            declared.clear() # an ARG before FROM has no value after it
         if name == "RUN" and subprocess.run(["sh", "-n", "-c", rest], capture_output=True,
                                             check=False).returncode != 0:
             wrong.append("RUN has a syntax error")

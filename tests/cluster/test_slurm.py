@@ -1,6 +1,6 @@
-"""The Slurm scripts of bench/cluster: alone, with stand-ins for Slurm and the program; and on a cluster of
-three nodes on this machine, whose tasks are killed, requeued, preempted, stopped at their time limit, and
-drained of their node: no row is lost, and no case is measured twice."""
+"""Tests the Slurm scripts of bench/cluster alone, with stand-ins for Slurm and the program, and on a cluster of
+three nodes on this machine. There, tasks are killed, requeued, preempted and stopped at their time limit, and
+a node is drained. No row may be lost, and no case may be measured twice."""
 
 import json
 import os
@@ -20,13 +20,13 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 CLUSTER = os.path.join(ROOT, "bench", "cluster")
 TASK = os.path.join(CLUSTER, "slurm.sbatch")
 MERGE = os.path.join(CLUSTER, "slurm-merge.sbatch")
-PACKAGES = os.path.join(ROOT, "build", "slurm") # Slurm, unpacked
+PACKAGES = os.path.join(ROOT, "build", "slurm") # the unpacked packages of Slurm
 NODES = ["bench-n1", "bench-n2", "bench-n3"]
 SHARDS = 6
 CASES_200 = ["-T", "1:25:+1", "-B", "1,2,3,4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
              "--case-time", "0.03"]
 
-# In place of the program: tells its arguments, adds ROWS rows to its run and exits with STATUS.
+# Replaces the program: it prints its arguments, adds ROWS rows to its run and exits with STATUS.
 PROGRAM_STAND_IN = """#!/bin/bash
 if [ "$1" = --export ]; then
   cat "$(dirname "$0")/csv"
@@ -41,7 +41,7 @@ exit "${STATUS-0}"
 
 
 class Task(ProgramTest):
-    """slurm.sbatch by itself."""
+    """Tests slurm.sbatch without a cluster."""
 
     def setUp(self):
         super().setUp()
@@ -111,7 +111,7 @@ class Task(ProgramTest):
 
 
 def program_of(folder):
-    """The process of the program that writes the run in the folder, None where there is none."""
+    """Returns the process of the program that writes the run in the folder; None when there is none."""
     for entry in os.listdir("/proc"):
         try:
             with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
@@ -134,13 +134,13 @@ def entries(folder):
 
 
 def measured(folder):
-    """The cases that the run has measured, in order, each as often as it was measured."""
+    """Returns the cases that the run has measured, in order. A case that was measured twice is there twice."""
     return [entry["case"] for entry in entries(folder)
             if entry["kind"] == "row" and entry["verdict"] != "skipped"]
 
 
 def host_of_cases(folder):
-    """{case: the host on which its row was measured} of a run that may have been resumed on others."""
+    """Returns {case: the host that measured its row} of a run that may have been resumed on other hosts."""
     found = {}
     for entry in entries(folder):
         if entry["kind"] in ("header", "resume"):
@@ -201,12 +201,12 @@ class Cluster(unittest.TestCase):
         return lines
 
     def planned(self, sweep):
-        time = sweep.index("--case-time") # which --list does not take
+        time = sweep.index("--case-time") # --list does not take this option
         listed = json.loads(run("--list", "--format", "json", *sweep[:time], *sweep[time + 2:]).stdout)
         return sorted(case["case"] for case in listed["cases"])
 
     def check_merged(self, folder, sweep):
-        """Each case was measured once, and stands in the merged run once."""
+        """Checks that each case was measured once and is in the merged run once."""
         shards = os.listdir(self.path(folder + "/shards"))
         self.assertEqual(sorted(case for shard in shards
                                 for case in measured(self.path(f"{folder}/shards/{shard}"))),
@@ -215,8 +215,8 @@ class Cluster(unittest.TestCase):
         self.assertTrue(os.path.exists(self.path(folder + "/report.html")))
 
     def check_nodes(self, folder):
-        """Each merged row names the node that measured it. A report shows the nodes together unless it
-        is asked to show them apart."""
+        """Checks that each merged row names the node that measured it, and that a report shows the nodes together
+        unless it is asked to show them apart."""
         shards = os.listdir(self.path(folder + "/shards"))
         expected = {case: host for shard in shards
                     for case, host in host_of_cases(self.path(f"{folder}/shards/{shard}")).items()}
@@ -234,19 +234,19 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(f"cpu_simd on {node}" in text, apart)
 
     def check_kept(self, folder, lines):
-        """The run still begins with these lines."""
+        """Checks that the run still begins with these lines."""
         with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
             self.assertEqual(file.read().splitlines()[:len(lines)], lines)
 
     def kill(self, folder):
-        """Kills the task's shell and program."""
+        """Kills the shell and the program of the task."""
         program = program_of(folder)
         os.kill(parent_of(program), signal.SIGKILL)
         os.kill(program, signal.SIGKILL)
 
 
 class Interruptions(Cluster):
-    """Tasks that do not end as they should; each of their rows is kept, and none is measured twice."""
+    """Interrupts tasks in several ways. All their rows are kept, and no case is measured twice."""
 
     def test_200_cases_in_an_array_with_tasks_killed_requeued_preempted_and_drained(self):
         self.assertEqual(len(self.planned(CASES_200)), 200)
@@ -284,7 +284,7 @@ class Interruptions(Cluster):
             self.check_kept(self.path(shard[number]), lines)
 
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard takes about 15 s; cases are started in the first 10 s of the minute that a task has.
+        # A shard takes about 15 s. A task has a minute, and starts cases only in the first 10 s of it.
         sweep = ["-T", "1:45:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
         # Without --signal the warning would come before that.
         array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
@@ -308,12 +308,12 @@ class Interruptions(Cluster):
         self.assertIn("restart 1", self.log(array, 1))
         self.assertNotIn("restart 1", self.log(array, 2))
         rows = [entry for entry in entries(self.path("warned/shards/2")) if entry["kind"] == "row"]
-        self.assertEqual({row["verdict"] for row in rows}, {"ok"}) # none is taken for a crash
+        self.assertEqual({row["verdict"] for row in rows}, {"ok"}) # no case was reported as a crash
         self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
 
 
 class Page(Cluster):
-    """bench/cluster/README.md, word for word."""
+    """Runs the commands of bench/cluster/README.md as they stand."""
 
     def test_the_commands_of_the_page(self):
         with open(os.path.join(CLUSTER, "README.md"), encoding="utf-8") as file:

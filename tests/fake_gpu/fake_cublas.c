@@ -1,5 +1,6 @@
-/* cuBLAS on the fake device: what streams_cuda.c calls, with the checks of the library's manual.
- * Products are enqueued, and computed on the host with sums in double. */
+/* cuBLAS on the fake device. It has the functions that streams_cuda.c calls, with the checks
+ * that the library's manual describes. GEMMs are enqueued, and computed on the host with sums in
+ * double. */
 #include <cublas_v2.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct cublasContext {
     size_t workspace_bytes;
 };
 
-static struct cublasContext handles[HANDLES_MAX]; /* of the process: nobody ends one */
+static struct cublasContext handles[HANDLES_MAX]; /* of the process: no caller destroys one */
 static int handle_count;
 
 static struct {
@@ -71,7 +72,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
     return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
-/* The workspace is the library's own again. */
+/* As in cuBLAS, setting the stream makes the workspace the library's own again. */
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
     if (!handle)
@@ -92,7 +93,7 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- Products ------------------------------------------------------------------------------ */
+/* ---- GEMMs ------------------------------------------------------------------------------ */
 
 /* A matrix as the library sees it, column-major: element (row, column) is at row + column * ld. */
 struct matrix {
@@ -124,7 +125,7 @@ static bool dtype_of(cudaDataType type, enum lb_dtype *dtype)
     return false;
 }
 
-/* The table of cublasGemmEx: compute type, and types of a and b, and of c. */
+/* The manual's table of cublasGemmEx: compute type, type of a and b, and type of c. */
 static bool is_supported(cublasComputeType_t compute, enum lb_dtype in, enum lb_dtype out)
 {
     switch ((int)compute) {
@@ -152,7 +153,8 @@ static double element(const struct matrix *m, int64_t row, int64_t column)
     return value;
 }
 
-/* Whether all of a matrix is in one block of the device's memory, with its elements aligned. */
+/* Whether the whole matrix lies in one block of the device's memory and its elements are
+ * aligned. */
 static bool reachable(const struct matrix *m)
 {
     size_t size = lb_dtype_size(m->dtype);
@@ -160,7 +162,7 @@ static bool reachable(const struct matrix *m)
     return (size_t)m->data % size == 0 && fake_device_holds(m->data, last * size);
 }
 
-/* fake_work. What a wrong address does shows now, and not in the call. */
+/* fake_work. A wrong address has its effect here and not in the call that enqueues the GEMM. */
 static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
 {
     const struct gemm *g = arguments;
@@ -168,11 +170,11 @@ static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
         !reachable(&g->c))
         return fake_device_lose(err);
     if (!library.has_run && fake_device_strikes(FAKE_SLOW_FIRST))
-        fake_clock_add(FAKE_SLOW_NS); /* it loads its kernels */
+        fake_clock_add(FAKE_SLOW_NS); /* the library loads its kernels */
     library.has_run = true;
     if (fake_device_hollow())
         return LB_OK;
-    if (g->workspace_bytes >= SCRIBBLE) { /* nobody else may keep anything there */
+    if (g->workspace_bytes >= SCRIBBLE) { /* no caller may keep anything there */
         memset(g->workspace, 0xff, SCRIBBLE);
         memset(g->workspace + g->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
     }
@@ -190,7 +192,7 @@ static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
     return LB_OK;
 }
 
-/* What the manual says of the arguments. */
+/* Checks the arguments as the manual requires. */
 static cublasStatus_t check_gemm(const struct gemm *g, cublasComputeType_t compute)
 {
     if (g->m < 0 || g->n < 0 || g->k < 0 || g->a.ld < g->a.rows || g->b.ld < g->b.rows ||
@@ -229,7 +231,7 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
     cublasStatus_t status = check_gemm(&g, compute);
     if (status != CUBLAS_STATUS_SUCCESS || m == 0 || n == 0)
         return status;
-    /* alpha and beta are of the type of the sums. */
+    /* alpha and beta have the type of the sums. */
     bool in_double = compute == CUBLAS_COMPUTE_64F;
     g.alpha = in_double ? *(const double *)alpha : (double)*(const float *)alpha;
     g.beta = in_double ? *(const double *)beta : (double)*(const float *)beta;

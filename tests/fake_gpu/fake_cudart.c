@@ -1,7 +1,7 @@
-/* The CUDA runtime on the fake device: as much of it as the project calls, with the refusals of its
- * manual. A program that is linked with this file runs its own host code, device_cuda.c and the
- * launchers of cuda/ included, as it will on a real device. Kernels of nvcc are launched and do
- * nothing: there is no machine code of theirs for the host. */
+/* The CUDA runtime on the fake device. It has the functions that the project calls and refuses
+ * what their manual refuses. A program that is linked with this file runs its own host code as
+ * it will on a real device, including device_cuda.c and the launchers of cuda/. Kernels that
+ * nvcc compiled are launched and do nothing, because they have no machine code for the host. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct function {
     bool wide_clusters;
 };
 
-/* A call of <<< >>> sets one up and takes it away. */
+/* A launch with <<< >>> pushes a configuration and pops it again. */
 struct configuration {
     struct dim3 grid, block;
     size_t shared;
@@ -35,7 +35,7 @@ struct CUevent_st {
 };
 
 struct CUgraph_st {
-    void *queue; /* NULL once it is instantiated */
+    void *queue; /* NULL after the graph was instantiated */
 };
 
 static struct function functions[FUNCTIONS_MAX];
@@ -47,7 +47,7 @@ static struct {
     cudaError_t last;
     bool streams[LB_STREAMS_MAX];
     struct CUevent_st events[EVENTS_MAX];
-    bool spoiled; /* the capture, by a call that it does not take */
+    bool spoiled; /* a call that a capture does not allow has invalidated it */
     struct fake_cudart_counts counts;
 } runtime;
 
@@ -76,7 +76,7 @@ static cudaError_t answer(cudaError_t error)
     return error;
 }
 
-/* What the fake device said. */
+/* Converts the fake device's status to an error of the runtime. */
 static cudaError_t answer_status(enum lb_status st)
 {
     if (st == LB_OK)
@@ -84,7 +84,7 @@ static cudaError_t answer_status(enum lb_status st)
     return answer(st == LB_OOM ? cudaErrorMemoryAllocation : cudaErrorInvalidValue);
 }
 
-/* For calls that a capture does not take: after one it is good for nothing. */
+/* Called by functions that a capture does not allow: they invalidate it. */
 static bool spoils_capture(void)
 {
     runtime.spoiled = runtime.spoiled || fake_device_capturing();
@@ -130,7 +130,7 @@ static size_t index_of(cudaError_t error)
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
         if (errors[i].error == error)
             return i;
-    abort(); /* the fake gives no other one */
+    abort(); /* the fake returns no other error */
 }
 
 const char *cudaGetErrorName(cudaError_t error)
@@ -143,7 +143,7 @@ const char *cudaGetErrorString(cudaError_t error)
     return errors[index_of(error)].words;
 }
 
-/* The error of a lost device stays. */
+/* The error of a lost device is never cleared. */
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t last = runtime.last;
@@ -239,14 +239,14 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
     return answer_status(st);
 }
 
-/* Pinned memory of the host. Kernels of nvcc do nothing here, so its address on the device is never
- * followed. */
+/* Pinned memory of the host. Kernels that nvcc compiled do nothing here, so its device address
+ * is never used. */
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     if (spoils_capture())
         return answer(cudaErrorStreamCaptureUnsupported);
     if (flags != cudaHostAllocMapped)
-        return answer(cudaErrorInvalidValue); /* the project asks for nothing else */
+        return answer(cudaErrorInvalidValue); /* the project uses no other flags */
     *memory = malloc(bytes);
     return answer(*memory ? cudaSuccess : cudaErrorMemoryAllocation);
 }
@@ -287,10 +287,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         return !fake_device_holds(to, bytes) || !fake_device_holds(from, bytes)
                    ? answer(cudaErrorInvalidValue)
                    : answer_status(fake_enqueue(stream, run_copy, &c, sizeof(c), NULL));
-    if (spoils_capture()) /* from and to memory that is not pinned */
+    if (spoils_capture()) /* copies to and from memory that is not pinned */
         return answer(cudaErrorStreamCaptureUnsupported);
     if (fake_queue_index(stream) != 0)
-        return answer(cudaErrorInvalidResourceHandle); /* the project copies on one stream alone */
+        return answer(cudaErrorInvalidResourceHandle); /* the project copies on one stream only */
     return answer_status(kind == cudaMemcpyHostToDevice
                              ? fake_device.upload(to, from, bytes, NULL)
                              : fake_device.download(to, from, bytes, NULL));
@@ -371,7 +371,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
     return answer(cudaSuccess);
 }
 
-/* fake_work: the event notes the device's clock. */
+/* fake_work: the event records the time of the device's clock. */
 static enum lb_status run_stamp(const void *arguments, struct lb_error *err)
 {
     struct CUevent_st *event;
@@ -589,7 +589,8 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host,
     return answer(cudaSuccess);
 }
 
-/* ---- What nvcc's code calls ----------------------------------------------------------------- */
+/* ---- Functions that nvcc's code calls
+ * ----------------------------------------------------------------- */
 
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **handle);

@@ -1,8 +1,8 @@
-/* cuDNN's RNN on the fake device: the calls of impls/cudnn by the rules that the API reference of
- * cuDNN 9 gives, with cpu_ref behind them. What the reference leaves open, the model does in the
- * way that is worst for a caller: weights lie in an order of its own, padding of dx is NaN, reserve
- * space is good for one backward pass, and nothing of a call is done before its turn in the stream.
- */
+/* cuDNN's RNN on the fake device. It has the functions that impls/cudnn calls, follows the rules
+ * of cuDNN 9's API reference, and computes with cpu_ref. Where the reference leaves a choice,
+ * the model takes the one that is worst for a caller: weights lie in an order of its own, the
+ * padding of dx is NaN, the reserve space serves for one backward pass, and a call does nothing
+ * before its turn in the stream. */
 #include <cudnn.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,11 +15,11 @@
 #include "queue.h"
 
 enum {
-    PARTS = 8,           /* of a layer and direction: input GEMMs of i f g o, then recurrent ones */
-    SMALL_HIDDEN = 192,  /* most of CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H */
+    PARTS = 8,           /* per layer and direction: matrices of i f g o for x, then for h */
+    SMALL_HIDDEN = 192,  /* largest of CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H */
     LONGEST = 65535,     /* most steps of a data descriptor */
-    LENGTHS_MAX = 256,   /* of the model itself: rows of a batch */
-    LAYER_DIRS_MAX = 64, /* of the model itself */
+    LENGTHS_MAX = 256,   /* rows of a batch, a limit of the model */
+    LAYER_DIRS_MAX = 64, /* a limit of the model */
     ALIGNMENT = 64,      /* of parts of the weight space */
     WORKSPACE_BYTES = 4096,
     HANDLES_MAX = 16
@@ -54,7 +54,7 @@ struct cudnnRNNStruct {
     cudnnDataType_t type;
     int layers, directions, input, hidden;
     bool padded;
-    int built_batch; /* by cudnnBuildRNNDynamic */
+    int built_batch; /* the batch for which cudnnBuildRNNDynamic was called */
 };
 
 static struct {
@@ -138,7 +138,7 @@ static cudnnStatus_t destroy(void *object)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
-    static struct cudnnContext handles[HANDLES_MAX]; /* of the process: nobody ends one */
+    static struct cudnnContext handles[HANDLES_MAX]; /* of the process: no caller destroys one */
     static int count;
     if (count == HANDLES_MAX)
         abort();
@@ -221,7 +221,7 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataTyp
         return refuse(CUDNN_STATUS_BAD_PARAM, "maxSeqLength %d, batchSize %d, vectorSize %d", steps,
                       batch, width);
     if (layout != CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has one layout");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model supports one layout only");
     for (int b = 0; b < batch; b++)
         if (lengths[b] < 0 || lengths[b] > steps)
             return refuse(CUDNN_STATUS_BAD_PARAM, "seqLengthArray[%d] is %d", b, lengths[b]);
@@ -249,7 +249,7 @@ cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t descriptor)
     return destroy(descriptor);
 }
 
-/* Compute types and tensor-core options that go with a type of data. */
+/* Whether the compute type and the tensor-core option are allowed for the type of data. */
 static bool goes_with(cudnnDataType_t type, cudnnDataType_t precision, cudnnMathType_t math)
 {
     if (in_double(type))
@@ -275,7 +275,8 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
 {
     (void)dropout;
     if (cell != CUDNN_LSTM || bias != CUDNN_RNN_DOUBLE_BIAS || input != CUDNN_LINEAR_INPUT)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has the LSTM with two biases alone");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED,
+                      "the model supports the LSTM with two biases only");
     if (input_size < 1 || hidden_size < 1 || layers < 1 || projection_size != hidden_size)
         return refuse(CUDNN_STATUS_BAD_PARAM, "inputSize %d, hiddenSize %d, projSize %d, layers %d",
                       input_size, hidden_size, projection_size, layers);
@@ -284,10 +285,11 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
                       (int)precision, (int)math, (int)type);
     if (in_double(type) && (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ||
                             algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H))
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "double precision in algorithm %d",
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d has no double precision",
                       (int)algorithm);
     if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H && hidden_size > SMALL_HIDDEN)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d of a small one", hidden_size);
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d is too large for small_h",
+                      hidden_size);
     *d = (struct cudnnRNNStruct){
         .set = true,
         .algorithm = algorithm,
@@ -332,7 +334,7 @@ static size_t columns_of(const struct cudnnRNNStruct *d, int layer_dir, int part
     return (size_t)(layer_dir < d->directions ? d->input : d->directions * d->hidden);
 }
 
-/* Moves *at past so many elements, and gives where they begin. */
+/* Moves *at past so many elements and returns where they begin. */
 static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
 {
     size_t begin = *at, bytes = elements * lb_dtype_size(dtype_of(d->type));
@@ -340,8 +342,8 @@ static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
     return begin;
 }
 
-/* Of each layer and direction, first the biases and then the matrices, the last gate first.
- * Returns the bytes of all. */
+/* Lays out each layer and direction with the biases first, then the matrices, each with the last
+ * gate first. Returns the bytes of all. */
 static size_t lay_out(const struct cudnnRNNStruct *d, size_t matrices[][PARTS],
                       size_t biases[][PARTS])
 {
@@ -379,7 +381,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
         return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
                       part, bytes);
     *matrix = *bias = NULL;
-    if (part == PARTS) /* the projection, which there is none of */
+    if (part == PARTS) /* the matrix of a projection, which this LSTM does not have */
         return CUDNN_STATUS_SUCCESS;
     int columns = (int)columns_of(d, layer_dir, part);
     *matrix_descriptor =
@@ -393,16 +395,16 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- A call -------------------------------------------------------------------------------- */
+/* ---- Calls -------------------------------------------------------------------------------- */
 
 enum stage { STAGE_FORWARD = 0x46, STAGE_DATA = 0x44, STAGE_DONE = 0x57 };
 
-/* The head of a reserve space; behind it lies what cpu_ref reserves, then copies of dy, dhy, dcy
- * and cx, from which the weight gradients follow later. */
+/* The head of a reserve space. Behind it lie what cpu_ref reserves and copies of dy, dhy, dcy
+ * and cx, from which the weight gradients are computed later. */
 struct reserved {
     enum stage stage;
     const void *weights;
-    size_t kept; /* bytes of the part of cpu_ref */
+    size_t kept; /* bytes that cpu_ref reserves */
 };
 
 struct call {
@@ -477,18 +479,19 @@ static size_t reserve_size(const struct lb_problem *p)
                                      3 * state_bytes(p);
 }
 
-/* What both the sizes and the calls need to be true. */
+/* Checks what is required both for asking for sizes and for the calls. */
 static cudnnStatus_t check_rnn(const struct cudnnRNNStruct *d, const struct cudnnRNNDataStruct *x)
 {
     if (!d->set || x->steps == 0)
         return refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor is not set");
     if (x->type != d->type || x->width != d->input)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "x has %d of type %d, not %d of type %d", x->width,
+        return refuse(CUDNN_STATUS_BAD_PARAM,
+                      "x is %d wide and of type %d, not %d wide and of type %d", x->width,
                       (int)x->type, d->input, (int)d->type);
     if (!d->padded)
         return refuse(CUDNN_STATUS_BAD_PARAM, "this layout needs CUDNN_RNN_PADDED_IO_ENABLED");
     if (is_persistent(d->algorithm) && is_ragged(x))
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "rows of different lengths in algorithm %d",
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d takes no rows of different lengths",
                       (int)d->algorithm);
     if (d->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC && d->built_batch != x->batch)
         return refuse(CUDNN_STATUS_BAD_PARAM, "built for batch %d, called with %d", d->built_batch,
@@ -524,7 +527,7 @@ static bool is_state(const struct cudnnTensorStruct *t, const struct lb_problem 
            t->strides[1] == p->hidden && t->strides[0] == p->batch * p->hidden;
 }
 
-/* What all three calls check, and what each of them has in its call. */
+/* Makes the checks that all three calls share, and fills in what each of them needs. */
 static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool trains,
                                 cudnnRNNDataDescriptor_t x, cudnnRNNDataDescriptor_t y,
                                 cudnnTensorDescriptor_t h, size_t weight_bytes)
@@ -540,19 +543,20 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
     if (y->type != x->type || y->steps != x->steps || y->batch != x->batch ||
         y->width != d->directions * d->hidden ||
         memcmp(y->lengths, x->lengths, (size_t)x->batch * sizeof(*x->lengths)) != 0)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "x and y do not go together");
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptors of x and y do not match");
     if (!is_state(h, &c->problem, d->type))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
     if (weight_bytes < lay_out(d, matrices, biases))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights", weight_bytes);
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights are too few", weight_bytes);
     if (c->workspace_bytes < workspace_size() || !c->workspace)
         return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of workspace", c->workspace_bytes);
     if (trains && (c->reserve_bytes < reserve_size(&c->problem) || !c->reserve))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space", c->reserve_bytes);
+        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space are too few",
+                      c->reserve_bytes);
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- The reference behind ------------------------------------------------------------------ */
+/* ---- Computing with cpu_ref ------------------------------------------------------------------ */
 
 struct reference {
     void *self;
@@ -560,13 +564,13 @@ struct reference {
     const void *w[4][LAYER_DIRS_MAX]; /* canonical: w_ih, w_hh, b_ih, b_hh of each layer_dir */
 };
 
-/* Elements of a gate's rows in the canonical tensor number `which`. */
+/* The number of elements of one gate in the canonical tensor number `which`. */
 static size_t gate_elements(const struct cudnnRNNStruct *d, int layer_dir, int which)
 {
     return (size_t)d->hidden * (which >= 2 ? 1 : columns_of(d, layer_dir, which == 0 ? 0 : 4));
 }
 
-/* Copies the parts of a layer_dir from the weight space to a canonical tensor of four gates. */
+/* Copies the parts of a layer_dir from the weight space into a canonical tensor of four gates. */
 static void gather(const struct cudnnRNNStruct *d, const void *space, int layer_dir, int which,
                    char *canonical)
 {
@@ -644,7 +648,7 @@ static void close_reference(struct reference *r)
     free(r->self);
 }
 
-/* Fills the rows past their ends, [T, B, width]. */
+/* Fills the padding of a tensor [T, B, width], which lies behind the end of each row's sequence. */
 static void fill_padding(const struct call *c, void *tensor, int width, int byte)
 {
     size_t row = (size_t)width * lb_dtype_size(c->problem.dtype);
@@ -659,7 +663,7 @@ static bool reachable(const void *tensor, size_t bytes)
     return fake_device_holds(tensor, bytes);
 }
 
-/* Every call scribbles over its workspace: nobody may keep anything there. */
+/* Every call overwrites its workspace, because no caller may keep anything there. */
 static void scribble(const struct call *c)
 {
     memset(c->workspace, 0xff, workspace_size());
@@ -695,7 +699,7 @@ static char *copies_of(const struct call *c)
     return (char *)(c->reserve + 1) + c->reserve->kept;
 }
 
-/* fake_work. Data gradients, which x takes no part in. */
+/* fake_work. Computes the data gradients, which do not depend on x. */
 static enum lb_status run_backward_data(const void *arguments, struct lb_error *err)
 {
     struct call c;
@@ -709,7 +713,7 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
         !reachable(c.hx, states) || !reachable(c.cx, states))
         return fake_device_lose(err);
     scribble(&c);
-    if (c.reserve->stage != STAGE_FORWARD) { /* spent, or never filled */
+    if (c.reserve->stage != STAGE_FORWARD) { /* used by an earlier backward pass, or never filled */
         memset(c.dx, 0xff, x_bytes(&c.problem));
         return LB_OK;
     }
@@ -721,7 +725,7 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     void *no_x = must(calloc(1, x_bytes(&c.problem)));
     const struct lb_backward_io io = {no_x,  c.hx,  c.cx, c.y_in, c.dy,
                                       c.dhy, c.dcy, c.dx, c.dhx,  c.dcx};
-    void *kept = must(malloc(c.reserve->kept)); /* cpu_ref changes it, and is called once more */
+    void *kept = must(malloc(c.reserve->kept)); /* cpu_ref changes it and is called again */
     memcpy(kept, c.reserve + 1, c.reserve->kept);
     open_reference(&c, c.weights, kept, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
@@ -733,7 +737,7 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     return LB_OK;
 }
 
-/* Weight gradients as canonical tensors, added to the space. */
+/* Adds the weight gradients, which are canonical tensors, to the weight space. */
 static void add_gradients(const struct call *c, struct reference *r)
 {
     void *tensors[4][LAYER_DIRS_MAX] = {{NULL}};
@@ -819,7 +823,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudn
                      .workspace_bytes = workspace_bytes,
                      .reserve = reserve,
                      .reserve_bytes = reserve_bytes};
-    (void)lengths; /* since 8.9.1 those of the data descriptors count */
+    (void)lengths; /* since cuDNN 8.9.1 the lengths of the data descriptors are used */
     if (library.fault == FAKE_CUDNN_CALL_FAILS)
         return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the call was made to fail");
     cudnnStatus_t status =
@@ -876,7 +880,7 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
                      .reserve_bytes = reserve_bytes};
     (void)lengths;
     if (mode != CUDNN_WGRAD_MODE_ADD)
-        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients are added and nothing else");
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients can only be added");
     cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_weights, &c) : status;
 }

@@ -14,8 +14,8 @@
 #include "base/hash.h"
 #include "queue.h"
 
-/* Device memory is a mapping of its own per block, which ends at a page that nobody may touch. The
- * device can use it while it works; the host never can, unless it shares the memory. */
+/* Each block of device memory is a mapping of its own that ends at an inaccessible page. The
+ * device can use it while it works. The host never can, unless it shares the memory. */
 struct block {
     char *memory, *mapping;
     size_t bytes, mapped;
@@ -28,16 +28,16 @@ static struct {
     bool capturing, lost;
     bool timed, stopped; /* since the fault was planted */
     bool shared;         /* the host may use the memory */
-    bool hollow;         /* there is none */
+    bool hollow;         /* addresses have no memory behind them */
     double started_ns;
-    bool holding, expired; /* a hold is enqueued and no stop after it; the last one was too short */
-    bool start_waits;      /* the event of start comes after that hold */
-    double launching_ns;   /* of launches during that hold */
+    bool holding, expired; /* a hold is enqueued with no stop yet; the last one was too short */
+    bool start_waits;      /* the start event comes after that hold */
+    double launching_ns;   /* time of the launches during that hold */
     struct block *blocks;
     struct lb_device_info info;
 } fake;
 
-enum { ALIGNMENT = 256 /* and no more, as cudaMalloc guarantees */ };
+enum { ALIGNMENT = 256 /* and no more, which is what cudaMalloc guarantees */ };
 
 static const struct lb_device_info usual = {.name = "Fake GPU",
                                             .uuid = "GPU-fake",
@@ -59,7 +59,7 @@ static void protect(int protection)
         protect_block(block, protection);
 }
 
-/* The device works from enter to leave. */
+/* The device works from enter() to leave(). */
 static void enter(void)
 {
     protect(PROT_READ | PROT_WRITE);
@@ -86,9 +86,9 @@ enum lb_status fake_device_lose(struct lb_error *err)
     return lb_fail(err, LB_FAILED, "an illegal memory access was encountered");
 }
 
-/* Runs all that is enqueued. A fault of the host's memory, while it runs, is one of the device's.
- * An empty queue returns at once: changing the protection of all memory takes longer than most
- * work. */
+/* Runs everything that is enqueued. A memory fault of the host while it runs is a fault of the
+ * device. An empty queue returns at once, because changing the protection of all memory takes
+ * longer than most work. */
 static enum lb_status run_enqueued(struct lb_error *err)
 {
     struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_NODEFER}, segv, bus;
@@ -141,7 +141,7 @@ void fake_device_hollow_out(void)
     fake.hollow = true;
 }
 
-/* The block of the device's memory that has this address; NULL: none has it. */
+/* Returns the block of the device's memory that contains this address; NULL when there is none. */
 static const struct block *block_of(const char *address)
 {
     for (const struct block *block = fake.blocks; block; block = block->next)
@@ -170,8 +170,8 @@ static void *fake_stream(void)
     return NULL;
 }
 
-/* What must not happen between the begin and the end of a capture; else all work that is enqueued
- * before it is done. */
+/* Called by what is not allowed during a capture, which then fails. Otherwise it first runs all
+ * enqueued work. */
 static enum lb_status outside_capture(const char *what, struct lb_error *err)
 {
     if (fake.lost)
@@ -213,7 +213,7 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
     *block = (struct block){mapping + mapped - room, mapping, bytes, mapped, fake.blocks};
     if (!fake.hollow) {
         (void)mprotect(mapping, mapped, PROT_READ | PROT_WRITE);
-        memset(mapping, 0xff, mapped); /* what nobody wrote is NaN */
+        memset(mapping, 0xff, mapped); /* unwritten memory is NaN */
     }
     fake.blocks = block;
     protect_block(block, PROT_NONE);
@@ -223,7 +223,7 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
     return LB_OK;
 }
 
-/* Also what other streams have. */
+/* Runs the work of all streams. */
 static void flush_enqueued(void)
 {
     if (fake.lost)
@@ -242,7 +242,7 @@ static void fake_release(void *memory)
         at = &(*at)->next;
     struct block *block = *at;
     if (!block)
-        abort(); /* the driver would report an invalid pointer, which nobody would read */
+        abort(); /* the driver would report an invalid pointer, but no caller reads that */
     *at = block->next;
     fake.counts.allocations--;
     fake.counts.bytes -= (double)block->bytes;
@@ -250,7 +250,7 @@ static void fake_release(void *memory)
     free(block);
 }
 
-/* Copies between host and device, in the direction that is said, or not at all. */
+/* Copies between host and device. `device` must be the device's address, or the copy is refused. */
 static enum lb_status copy(void *to, const void *from, const void *device, size_t bytes,
                            struct lb_error *err)
 {
@@ -311,7 +311,7 @@ static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_erro
         return lb_fail(err, LB_FAILED, "filling: invalid argument");
     fake.counts.fills++;
     enum lb_status st = fake_enqueue(NULL, run_fill, &fill, sizeof(fill), err);
-    /* A host that shares the memory does not wait before it writes there. */
+    /* A host that shares the memory writes there without waiting, so the fill must run now. */
     return st == LB_OK && fake.shared && !fake.capturing ? fake_queue_run(err) : st;
 }
 
@@ -364,8 +364,8 @@ static bool fake_held(void)
     return !fake.expired;
 }
 
-/* The device has waited for all launches when a hold ends, as it has at an event behind the hold.
- */
+/* When a hold ends, the device has waited for all launches, and so it has at an event behind the
+ * hold. */
 static void end_hold(void)
 {
     if (!fake.holding)
@@ -378,7 +378,7 @@ static void end_hold(void)
         fake.started_ns = fake_clock_ns();
 }
 
-static int refusals; /* that are to come */
+static int refusals; /* how many of the next pieces of work are refused */
 
 void fake_device_refuse(int count)
 {

@@ -1,9 +1,9 @@
-/* A device without hardware, for tests: counts what is asked of it, and can be told to fail. What
- * is enqueued on it waits in queues (queue.h), and its clock runs only while it works. It refuses
- * what a real one refuses: its memory is mapped while it works and at no other time, so that a host
- * that follows a device pointer gets a fault; work that follows any other pointer loses the device;
- * blocks are aligned to 256 bytes and no more; copies
- * and fills take the pointers that they say; and a capture takes enqueued work alone. */
+/* A device without hardware, for tests. It counts the requests to it, and a test can make it
+ * fail. Enqueued work waits in queues (queue.h), and its clock runs only while it works. It
+ * refuses what a real device refuses. Its memory is mapped only while it works, so a host that
+ * follows a device pointer gets a fault. Work that follows any other pointer loses the device.
+ * Blocks are aligned to 256 bytes and no more, copies and fills check their pointers, and a
+ * capture accepts only enqueued work. */
 #ifndef LB_FAKE_DEVICE_H
 #define LB_FAKE_DEVICE_H
 
@@ -16,21 +16,21 @@ extern "C" {
 enum fake_fault {
     FAKE_NONE,
     FAKE_ABSENT,          /* there is no device */
-    FAKE_OOM,             /* little memory, and it says so */
-    FAKE_OOM_LATE,        /* says that there is enough, and then has none */
+    FAKE_OOM,             /* it has little memory and reports that */
+    FAKE_OOM_LATE,        /* it reports enough memory, and then has none */
     FAKE_ILLEGAL_ADDRESS, /* the first wait after an enqueue fails, as does everything after it */
-    FAKE_NO_CAPTURE,      /* what is captured does not become a graph */
+    FAKE_NO_CAPTURE,      /* a capture does not become a graph */
     FAKE_HANG,            /* waiting never ends */
     FAKE_HANG_UPLOAD,     /* a copy to the device never ends */
-    FAKE_SLOW_FIRST,    /* the first timed call takes FAKE_SLOW_NS longer, as one that loads does */
-    FAKE_HANG_RECHECK,  /* after timing began, a copy from the device never ends */
-    FAKE_LAUNCH_FAULT,  /* the next kernel that runs touches an illegal address */
-    FAKE_LIBRARY_FAULT, /* the next call of a library starts a kernel that does */
-    FAKE_HOLD_EXPIRES   /* a stream that is held goes on before all is enqueued */
+    FAKE_SLOW_FIRST,      /* the first timed call takes FAKE_SLOW_NS longer */
+    FAKE_HANG_RECHECK,    /* once timing has begun, a copy from the device never ends */
+    FAKE_LAUNCH_FAULT,    /* the next kernel that runs touches an illegal address */
+    FAKE_LIBRARY_FAULT,   /* the next call of a library starts such a kernel */
+    FAKE_HOLD_EXPIRES     /* a held stream continues before all work is enqueued */
 };
 
-/* On the device's clock: a fill; two events with nothing between them; the reference; how long the
- * device waits for the host to launch a graph. */
+/* Times on the device's clock: a fill, two events with nothing between them, the delay of
+ * FAKE_SLOW_FIRST, the fixed work, and the wait for the host to launch a graph. */
 enum {
     FAKE_FILL_NS = 10000000,
     FAKE_EVENTS_NS = 500,
@@ -47,39 +47,39 @@ struct fake_counts {
 
 extern const struct lb_device_api fake_device;
 
-/* Puts the fake in the place of the device layer's table, whole, with the fault to come. */
+/* Makes the fake the device layer's device, in its initial state, with this fault to come. */
 void fake_device_install(enum fake_fault fault);
 
-/* The same device goes on, with another fault to come. */
+/* Keeps the state of the device and sets another fault to come. */
 void fake_device_break(enum fake_fault fault);
 
-/* The device is another one from now on, until the next install: limits and what it says of itself.
- */
+/* Gives the device the limits and the description of another one, until the next install. */
 void fake_device_be(const struct lb_device_info *info);
 const struct lb_device_info *fake_device_info(void);
 
-/* From now on no memory stands behind addresses: copies, fills and kernels that are launched do
- * nothing, the host reads zeros, and the device has the memory that its description says. For what
- * is launched, rather than what is computed. */
+/* From now on, addresses have no memory behind them. Copies, fills and kernels do nothing, the
+ * host reads zeros, and the device has as much memory as its description says. This is for tests
+ * of what is launched, not of what is computed. */
 void fake_device_hollow_out(void);
 bool fake_device_hollow(void);
 
 bool fake_device_capturing(void);
 
-/* Work touched an address that it may not: the device is lost, and LB_FAILED with its message. */
+/* Work has touched an illegal address: the device is lost. Returns LB_FAILED with the message. */
 enum lb_status fake_device_lose(struct lb_error *err);
 
-/* Whether the fault is to come now, which it is once. */
+/* Whether the fault is due now. True at most once. */
 bool fake_device_strikes(enum fake_fault fault);
 
-/* From now on the host may use the device's memory, for implementations that compute there. */
+/* From now on the host may use the device's memory, for implementations that compute on the
+ * host. */
 void fake_device_share_memory(void);
 
-/* Whether all these bytes are in one block of the device's memory. */
+/* Whether all these bytes lie in one block of the device's memory. */
 bool fake_device_holds(const void *memory, size_t bytes);
 
-/* The next `count` timed pieces of work are refused, as launches that ask for too much are; the
- * device goes on. */
+/* The next `count` timed pieces of work are refused, like launches that ask for too many
+ * resources. The device continues to work. */
 void fake_device_refuse(int count);
 
 const struct fake_counts *fake_device_counts(void);

@@ -43,7 +43,7 @@ void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row
         fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
 }
 
-/* Whether the case fails in some order of the streams without the nth of these waits. */
+/* Whether the case fails in some order of the streams when the nth of these waits is left out. */
 static bool is_needed(const struct lb_impl *impl, const struct gpu_case_waits *waits, int nth)
 {
     bool needed = false;

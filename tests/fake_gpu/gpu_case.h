@@ -6,7 +6,8 @@
 #include "tests/fake_gpu/streams_host.h"
 #include "tests/helpers/conformance_trial.h"
 
-/* cmocka's set-up and tear-down of a group of tests: the expected results that its cases share. */
+/* cmocka's set-up and tear-down for a group of tests, which open and close the cache of expected
+ * results that their cases share. */
 int gpu_case_open_cache(void **state);
 int gpu_case_close_cache(void **state);
 
@@ -16,10 +17,11 @@ int gpu_case_close_cache(void **state);
 void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
                   double loss_scale, struct lb_row *row);
 
-/* The same on a sound device with a loss scale of 1; fails the test when the verdict is not ok. */
+/* The same on a device without a fault and with a loss scale of 1. Fails the test when the
+ * verdict is not ok. */
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row);
 
-/* Waits of one kind in one call of a case: the first `count` of them. */
+/* The first `count` waits of one kind in one call of a case. */
 struct gpu_case_waits {
     const char *text;
     enum fake_wait which;

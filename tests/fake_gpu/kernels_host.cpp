@@ -1,6 +1,6 @@
-/* The pointwise kernels on the host: their own source, a grid run as a loop when its turn comes in
- * its stream. Threads share nothing, so their order does not matter; which thread touches what is
- * tests/simt's to check. */
+/* Runs the pointwise kernels on the host, from their own source. A grid runs as a loop when its
+ * turn comes in its stream. Threads share nothing, so their order does not matter; tests/simt
+ * checks which memory each thread touches. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -6,13 +6,13 @@
 #include "fake_device.h"
 
 enum {
-    SHARED_UNASKED = 48 << 10, /* of a block, without cudaFuncSetAttribute */
-    SHARED_SYSTEM = 1 << 10,   /* that the system takes per block */
+    SHARED_UNASKED = 48 << 10, /* per block, without cudaFuncSetAttribute */
+    SHARED_SYSTEM = 1 << 10,   /* per block, reserved by the system */
     PORTABLE_CLUSTER = 8,
     WIDEST_CLUSTER = 16
 };
 
-/* Threads and blocks that a multiprocessor runs at a time. */
+/* How many threads or blocks a multiprocessor runs at a time. */
 static int most_threads(const struct lb_device_info *device)
 {
     if (device->major == 7 && device->minor == 5)

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "device/streams.h"
 
-/* Work, or, without one, a wait until so many items of another stream are done. */
+/* A piece of work or, when there is none, a wait until so many items of another stream are done. */
 struct item {
     fake_work *work;
     void *arguments;
@@ -23,12 +23,12 @@ struct queue {
 };
 
 static struct queue live;
-static unsigned long generation; /* of live: rises when it is emptied */
+static unsigned long generation; /* of `live`: it rises whenever `live` is emptied */
 static enum fake_order live_order;
 static uint64_t draws;
 static double clock_ns;
 
-static char streams[LB_STREAMS_MAX]; /* their addresses */
+static char streams[LB_STREAMS_MAX]; /* the addresses of these are the handles */
 
 void *fake_queue_stream(int stream_index)
 {
@@ -138,15 +138,15 @@ static bool has_more(const struct queue *q, int stream_index)
     return q->streams[stream_index].done < q->streams[stream_index].count;
 }
 
-/* The stream that the next item of this one waits for; -1: it can run. */
+/* Returns the stream that the next item of this stream waits for; -1 when the item can run. */
 static int held_by(const struct queue *q, int stream_index)
 {
     const struct item *item = &q->streams[stream_index].items[q->streams[stream_index].done];
     return !item->work && q->streams[item->awaited].done < item->until ? item->awaited : -1;
 }
 
-/* A stream whose next item can run, while stream 0 has more: there always is one, as waits are for
- * what was enqueued before them. */
+/* Returns a stream whose next item can run. While stream 0 has items there always is one,
+ * because waits are only for work that was enqueued before them. */
 static int next_stream(const struct queue *q, enum fake_order order)
 {
     int able[LB_STREAMS_MAX], count = 0, stream_index = 0;
@@ -170,7 +170,7 @@ static enum lb_status run_item(const struct item *item, struct lb_error *err)
     return item->work(item->arguments, err);
 }
 
-/* Stream 0 to its end; dry: only counts what would be done. */
+/* Runs stream 0 to its end. dry: only counts what would be done. */
 static enum lb_status run_queue(struct queue *q, enum fake_order order, bool dry,
                                 struct lb_error *err)
 {
@@ -235,7 +235,7 @@ enum lb_status fake_capture_close(void **graph, struct lb_error *err)
     memset(&live, 0, sizeof(live));
     generation++;
     bool forked = true;
-    for (int i = 1; i < LB_STREAMS_MAX; i++) /* what it waits for was captured before it */
+    for (int i = 1; i < LB_STREAMS_MAX; i++) /* does each stream begin with a wait? */
         forked = forked && (q->streams[i].count == 0 || !q->streams[i].items[0].work);
     (void)run_queue(q, FAKE_LAZY, true, err);
     if (!forked || !all_done(q)) {

@@ -1,6 +1,6 @@
-/* The work that was enqueued on the fake device and has not run: one queue per stream. Streams run
- * in any order that their waits allow. So where a wait is missing, there is an order in which a
- * stream reads a result before it is computed. */
+/* The work that was enqueued on the fake device and has not run yet, in one queue per stream.
+ * Streams run in any order that their waits allow. When a wait is missing, there is therefore an
+ * order in which a stream reads a result before it is computed. */
 #ifndef LB_FAKE_QUEUE_H
 #define LB_FAKE_QUEUE_H
 
@@ -13,41 +13,41 @@
 extern "C" {
 #endif
 
-/* In which order streams run where waits leave it open. */
+/* The order in which streams run, as far as waits leave it open. */
 enum fake_order {
-    FAKE_LAZY,     /* stream 0 before all others, and of these only what is waited for */
-    FAKE_EAGER,    /* the highest stream before all others */
-    FAKE_SHUFFLED, /* drawn anew for each piece of work, the same in each run of a program */
+    FAKE_LAZY,     /* stream 0 first, and of the others only what it waits for */
+    FAKE_EAGER,    /* the stream with the highest number first */
+    FAKE_SHUFFLED, /* drawn for each piece of work, the same in each run of a program */
     FAKE_ORDER_COUNT
 };
 
-/* What a piece of work takes on the device's clock. The harness keeps a device busy by repeating
- * short calls for some milliseconds of that clock, and the host must compute each repetition.
- * Therefore one piece of work takes long here. */
+/* The time that a piece of work takes on the device's clock. The harness keeps a device busy by
+ * repeating short calls for some milliseconds of that clock, and the host must compute each
+ * repetition. The time is long so that few repetitions are needed. */
 enum { FAKE_WORK_NS = 1000000 };
 
-/* arguments: a copy of what was given with it. */
+/* A piece of work. arguments: a copy of what was given when it was enqueued. */
 typedef enum lb_status fake_work(const void *arguments, struct lb_error *err);
 
-/* Nothing is enqueued, no capture is open, the clock stands at 0; the order stays. */
+/* Empties the queues, ends a capture, and sets the clock to 0. The order of streams stays. */
 void fake_queue_reset(void);
 void fake_queue_order(enum fake_order order);
 
-/* What lb_stream_handle gives of a stream below LB_STREAMS_MAX; NULL for stream 0. */
+/* What lb_stream_handle returns for a stream below LB_STREAMS_MAX; NULL for stream 0. */
 void *fake_queue_stream(int stream_index);
 
-/* The same, but stream 0 has a handle too, as it has in the CUDA runtime, where NULL is another
- * stream; and the number of a stream by either handle. */
+/* The same, but stream 0 has a handle too. It needs one for the CUDA runtime, where NULL is a
+ * stream of its own. fake_queue_index accepts both kinds of handle. */
 void *fake_queue_handle(int stream_index);
 int fake_queue_index(const void *stream);
 
-/* After what is on the stream. */
+/* Enqueues work behind what is already on the stream. */
 enum lb_status fake_enqueue(void *stream, fake_work *work, const void *arguments, size_t bytes,
                             struct lb_error *err);
 enum lb_status fake_enqueue_wait(int waiter, int awaited, struct lb_error *err);
 
-/* A point in a stream, behind all that is on it now; and a wait of another stream for that point.
- * A point that has been passed needs no wait. */
+/* A point in a stream, behind everything that is on it now. Another stream can wait for that
+ * point; when it has been passed, the wait does nothing. */
 struct fake_point {
     int stream_index;
     size_t count;
@@ -58,25 +58,25 @@ struct fake_point fake_queue_point(int stream_index);
 enum lb_status fake_enqueue_wait_for(int waiter, const struct fake_point *point,
                                      struct lb_error *err);
 
-/* Runs stream 0 to its end, and of the others what the order has before that. LB_FAILED: work of a
- * failed queue is dropped. */
+/* Runs stream 0 to its end, and of the other streams what the order puts before that. LB_FAILED:
+ * a piece of work failed, and the rest of the queues was dropped. */
 enum lb_status fake_queue_run(struct lb_error *err);
 
-/* Whether all that was enqueued has run. */
+/* Whether everything that was enqueued has run. */
 bool fake_queue_is_empty(void);
 
-/* Stream 0 waits for all others, so that the next run is one of all that is left, as releasing
- * memory has it. */
+/* Makes stream 0 wait for all others, so that the next run completes all work, as releasing
+ * memory does. */
 void fake_queue_join(void);
 
-/* Between begin and end what is enqueued does not run: it is kept in *graph. LB_FAILED where a
- * stream was not forked from stream 0, or not joined to it. */
+/* Work that is enqueued between open and close does not run; it is kept in *graph. LB_FAILED: a
+ * stream was not forked from stream 0 or not joined to it. */
 enum lb_status fake_capture_open(struct lb_error *err);
 enum lb_status fake_capture_close(void **graph, struct lb_error *err);
 enum lb_status fake_enqueue_graph(void *graph, struct lb_error *err);
 void fake_graph_free(void *graph); /* accepts NULL */
 
-/* The device's clock: it stands still but for work, and for what is added. */
+/* The device's clock. Only work and fake_clock_add advance it. */
 double fake_clock_ns(void);
 void fake_clock_add(double ns);
 

@@ -1,5 +1,5 @@
-/* Streams on the host: what is enqueued waits in the fake device's queues, and runs in plain loops.
- * GEMMs follow streams.h to the letter, with sums in double. */
+/* Streams on the host. Work waits in the fake device's queues and runs in plain loops. GEMMs do
+ * exactly what streams.h specifies, with sums in double. */
 #include "streams_host.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void fake_streams_leave_out(enum fake_wait which, enum fake_call call, int nth)
     left_out.nth = nth;
 }
 
-/* Whether what comes now is left out; a fork opens each call. */
+/* Whether the present wait is left out. Each call begins with a fork. */
 static bool leaves_out(enum fake_wait which)
 {
     return left_out.which == which && (forks - 1) % FAKE_CALL_COUNT == (int)left_out.call &&

@@ -1,6 +1,6 @@
-/* AMX's tile instructions in plain C, for amx_tiles.inc: what they compute, and what they refuse
- * with an exception, which here ends the test. Each thread has its own tiles. Source: Intel 64 and
- * IA-32 Architectures Software Developer's Manual, volume 2, LDTILECFG, TILELOADD, TDPBF16PS. */
+/* AMX's tile instructions in plain C, for amx_tiles.inc. Where the instruction raises an
+ * exception, the model ends the test. Each thread has its own tiles. Source: Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 2, LDTILECFG, TILELOADD, TDPBF16PS. */
 #ifndef LB_AMX_MODEL_H
 #define LB_AMX_MODEL_H
 
@@ -10,14 +10,15 @@
 extern "C" {
 #endif
 
-void amx_model_config(const void *config); /* 64 bytes: palette, rows and bytes of a row per tile */
+/* config [64 bytes]: the palette, and for each tile its rows and its bytes per row. */
+void amx_model_config(const void *config);
 void amx_model_release(void);
 void amx_model_load(int tile, const void *base, size_t stride);
 void amx_model_store(int tile, void *base, size_t stride);
-/* c += a b, of pairs of bf16 or f16 with sums in f32. */
+/* c += a b, with pairs of bf16 or f16 as operands and sums in f32. */
 void amx_model_dot(enum lb_dtype dtype, int c, int a, int b);
 
-/* How many tile products were computed so far, by all threads: 0 means that no tile was used. */
+/* Returns how many tile products all threads have computed so far. */
 size_t amx_model_dot_count(void);
 
 /* The kernels that are compiled against this model. */

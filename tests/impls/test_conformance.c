@@ -1,5 +1,5 @@
-/* Every implementation on the host, with every dtype, pass and many odd shapes: whatever it says it
- * supports must be computed correctly. */
+/* Runs every implementation that needs no device with every dtype and pass and many unusual
+ * shapes. Each case that an implementation claims to support must be computed correctly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,11 +65,12 @@ static void try_problem(const struct lb_impl *impl, const struct lb_problem *pro
     }
 }
 
-/* All passes of one shape, kind and dtype. */
+/* Tries all passes of one shape, kind and dtype. */
 static void try_passes(const struct lb_impl *impl, struct lb_problem problem,
                        struct lb_reference_cache *cache, struct tally *tally)
 {
-    /* With backward first, the cached expected results serve all passes. */
+    /* The passes with a backward part come first, so that their cached expected results serve
+     * all passes. */
     static const enum lb_pass passes[] = {LB_TRAIN, LB_BACKWARD, LB_FORWARD, LB_INFER};
     for (size_t i = 0; i < LB_PASS_COUNT; i++) {
         problem.pass = passes[i];
@@ -130,7 +131,7 @@ static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state
     }
 }
 
-/* A small problem of any kind. */
+/* Draws a small problem of any kind. */
 static struct lb_problem random_problem(uint64_t seed)
 {
     static const uint64_t bounds[10] = {20, 20, 20, 20, 3, 2, 4, 4, 2, 4};

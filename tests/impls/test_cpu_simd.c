@@ -1,5 +1,6 @@
-/* cpu_simd on several threads: the same bits as on one, and pinned threads that come and go; and
- * cpu_simd on each unit for bf16 and f16. */
+/* Checks that cpu_simd gives the same bits on several threads as on one, that pools of pinned
+ * threads can be opened and closed again, and that it is right on each SIMD unit for bf16 and
+ * f16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ struct relay {
     int at[MEMBERS], missed;
 };
 
-/* Each thread looks at the one before it, between two meetings: all are at the same count. */
+/* Between two barriers, each thread checks that the thread before it has the same count. */
 static void run_relay(void *arg, size_t thread)
 {
     struct relay *relay = arg;
@@ -131,11 +132,12 @@ static void training_is_right_on_two_threads(void **state)
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/th2");
     hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/ragged/th2");
     hash_of("cpu_simd/T5_B7_I33_H130_D2/f64/backward/ragged/th2");
-    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* runs on one thread: too little work */
+    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* has too little work for two threads, so
+                                                           it runs on one */
 }
 
-/* Inputs so large that they are packed for the weight gradients, in more than one block of rows;
- * and so many gates that backward sums them in blocks. */
+/* The inputs are so large that they are packed for the weight gradients in more than one block
+ * of rows, and the gates are so many that backward sums them in blocks. */
 static void training_is_right_beyond_the_caches(void **state)
 {
     (void)state;
@@ -147,8 +149,8 @@ static void training_is_right_beyond_the_caches(void **state)
     hash_of("cpu_simd/T3_B7_I9_H500/f32/train/ragged/th2");
 }
 
-/* Problems with padding in every size, several layers, both directions and ragged rows; with more
- * rows than are summed at a time, and with so many gates that backward sums them in blocks. */
+/* These problems have padding in every size, several layers, both directions, ragged rows, more
+ * rows than are summed at a time, and so many gates that backward sums them in blocks. */
 static const char *const half_problems[] = {
     "T9_B13_I37_H100_L2_D2/%s/infer",    "T9_B13_I37_H100_L2_D2/%s/train/ragged",
     "T5_B33_I5_H48_L3/%s/train",         "T1_B1_I1_H1/%s/backward",

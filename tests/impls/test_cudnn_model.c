@@ -1,6 +1,6 @@
-/* The GPU implementations that call libraries, with all of their own host code and that of the
- * device layer, on fakes of the CUDA runtime, cuBLAS and cuDNN: conformance, and what each fault of
- * a library or of an implementation ends in. */
+/* Tests the GPU implementations that call libraries. Their host code and that of the device
+ * layer run on fakes of the CUDA runtime, cuBLAS and cuDNN. The tests cover conformance, and the
+ * result of each fault of a library or an implementation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,8 @@ static int close_cache(void **state)
 
 /* ---- What an implementation leaves out ----------------------------------------------------- */
 
-/* The linker leads calls of these functions here (--wrap), so that a caller can be broken. */
+/* The linker redirects calls of these functions here (--wrap), so that a test can leave out a
+ * part of what the caller does. */
 static enum { WHOLE, NO_ZEROED_GRADIENTS, NO_ZEROED_TAILS, NO_WORKSPACE, SHORT_ROWS } left_out;
 
 cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
@@ -98,7 +99,8 @@ cublasStatus_t __wrap_cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t t
 
 /* ---- Running a case ------------------------------------------------------------------------ */
 
-/* The device layer of CUDA on a new process's fakes. device: NULL for the usual one. */
+/* Installs CUDA's device layer on fakes in the state of a new process. device: NULL for the
+ * default one. */
 static void install_device(const struct lb_device_info *device, enum fake_fault fault,
                            enum fake_cudnn_fault in_cudnn)
 {
@@ -130,7 +132,7 @@ static const struct lb_impl *impl_of(const char *text)
     return NULL;
 }
 
-/* The row of a case, of two samples. */
+/* Runs a case with two samples and returns its row. */
 static struct lb_row run(const char *text)
 {
     struct lb_run_options options = {
@@ -138,7 +140,7 @@ static struct lb_row run(const char *text)
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(impl_of(text), text, &options, &row);
-    /* The device layer keeps one, for hashes, once there was something to check. */
+    /* The device layer keeps one allocation for hashes after it has checked a case. */
     assert_in_range(fake_device_counts()->allocations, 0, 1);
     return row;
 }
@@ -151,7 +153,7 @@ static void expect(const char *text, enum lb_verdict verdict, const char *says)
     lb_row_free(&row);
 }
 
-/* Right in each order that the waits between streams leave open. */
+/* Checks that the case is right in each order that the waits between streams allow. */
 static void expect_ok(const char *text)
 {
     for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
@@ -173,7 +175,7 @@ static const char *const passes[] = {"infer", "forward", "backward", "train"};
 
 enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]), KINDS = 16 };
 
-/* "IMPL/T7_B3_I5_H6/f32/train/ragged" of a shape, a dtype and a pass. */
+/* "IMPL/T7_B3_I5_H6/f32/train/ragged" names a case by its implementation, shape, dtype and pass. */
 static void name_case(const char *impl, int shape, int kind, char text[LB_CASE_ID_SIZE])
 {
     const char *slash = strchr(shapes[shape], '/');
@@ -182,9 +184,9 @@ static void name_case(const char *impl, int shape, int kind, char text[LB_CASE_I
              dtypes[kind / 4], passes[kind % 4], slash ? slash : "");
 }
 
-/* Each pass and type of some shapes: all for the standard algorithm, and the first ones, of which
- * the third is ragged, for the others. The model takes what the rules take, and refuses nothing
- * else. */
+/* Runs each pass and dtype of all shapes with the standard algorithm, and of the first shapes,
+ * of which the third is ragged, with the others. The model must accept every case that the rules
+ * accept. */
 static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
 {
     int right = 0, unsupported = 0;
@@ -210,7 +212,7 @@ static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
     assert_true(right > 200 && unsupported > 0);
 }
 
-/* All orders of streams and all shapes without the library are gpu_loops' to test. */
+/* test_gpu_loops.c tests all orders of streams and all shapes without the library. */
 static void loops_on_cublas_agree_with_the_oracle(void **state)
 {
     static const char *const problems[] = {
@@ -260,7 +262,8 @@ static void expect_choice(const char *text, const char *expected)
     lb_row_free(&row);
 }
 
-/* By forward calls persist_static is the fastest, and by both; by backward ones it is standard. */
+/* persist_static is the fastest in forward calls and in both together; standard is the fastest
+ * in backward calls. */
 static void auto_times_what_is_measured(void **state)
 {
     (void)state;
@@ -319,7 +322,7 @@ static void faults_of_cudnn_end_in_a_verdict(void **state)
     }
 }
 
-/* In a process of its own, because a lost device stays lost. */
+/* Runs the case in a process of its own, because a lost device stays lost. */
 static void expect_elsewhere(enum fake_fault fault, const char *text, enum lb_verdict verdict,
                              const char *says, bool lost)
 {
@@ -359,7 +362,7 @@ static void faults_of_the_device_end_in_a_verdict(void **state)
     }
 }
 
-/* What gpu-check.sh does on a real device: one row, and a device that is lost. */
+/* As in gpu-check.sh on a real device, the case costs one row and the device is lost. */
 static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
 {
     (void)state;
@@ -369,7 +372,8 @@ static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
     expect("bad_address/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
 }
 
-/* Kernels of the project are built from 8.0 on; cuDNN has its own for older devices. */
+/* The project's kernels are built for compute capability 8.0 and later; cuDNN has kernels for
+ * older devices. */
 static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4",
@@ -404,14 +408,14 @@ static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
     }
 }
 
-/* The library loads its kernels in the first call, which is no sample. */
+/* The library loads its kernels in the first call, which must not become a sample. */
 static void a_slow_first_call_is_no_sample(void **state)
 {
     (void)state;
     install(FAKE_SLOW_FIRST, FAKE_CUDNN_SOUND);
     struct lb_row row = run("cuda_step/T4_B2_H4/f32/infer");
     assert_int_equal(row.verdict, LB_VERDICT_OK);
-    assert_false(fake_device_strikes(FAKE_SLOW_FIRST)); /* it came */
+    assert_false(fake_device_strikes(FAKE_SLOW_FIRST)); /* the fault has occurred */
     for (size_t i = 0; i < row.samples; i++)
         assert_true(row.samples_ns[i] < 1e9);
     lb_row_free(&row);
@@ -434,7 +438,7 @@ static void an_implementation_that_leaves_something_out_is_found(void **state)
     left_out = WHOLE;
 }
 
-/* A second backward pass on a reserve space that the first has spent. */
+/* Runs a second backward pass on a reserve space that the first has already used up. */
 static enum lb_status backward_twice(void *self, const struct lb_backward_io *io,
                                      struct lb_error *err)
 {

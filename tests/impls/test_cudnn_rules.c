@@ -1,5 +1,5 @@
-/* What cuDNN can do, as the rules have it: by variant and problem, against the library's own answer
- * where it gives one without a device; and the way to its weight layout and back. */
+/* Tests the rules of what cuDNN supports, by variant and problem and against the library where
+ * it answers without a device. Also tests the conversion to its weight layout and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static struct lb_device_info h100(void)
     return info;
 }
 
-/* Reasons by variant: standard, persist_static, persist_dynamic, small_h; NULL: it can. */
+/* The reason of each variant (standard, persist_static, persist_dynamic, small_h); NULL: it
+ * supports the problem. */
 static const struct {
     const char *problem;
     const char *reasons[4];
@@ -58,7 +59,7 @@ static void each_variant_names_its_limit(void **state)
                 fail_msg("%s: '%s' does not begin with '%s'", limits[i].problem, why.text, reason);
             any = any || st == LB_OK;
         }
-        /* auto takes what any of them takes */
+        /* auto supports what any variant supports */
         assert_int_equal(lb_cudnn_rules_check(CUDNN_AUTO, &p, &device, NULL) == LB_OK, any);
     }
 }
@@ -70,7 +71,7 @@ static void bf16_and_ragged_backward_need_ampere(void **state)
     (void)state;
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
-    p = trial_problem("T25_B16_H128/f32/train/ragged"); /* for which the project has a kernel */
+    p = trial_problem("T25_B16_H128/f32/train/ragged"); /* needs a kernel of the project */
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     p = trial_problem("T25_B16_H128/f32/infer/ragged");
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_OK);
@@ -112,7 +113,8 @@ static void the_usual_choice_is_pytorchs(void **state)
     assert_int_equal(lb_cudnn_rules_usual(&p, &device, NULL), CUDNN_STANDARD);
 }
 
-/* On a V100 the batch and the length decide too; Turing and sm_86 never get it. */
+/* On a V100 the choice of persist_static also depends on batch and length; Turing and sm_86
+ * never get it. */
 static void older_devices_have_gates_of_their_own(void **state)
 {
     static const struct {
@@ -161,8 +163,8 @@ static void ragged_calls_are_not_captured(void **state)
     assert_non_null(strstr(why.text, "lengths"));
 }
 
-/* The library refuses some of it already when it is described, which needs no device. What the
- * rules refuse there it must refuse too, and the other way round. */
+/* The library refuses some problems as soon as they are described, which needs no device. It
+ * must refuse there exactly what the rules refuse. */
 static void descriptors_agree_with_the_rules(void **state)
 {
     static const cudnnDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDNN_DATA_DOUBLE,
@@ -194,7 +196,8 @@ static void descriptors_agree_with_the_rules(void **state)
     }
 }
 
-/* A status is a verdict and a sentence: the call, the library's name of it, and what it says. */
+/* Each status of the library becomes a verdict and a message with the call, the status's name
+ * and the library's explanation. */
 static void the_librarys_answers_become_verdicts(void **state)
 {
     static const struct {
@@ -218,8 +221,8 @@ static void the_librarys_answers_become_verdicts(void **state)
         assert_int_equal(lb_cudnn_check(answers[i].status, "asking", &err), answers[i].verdict);
         assert_non_null(strstr(err.text, answers[i].says));
     }
-    /* An algorithm that can't: the library's own words are in the sentence, once it has been opened
-     * for them, with a device or in vain. */
+    /* The message for an unsupported algorithm has the library's own words after an attempt to
+     * open the library, whether or not there is a device. */
     (void)lb_cudnn_shapes_create(&p, NULL, &shapes, &err);
     lb_cudnn_shapes_destroy(&shapes);
     assert_int_equal(cudnnCreateRNNDescriptor(&descriptor), CUDNN_STATUS_SUCCESS);
@@ -234,7 +237,8 @@ static void the_librarys_answers_become_verdicts(void **state)
     cudnnDestroyRNNDescriptor(descriptor);
 }
 
-/* What fails is not what cannot be done: an algorithm must not leave a comparison unnoticed. */
+/* A probe that fails must not count as "unsupported", or an algorithm would be missing from a
+ * comparison unnoticed. */
 static void a_probe_that_fails_is_no_refusal(void **state)
 {
     struct lb_error err;
@@ -247,7 +251,7 @@ static void a_probe_that_fails_is_no_refusal(void **state)
     assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_NOT_INITIALIZED, "asking", &err), LB_FAILED);
 }
 
-/* A layout as the library might give it: parts backwards, with gaps, biases in front. */
+/* Makes a layout that the library might give: biases first, parts in reverse order, with gaps. */
 static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *offsets)
 {
     size_t at = 8, size = lb_dtype_size(p->dtype);
@@ -279,7 +283,7 @@ static void weights_survive_the_way_there_and_back(void **state)
 
     assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, NULL), LB_OK);
     lb_cudnn_layout_pack(&p, offsets, weights, image);
-    /* The forget gate's recurrent matrix of the last entry, row 1, is where it should be. */
+    /* Row 1 of the last entry's recurrent matrix of the forget gate is in its place. */
     assert_memory_equal(image + offsets[5].matrix[5] + 4 * 2,
                         (const char *)weights->w_hh[5] + (4 + 1) * 4 * 2, 4 * 2);
     lb_cudnn_layout_unpack(&p, offsets, image, &back.gradients);

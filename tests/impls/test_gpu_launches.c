@@ -1,6 +1,6 @@
-/* Every launch of `fused` on the shapes that GPUs are compared on, by the launchers' own code,
- * against the limits of several devices. The fake runtime takes or refuses the launches; no kernel
- * runs. */
+/* Checks every launch of `fused`, for the shapes that GPUs are compared on, against the limits
+ * of several devices. The launchers' own code runs. The fake runtime accepts or refuses the
+ * launches, and no kernel runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,8 +22,9 @@
 
 extern const struct lb_impl lb_impl_fused;
 
-/* What the linker calls instead of the runtime's functions (--wrap): a launcher that readies
- * nothing, and a device that has too few registers for the next so many kernels. */
+/* The linker calls these instead of the runtime's functions (--wrap). They imitate a launcher
+ * that does not set a kernel's attributes, and a device that has too few registers for the next
+ * kernels. */
 static bool readies_nothing;
 static int refused_kernels;
 
@@ -49,7 +50,7 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
     return cudaErrorLaunchOutOfResources;
 }
 
-/* A device, without memory behind its addresses. */
+/* Installs a device without memory behind its addresses. */
 static void install_device(const struct lb_device_info *info)
 {
     fake_device_install(FAKE_NONE);
@@ -71,7 +72,8 @@ static void install(const char *name)
 
 enum { BUFFERS = 4, LAYER_DIRS_MAX = 64 };
 
-/* A life of an implementation, whose tensors are one block that everything is large enough for. */
+/* An implementation from create to destroy. All its tensors share one block, which is large
+ * enough for each of them. */
 struct life {
     void *self, *tensors, *zeros;
     const void *tables[LAYER_DIRS_MAX];
@@ -125,7 +127,7 @@ static void end(struct life *life)
     free(life->self);
 }
 
-/* LB_UNSUPPORTED: the variant does not take the problem on this device. */
+/* Launches a problem. LB_UNSUPPORTED: the variant does not support it on this device. */
 static enum lb_status launch(const char *variant, const struct lb_problem *p, struct lb_error *err)
 {
     struct life life = {.self = calloc(1, lb_impl_fused.state_size)};
@@ -227,7 +229,7 @@ static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
     }
 }
 
-/* What create says of the case with the plans measured first; description may be NULL. */
+/* Creates the case as --tune does, with all plans measured first. description may be NULL. */
 static enum lb_status tune(const char *text, char description[512], struct lb_error *err)
 {
     struct lb_problem p = trial_problem(text);
@@ -254,14 +256,14 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
     assert_int_equal(tune("T4_B16_H256/f16/infer", description, &err), LB_OK);
     assert_int_equal(refused_kernels, 0);
     assert_non_null(strstr(description, "tuned, "));
-    refused_kernels = 1 << 20; /* where none is left, the reason is the last one's */
+    refused_kernels = 1 << 20; /* all plans are refused, so the reason is that of the last one */
     assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_FAILED);
     refused_kernels = 0;
     assert_non_null(strstr(err.text, "tuning: launching the "));
     assert_non_null(strstr(err.text, "too many resources requested for launch"));
 }
 
-/* In a process of its own, because a lost device stays lost. */
+/* Runs in a process of its own, because a lost device stays lost. */
 static void a_plan_that_loses_the_device_ends_the_case_with_its_reason(void **state)
 {
     int status = -1;

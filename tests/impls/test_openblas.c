@@ -1,4 +1,5 @@
-/* openblas on several threads, and the state in which it leaves the library for other cases. */
+/* Tests openblas on several threads, and the state in which it leaves the library for the next
+ * case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +76,7 @@ static void sides_beyond_an_int_are_refused(void **state)
     assert_string_equal(why.text, "a matrix side of 2147483648: OpenBLAS takes at most 2147483647");
     problem.seq_len--;
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_OK);
-    problem.hidden = INT32_MAX / 4 - 1; /* padded to whole vectors it is too large */
+    problem.hidden = INT32_MAX / 4 - 1; /* padded to whole vectors, it becomes too large */
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
 }
 

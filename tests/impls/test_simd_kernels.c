@@ -1,5 +1,5 @@
-/* The vector kernels, at each width that this CPU supports, against plain loops; and the error of
- * their sigmoid and tanh over the range of f32. */
+/* Compares the vector kernels with plain loops at each width that this CPU supports, and
+ * measures the error of their sigmoid and tanh over the range of f32. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ struct function {
     void (*of)(const void *v, void *out, size_t count);
     double (*right)(double v);
     double allowed; /* ulp */
-    double least;   /* where the right value is below it, the absolute error must be below it */
+    double least;   /* where the right value is below this, the absolute error must be below this */
 };
 
 static double worst_of(const struct function *f, const float *v)
@@ -55,7 +55,8 @@ static double worst_of(const struct function *f, const float *v)
     return worst;
 }
 
-/* Tries every 1009th bit pattern of f32, with all exponents, both signs, infinities and NaN. */
+/* Tries every 1009th bit pattern of f32: all exponents, both signs, infinities and NaN are among
+ * them. */
 static void hold_over_f32(const struct function *f)
 {
     float v[BATCH];
@@ -151,7 +152,7 @@ static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *se
     return array;
 }
 
-/* One element of start + a w, in double; w has rows of `width`. */
+/* Computes one element of start + a w in double. A row of w has `width` elements. */
 static double right_sum(enum lb_dtype dtype, const struct lb_cpu_gemm *p, size_t width,
                         double start, size_t row, size_t column)
 {
@@ -169,7 +170,7 @@ static double allowed(enum lb_dtype dtype)
     return dtype == LB_F32 ? 2e-5 : 1e-13;
 }
 
-/* The shape of a GEMM, whether sums start from a bias, and whether a has segments. */
+/* The shape of a GEMM, whether its sums start from a bias, and whether `a` has segments. */
 struct shape {
     size_t rows, k, columns;
     bool bias, segments;
@@ -206,7 +207,7 @@ static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype 
         for (size_t j = 0; j < stride; j++) {
             double old = get(dtype, before, r * stride + j), now = get(dtype, sums, r * stride + j);
             if (j >= s->columns)
-                assert_true(now == old); /* nothing beside the columns is touched */
+                assert_true(now == old); /* elements outside the columns must not change */
             else
                 assert_true(fabs(now - right_sum(dtype, &p, width,
                                                  s->bias ? get(dtype, start, j) : old, r, j)) <=
@@ -258,7 +259,7 @@ static void gemms_are_those_of_plain_loops(void **state)
     for_each_kernels(try_gemms);
 }
 
-/* Every number of columns, so the last vector is partly filled. */
+/* Tries every number of columns, so that the last vector is partly filled. */
 static void try_columns(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     for (size_t columns = 1; columns <= 4 * kernels->simd_width; columns++)
@@ -288,7 +289,7 @@ static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
                                            .segments = segments});
 }
 
-/* dw of one element, in double. */
+/* Computes one element of dw in double. */
 static double right_outer(enum lb_dtype dtype, const struct lb_cpu_outer *o, const void *in,
                           size_t width, size_t column, size_t j)
 {
@@ -390,7 +391,7 @@ static void long_sums_keep_their_digits(void **state)
     }
 }
 
-/* One step of one panel with padding. */
+/* Tries one step of one panel with padding. */
 static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t units)
 {
     unsigned seed = (unsigned)units;
@@ -427,7 +428,7 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
         for (size_t j = 0; j < H; j++) {
             double now = get(dtype, c, b * H + j), before = get(dtype, old, b * H + j), gates[4];
             if (j < 1 || j >= 1 + units) {
-                assert_true(now == before); /* units outside the panel */
+                assert_true(now == before); /* units outside the panel must not change */
                 continue;
             }
             for (size_t g = 0; g < 4; g++) {
@@ -563,7 +564,7 @@ static void try_half_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype 
         for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
             for (size_t vectors = 1; vectors <= 4; vectors++)
                 try_half_gemm(kernels, dtype, rows[r], depths[k], vectors);
-    try_half_gemm(kernels, dtype, 7, 3500, 4); /* in blocks of k */
+    try_half_gemm(kernels, dtype, 7, 3500, 4); /* long enough for several blocks of k */
 }
 
 static void gemms_of_bf16_and_f16_are_those_of_plain_loops(void **state)

@@ -1,5 +1,5 @@
-/* Measures what NVTX costs per range while no tool is attached, over cases of eight phases as
- * case_run.c opens them. The argument is the limit in ns above which it fails. */
+/* Measures the time that NVTX takes per range while no tool is attached, for cases with eight
+ * phases like those of case_run.c. It fails above the limit in ns that its argument gives. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

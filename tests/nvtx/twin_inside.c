@@ -1,5 +1,5 @@
-/* A broken twin of harness/base/clock.c: emits a mark at each reading of the clock, which is inside
- * the timed region. */
+/* A broken twin of harness/base/clock.c: it emits a mark at each reading of the clock, which is
+ * inside the timed region. */
 #include <nvtx3/nvToolsExt.h>
 
 #define lb_now_ns read_clock

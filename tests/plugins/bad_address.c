@@ -1,7 +1,6 @@
-/* A plug-in: cuda_step, whose forward call reads memory that nobody allocated in the case with
- * seq_len
- * 7. bench/gpu-check.sh runs it on a real GPU, where that costs the process its device; the row of
- * the next case shows that it costs no more than that. */
+/* A plug-in like cuda_step, but in the case with seq_len 7 its forward call reads memory that
+ * was not allocated. bench/gpu-check.sh runs it on a real GPU, where the process then loses its
+ * device. The row of the next case shows that no other case is affected. */
 #include "cuda/common/cell.h"
 #include "impl.h"
 
@@ -11,7 +10,7 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 enum { BAD_SEQ_LEN = 7 };
 
 static struct lb_impl impl; /* cuda_step's */
-static bool bad;            /* the case that runs */
+static bool bad;            /* whether the case that runs has seq_len 7 */
 static void *stream_of_case;
 
 static enum lb_status create(void *self, const struct lb_problem *problem,

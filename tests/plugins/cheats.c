@@ -1,5 +1,5 @@
-/* Plug-ins that are fast by not working, or that bend the checker; the compile-time name FAULT says
- * how. All else is cpu_ref's. Tests check that each is found. */
+/* Plug-ins that are fast by not working, or that bend the checker; the compile-time name FAULT
+ * says how. Everything else is cpu_ref's. Tests check that each fault is found. */
 #include <fenv.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,23 +18,23 @@
 enum fault {
     none,
     idle_from_third,     /* calls do nothing from the third one on */
-    idle_backward,       /* the same of backward calls only */
+    idle_backward,       /* backward calls do nothing from the third one on */
     cached_result,       /* copies the results of the first call */
-    same_pointers,       /* returns when all pointers are those of the call before */
+    same_pointers,       /* returns at once when all pointers are those of the previous call */
     cached_by_pointer,   /* copies the results of the first call with the same x */
-    cached_by_contents,  /* the same by the first numbers of x: right, and impossibly fast */
+    cached_by_contents,  /* the same by the first numbers of x: correct, and impossibly fast */
     wrong_5_to_9,        /* one number is wrong in calls 5 to 9 */
-    wrong_in_100,        /* one number is wrong in one call of a hundred */
+    wrong_in_100,        /* one number is wrong in one of a hundred calls */
     writes_inputs,       /* adds to the last number of x after it was used */
     writes_weights,      /* changes a canonical weight after it was used */
-    writes_weights_late, /* the same in the tenth call, by a pointer that it kept */
-    bends_rounding,      /* rounds upwards, and is as wrong as tolerances so widened allow */
+    writes_weights_late, /* the same in the tenth call, through a pointer that it kept */
+    bends_rounding,      /* rounds upward, so that computed tolerances could become too wide */
     slow_start,          /* the first hundred calls are three times slower */
     unsupported_late,    /* says from the fifth call on that it does not support the case */
     changing_bits,       /* says that it is deterministic, and changes a last bit now and then */
     leaks_memory,        /* keeps 64 KiB in every call */
-    leaks_descriptors,   /* keeps a file open in every second call */
-    leaks_threads        /* starts a thread in every second call, up to 60, which goes on */
+    leaks_descriptors,   /* leaves a file open in every second call */
+    leaks_threads        /* starts a thread that never ends in every second call, up to 60 */
 };
 
 static const enum fault fault = FAULT;
@@ -44,7 +44,7 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 enum { MEMORIES = 4 };
 
-/* Of the case that was created last. */
+/* The state of the case that was created last. */
 static struct state {
     size_t calls, backwards;
     size_t y_bytes, state_bytes, x_bytes, element;
@@ -109,7 +109,8 @@ static void remember(const struct lb_forward_io *io)
     memcpy(memory->cn, io->cn, state.state_bytes);
 }
 
-/* Whether the results were copied in place of being computed. */
+/* Copies the results instead of computing them, where the fault does that. Returns whether it
+ * did. */
 static bool copied_result(const struct lb_forward_io *io)
 {
     for (size_t i = 0; i < state.memory_count; i++) {
@@ -154,7 +155,7 @@ static void flip(const void *x)
     numbers[state.x_bytes / state.element - 1] *= -1;
 }
 
-/* What is wrong with the results of a call that was computed. */
+/* Spoils the results of a call that was computed. */
 static void spoil(const struct lb_forward_io *io)
 {
     size_t call = state.calls, last = state.y_bytes / state.element - 1;

@@ -1,6 +1,6 @@
-/* A plug-in on a fake device: cpu_ref, whose tensors lie in memory that counts as the device's. The
- * device fails in the case with seq_len 7, in the way that the compile-time name FAULT says. Tests
- * check that each fault costs the row of that case and no other. */
+/* A plug-in on a fake device: cpu_ref with its tensors in memory that counts as the device's.
+ * The device fails in the case with seq_len 7, in the way that the compile-time name FAULT says.
+ * Tests check that each fault costs the row of that case and no other. */
 #include <string.h>
 
 #include "impl.h"
@@ -31,11 +31,11 @@ static const struct {
     {"hang_recheck", FAKE_HANG_RECHECK},
 };
 
-/* What the implementation does wrong itself, on a sound device. */
+/* Whether FAULT names a fault of the implementation itself rather than of the device. */
 #define OWN_FAULT(name) (strcmp(TEXT(FAULT), name) == 0)
 
 static struct lb_impl impl;       /* cpu_ref's, on the fake device */
-static struct lb_problem current; /* of the case that runs */
+static struct lb_problem current; /* problem of the case that runs */
 
 static enum fake_fault planted(void)
 {
@@ -45,7 +45,8 @@ static enum fake_fault planted(void)
     return FAKE_NONE;
 }
 
-/* With the own fault "lost_in_question" the device is lost once it is asked about the bad case. */
+/* With the fault "lost_in_question", the device is lost once `supports` is called for the bad
+ * case. */
 static enum lb_status supports(const struct lb_problem *problem,
                                const struct lb_exec_config *config, struct lb_error *why)
 {
@@ -61,7 +62,7 @@ static enum lb_status supports(const struct lb_problem *problem,
 static enum lb_status create(void *self, const struct lb_problem *problem,
                              const struct lb_exec_config *config, struct lb_error *err)
 {
-    static void *handle; /* as libraries keep one for the process */
+    static void *handle; /* one for the process, as libraries keep it */
     if (problem->seq_len == BAD_SEQ_LEN)
         fake_device_break(planted());
     if (OWN_FAULT("retains") && !handle && fake_device.allocate(1 << 20, &handle, err) != LB_OK)
@@ -70,7 +71,7 @@ static enum lb_status create(void *self, const struct lb_problem *problem,
     return lb_impl_cpu_ref.create(self, problem, config, err);
 }
 
-/* A call that waits in the device's queue, so that a graph replays it. */
+/* A call that is enqueued on the device, so that a graph can replay it. */
 struct call {
     void *self;
     struct lb_forward_io forward;

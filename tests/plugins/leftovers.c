@@ -1,6 +1,6 @@
-/* A plug-in that computes what cpu_ref does and leaves something behind in its process when it is
- * destroyed; the compile-time name FAULT says what. Tests check that each is named in its own row,
- * and that it slows and changes nothing of the cases that follow. */
+/* A plug-in that computes what cpu_ref does and leaves something behind in its process when it
+ * is destroyed; the compile-time name FAULT says what. Tests check that each leftover is named
+ * in the row of its case, and that the following cases are neither slower nor different. */
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
@@ -23,13 +23,13 @@
 
 enum fault {
     nothing,
-    spins_at_load, /* two threads that spin from the moment on in which it is loaded */
-    idle_pool,     /* two threads that wait, started once, as a library's pool: nothing is wrong */
+    spins_at_load, /* two threads that spin as soon as the plug-in is loaded */
+    idle_pool,     /* two waiting threads, started once, like a library's pool: no fault */
     spinning_pool, /* two threads that spin */
-    brief_spin,    /* two threads that spin for 50 ms and then wait: nothing is wrong */
-    idle_threads,  /* one more thread that waits, in each case */
+    brief_spin,    /* two threads that spin for 50 ms and then wait: no fault */
+    idle_threads,  /* one more waiting thread in each case */
     child,         /* a child process that spins */
-    daemon_child,  /* a process that spins in a session of its own, started by a child that ended */
+    daemon_child,  /* a spinning process of its own session, whose parent has ended */
     memory,        /* 64 MiB in each case */
     file,          /* an open file */
     closed_stdout, /* standard output closed */
@@ -76,7 +76,7 @@ static void *spin_briefly(void *unused)
     return wait_for_ever(unused);
 }
 
-/* A thread with the process's affinity, as it was before a case pinned its own thread. */
+/* Starts a thread with the affinity that the process had before a case pinned its own thread. */
 static void start(void *(*work)(void *))
 {
     pthread_t thread;

@@ -52,7 +52,7 @@ static void crash_in_destroy(void *self)
     raise(SIGABRT);
 }
 
-/* Takes memory until the process is ended. */
+/* Allocates memory until the process is killed. */
 static enum lb_status eat(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     (void)self, (void)io, (void)err;
@@ -77,8 +77,8 @@ static enum lb_status chatter(void *self, const struct lb_forward_io *io, struct
     return lb_impl_cpu_ref.forward(self, io, err);
 }
 
-/* Correct, and in the first of all processes its first call takes a second: it makes the file
- * $LB_NAP, which says that the call has begun. */
+/* Correct, but the first call in the first process takes a second. It creates the file $LB_NAP,
+ * which shows that the call has begun. */
 static enum lb_status nap(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -91,14 +91,15 @@ static enum lb_status nap(void *self, const struct lb_forward_io *io, struct lb_
     return lb_impl_cpu_ref.forward(self, io, err);
 }
 
-/* Correct in the first call only: what is checked is not what is timed. */
+/* Correct in the first call only, so that the timed calls differ from the one that is checked
+ * first. */
 static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     static int calls;
     return calls++ == 0 ? lb_impl_cpu_ref.forward(self, io, err) : LB_OK;
 }
 
-static size_t y_bytes, state_bytes; /* of the case that was created last */
+static size_t y_bytes, state_bytes; /* sizes for the case that was created last */
 
 static enum lb_status note_sizes(void *self, const struct lb_problem *p,
                                  const struct lb_exec_config *config, struct lb_error *err)
@@ -125,7 +126,7 @@ static enum lb_status before_start(void *self, const struct lb_forward_io *io, s
     return st;
 }
 
-/* Messages and a description in bytes that are no UTF-8, with escape sequences for a terminal. */
+/* Fails with a message that is not UTF-8 and has escape sequences for a terminal. */
 static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
                                     struct lb_error *err)
 {

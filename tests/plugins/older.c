@@ -1,5 +1,6 @@
-/* A plug-in that was built for interface FAULT, a compile-time number, and offers no other:
- * cpu_ref, whose struct ends where that interface's did. What lies behind it must not be called. */
+/* A plug-in that was built for interface FAULT, a compile-time number, and offers no other one.
+ * It is cpu_ref with a struct that ends where that of the old interface ended. The program must
+ * not call what lies behind it. */
 #include <stdlib.h>
 
 #include "impl.h"
@@ -12,8 +13,8 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 
-/* Interfaces 2 and 3 had a note that wrote into a struct lb_error; 1 had none. Either way, the
- * program must not call it. */
+/* Interfaces 2 and 3 had a `note` that wrote into a struct lb_error; interface 1 had none.
+ * Either way, the program must not call it. */
 static void no_note(const struct lb_problem *problem, const struct lb_exec_config *config,
                     char *text, size_t size)
 {

@@ -1,6 +1,7 @@
-/* A plug-in that loads once and not again, as a file that is rebuilt during a sweep: cpu_ref, which
- * crashes for T = 5 so that its worker is replaced. The compile-time name FAULT says what happens
- * at the second load. A file beside the shared object, ending in ".loaded", remembers the first. */
+/* A plug-in that loads once and not again, like a file that is rebuilt during a sweep. It is
+ * cpu_ref, but crashes for T = 5 so that its worker is replaced. The compile-time name FAULT
+ * says what happens at the second load. A file next to the shared object, ending in ".loaded",
+ * records the first load. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +19,7 @@ enum fault {
     null,       /* lb_plugin returns NULL from the second load on */
     vanishes,   /* deletes its own file at the first load */
     other_name, /* has another name from the second load on */
-    crashes     /* dies while it is loaded for the second time */
+    crashes     /* crashes while it is loaded for the second time */
 };
 
 static const enum fault fault = FAULT;

@@ -1,6 +1,7 @@
-/* A plug-in with a planted slowdown: cpu_ref, slower by FAULT percent, or by as many percent as the
- * environment variable LB_SLOW_PERCENT says; with LB_SLOW_HIDDEN, only for problems of that hidden
- * size. All builds have the name "slow", as builds of one implementation have. */
+/* A plug-in with a planted slowdown: it is cpu_ref, slower by FAULT percent or by the percentage
+ * in the environment variable LB_SLOW_PERCENT. When LB_SLOW_HIDDEN is set, only problems of that
+ * hidden size are slower. All builds have the name "slow", like different builds of one
+ * implementation. */
 #include <stdlib.h>
 
 #include "impl.h"

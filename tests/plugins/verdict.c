@@ -1,5 +1,5 @@
-/* A plug-in whose failure is easily taken for another one; the compile-time name FAULT says which.
- * Everything else is cpu_ref's. Tests check that each row and message says what happened. */
+/* A plug-in with a failure that looks like another one; the compile-time name FAULT says which.
+ * Everything else is cpu_ref's. Tests check that each row and message says what really happened. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +12,19 @@
 #define TEXT(x)    TEXT_OF(x)
 
 enum fault {
-    killed,           /* is killed by SIGKILL although there is memory */
+    killed,           /* is killed by SIGKILL although memory has not run out */
     forks,            /* forks in forward, and the child returns as well */
     forks_when_timed, /* the same from the fifth call on */
     empty_message,    /* writes an empty line to the worker's connection */
     forged_row,       /* writes a message that ends its case, with a made-up row */
     half_message,     /* writes the beginning of a message */
-    hang_in_supports, /* does not return from there */
-    hang_in_sizes,    /* does not return from there either */
-    crash_in_prepare, /* raises SIGSEGV there */
-    no_forward,       /* lacks a slot */
-    many_variants,    /* has more variants than there may be */
+    hang_in_supports, /* `supports` does not return */
+    hang_in_sizes,    /* `sizes` does not return */
+    crash_in_prepare, /* raises SIGSEGV in `prepare` */
+    no_forward,       /* its struct has no forward */
+    many_variants,    /* has more variants than are allowed */
     bad_name,         /* has a name with capital letters */
-    noted,            /* has a note */
+    noted,            /* gives a note on the case */
     huge_workspace    /* asks for 1 EiB of workspace */
 };
 

@@ -1,4 +1,5 @@
-/* case_lstm.cpp: the persistent LSTM kernels, whole sequences against the reference. */
+/* case_lstm.cpp: runs the persistent LSTM kernels on whole sequences and compares them with the
+ * reference. */
 #include "case_support.h"
 #include "kernels/lstm_cluster.cuh"
 #include "kernels/lstm_grid.cuh"
@@ -36,7 +37,8 @@ const fault_kernel<lstm_kernel> async_kernels[] = {
     {28, lstm_async_kernel<28>}, {29, lstm_async_kernel<29>}, {30, lstm_async_kernel<30>},
 };
 
-/* f32 sums of H products, T times over: far below this. A wrong or stale h is far above. */
+/* The rounding errors of T steps with f32 sums of H products are far below this; the errors of a
+ * wrong or stale h are far above. */
 constexpr double tolerance = 1e-5;
 
 run_result run_lstm(const char *name, lstm_kernel kernel, bool cluster, const shape &s,

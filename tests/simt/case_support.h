@@ -12,7 +12,7 @@
 namespace simt_test
 {
 
-/* One fault of a kernel: an instance of its template. */
+/* A fault of a kernel and the instance of its template that has it. */
 template <class Kernel> struct fault_kernel {
     int fault;
     Kernel kernel;
@@ -28,7 +28,7 @@ Kernel choose_fault(const fault_kernel<Kernel> (&kernels)[count], int fault)
     exit(2);
 }
 
-/* Launches, and compares output [reference.size()] with the reference. */
+/* Launches the kernel and compares output [reference.size()] with the reference. */
 template <class Body>
 run_result run_and_compare(const simt::launch_config &config, const Body &body, const float *output,
                            const std::vector<double> &reference, double limit)

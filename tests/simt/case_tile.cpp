@@ -1,4 +1,4 @@
-/* case_tile.cpp: the tensor-core tile and the stream of cells. */
+/* case_tile.cpp: runs the tensor-core kernels and the kernel that streams cells by bulk copies. */
 #include "case_support.h"
 #include "kernels/bulk_cell.cuh"
 #include "kernels/mma_formats.cuh"

@@ -1,5 +1,5 @@
-/* test_async.cpp: the race detector against asynchronous copies, mbarriers and the async proxy. As
- * in test_order.cpp each has a twin that is wrong. Check mode. */
+/* test_async.cpp: what the race detector finds in asynchronous copies, mbarriers and the async
+ * proxy. As in test_order.cpp, each correct case has a broken twin. It runs in check mode. */
 #include "check.h"
 
 #include <cooperative_groups.h>
@@ -10,7 +10,7 @@ using namespace simt_test;
 using lb_ptx::scope;
 using simt::fault;
 
-/* All findings of some seeds. */
+/* Returns the findings of several seeds together. */
 template <class Body>
 static simt::outcome under_seeds(unsigned blocks, unsigned threads, const Body &body)
 {
@@ -63,7 +63,7 @@ static void a_source_is_kept_until_its_copy_is_done()
     CHECK(body(false).has(fault::race));
 }
 
-/* One lane's wait says nothing to the others without a barrier. */
+/* When one lane has waited, the others know nothing of it until a barrier. */
 static void a_wait_is_the_waiting_threads_own()
 {
     auto body = [](bool meets) {
@@ -83,7 +83,8 @@ static void a_wait_is_the_waiting_threads_own()
     CHECK(body(false).has(fault::race));
 }
 
-/* Thread 0 of each block: barriers in the last words of shared memory, ready for the cluster. */
+/* Thread 0 of each block initialises the mbarriers in the last words of shared memory and makes
+ * them visible to the cluster. */
 static uint64_t *barriers(float *shared)
 {
     uint64_t *at = reinterpret_cast<uint64_t *>(shared + 48);
@@ -101,7 +102,7 @@ static uint32_t at_peer(const void *address)
 }
 
 /* PTX ISA, "Program Order: Asynchronous Operations": complete-tx orders its own copy and nothing
- * else, so what the sender wrote before it is not for the receiver to read. */
+ * else, so the receiver may not read what the sender wrote before it. */
 static void completion_publishes_its_own_copy_alone()
 {
     auto body = [](bool reads_other) {
@@ -122,7 +123,7 @@ static void completion_publishes_its_own_copy_alone()
     CHECK(body(true).has(fault::race));
 }
 
-/* But what a sender had read before it sent is over when its data are there. */
+/* When the data of a sender have arrived, the reads that it made before sending are over. */
 static void what_was_read_before_sending_may_be_overwritten()
 {
     auto body = [](bool reads_first) {
@@ -167,7 +168,7 @@ static void an_mbarrier_is_used_after_its_initialisation()
         LB_DYNAMIC_SHARED(uint64_t, barrier);
         if (threadIdx.x == 0)
             lb_ptx::mbarrier_init(barrier, 64);
-        if (threadIdx.x == 0 || threadIdx.x == 63) /* 63 has not met 0 since */
+        if (threadIdx.x == 0 || threadIdx.x == 63) /* thread 63 has not met thread 0 since */
             lb_ptx::mbarrier_arrive(barrier);
     });
     CHECK(o.has(fault::race) || o.has(fault::misuse));
@@ -221,16 +222,16 @@ static void a_bulk_source_is_kept_until_it_was_read()
                 lb_ptx::bulk_wait_read<0>();
             data[0] = 2;
             lb_ptx::bulk_wait_read<0>();
-            to[1] = to[4]; /* untouched by the copy: only data[0] is in question */
+            to[1] = to[4]; /* the copy does not touch these: only data[0] can race */
         });
     };
     CHECK(body(false).has(fault::race));
-    simt::outcome o = body(true); /* the copy may still write `to`, and we did: another race */
+    simt::outcome o = body(true); /* writing `to` races with the copy, which may still write it */
     CHECK(o.has(fault::race) && o.text().find("some floats") != std::string::npos);
     CHECK(o.text().find("shared memory") == std::string::npos);
 }
 
-/* The two orders of a copy and what follows it do both occur among the seeds. */
+/* Among the seeds, a copy lands both before and after the accesses that follow it. */
 static void copies_land_early_and_late()
 {
     bool early = false, late = false;
@@ -240,7 +241,7 @@ static void copies_land_early_and_late()
             LB_DYNAMIC_SHARED(float, to);
             lb_ptx::copy_async<16>(to, from);
             lb_ptx::copy_async_commit();
-            (to[0] == 7.0f ? early : late) = true; /* a race, on purpose */
+            (to[0] == 7.0f ? early : late) = true; /* an intended race */
             lb_ptx::copy_async_wait<0>();
             CHECK(to[0] == 7.0f);
         });

@@ -1,12 +1,13 @@
-/* What the emulator counts of memory accesses: wavefronts, sectors and lines of layouts for which
- * they are known. Kernels announce their accesses in check mode only. */
+/* The emulator's counts of wavefronts, sectors and lines, for layouts whose counts are known.
+ * Kernels announce their accesses in check mode only. */
 #include "litmus.h"
 
 using namespace simt_test;
 using lb_ptx::scope;
 using simt::access_cost;
 
-/* One warp's accesses of a kind, in a block with `bytes` of shared memory and one array. */
+/* Returns the cost of one warp's accesses of a kind. The block has shared memory and one array
+ * in global memory. */
 template <class Body> static access_cost cost_of(const char *kind, const Body &body)
 {
     simt::launch_config config = grid_of(1, 32, 0, 1, 16384);
@@ -29,7 +30,7 @@ static bool is(const access_cost &c, uint64_t instructions, uint64_t units, uint
     return c.instructions == instructions && c.units == units && c.ideal == ideal;
 }
 
-/* Each lane stores a T at `place(lane)` bytes. */
+/* Each lane stores a T at the offset place(lane), in bytes. */
 template <class T, class Place> static access_cost shared_store(const Place &place)
 {
     return cost_of("shared store", [=](unsigned char *shared, uint32_t *, int lane) {
@@ -45,7 +46,7 @@ static void words_of_one_bank_take_a_wavefront_each()
     CHECK(is(shared_store<float>([](int) { return 0; }), 1, 1, 1)); /* all lanes read one word */
 }
 
-/* The operand of the cluster kernels, without and with its exchange of columns. */
+/* The operand of the cluster kernels, without and with their exchange of columns. */
 static void eight_bytes_are_served_by_half_warps()
 {
     CHECK(is(shared_store<uint2>([](int lane) { return lane * 8; }), 1, 2, 2));
@@ -55,7 +56,7 @@ static void eight_bytes_are_served_by_half_warps()
              1, 2, 2));
 }
 
-/* The slices of the grid kernels, as they were and in the order of lanes. */
+/* The slices of the grid kernels, in their former order and in the order of the lanes. */
 static void sixteen_bytes_are_served_by_quarter_warps()
 {
     CHECK(is(shared_store<uint4>([](int lane) { return lane * 16; }), 1, 4, 4));
@@ -75,7 +76,7 @@ static void sectors_and_lines_of_global_memory_are_counted()
     CHECK(is(wide, 1, 32, 4) && wide.lines == 8 && wide.lines_ideal == 1);
 }
 
-/* How often a waiting thread reads depends on the schedule, so that its reads count once. */
+/* How often a waiting thread reads depends on the schedule, so its reads count once. */
 static void a_wait_is_counted_once()
 {
     CHECK(is(cost_of("global load strong",
@@ -88,7 +89,7 @@ static void a_wait_is_counted_once()
              1, 1, 1));
 }
 
-/* Instructions of one source line are told apart by the collectives between them. */
+/* Collectives between two executions of a source line separate them into two instructions. */
 static void turns_of_a_loop_are_instructions_of_their_own()
 {
     CHECK(is(cost_of("shared store",

@@ -1,5 +1,5 @@
-/* test_device_kernels.cpp: the hash of device memory is that of a plain loop, whatever the grid,
- * and a change of any one byte changes it. */
+/* test_device_kernels.cpp: the hash of device memory equals that of a plain loop for every grid,
+ * and changing any byte changes it. */
 #include "check.h"
 #include "device/device.h"
 
@@ -68,7 +68,7 @@ static void swapped_words_change_it()
     CHECK(hash_on_device(bytes, 1, 0) != hash_on_device(swapped, 1, 0));
 }
 
-/* Half of the sum and one more each time: it approaches 2, and every block does the same. */
+/* Each step halves the sum and adds 1, so it approaches 2. Every block does the same work. */
 static void fixed_work_is_done_by_each_thread()
 {
     float *out = simt::device_array<float>(2 * lb_device_kernels::block_threads, "out");

@@ -1,5 +1,5 @@
-/* test_half.cpp: half and bfloat16 arithmetic rounds once, to nearest, ties to even, as the device
- * does. The model is the exact result, in 113 bits. */
+/* test_half.cpp: half and bfloat16 arithmetic rounds once, to nearest, ties to even, as the
+ * device does. The expected value is the exact result in 113 bits. */
 #include "check.h"
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 using namespace simt_test;
 
-/* The exact result is at least as near to `got` as to its two neighbours, and a tie goes to the
- * even one. */
+/* Whether `got` is the exact result rounded to nearest: no neighbour of it is nearer, and of two
+ * equally near values it is the even one. */
 template <class Type> static bool nearest(__float128 exact, Type got, double (*value)(Type))
 {
     auto distance = [&](Type t) {
@@ -50,7 +50,7 @@ static bool held_exactly(__float128 a, __float128 b, __float128 sum)
     return sum - b_part == a && b == b_part;
 }
 
-/* Finite numbers of all magnitudes. */
+/* Draws finite numbers of all magnitudes. */
 template <class Type> static Type draw(uint64_t &state, double (*value)(Type))
 {
     for (;;) {
@@ -77,7 +77,7 @@ template <class Type> static void check_rounding(double (*value)(Type), double l
             {x + y, a + b}, {x * y, a * b}, {x * y + z, __hfma(a, b, c)}, {x - y, a - b}};
         for (const auto &r : results) {
             __float128 size = r.exact < 0 ? -r.exact : r.exact;
-            if (size > static_cast<__float128>(largest)) /* overflow rounds by another rule */
+            if (size > static_cast<__float128>(largest)) /* another rule applies to overflow */
                 continue;
             if (!held_exactly(x * y, z, r.exact) && &r == &results[2])
                 continue;
@@ -99,7 +99,8 @@ static void bfloat16_rounds_once()
     check_rounding(bfloat_value, 3e38);
 }
 
-/* Rounding a fused multiply-add first to float gives another number: the case is real. */
+/* There are operands for which rounding a fused multiply-add to float first gives another
+ * result. */
 static void fused_half_differs_from_float_then_half()
 {
     uint64_t state = 1;

@@ -1,4 +1,5 @@
-/* test_kernels.cpp: every kernel clean under many schedules, every mutant of it caught.
+/* test_kernels.cpp: every kernel is correct under many schedules, and every mutant of it is
+ * caught.
  *
  *   test_kernels_fast clean SEEDS
  *   test_kernels_fast mutants MUTANTS.CSV
@@ -77,7 +78,7 @@ static names detectors(const mutant &m, uint64_t seed)
     return caught_by(r.outcome, r.matches());
 }
 
-/* The limits are ten times the figures to keep: machines differ, and others run beside us. */
+/* The limits are ten times the expected figures, because machines differ and may be busy. */
 static int test_figures()
 {
     const shape size = {8, 4, 64, 4, 128};
@@ -97,7 +98,8 @@ static int test_figures()
     return failures != 0;
 }
 
-/* A line a kernel: name, shape, number of values, values. Read by calibrate.cu too. */
+/* Writes one line per kernel: name, shape, number of values, and values. calibrate.cu reads it
+ * too. */
 static int record(const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -117,7 +119,7 @@ static int record(const char *path)
     return fclose(file) ? 2 : 0;
 }
 
-/* Another libm may round expf and tanhf otherwise: hence not to the bit. */
+/* Values may differ slightly, because another libm may round expf and tanhf differently. */
 static int test_recorded(const char *path)
 {
     constexpr float tolerance = 2e-6f;

@@ -1,6 +1,6 @@
-/* test_order.cpp: the race detector against the memory model, in litmus tests. Each has a twin
- * that is wrong, which must be found: a detector that says nothing would pass only the others.
- * Check mode. */
+/* test_order.cpp: litmus tests that compare the race detector with the memory model. Each
+ * correct case has a broken twin that must be found, because a detector that finds nothing would
+ * pass all correct ones. It runs in check mode. */
 #include "litmus.h"
 
 using namespace simt_test;
@@ -113,14 +113,14 @@ static void loads_publish_nothing()
     auto consumer = [](cells *c) {
         while (acquire_gpu(&c->flag[0]) == 0) {
         }
-        for (int i = 0; i < 50; i++) /* by now the producer has done all it does */
+        for (int i = 0; i < 50; i++) /* gives the producer time to finish */
             acquire_gpu(&c->flag[0]);
         c->data[0] = 2;
     };
     CHECK(pair_of(false, producer, consumer).has(fault::race));
 }
 
-/* Block 0 releases, block 1 changes the flag, block 2 acquires what block 1 left. */
+/* Block 0 releases the flag, block 1 changes it, and block 2 acquires the value of block 1. */
 template <class Change> static simt::outcome relay(Change change)
 {
     simt::outcome all;
@@ -153,7 +153,7 @@ static void an_atomic_carries_a_release_on_and_a_store_ends_it()
           }).has(fault::race));
 }
 
-/* All of block 0 writes; its thread 0 alone tells block 1. */
+/* All threads of block 0 write, and its thread 0 alone signals block 1. */
 template <class Meet> static simt::outcome told_for_others(Meet meet)
 {
     cells *c = fresh();

@@ -8,15 +8,15 @@
 #include <numeric>
 
 #include "cuda/common/ptx.cuh"
-#include "kernels/ptx_probe.cu" /* every wrapper, so that each has a twin here */
+#include "kernels/ptx_probe.cu" /* calls every wrapper, so each needs its counterpart for the host */
 
 using namespace simt_test;
 using lb_ptx::scope;
 
 constexpr unsigned lanes = 32;
 
-/* The element (row, column) of a fragment as the manual's tables give it, for register r, element
- * e of the register, lane l. 16-bit operands have two elements a register. */
+/* The element (row, column) of a fragment as the manual's tables give it, for register r,
+ * element e of the register, lane l. 16-bit operands have two elements per register. */
 struct place {
     int row, column;
 };
@@ -46,7 +46,8 @@ static place c_any(int l, int r)
     return {r < 2 ? l >> 2 : (l >> 2) + 8, (l & 3) * 2 + (r & 1)};
 }
 
-/* Small integers, exact in every format, so that the product must be exact too. */
+/* The operands are small integers. They are exact in every format, so the product must be exact
+ * too. */
 static int a_value(int row, int k)
 {
     return (row * 7 + k * 3) % 11 - 5;
@@ -144,7 +145,7 @@ static void mma_sums_in_f32()
     })));
 }
 
-/* The unit would cut off the low 13 bits: an operand that has them was never rounded. */
+/* The tensor core would drop the low 13 bits, so an operand with such bits was not rounded. */
 static void mma_tf32_refuses_an_operand_that_is_not_rounded()
 {
     for (bool in_a : {false, true}) {
@@ -160,7 +161,7 @@ static void mma_tf32_refuses_an_operand_that_is_not_rounded()
 
 static void to_tf32_rounds_to_nearest_ties_away()
 {
-    const float unit = std::ldexp(1.0f, -10); /* of TF32, at 1 */
+    const float unit = std::ldexp(1.0f, -10); /* the spacing of TF32 at 1 */
     struct {
         float from, to;
     } const table[] = {
@@ -177,7 +178,7 @@ static void to_tf32_rounds_to_nearest_ties_away()
     CHECK(std::isnan(__uint_as_float(lb_ptx::to_tf32(NAN))));
 }
 
-/* Matrix m, row i, column j holds 64 m + 8 i + j. */
+/* The element of matrix m at row i and column j is 64 m + 8 i + j. */
 template <int count, bool transposed> static void check_ldmatrix()
 {
     CHECK(clean(simt::launch(grid_of(1, lanes, 2, 1, count * 128), [] {
@@ -245,7 +246,7 @@ static void exp2_and_reciprocal_flush_denormals_and_keep_their_limits()
     CHECK(std::isnan(lb_ptx::exp2_approx(NAN)) && std::isnan(lb_ptx::reciprocal_approx(NAN)));
 }
 
-/* One scope and width: loads, stores, and both sums, single-threaded. */
+/* Checks loads, stores and both additions of one scope and width, with a single thread. */
 template <scope S, class T> static void check_strong()
 {
     T *place = simt::device_copy(std::vector<T>{5, 0}, "place");
@@ -318,13 +319,13 @@ static void mbarrier_ends_a_phase_at_its_counts()
         auto over = [&](unsigned parity) {
             return lb_ptx::mbarrier_try_wait<scope::cta>(barrier, parity);
         };
-        CHECK(!over(0) && over(1)); /* the phase before the first counts as over */
+        CHECK(!over(0) && over(1)); /* the phase before the first one counts as complete */
         lb_ptx::mbarrier_arrive(barrier);
         CHECK(!over(0));
         lb_ptx::mbarrier_arrive_cluster(lb_ptx::shared_address(barrier));
         CHECK(over(0) && !over(1));
         lb_ptx::mbarrier_invalidate(barrier);
-        lb_ptx::mbarrier_init(barrier, 1); /* afresh: phase 0 again */
+        lb_ptx::mbarrier_init(barrier, 1); /* initialised again: it is in phase 0 */
         CHECK(!over(0));
         lb_ptx::mbarrier_arrive(barrier);
         lb_ptx::mbarrier_wait<scope::cluster>(barrier, 0);
@@ -385,7 +386,7 @@ static void bulk_copies_go_in_across_and_out()
             lb_ptx::bulk_commit();
             lb_ptx::bulk_wait_read<0>();
             lb_ptx::bulk_wait<0>();
-            lb_ptx::cluster_arrive(); /* nobody leaves while the peer's copy reads or writes it */
+            lb_ptx::cluster_arrive(); /* no block exits while the peer's copy accesses its memory */
             lb_ptx::cluster_wait();
         })));
         for (int i = 0; i < 16; i++)
@@ -415,7 +416,8 @@ static void vectors_of_strong_accesses_keep_their_order_and_alignment()
           }).has(simt::fault::misuse));
 }
 
-/* A vector is four accesses: a reader may see some of the words of one store. */
+/* A vector access consists of four accesses, so a reader may see only some of the words of a
+ * store. */
 static void vectors_of_strong_accesses_are_not_one_access()
 {
     bool torn = false;

@@ -1,5 +1,5 @@
-/* test_runtime.cpp: what the emulator makes of CUDA's indices, barriers, shuffles, votes, atomics
- * and memory, and what it says when threads never meet. */
+/* test_runtime.cpp: the emulator's indices, barriers, shuffles, votes, atomics and memory, and
+ * its messages when threads never meet. */
 #include "check.h"
 
 #include <cooperative_groups.h>
@@ -103,7 +103,7 @@ static void cluster_arrival_does_not_wait()
     CHECK(clean(simt::launch(grid_of(2, 1, 0, 2), [=] {
         auto cluster = cg::this_cluster();
         if (blockIdx.x == 0) {
-            cluster.barrier_arrive(); /* before the other block has stored, or come at all */
+            cluster.barrier_arrive(); /* before the other block has stored, or even started */
             log[1] = 1;
             cluster.barrier_wait();
             CHECK(log[0] == 1);
@@ -116,7 +116,7 @@ static void cluster_arrival_does_not_wait()
     CHECK(log[1] == 1);
 }
 
-/* Three threads, a block each, by an order that naps make. */
+/* Runs three blocks of one thread each in a cluster; sleeps set their order. */
 static simt::outcome in_a_cluster(const std::function<void(unsigned rank)> &body)
 {
     return simt::launch(grid_of(3, 1, 0, 3), [=] { body(blockIdx.x); });
@@ -132,7 +132,7 @@ static void one_that_arrived_and_exited_does_not_stand_for_another()
         if (rank == 2)
             log[0] = 1;
         cluster.barrier_arrive();
-        if (rank > 0) { /* 0 is gone by now */
+        if (rank > 0) { /* block 0 has exited by now */
             cluster.barrier_wait();
             CHECK(log[0] == 1);
         }
@@ -162,7 +162,7 @@ static void named_barrier_takes_the_count_it_is_given()
         int *handed = simt::device_array<int>(32, "handed");
         CHECK(clean(simt::launch(grid_of(1, 96, seed), [=] {
             int lane = threadIdx.x % 32;
-            if (threadIdx.x < 32) { /* warp 0 produces and goes on, warp 1 consumes, 2 is apart */
+            if (threadIdx.x < 32) { /* warp 0 produces, warp 1 consumes, warp 2 takes no part */
                 handed[lane] = lane;
                 lb_ptx::barrier_arrive(1, 64);
             } else if (threadIdx.x < 64) {
@@ -204,7 +204,8 @@ static void halves_of_a_warp_shuffle_apart()
     })));
 }
 
-/* Lanes of one half meet again and again before some of the other have read what all brought. */
+/* The lanes of one half of the warp shuffle again and again before some lanes of the other half
+ * have read the result of the first shuffle. */
 static void a_slow_lane_reads_what_its_own_shuffle_brought()
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -217,7 +218,7 @@ static void a_slow_lane_reads_what_its_own_shuffle_brought()
     }
 }
 
-/* All vote or shuffle, then all but lane 31, which goes at once or after some naps. */
+/* All lanes vote or shuffle, and then all but lane 31, which exits at once or after some sleeps. */
 template <class Meet> static simt::outcome without_the_last_stream(int naps, Meet meet)
 {
     simt::outcome all;
@@ -370,7 +371,7 @@ static void a_divergent_barrier_is_found_out()
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {
         if (threadIdx.x % 2)
             __syncthreads();
-        __syncthreads(); /* for the others the first one they meet */
+        __syncthreads(); /* this is the first barrier of the other threads */
     });
     CHECK(o.has(simt::fault::misuse));
 }
@@ -394,7 +395,7 @@ static void a_peer_that_has_exited_cannot_be_mapped()
     simt::outcome o = simt::launch(grid_of(2, 1, 0, 2, 16), [] {
         LB_DYNAMIC_SHARED(int, shared);
         if (blockIdx.x == 1) {
-            __nanosleep(1); /* block 0 exits meanwhile */
+            __nanosleep(1); /* block 0 exits in the meantime */
             *cg::this_cluster().map_shared_rank(shared, 0) = 1;
         }
     });

@@ -1,6 +1,6 @@
-/* test_strong.cpp: the race detector where strong accesses meet others of the same place, in
- * litmus tests, each with a twin. What is said of a pair must not depend on who came in between.
- * Check mode. */
+/* test_strong.cpp: litmus tests, each with a broken twin, for strong accesses to a place that
+ * other accesses touch too. Whether a pair of accesses races must not depend on accesses between
+ * them. It runs in check mode. */
 #include "litmus.h"
 
 using namespace simt_test;
@@ -13,8 +13,8 @@ static void wait_for(const uint32_t *flag, uint32_t value)
     }
 }
 
-/* All blocks come to flag[0], each by `arrive`, which says whether it is the last; and that one
- * sets the flag back by a plain store. */
+/* All blocks arrive at flag[0] by `arrive`, which tells whether the block is the last one. The
+ * last block resets the flag by a plain store. */
 template <class Arrive> static simt::outcome last_block_resets(Arrive arrive)
 {
     simt::outcome all;
@@ -29,8 +29,8 @@ template <class Arrive> static simt::outcome last_block_resets(Arrive arrive)
     return all;
 }
 
-/* The last atomic observes the others, which therefore precede what comes after it. Stores do not
- * observe one another. */
+/* The last atomic observes the earlier ones, which therefore precede what follows it. Stores do
+ * not observe one another. */
 static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
 {
     CHECK(clean(
@@ -41,7 +41,8 @@ static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
           }).has(fault::race));
 }
 
-/* Blocks 0 and 1 set the flag or add to it; later block 2 adds to it, then sets it plainly. */
+/* Blocks 0 and 1 set the flag or add to it. Later block 2 adds to it and then sets it by a plain
+ * store. */
 static void an_atomic_does_not_observe_what_was_overwritten()
 {
     auto three = [](auto change) {
@@ -62,7 +63,7 @@ static void an_atomic_does_not_observe_what_was_overwritten()
           }).has(fault::race));
 }
 
-/* Block 0 looks at the counter, or beside it, and the others count later. */
+/* Block 0 reads the counter, or the word beside it, and the other blocks count later. */
 static void an_atomic_does_not_hide_a_read_by_another()
 {
     auto look_at = [](int word) {
@@ -80,7 +81,7 @@ static void an_atomic_does_not_hide_a_read_by_another()
     CHECK(look_at(0).has(fault::race));
 }
 
-/* The producer sets the cell plainly or not, and adds to it; the consumer adds later. */
+/* The producer may set the cell by a plain store, and then adds to it. The consumer adds later. */
 static void an_atomic_does_not_hide_its_threads_plain_store()
 {
     auto produce = [](bool plain) {
@@ -117,7 +118,8 @@ static void a_strong_read_does_not_hide_its_threads_plain_read()
     CHECK(pair_of(false, produce(true), consume).has(fault::race));
 }
 
-/* A block-wide atomic, then one of the whole device by the same thread: the first still races. */
+/* A thread does an atomic of block scope and then one of device scope: the first one still
+ * races. */
 static void an_atomic_does_not_hide_one_of_less_scope()
 {
     auto produce = [](bool narrow) {
@@ -146,7 +148,7 @@ static void strong_accesses_of_other_bytes_are_not_morally_strong()
     CHECK(pair_of(false, wide, narrow).has(fault::race));
 }
 
-/* The producer's swap expects what is there, or does not. */
+/* The producer's compare-and-swap expects the value that is there, or another one. */
 static void a_failing_swap_publishes_nothing()
 {
     auto produce = [](uint32_t expected) {

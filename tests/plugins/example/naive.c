@@ -1,4 +1,5 @@
-/* An example of a plug-in: one layer in one direction, inference in f32, in plain loops. */
+/* An example of a plug-in: it computes one layer in one direction, for inference in f32, in
+ * plain loops. */
 #include <math.h>
 #include <string.h>
 
@@ -109,7 +110,7 @@ static enum lb_status naive_forward(void *self, const struct lb_forward_io *io,
 
 static void naive_destroy(void *self)
 {
-    (void)self; /* all memory is the harness's */
+    (void)self; /* the harness owns all memory */
 }
 
 static const struct lb_impl naive = {

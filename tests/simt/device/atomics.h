@@ -1,7 +1,8 @@
 /* atomics.h: atomic functions, and the strong loads and stores of PTX.
  *
- * CUDA C++ Programming Guide, "Atomic Functions": relaxed, of device scope; _block and _system
- * name others. PTX ISA, "ld", "st", "atom", "red" for the rest. */
+ * Atomic functions are relaxed and of device scope; the suffixes _block and _system name other
+ * scopes (CUDA C++ Programming Guide, "Atomic Functions"). The other accesses follow PTX ISA,
+ * "ld", "st", "atom" and "red". */
 #ifndef LB_SIMT_ATOMICS_H
 #define LB_SIMT_ATOMICS_H
 
@@ -25,7 +26,7 @@ template <class T> SIMT_RUNTIME void strong_store(T *to, T value, bool release, 
     strong_end(to, order, true);
 }
 
-/* *place = change(*place); gives what was there. */
+/* Performs *place = change(*place) and returns the earlier value. */
 template <class T, class Change>
 SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release, scope s, site at)
 {
@@ -37,7 +38,7 @@ SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release
     return before;
 }
 
-/* Only where it finds what it expects does it write. */
+/* Writes only when the value found is the expected one. */
 template <class T>
 SIMT_RUNTIME T strong_compare_and_swap(T *place, T expected, T value, scope s, site at)
 {
@@ -55,7 +56,7 @@ SIMT_RUNTIME T strong_compare_and_swap(T *place, T expected, T value, scope s, s
 
 } // namespace simt
 
-/* One CUDA atomic: name(place, value), with `was` the value found there. */
+/* Defines the CUDA atomic name(place, value). `result` may use `was`, the value found there. */
 #define SIMT_ATOMIC_OF(name, reach, result)                                                 \
     template <class T> inline T name(T *place, T value, simt::site at = simt::site::here()) \
     {                                                                                       \

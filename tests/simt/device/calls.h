@@ -10,7 +10,8 @@ namespace simt
 
 constexpr unsigned warp_lanes = 32;
 
-/* Runtime code in a kernel's translation unit: not part of the kernel, so never checked. */
+/* Marks runtime code in a kernel's translation unit. It is not part of the kernel, so its
+ * accesses are not checked. */
 #define SIMT_RUNTIME __attribute__((no_sanitize("thread"), noinline))
 
 /* The running CUDA thread, as far as device code may see it. */
@@ -24,14 +25,14 @@ extern unsigned cluster_size;
 unsigned linear_block();
 unsigned linear_thread();
 
-void yield(site at); /* lets other threads run, for clocks and naps, which read nothing */
+void yield(site at); /* lets other threads run; for clocks and __nanosleep, which read no memory */
 [[noreturn]] void fail(site at, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
-/* Scopes of PTX ISA, "Scope", by reach. */
+/* The scopes of PTX ISA, "Scope", from the narrowest to the widest. */
 enum class scope { cta, cluster, gpu, sys };
 constexpr int scope_count = 4;
 
-/* Barriers. Named ones: PTX ISA, "barrier{.cta}"; count 0 means the whole block. */
+/* Barriers. For named ones see PTX ISA, "barrier{.cta}"; a count of 0 means the whole block. */
 void block_barrier(unsigned id, unsigned count, bool waits, site at);
 void cluster_arrive(site at);
 void cluster_wait(site at);
@@ -45,11 +46,11 @@ struct alignas(16) lane_slot {
 };
 struct collective {
     const char *name;
-    bool orders_memory;               /* __syncwarp alone */
-    void (*finish)(lane_slot *slots); /* nullptr: nothing to compute; else no lane may be missing */
+    bool orders_memory;               /* true for __syncwarp only */
+    void (*finish)(lane_slot *slots); /* nullptr: nothing to compute; else no lane has exited */
 };
 struct meeting {
-    uint32_t lanes; /* those that brought something */
+    uint32_t lanes; /* the lanes that passed an operand */
     lane_slot slots[warp_lanes];
 };
 const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
@@ -72,7 +73,7 @@ void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
 void fence_proxy_async();
 
-/* Weak accesses that the compiler does not see as such: of wrappers, in the thread's name. */
+/* A weak access by a wrapper on behalf of the thread, which the compiler does not announce. */
 void weak_access(const void *address, size_t bytes, bool write, site at);
 
 /* Shared memory. */
@@ -82,11 +83,11 @@ template <class T> T *dynamic_shared_array()
     return static_cast<T *>(dynamic_shared());
 }
 void *map_shared(const void *address, unsigned rank, site at);
-uint32_t shared_address(const void *address); /* the 32-bit address, all blocks */
+uint32_t shared_address(const void *address); /* its 32-bit address, different for each block */
 uint32_t map_shared_address(uint32_t address, unsigned rank, site at);
-void *pointer_of(uint32_t shared); /* usable until the next switch */
+void *pointer_of(uint32_t shared); /* valid until another thread runs */
 
-/* Asynchronous copies; see async.cpp. */
+/* Asynchronous copies: see async.cpp. */
 void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, site at);
 void copy_async_commit();
 void copy_async_wait(unsigned keep);
@@ -96,7 +97,7 @@ void bulk_copy_out(void *to, const void *from, size_t bytes, site at);
 void bulk_commit();
 void bulk_wait(unsigned keep, bool reads_only);
 
-/* mbarriers; see mbarrier.cpp. */
+/* mbarriers: see mbarrier.cpp. */
 void mbarrier_init(void *barrier, unsigned count, site at);
 void mbarrier_invalidate(void *barrier, site at);
 void mbarrier_fence_init();

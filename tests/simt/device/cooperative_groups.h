@@ -1,5 +1,6 @@
-/* cooperative_groups.h: stands before CUDA's header of this name when kernels are compiled for the
- * host. CUDA C++ Programming Guide, "Cooperative Groups": the parts that our kernels use. */
+/* cooperative_groups.h: replaces CUDA's header of this name when kernels are compiled for the
+ * host. It has the parts of the CUDA C++ Programming Guide, "Cooperative Groups", that the
+ * project's kernels use. */
 #ifndef LB_SIMT_COOPERATIVE_GROUPS_H
 #define LB_SIMT_COOPERATIVE_GROUPS_H
 

@@ -1,15 +1,16 @@
 /* CUDA's device names for a kernel compiled for the host.
  *
- * Kernels get it through the cooperative_groups.h and simt_ptx.h beside it, which stand on the
- * include path before CUDA's own. CUDA's headers themselves are used as they are: they declare
- * the vector types and the conversions of half and bfloat16 for the host too. */
+ * Kernels include it through cooperative_groups.h and simt_ptx.h of this folder, which precede
+ * CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare the
+ * vector types and the conversions of half and bfloat16 for the host too. */
 #ifndef LB_SIMT_DEVICE_H
 #define LB_SIMT_DEVICE_H
 
 #include <cstddef>
 
 #ifdef __SANITIZE_THREAD__
-/* The instrumentation does not announce these calls, so they go to the runtime by name. */
+/* The compiler's instrumentation does not announce these calls, so they are redirected to the
+ * runtime by name. */
 extern "C" {
 void *memcpy(void *to, const void *from, size_t n) noexcept __asm__("simt_memcpy");
 void *memmove(void *to, const void *from, size_t n) noexcept __asm__("simt_memmove");
@@ -25,9 +26,10 @@ void *memset(void *to, int value, size_t n) noexcept __asm__("simt_memset");
 #include <cstdint>
 #include <cstring>
 
-/* Static __shared__ variables are the program's thread-local segment: see runtime/memory.cpp. A
- * section of their own will not do, since GCC ignores it for statics of templates; and without
- * __constinit GCC guards what has a constructor there, be it empty. Clang only lints this. */
+/* Static __shared__ variables lie in the program's thread-local segment: see runtime/memory.cpp.
+ * A section of their own does not work, because GCC ignores it for static variables of
+ * templates. Without __constinit, GCC would guard a variable whose type has a constructor, even
+ * an empty one. Clang is used only to lint this code. */
 #ifdef __clang__
 #define __constinit
 #endif
@@ -89,7 +91,7 @@ inline long long clock64(simt::site at = simt::site::here())
     simt::fail(at, "__trap");
 }
 
-/* Cached loads and stores: plain ones, here. */
+/* Loads and stores with cache hints, which are plain ones here. */
 
 template <class T> inline T __ldg(const T *from)
 {
@@ -116,9 +118,9 @@ template <class T> inline void __stcs(T *to, T value)
     *to = value;
 }
 
-/* Arithmetic. The fast forms are approximate on the device and exact here: a test against a
- * reference must allow for the device's error, which the CUDA C++ Programming Guide lists under
- * "Mathematical Functions: Intrinsic Functions". */
+/* Arithmetic. The fast functions are approximate on the device and exact here, so a test against
+ * a reference must allow for the device's error, which the CUDA C++ Programming Guide lists
+ * under "Mathematical Functions: Intrinsic Functions". */
 
 inline float __expf(float x)
 {

@@ -1,9 +1,9 @@
-/* half.h: the half and bfloat16 arithmetic that CUDA's headers declare for the device alone.
+/* half.h: the half and bfloat16 arithmetic that CUDA's headers declare only for the device.
  *
- * Single operations (+ - * /) on the host go through float and round once more: for 11 and 8 bits
- * of significand that equals one rounding of the exact result, so CUDA's own host code serves. A
- * fused multiply-add does not have that property and is done here. The functions (hexp, ...) are
- * rounded from double; the device's may be an ulp away. */
+ * Single operations (+ - * /) on the host go through float and round once more: for 11 and 8
+ * bits of significand that equals one rounding of the exact result, so CUDA's own host code
+ * serves. A fused multiply-add does not have that property and is done here. The functions
+ * (hexp, ...) are rounded from double; those of the device may differ by one ulp. */
 #ifndef LB_SIMT_HALF_H
 #define LB_SIMT_HALF_H
 
@@ -58,7 +58,7 @@ inline __nv_bfloat162 __hfma2(const __nv_bfloat162 &a, const __nv_bfloat162 &b,
                               __hfma(__high2bfloat16(a), __high2bfloat16(b), __high2bfloat16(c)));
 }
 
-/* One function of one argument, for the four types. */
+/* Defines a function of one argument for each of the four types. */
 #define SIMT_HALF_FUNCTION(name, name2, expression)                                   \
     inline __half name(const __half &a)                                               \
     {                                                                                 \

@@ -1,7 +1,7 @@
 /* simt_mma.h: ldmatrix and mma.sync on the host. PTX ISA, "Warp Level Matrix Instructions".
  *
- * The last lane to come does the work of the warp. Sums are exact products added in double and
- * rounded once: the device adds with fewer bits, in an order that the manual leaves open, so
+ * The last lane that arrives does the work of the warp. Sums are exact products added in double
+ * and rounded once: the device adds with fewer bits, in an order that the manual leaves open, so
  * results agree to a few units in the last place of the largest term, not to the bit. */
 #ifndef LB_SIMT_MMA_H
 #define LB_SIMT_MMA_H
@@ -19,7 +19,7 @@ struct mma_operands {
     float c[4];
 };
 
-/* How two 16-bit values, or one of 32 bits, lie in a register. */
+/* The formats of a register: two 16-bit values, or one value of 32 bits. */
 struct f16_pair {
     static constexpr int values = 2;
     static double value(uint32_t bits, int i)
@@ -46,8 +46,9 @@ struct tf32 {
     }
 };
 
-/* Operand registers of the warp to matrices, product, and back: fragment layouts as in ptx.cuh. A
- * register holds `values` neighbours; K = 8 * values. */
+/* Collects the operand registers of the warp into matrices, multiplies these, and distributes
+ * the result. ptx.cuh describes the layouts of the fragments. A register holds `values`
+ * consecutive elements; K = 8 * values. */
 template <class Format> SIMT_RUNTIME void finish_mma(lane_slot *slots)
 {
     constexpr int values = Format::values, depth = 8 * values;
@@ -91,7 +92,7 @@ SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
     __builtin_memcpy(d, met.slots[self->lane].bytes, sizeof d);
 }
 
-/* Lane 8i + r brings the address of row r of matrix i. */
+/* Lane 8i + r passes the address of row r of matrix i. */
 template <int count, bool transposed> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
 {
     uint16_t matrix[count][8][8];
@@ -116,7 +117,7 @@ template <int count, bool transposed>
 SIMT_RUNTIME void load_matrices(uint32_t (&to)[count], const void *row, const char *name, site at)
 {
     constexpr uintptr_t row_bytes = 16;
-    if (self->lane < 8 * count) { /* the others' addresses are not looked at */
+    if (self->lane < 8 * count) { /* the addresses of the other lanes are not used */
         if (reinterpret_cast<uintptr_t>(row) % row_bytes)
             fail(at, "%s: a row is not aligned to 16 bytes", name);
         weak_access(row, row_bytes, false, at);
@@ -152,8 +153,8 @@ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     simt::mma<simt::tf32>(d, a, b, c, "mma tf32", at);
 }
 
-/* To nearest, ties away from zero: half a unit is added to the magnitude. Infinities and NaN
- * stay. */
+/* Rounds to nearest, with ties away from zero, by adding half a unit to the magnitude.
+ * Infinities and NaN stay as they are. */
 SIMT_RUNTIME inline uint32_t to_tf32(float x)
 {
     uint32_t bits;

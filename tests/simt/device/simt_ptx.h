@@ -1,12 +1,12 @@
-/* The host twins of cuda/common/ptx.cuh, under the same names. That file describes the functions;
- * comments here only say what differs on the host. */
+/* The functions of cuda/common/ptx.cuh for the host, under the same names. That file describes
+ * them; comments here say only what differs on the host. */
 #ifndef LB_SIMT_PTX_H
 #define LB_SIMT_PTX_H
 
 #include "device.h"
 #include "simt_mma.h"
 
-/* 128 bytes of alignment, as on the device. */
+/* The array is aligned to 128 bytes, as on the device. */
 #define LB_DYNAMIC_SHARED(type, name) type *name = ::simt::dynamic_shared_array<type>()
 
 namespace lb_ptx
@@ -54,7 +54,7 @@ template <scope S, class T> inline T atomic_add_acq_rel(T *to, T value, site at 
     return simt::strong_update(to, add, true, true, S, at);
 }
 
-/* Reads the words one by one, and lets other threads run in between. */
+/* Reads the words one by one and lets other threads run in between. */
 template <scope S>
 inline void load_relaxed4(uint32_t (&to)[4], const void *from, site at = site::here())
 {

@@ -10,7 +10,8 @@
 namespace simt
 {
 
-/* The value that lane `from` brought. One outside the mask brings nothing, nor one that is gone. */
+/* Returns the value that lane `from` passed. A lane that is outside the mask or has exited
+ * passes none, which is an error. */
 template <class T>
 SIMT_RUNTIME T shuffle(uint32_t mask, T value, int from, const char *name, site at)
 {
@@ -24,7 +25,8 @@ SIMT_RUNTIME T shuffle(uint32_t mask, T value, int from, const char *name, site 
     return got;
 }
 
-/* Lanes are cut into segments of `width`; one that would leave its segment keeps its own. */
+/* Returns the lane to read from. Lanes form segments of `width`; a lane that would read outside
+ * its segment reads its own value. */
 inline int within(int lane, int from, int width)
 {
     int first = lane & ~(width - 1);
@@ -51,7 +53,7 @@ inline T __shfl_xor_sync(uint32_t mask, T value, int lanes, int width = 32,
                          simt::site at = simt::site::here())
 {
     int lane = simt::lane_number();
-    /* Unlike the others, xor may read an earlier segment (PTX ISA, "shfl.sync"). */
+    /* Unlike the other shuffles, xor may read from an earlier segment (PTX ISA, "shfl.sync"). */
     int from = (lane ^ lanes) < (lane & ~(width - 1)) + width ? lane ^ lanes : lane;
     return simt::shuffle(mask, value, from, "__shfl_xor_sync", at);
 }

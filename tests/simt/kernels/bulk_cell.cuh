@@ -4,7 +4,7 @@
 
 #include "lstm_common.cuh"
 
-constexpr int bulk_items = 64; /* of a tile */
+constexpr int bulk_items = 64; /* per tile */
 
 /* pre [tiles, 4, items] (i f g o), c [tiles, items]  ->  h, c_next [tiles, items]. */
 struct bulk_args {
@@ -40,10 +40,12 @@ __device__ inline void bulk_compute(const float (&in)[5][bulk_items], float (&ou
         out[1][i] = c;
     }
     if (fault != 35)
-        lb_ptx::fence_proxy_async(); /* the copies out must see what was just written */
+        lb_ptx::fence_proxy_async(); /* the copies out of shared memory must see what was just
+                                        written */
 }
 
-/* A tile is loaded while the one before is computed, and stored while the next one is. */
+/* Each tile is loaded while the previous one is computed, and stored while the next one is
+ * computed. */
 template <int fault> __device__ inline void bulk_cell_run(const bulk_args &a)
 {
     LB_DYNAMIC_SHARED(bulk_shared, s);
@@ -63,7 +65,7 @@ template <int fault> __device__ inline void bulk_cell_run(const bulk_args &a)
         unsigned parity = (i / 2 + (fault == 38 ? 1 : 0)) % 2;
         lb_ptx::mbarrier_wait<lb_ptx::scope::cta>(&s->full[i % 2], parity);
         if (leader && fault != 37)
-            lb_ptx::bulk_wait_read<0>(); /* the last tile has left `out` */
+            lb_ptx::bulk_wait_read<0>(); /* the previous tile has been read from `out` */
         __syncthreads();
         bulk_compute<fault>(s->in[i % 2], s->out);
         __syncthreads();
@@ -74,13 +76,14 @@ template <int fault> __device__ inline void bulk_cell_run(const bulk_args &a)
         }
     }
     if (leader && fault != 40)
-        lb_ptx::bulk_wait_read<0>(); /* shared memory goes with the block */
+        lb_ptx::bulk_wait_read<0>(); /* shared memory ends with the block */
 }
 
 #endif
 
-/* bulk_cell_kernel: bulk_args above.  grid (1), block (32 n).  Dynamic shared memory: bulk_shared.
- * Exists for every architecture, since host code names it; before sm_90 it is empty. */
+/* bulk_cell_kernel: bulk_args above.  grid (1), block (32 n).  Dynamic shared memory:
+ * bulk_shared. It exists for every architecture, because host code names it; before sm_90 it is
+ * empty. */
 template <int fault> __global__ void __launch_bounds__(128) bulk_cell_kernel(bulk_args a)
 {
 #ifdef LB_PTX_SM90

@@ -7,14 +7,14 @@
 
 #ifdef LB_PTX_SM90
 
-/* State 0, into slot 0 of the buffer. A barrier must follow. */
+/* Loads state 0 into slot 0 of the buffer. A barrier must follow. */
 __device__ inline void lstm_load_h(const lstm_args &a, const lstm_tile &t)
 {
     for (int i = threadIdx.x; i < a.batch * a.hidden; i += blockDim.x)
         t.h[i] = a.h0[i];
 }
 
-/* Plain stores to the peers, one cluster barrier a step. */
+/* Sends h by plain stores to the peers, with one cluster barrier per step. */
 template <int fault> __device__ inline void lstm_cluster_run(const lstm_args &a)
 {
     LB_DYNAMIC_SHARED(float, shared);
@@ -26,7 +26,7 @@ template <int fault> __device__ inline void lstm_cluster_run(const lstm_args &a)
     if (fault == 7)
         __syncthreads();
     else
-        cluster.sync(); /* a peer's memory may be written only once it runs */
+        cluster.sync(); /* a peer's memory may be written only after the peer has started */
     for (int step = 0; step < a.seq_len; step++) {
         lstm_gates(a, t, t.h + step % 2 * a.batch * a.hidden, step);
         if (fault != 22)
@@ -40,17 +40,20 @@ template <int fault> __device__ inline void lstm_cluster_run(const lstm_args &a)
             a.y[(step * a.batch + b) * a.hidden + unit] = h;
         }
         if (fault != 8 || step + 1 < a.seq_len)
-            cluster.sync(); /* the last one too: no block may exit while it is written to */
+            cluster.sync(); /* also after the last step: no block may exit while others write to its
+                               memory */
     }
 }
 
-/* The barriers that tell of h in each slot, and how many bytes make a state complete. */
+/* The barriers that signal the arrival of h in each slot, and how many bytes make a state
+ * complete. */
 struct lstm_arrivals {
     uint64_t *full; /* [2] */
     unsigned bytes;
 };
 
-/* One step's cells, sent to all blocks, own included: so all wait for the same bytes. */
+/* Computes the cells of one step and sends h to all blocks, including its own, so that all
+ * blocks wait for the same number of bytes. */
 template <int fault>
 __device__ inline void lstm_send_cells(const lstm_args &a, const lstm_tile &t,
                                        const lstm_arrivals &to, int step, bool send)
@@ -79,10 +82,10 @@ template <int fault> __device__ inline void lstm_expect(const lstm_arrivals &at,
     lb_ptx::mbarrier_arrive_expect_bytes(at.full + slot, bytes);
 }
 
-/* Asynchronous stores, and their arrival is the only barrier. State s (h after
- * s steps) lies in slot s % 2; its phase of that slot's mbarrier is (s - 1) / 2.
- *   A slot is overwritten with state s + 2 only after all blocks have state s + 1, which each sent
- *   after all its threads had read state s. */
+/* Sends h by asynchronous stores, whose arrival is the only barrier. State s (h after s steps)
+ * lies in slot s % 2; its phase of that slot's mbarrier is (s - 1) / 2.
+ *   A slot is overwritten with state s + 2 only after all blocks have received state s + 1, which
+ *   each block sent after all its threads had read state s. */
 template <int fault> __device__ inline void lstm_async_run(const lstm_args &a)
 {
     LB_DYNAMIC_SHARED(float, shared);

@@ -1,8 +1,8 @@
 /* What the small persistent LSTM kernels of these tests share.
  *
- * These kernels test the emulator and are broken on purpose. Each has a compile-time `fault`: 0 for
- * the correct kernel, else the number of a row of mutants.csv. A fault is in the code that it
- * breaks. */
+ * These kernels test the emulator and are broken on purpose. Each has a compile-time `fault`: 0
+ * for the correct kernel, else the number of a row of mutants.csv. Each fault stands in the code
+ * that it breaks. */
 #ifndef LB_SIMT_LSTM_COMMON_CUH
 #define LB_SIMT_LSTM_COMMON_CUH
 
@@ -11,7 +11,7 @@
 
 #include "cuda/common/ptx.cuh"
 
-/* Forward pass of one layer, the recurrent part. Gate order i f g o.
+/* Arguments of the recurrent part of one layer's forward pass. The gate order is i f g o.
  *   pre [T, B, 4, H]  w_ih x + biases      w_hh [4, H, H]     h0, c0 [B, H]
  *   y [T, B, H] out   exchange [2, B, H] and counter [1]: scratch, the counter zero at launch
  * A block owns H / blocks hidden units with their four gates, and holds their weights and cell
@@ -52,7 +52,7 @@ __device__ inline lstm_tile lstm_make_tile(const lstm_args &a, float *shared, in
     return t;
 }
 
-/* Weights and cell state to shared memory. A barrier must follow. */
+/* Loads weights and cell state into shared memory. A barrier must follow. */
 template <int fault> __device__ inline void lstm_load(const lstm_args &a, const lstm_tile &t)
 {
     int step = static_cast<int>(blockDim.x), first = static_cast<int>(threadIdx.x);
@@ -71,7 +71,8 @@ template <int fault> __device__ inline void lstm_load(const lstm_args &a, const 
     }
 }
 
-/* gates = pre[step] + w_hh h: a warp a (row, b), its lanes along H, summed by shuffles. */
+/* gates = pre[step] + w_hh h. One warp computes each (row, b): its lanes split H, and shuffles
+ * sum their parts. */
 __device__ inline void lstm_gates(const lstm_args &a, const lstm_tile &t, const float *h, int step)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -93,7 +94,7 @@ __device__ inline float lstm_sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* New cell state in place, and the new h, of item i = unit * B + b. */
+/* Updates the cell state of item i = unit * B + b and returns its new h. */
 __device__ inline float lstm_cell(const lstm_args &a, const lstm_tile &t, int i)
 {
     int gate = t.units * a.batch;

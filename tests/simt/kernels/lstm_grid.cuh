@@ -1,5 +1,5 @@
-/* lstm_grid.cuh: h goes through global memory; a barrier of the whole grid each step, that of
- * cooperative groups or one made by hand of a counter. Launched cooperatively. */
+/* lstm_grid.cuh: h goes through global memory, with one barrier of the whole grid per step: that
+ * of cooperative groups, or one made from a counter. The kernels are launched cooperatively. */
 #ifndef LB_SIMT_LSTM_GRID_CUH
 #define LB_SIMT_LSTM_GRID_CUH
 
@@ -7,7 +7,7 @@
 
 #include "lstm_common.cuh"
 
-/* One step's cells: new h to where the next step reads it, and to y. */
+/* Computes the cells of one step and writes h to y and to where the next step reads it. */
 template <int fault>
 __device__ inline void lstm_step_cells(const lstm_args &a, const lstm_tile &t, float *h_next,
                                        int step)
@@ -35,7 +35,7 @@ template <int fault> __global__ void __launch_bounds__(256) lstm_grid_kernel(lst
             __syncthreads();
         float *h_next = a.exchange + (fault == 3 ? 0 : step % 2) * a.batch * a.hidden;
         lstm_step_cells<fault>(a, t, h_next, step);
-        if (fault == 10 && threadIdx.x == 0) /* a peer's h, before the barrier that brings it */
+        if (fault == 10 && threadIdx.x == 0) /* reads a peer's h before the barrier */
             memcpy(a.y + (step * a.batch) * a.hidden, h_next, a.hidden * sizeof(float));
         if (fault == 11 && blockIdx.x == 1 && step == 1)
             return;
@@ -47,7 +47,8 @@ template <int fault> __global__ void __launch_bounds__(256) lstm_grid_kernel(lst
     }
 }
 
-/* All blocks have added 1 once more, and what each thread of them wrote before is visible. */
+/* Waits until every block has added 1 to the counter. What each of their threads wrote before is
+ * then visible. */
 template <int fault> __device__ inline void counter_barrier(uint32_t *counter, uint32_t target)
 {
     using lb_ptx::scope;
@@ -62,7 +63,7 @@ template <int fault> __device__ inline void counter_barrier(uint32_t *counter, u
         else
             atomicAdd(counter, 1u);
         if (fault == 15)
-            __threadfence(); /* too late: only the loads below come after it */
+            __threadfence(); /* too late: it orders only the loads that follow */
         if (fault == 14)
             while (lb_ptx::load_relaxed<scope::gpu>(counter) < target) {
             }
@@ -74,7 +75,7 @@ template <int fault> __device__ inline void counter_barrier(uint32_t *counter, u
         __syncthreads();
 }
 
-/* lstm_counter_kernel: as lstm_grid_kernel, with the barrier above. */
+/* lstm_counter_kernel: like lstm_grid_kernel, but with the barrier above. */
 template <int fault> __global__ void __launch_bounds__(256) lstm_counter_kernel(lstm_args a)
 {
     LB_DYNAMIC_SHARED(float, shared);

@@ -1,4 +1,4 @@
-/* mma_formats.cuh: one product in each format of the tensor cores that the project uses. */
+/* mma_formats.cuh: one matrix product in each tensor-core format that the project uses. */
 #ifndef LB_SIMT_MMA_FORMATS_CUH
 #define LB_SIMT_MMA_FORMATS_CUH
 
@@ -8,7 +8,7 @@
 
 #include "cuda/common/ptx.cuh"
 
-/* Two neighbours in a register, the first in the low half. */
+/* Packs two consecutive elements into a register, the first into the low half. */
 __device__ inline uint32_t pack_half(float low, float high)
 {
     return __half_as_ushort(__float2half_rn(low)) |
@@ -21,7 +21,7 @@ __device__ inline uint32_t pack_bfloat(float low, float high)
            static_cast<uint32_t>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16;
 }
 
-/* Row-major out of a fragment: d [16, 8]. */
+/* Stores a fragment as d [16, 8] in row-major order. */
 __device__ inline void store_tile(float *d, const float (&sum)[4])
 {
     int g = threadIdx.x / 4, t = threadIdx.x % 4;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(32) mma_formats_kernel(const float *a, const f
     float sum[3][4] = {};
     lb_ptx::mma_f16(sum[0], half_a, half_b, sum[0]);
     lb_ptx::mma_bf16(sum[1], bfloat_a, bfloat_b, sum[1]);
-    for (int k = 0; k < 16; k += 8) { /* half as deep: two of them */
+    for (int k = 0; k < 16; k += 8) { /* a TF32 product is half as deep, so it takes two */
         uint32_t tf32_a[4], tf32_b[2];
         for (int r = 0; r < 4; r++)
             tf32_a[r] = lb_ptx::to_tf32(a[(g + r % 2 * 8) * 16 + k + t + r / 2 * 4]);

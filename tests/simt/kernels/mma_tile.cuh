@@ -1,4 +1,5 @@
-/* mma_tile.cuh: a warp's tile on the tensor cores, operands through shared memory in two stages. */
+/* mma_tile.cuh: one warp's tile on the tensor cores. Its operands pass through shared memory in
+ * two stages. */
 #ifndef LB_SIMT_MMA_TILE_CUH
 #define LB_SIMT_MMA_TILE_CUH
 
@@ -12,7 +13,7 @@ struct alignas(16) mma_stage {
     __nv_bfloat16 b[8][16];
 };
 
-/* Columns k to k + 15 of both operands, a 16-byte row part a lane. */
+/* Loads columns k to k + 15 of both operands; each lane copies 16 bytes of a row. */
 __device__ inline void mma_load(mma_stage &to, const __nv_bfloat16 *a, const __nv_bfloat16 *b,
                                 int depth, int k)
 {
@@ -38,13 +39,14 @@ __global__ void __launch_bounds__(32)
         if (k + 16 < depth)
             mma_load(stages[1 - stage], a, b, depth, k + 16);
         else
-            lb_ptx::copy_async_commit(); /* empty: so that the count below is right at the end */
+            lb_ptx::copy_async_commit(); /* an empty group, so that the count below is right at the
+                                            end */
         if (fault == 33)
             lb_ptx::copy_async_wait<2>();
         else
             lb_ptx::copy_async_wait<1>();
         if (fault != 32)
-            __syncwarp(); /* other lanes' copies too */
+            __syncwarp(); /* makes the copies of the other lanes visible */
         const mma_stage &from = stages[stage];
         uint32_t fragment_a[4], fragment_b[2];
         int row = fault == 31 ? lane % 8 : lane % 16;
@@ -53,7 +55,7 @@ __global__ void __launch_bounds__(32)
         lb_ptx::ldmatrix(fragment_b, &from.b[lane % 8][part]);
         lb_ptx::mma_bf16(sum, fragment_a, fragment_b, sum);
         if (fault != 9)
-            __syncwarp(); /* read by all before the next copies land in this stage */
+            __syncwarp(); /* all lanes have read this stage before the next copies write to it */
     }
     for (int i = 0; i < 4; i++)
         d[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum[i];

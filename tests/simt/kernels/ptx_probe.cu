@@ -1,10 +1,11 @@
-/* ptx_probe.cu: every wrapper of ptx.cuh once, so that each is assembled for every architecture.
- * Never run: budgets.csv names the instructions that must come out. */
+/* ptx_probe.cu: calls every wrapper of ptx.cuh once, so that each is assembled for every
+ * architecture. These kernels never run: budgets.csv names the instructions that they must
+ * compile to. */
 #include "cuda/common/ptx.cuh"
 
 using lb_ptx::scope;
 
-/* order [2] and wide [2]: anything. */
+/* The contents of order [2] and wide [2] do not matter. */
 template <scope S> __global__ void probe_order(uint32_t *order, uint64_t *wide)
 {
     uint32_t sum = lb_ptx::load_relaxed<S>(order) + lb_ptx::load_acquire<S>(order);

@@ -1,9 +1,9 @@
 /* async.cpp: copies that run beside the thread that started them.
  *
- * For the race detector a copy happens where it starts, done by an agent of its issuer: whoever
- * touches its bytes without being ordered after its completion races with it. The data move at
- * another time: for half the seeds (even ones, 0 among them) as late as allowed, when somebody
- * waits for them or all threads spin; for the others at once or at a random moment. */
+ * For the race detector, a copy happens where it starts and is done by an agent of its issuer. An
+ * access to its bytes that is not ordered after its completion is a race. The data move at another
+ * time. With even seeds, 0 included, they move as late as allowed: when a thread waits for them or
+ * all threads spin. With odd seeds they move at once or at a random moment. */
 #include "internal.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace simt
 namespace
 {
 
-std::vector<copy> in_flight; /* those that an mbarrier waits for, in no order */
+std::vector<copy> in_flight; /* copies that an mbarrier waits for, in no order */
 
 bool early_seed()
 {
@@ -65,7 +65,7 @@ void check_alignment(const void *address, size_t bytes, const char *what, site a
              address_name(canonical(address)).c_str(), bytes);
 }
 
-/* The detector's half of a copy, in program order of the issuer. */
+/* Checks a copy for races, as part of the issuer's program order. */
 void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
 {
     if (!state.check)
@@ -81,8 +81,9 @@ void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
                   {c.write.agent, c.write.time, t, true, async_proxy, -1, false}, place);
 }
 
-/* What completion tells through an mbarrier: that this copy is done. All else that the issuer
- * knew is over too, but not made visible by it (clock.h). */
+/* What a wait on the mbarrier learns from the completion: this copy is done and its data are
+ * visible. All earlier accesses that the issuer knew of are over too, but the completion does
+ * not make them visible (see clock.h). */
 clock signal_clock(const copy &c)
 {
     clock known;
@@ -116,7 +117,7 @@ void start_tracked(copy c, uint32_t barrier, bool async_proxy, site at)
         in_flight.push_back(std::move(c));
 }
 
-/* A group is waited for: all its copies are done, in any order. */
+/* Completes all copies of a group that a thread waits for, in any order. */
 void finish_group(std::vector<copy> &group, bool reads_only)
 {
     thread *t = current();
@@ -157,7 +158,8 @@ void commit(copy_groups &groups)
     groups.open.clear();
 }
 
-/* An early copy stays in its group, with nothing left to move, so that waiting still orders it. */
+/* A copy that was done early stays in its group, with nothing left to move, so that a wait for
+ * the group still orders it. */
 void start_in_group(copy_groups &groups, copy c)
 {
     if (early_seed() && random_bits() % 2) {
@@ -184,7 +186,7 @@ void deliver_sometimes()
 void deliver_when_idle()
 {
     size_t count = in_flight.size();
-    if (count && state.config.seed) /* some now, in any order, the others at the next standstill */
+    if (count && state.config.seed) /* some land now, in any order, the others later */
         count -= random_bits() % (count / 2 + 1);
     for (; count; count--)
         land(state.config.seed ? random_bits() % in_flight.size() : 0);
@@ -206,7 +208,8 @@ void check_no_copies(thread *leaving)
             unread = unread || !c.source_read;
     if (unread)
         abandon(fault::misuse, thread_name(leaving) + " exits with copies it never waited for");
-    /* A bulk store may land after its thread's exit: its source has been read. */
+    /* A bulk store may land after its thread has exited, because its source has been read by
+     * then. */
     for (auto &group : leaving->bulk.committed)
         for (copy &c : group)
             if (c.bytes)

@@ -31,7 +31,8 @@ void let_go(barrier &b)
     wake(b.waiting);
 }
 
-/* Arrive and wait are apart, so what a thread does in between is not published. */
+/* Releases the threads of a cluster barrier. They see what the others did before they arrived,
+ * but not what these did between arriving and waiting. */
 void let_go_cluster(barrier &b)
 {
     if (state.check) {
@@ -45,8 +46,8 @@ void let_go_cluster(barrier &b)
     wake(b.waiting);
 }
 
-/* In check mode threads leave a barrier in any order, so what one does first is not always what
- * its last arrival does. */
+/* In check mode, threads leave a barrier in any order. Otherwise the thread that arrived last
+ * would always continue first. */
 void shuffle_after_barrier(site at)
 {
     if (state.check && state.config.seed)
@@ -76,7 +77,7 @@ unsigned live_in_cluster(unsigned cluster)
 
 bool same_text(const char *a, const char *b)
 {
-    return a == b || strcmp(a, b) == 0; /* mostly one literal */
+    return a == b || strcmp(a, b) == 0; /* most calls pass the same literal */
 }
 
 bool same_site(site a, site b)
@@ -99,7 +100,8 @@ exchange &exchange_of(warp &w, uint32_t mask)
     return *w.exchanges.back();
 }
 
-/* A lane may wait under one mask only, so overlapping masks can never both complete. */
+/* Refuses a mask that overlaps another one in use: a lane waits for one mask at a time, so the
+ * two could never both complete. */
 void check_mask(const warp &w, uint32_t mask, const char *operation, site at)
 {
     unsigned lane = current()->lane;
@@ -233,7 +235,7 @@ const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
     return met;
 }
 
-/* An exited thread is no longer waited for. */
+/* Releases the barriers that waited only for the thread that has exited. */
 void recheck_barriers(thread *gone)
 {
     block *home = gone->home;

@@ -1,14 +1,18 @@
-/* clock.h: vector clocks. Index: thread id, or past these an asynchronous agent's.
+/* clock.h: vector clocks. Their index is the id of a thread or, above all threads, of an
+ * asynchronous agent.
  *
- * A clock here is up to three vectors, because the memory model has three questions:
- *   seen    which accesses are ordered before mine (for reading and overwriting data)
- *   reads   which accesses are known to be over. More than seen: what a thread knew when it sent
- *           data by st.async is over once the data are there, though the complete-tx of an
- *           asynchronous operation orders nothing but that operation (PTX ISA, "Program Order:
- *           Asynchronous Operations"). Enough to overwrite what was read, too little to read.
- *   fenced  which generic accesses a fence.proxy.async of this block has made ready for the
- *           async proxy
- * An empty `reads` means "as seen", an empty `fenced` nothing: most kernels need neither. */
+ * A clock consists of up to three vectors, because the memory model asks three questions:
+ *   seen    Which accesses are ordered before the thread's next one? It may read and overwrite
+ *           their data.
+ *   reads   Which accesses are known to be over? These are more than `seen`: what a thread knew
+ *           when it sent data by st.async is over once the data have arrived, although the
+ *           complete-tx of an asynchronous operation orders only that operation (PTX ISA, "Program
+ *           Order: Asynchronous Operations"). The thread may overwrite what was read, but it may
+ *           not read what was written.
+ *   fenced  Which generic accesses has a fence.proxy.async of this block made visible to the async
+ *           proxy?
+ * An empty `reads` means the same as `seen`, and an empty `fenced` means none: most kernels need
+ * neither. */
 #ifndef LB_SIMT_CLOCK_H
 #define LB_SIMT_CLOCK_H
 
@@ -23,7 +27,7 @@ struct epoch {
     uint32_t time;
 };
 
-/* Agents [first, end). */
+/* The agents from first to end - 1. */
 struct agents {
     unsigned first, end;
 };
@@ -60,7 +64,8 @@ struct clock {
         return reads.empty() ? seen : reads;
     }
 
-    /* After earlier; proxy fences only as far as they concern accesses of `fences`. */
+    /* Orders this clock after `earlier`. Of its proxy fences, it takes over only those for
+     * accesses by the agents in `fences`. */
     void join_all(const clock &earlier, agents fences)
     {
         if (!reads.empty() || !earlier.reads.empty()) {

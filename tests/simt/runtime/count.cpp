@@ -1,9 +1,10 @@
 /* Counts what the memory accesses of a launch cost a warp: wavefronts of shared memory, sectors and
  * lines of global memory, and the minimum that accesses of their width can cost.
  *
- * A lane's accesses are logged while it runs. At the end those of the lanes of a warp are put
- * together: the same place in the source, the same number of collectives and barriers before it,
- * and the same turn since the last of them make one instruction of the warp. */
+ * The accesses of a lane are logged while it runs. At the end, the accesses of a warp's lanes
+ * are combined into instructions. Accesses belong to the same instruction when they come from
+ * the same place in the source, the same number of collectives and barriers came before them,
+ * and they are the same iteration since the last of these. */
 #include "internal.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace
 {
 
 constexpr size_t vector_bytes = 16; /* the widest access of a lane */
-constexpr size_t looked_back = 8;   /* accesses of which a vector's parts may be interleaved */
+constexpr size_t looked_back = 8;   /* latest accesses that may be parts of the same vector */
 
 using address_set = std::set<uintptr_t>;
 
@@ -27,8 +28,8 @@ uintptr_t number(const unsigned char *address)
     return reinterpret_cast<uintptr_t>(address);
 }
 
-/* The compiler announces a vector's elements one by one: an access beside one that this lane has
- * just made, in the same 16 bytes, is a part of it. */
+/* The compiler announces the elements of a vector one by one. An access next to one that this
+ * lane has just made, within the same 16 bytes, is therefore a part of it. */
 bool extends(counted_access &last, const counted_access &more)
 {
     if (last.write != more.write || last.strong != more.strong || last.meetings != more.meetings)
@@ -47,7 +48,8 @@ bool extends(counted_access &last, const counted_access &more)
     return false;
 }
 
-/* A wait reads the same words again and again, as often as the schedule has it: counted once. */
+/* True for a repeated read of the same words in a waiting loop. How often it repeats depends on
+ * the schedule, so it is counted once. */
 bool is_poll(const thread &t, const counted_access &a)
 {
     if (!a.strong || a.write)
@@ -59,7 +61,7 @@ bool is_poll(const thread &t, const counted_access &a)
     return false;
 }
 
-/* Distinct units of `unit` bytes that accesses touch. */
+/* Returns the distinct units of `unit` bytes that the accesses touch. */
 address_set touched(const std::vector<counted_access> &lanes, size_t unit)
 {
     address_set units;
@@ -85,7 +87,7 @@ unsigned lanes_at_once(const std::vector<counted_access> &lanes)
     return most <= 4 ? warp_lanes : most <= 8 ? warp_lanes / 2 : warp_lanes / 4;
 }
 
-/* Each of 32 banks gives one of its words per wavefront; lanes may share a word. */
+/* Each of 32 banks delivers one word per wavefront. Several lanes may read the same word. */
 uint64_t wavefronts(const std::vector<counted_access> &lanes)
 {
     uint64_t in_bank[32] = {}, most = 0;
@@ -128,7 +130,7 @@ void add_costs(std::map<std::string, access_cost> &to,
     }
 }
 
-/* Only the first block is counted. It stands for all, and has no padding. */
+/* Only the first block is counted. It has no padding and represents all blocks. */
 bool is_counted()
 {
     return state.config.count && self && current()->home->id == 0;
@@ -175,7 +177,8 @@ void count_meeting(const char *name)
         state.result.collectives[name]++;
 }
 
-/* By kind of memory and access; what a warp's lanes did together is one instruction. */
+/* Adds up the costs for each kind of memory and access. What the lanes of a warp did together is
+ * one instruction. */
 void count_finish()
 {
     if (!state.config.count)
@@ -188,7 +191,7 @@ void count_finish()
             if (!t)
                 continue;
             for (const counted_access &a : t->counted) {
-                uint32_t place = 2 * a.place + a.write; /* a copy reads and writes in one */
+                uint32_t place = 2 * a.place + a.write; /* a copy reads and writes */
                 instructions[key(place, a.meetings, turns[{place, a.meetings}]++)].push_back(a);
             }
         }

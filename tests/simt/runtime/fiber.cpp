@@ -69,8 +69,9 @@ void *fiber_stack(unsigned i, void (*entry)())
     while (slabs.size() <= i / stacks_a_slab)
         slabs.push_back(new_slab());
     unsigned char *end = slabs[i / stacks_a_slab] + (i % stacks_a_slab + 1) * stack_bytes;
-    /* As if simt_switch had been called from entry's caller: six registers below the return
-     * address, and a word above it that keeps the stack aligned as after a call. */
+    /* The stack looks as if simt_switch had been called where `entry` begins: six saved
+     * registers lie below the return address, and a word above it aligns the stack as it is
+     * after a call. */
     void **top = reinterpret_cast<void **>(end) - 2;
     top[1] = nullptr;
     *top = reinterpret_cast<void *>(entry);

@@ -9,8 +9,8 @@ namespace simt
  * `to`. */
 extern "C" void simt_switch(void **save, void *to);
 
-/* Returns a stack that starts in entry, which must not return. Stack i uses the same memory in
- * every launch. */
+/* Returns stack i, ready for a switch that calls `entry`, which must not return. Stack i uses
+ * the same memory in every launch. */
 void *fiber_stack(unsigned i, void (*entry)());
 
 } // namespace simt

@@ -1,4 +1,5 @@
-/* What the files of the runtime share. Tests use simt.h, and kernels the headers in device/. */
+/* What the files of the runtime share. Tests include simt.h instead, and kernels include the
+ * headers in device/. */
 #ifndef LB_SIMT_INTERNAL_H
 #define LB_SIMT_INTERNAL_H
 
@@ -19,15 +20,15 @@ struct warp;
 /* A copy that a thread has started and that has not been waited for. Addresses are canonical. */
 struct copy {
     unsigned char *to = nullptr;
-    unsigned char *from = nullptr; /* nullptr: the source was read, into value */
-    size_t bytes = 0;              /* of the source; of the value where there is no source */
-    size_t zero_bytes = 0;         /* tail of the destination to fill with zeros */
+    unsigned char *from = nullptr; /* nullptr: the source has already been read into `value` */
+    size_t bytes = 0;              /* of the source or, where it is nullptr, of `value` */
+    size_t zero_bytes = 0;         /* how many bytes behind them become zero */
     std::vector<unsigned char> value;
-    bool source_read = false; /* and the issuer has waited for that */
+    bool source_read = false; /* and the issuer has waited until it was */
     thread *issuer = nullptr;
-    unsigned char *barrier = nullptr; /* mbarrier to tell; nullptr: a group waits */
-    epoch read = {}, write = {};      /* as events of the issuer's agents */
-    clock known;                      /* for the barrier: see signal_clock in async.cpp */
+    unsigned char *barrier = nullptr; /* completes on this mbarrier; nullptr: it is in a group */
+    epoch read = {}, write = {};      /* its accesses, as events of the issuer's agents */
+    clock known;                      /* what the mbarrier passes on (signal_clock) */
 };
 
 /* Copies in program order: those of committed groups, and those still open. */
@@ -36,12 +37,12 @@ struct copy_groups {
     std::vector<copy> open;
 };
 
-/* The kinds of asynchronous work of a thread. Each is an agent with its own clock, because waiting
- * for one kind does not order another. Bulk stores are two kinds: reading the source and writing
- * can be waited for apart. */
+/* The kinds of asynchronous work of a thread. Each is an agent with its own clock, because
+ * waiting for one kind does not order another. A bulk store is two kinds, because a thread can
+ * wait for the reading of its source alone. */
 enum class agent { copy, bulk_read, bulk_write, tracked, count };
 
-/* One access of a lane, where they are counted. */
+/* One access of a lane, logged when a launch counts accesses. */
 struct counted_access {
     unsigned char *address; /* canonical */
     uint32_t place, meetings;
@@ -60,13 +61,14 @@ struct thread : identity {
     copy_groups copies, bulk;
     int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1, -1}; /* -1: not in use */
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
-    bool cluster_arrived = false;    /* at a cluster barrier, and has not waited yet */
-    unsigned cluster_generation = 0; /* the one it arrived at */
-    uint32_t meetings = 0;           /* collectives and barriers so far, where they are counted */
+    bool cluster_arrived = false;    /* it arrived at a cluster barrier and has not waited yet */
+    unsigned cluster_generation = 0; /* of the cluster barrier when it arrived */
+    uint32_t meetings = 0; /* collectives and barriers so far, when accesses are counted */
     std::vector<counted_access> counted;
-    clock now;                   /* happens-before: all that precedes the next access */
-    clock released[scope_count]; /* by the last fence of at least this scope */
-    clock observed[scope_count]; /* by relaxed reads; a fence of the scope makes it `now` */
+    clock now;                   /* everything that happens before the next access */
+    clock released[scope_count]; /* what the last fence of at least this scope releases */
+    clock observed[scope_count]; /* what relaxed reads observed; a fence of the scope adds it to
+                                    `now` */
 };
 
 /* One collective in progress: the lanes of a mask, their operands and results. There are two
@@ -75,7 +77,7 @@ struct thread : identity {
 struct exchange {
     uint32_t mask = 0, arrived = 0;
     unsigned generation = 0;
-    unsigned unread = 0; /* lanes that were released and have not read the results yet */
+    unsigned unread = 0; /* lanes that may continue and have not read the results yet */
     collective what = {};
     site at = {};
     std::vector<thread *> waiting;
@@ -84,19 +86,19 @@ struct exchange {
 
 struct warp {
     uint32_t alive = 0, ready = 0;
-    unsigned turn = 0;   /* lane to look at first, seed 0 */
-    bool queued = false; /* in the scheduler's list */
+    unsigned turn = 0;   /* with seed 0: the lane that is tried first */
+    bool queued = false; /* it is in the scheduler's list */
     thread *lanes[warp_lanes] = {};
     std::vector<std::unique_ptr<exchange>> exchanges;
 };
 
-/* bar.sync, cluster and grid barriers. */
+/* A barrier of a block (bar.sync), a cluster or the grid. */
 struct barrier {
     std::vector<thread *> waiting;
-    unsigned arrived = 0;    /* threads in waiting, and threads that arrived without waiting */
-    unsigned expected = 0;   /* named barriers only */
-    clock gathered;          /* of threads that arrived without waiting */
-    clock last_gathered;     /* of the generation before; cluster barriers only */
+    unsigned arrived = 0;    /* threads in `waiting` and threads that arrived without waiting */
+    unsigned expected = 0;   /* threads that it takes; named barriers only */
+    clock gathered;          /* what the threads knew that arrived without waiting */
+    clock last_gathered;     /* the same of the previous generation; cluster barriers only */
     unsigned generation = 0; /* cluster barriers only */
 };
 
@@ -110,13 +112,13 @@ struct block {
     std::vector<std::unique_ptr<warp>> warps;
 };
 
-/* The launch under way. */
+/* The launch that is running. */
 struct launch_state {
     launch_config config;
     outcome result;
     bool check = false;
     unsigned thread_count = 0, live = 0, block_threads = 0;
-    unsigned agent_count = 0; /* threads, and their asynchronous agents so far */
+    unsigned agent_count = 0; /* threads and the asynchronous agents that they have used so far */
     std::vector<thread> threads;
     std::vector<block> blocks;
     std::vector<barrier> clusters;
@@ -137,7 +139,7 @@ inline thread *current()
 uint64_t random_bits();
 void make_ready(thread *t);
 void wait(const char *what, site at); /* returns once somebody makes current ready */
-void progress();                      /* memory changed: a spinning thread may see it */
+void progress();                      /* memory has changed, which may end a spinning loop */
 void met();                           /* threads met at a barrier or in a collective */
 [[noreturn]] void abandon(fault kind, const std::string &text); /* ends the launch */
 
@@ -149,16 +151,16 @@ struct allocation {
     unsigned char *begin;
     size_t bytes;
     std::string name;
-    block *owner; /* shared memory: its block */
+    block *owner; /* the block of shared memory; nullptr for global memory */
     bool initialised;
     bool shadowed; /* its shadow is set up */
 };
-extern std::vector<allocation> allocations; /* by rising address; [0] stands for none */
+extern std::vector<allocation> allocations; /* by ascending address; [0] means none */
 constexpr size_t arena_bytes = size_t{512} << 20;
 extern unsigned char *arena;
 bool in_arena(const void *address);
-unsigned char *canonical(const void *address);         /* one address for each byte, any block */
-unsigned char *live_address(unsigned char *canonical); /* where the byte is right now */
+unsigned char *canonical(const void *address);         /* the same for a byte in all blocks */
+unsigned char *live_address(unsigned char *canonical); /* where the byte lies at present */
 const allocation *find_allocation(const unsigned char *canonical);
 void allocate_shared(block *b, size_t dynamic_bytes);
 void free_shared(size_t mark);
@@ -167,15 +169,16 @@ void make_resident(block *b);
 void restore_static_shared();
 void check_red_zones();
 
-/* order.cpp: who is ordered after whom */
+/* order.cpp: which accesses are ordered after which */
 void order_begin();
 void order_together(const std::vector<thread *> &group);
-void order_after(thread *t, const clock &earlier, const block *by); /* by: nullptr for several */
+/* by: the block that `earlier` comes from; nullptr for several blocks */
+void order_after(thread *t, const clock &earlier, const block *by);
 void tick(thread *t);
 epoch agent_epoch(thread *t, agent kind);
 bool scope_includes(scope s, const block *a, const block *b);
 
-/* What a release published at an address: by which block, and with which scope. */
+/* What was released at an address, by which block and with which scope. */
 struct release {
     scope reach;
     const block *by;
@@ -193,7 +196,7 @@ struct actor {
     bool asynchronous; /* an agent's access */
     bool async_proxy;  /* bulk copies */
     int strong;        /* -1: weak, else the scope */
-    bool update;       /* a write of what it has read, as one access */
+    bool update;       /* it reads and writes in one access */
 };
 void shadow_begin();
 void shadow_access(const unsigned char *canonical, size_t bytes, bool write, const actor &by,
@@ -207,12 +210,12 @@ void mbarrier_check_use(unsigned char *barrier, bool async_proxy, site at);
 
 /* async.cpp */
 void async_begin();
-void deliver_sometimes(); /* at a yield: seeds of the early kind let something land */
-void deliver_when_idle(); /* all spin */
-void deliver_rest();      /* the kernel is over */
+void deliver_sometimes(); /* at a yield; with seeds for early copies, some may land */
+void deliver_when_idle(); /* when all threads spin */
+void deliver_rest();      /* when the kernel is over */
 void check_no_copies(thread *leaving);
 
-/* count.cpp: nothing happens unless the launch asks for it */
+/* count.cpp: has an effect only when the launch asks for counts */
 void count_access(const void *address, size_t bytes, bool write, bool strong, uint32_t place);
 void count_meeting(const char *name);
 void count_finish();

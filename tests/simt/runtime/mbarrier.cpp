@@ -1,7 +1,7 @@
 /* mbarrier.cpp: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
  *
- * State lives beside the program's memory; the eight bytes of the object hold a number that tells
- * whether they were initialised here and not overwritten since. */
+ * The state of a barrier lies outside the program's memory. The eight bytes of the object hold a
+ * number that shows whether they were initialised by mbarrier.init and not overwritten since. */
 #include "internal.h"
 
 #include <cstring>
@@ -17,13 +17,13 @@ constexpr int64_t count_limit = (1 << 20) - 1; /* of arrivals and of tx-count, a
 
 struct mbarrier {
     uint64_t cookie = 0;
-    unsigned expected = 0;                     /* arrivals a phase */
-    int64_t pending = 0;                       /* arrivals this phase still waits for */
-    int64_t bytes = 0;                         /* tx-count */
-    uint64_t phase = 0;                        /* the one under way */
-    thread *by = nullptr;                      /* who initialised it */
-    bool fenced = false;                       /* the initialisation, for the async proxy */
-    std::vector<release> gathering, completed; /* this phase's arrivals, and the last one's */
+    unsigned expected = 0; /* arrivals per phase */
+    int64_t pending = 0;   /* arrivals this phase still waits for */
+    int64_t bytes = 0;     /* tx-count */
+    uint64_t phase = 0;    /* the current one */
+    thread *by = nullptr;  /* who initialised it */
+    bool fenced = false;   /* a fence made the initialisation visible to the async proxy */
+    std::vector<release> gathering, completed; /* by arrivals of this phase and the previous one */
 };
 
 std::unordered_map<unsigned char *, mbarrier> barriers;
@@ -40,7 +40,7 @@ mbarrier &find(unsigned char *at_byte, site at)
     return found->second;
 }
 
-/* Whoever uses the object must be ordered after its initialisation. */
+/* Every use of the object must be ordered after its initialisation. */
 void check_ordered(unsigned char *at_byte, site at)
 {
     if (!state.check)
@@ -165,7 +165,7 @@ bool mbarrier_test(const void *barrier, unsigned parity, scope s, site at)
         fail(at, "mbarrier wait: a block can wait on its own objects only");
     if ((b.phase & 1) == (parity & 1))
         return false;
-    check_ordered(byte, at); /* once a wait: polls are many */
+    check_ordered(byte, at); /* checked once per wait, since a wait polls often */
     if (state.check)
         acquire_at(current(), b.completed, s, true);
     return true;

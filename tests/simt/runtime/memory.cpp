@@ -1,8 +1,8 @@
 /* memory.cpp: the arena that stands for global memory and for all blocks' shared memory.
  *
- * Static __shared__ variables are thread_local variables of the program (device/device.h): one
- * image for all blocks, as on the device, where every block sees its own at the same address.
- * When another block's thread runs, the image is copied out and that block's in. */
+ * Static __shared__ variables are thread_local variables of the program (device/device.h). As on
+ * the device, every block sees its own variables at the same address: when a thread of another
+ * block runs, the contents are saved and those of its block are copied there. */
 #include "internal.h"
 
 #include <cstdio>
@@ -25,8 +25,8 @@ constexpr size_t alignment = 128;
 constexpr unsigned char poison = 0xff;
 size_t arena_top;
 unsigned char *static_begin, *static_end; /* the program's thread-local segment */
-block *resident;                          /* whose static shared memory is in it */
-std::vector<unsigned char> static_before; /* and what was there before the launch */
+block *resident;                          /* whose static shared memory lies there at present */
+std::vector<unsigned char> static_before; /* what was there before the launch */
 
 int find_static_shared(dl_phdr_info *program, size_t, void *)
 {
@@ -36,7 +36,7 @@ int find_static_shared(dl_phdr_info *program, size_t, void *)
         static_begin = static_cast<unsigned char *>(program->dlpi_tls_data);
         static_end = static_begin + program->dlpi_phdr[i].p_memsz;
     }
-    return 1; /* the main program comes first; libraries hold no kernels */
+    return 1; /* stops at the first entry, the main program: libraries hold no kernels */
 }
 
 void begin()

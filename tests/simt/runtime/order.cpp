@@ -1,11 +1,11 @@
 /* order.cpp: causality order, kept as vector clocks.
  *
- * Follows PTX ISA, "Memory Consistency Model". Barriers order all that meet. A release pattern at
- * a location (a releasing write, or a fence and then a strong write) orders what came before it
- * before what follows an acquire pattern (an acquiring read, or a strong read and then a fence)
- * that observes it, if the scope that each names reaches the other ("Morally strong operations",
- * "Release and Acquire Patterns"). Order is transitive whatever the scopes on the way ("Causality
- * order"). Loads never release. Weak accesses order nothing. */
+ * It follows PTX ISA, "Memory Consistency Model". A barrier orders all threads that meet at it.
+ * A release pattern at a location (a releasing write, or a fence and then a strong write) orders
+ * what came before it before what follows an acquire pattern (an acquiring read, or a strong
+ * read and then a fence) that observes it, if the scope that each names reaches the other
+ * ("Morally strong operations", "Release and Acquire Patterns"). Order is transitive whatever
+ * the scopes on the way ("Causality order"). Loads never release. Weak accesses order nothing. */
 #include "internal.h"
 
 #include <unordered_map>
@@ -16,10 +16,10 @@ namespace simt
 namespace
 {
 
-/* By canonical address. */
+/* What was released at each canonical address. */
 std::unordered_map<const unsigned char *, std::vector<release>> locations;
 
-/* The least scope that reaches from one block to the other. */
+/* Returns the narrowest scope that contains both blocks. */
 scope distance(const block *a, const block *b)
 {
     if (a == b)
@@ -66,7 +66,8 @@ void order_begin()
     }
 }
 
-/* What the thread does next is not part of what it has published so far. */
+/* Advances the thread's own clock, so that what it does next is not part of what it has released
+ * so far. */
 void tick(thread *t)
 {
     t->now.seen[t->id]++;
@@ -176,7 +177,7 @@ void strong_end(const void *address, strong_order order, bool changed)
         return;
     std::vector<release> &here = locations[canonical(address)];
     if (order.kind == strong::store)
-        here.clear(); /* a store ends the release sequences of others; an update goes on */
+        here.clear(); /* a store ends the release sequences of others; an update continues them */
     release_at(current(), here, order.reach, order.release);
 }
 

@@ -14,9 +14,9 @@ namespace simt
 namespace
 {
 
-/* A place is a line that a wrapper was called from, or a program counter that the compiler's
- * instrumentation gave, relative to the program: 32 bits either way, since the shadow holds one
- * for every access. */
+/* A place is the number of a source line that called a wrapper or, for an access that the
+ * compiler announced, its program counter relative to the program. It has 32 bits, because the
+ * shadow memory holds one for every access. */
 constexpr uint32_t is_site = 0x80000000u;
 std::vector<site> sites;
 struct pending_text {
@@ -66,7 +66,7 @@ void resolve(uint32_t place)
     char program[512];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = 0;
-    /* The program counter is that of the return; the call is a byte before at the most. */
+    /* The program counter is the return address, so the byte before it belongs to the call. */
     FILE *lines =
         popen(format("addr2line -Cfip -e '%s' 0x%x 2>/dev/null", program, place - 1).c_str(), "r");
     char line[1024] = "";
@@ -126,8 +126,8 @@ std::string format(const char *text, ...)
 
 uint32_t place_of(site at)
 {
-    /* A kernel calls wrappers from few lines, so that one of the last lines found is nearly always
-     * the right one. */
+    /* Searches from the end, because a kernel calls wrappers from few lines and nearly always
+     * from one that was found lately. */
     for (size_t i = sites.size(); i-- > 0;)
         if (sites[i].line == at.line && sites[i].file == at.file)
             return is_site | static_cast<uint32_t>(i);

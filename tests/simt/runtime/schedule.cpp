@@ -17,12 +17,12 @@ unsigned cluster_size;
 namespace
 {
 
-std::vector<warp *> ready_warps; /* warps with a ready lane; some may have none any more */
-unsigned cursor;                 /* seed 0: round robin over ready_warps */
+std::vector<warp *> ready_warps; /* warps that had a ready lane when they were added */
+unsigned cursor;                 /* with seed 0: position of the round robin over ready_warps */
 warp *last_warp;
 void *main_stack;
-uint64_t polls;    /* yields since anything changed */
-uint64_t meetings; /* barriers and collectives since memory changed */
+uint64_t polls;    /* yields since memory last changed or threads met */
+uint64_t meetings; /* barriers and collectives since memory last changed */
 const std::function<void()> *kernel_body;
 /* A barrier counts as progress, but a loop that spins around a barrier must be found too. */
 constexpr uint64_t meetings_limit = 1 << 20;
@@ -30,8 +30,9 @@ constexpr uint64_t meetings_limit = 1 << 20;
 warp *choose_warp(bool leave)
 {
     bool random = state.config.seed != 0;
-    /* Mostly stay in the warp: its lanes share cache lines and static shared memory, and meet
-     * at the next shuffle anyway. Leaving at times lets warps overtake one another. */
+    /* The next thread is usually of the same warp, because its lanes share cache lines and
+     * static shared memory and will meet at the next shuffle. Now and then it is of another
+     * warp, so that warps overtake one another. */
     if (!leave && last_warp && last_warp->ready && (!random || random_bits() % 32))
         return last_warp;
     while (!ready_warps.empty()) {
@@ -60,7 +61,8 @@ thread *choose(bool leave)
     return w->lanes[lane];
 }
 
-/* From the running fiber (save: where its stack pointer goes) to the next, or to main. */
+/* Switches from the running fiber to the next one, or to the main program when no thread is
+ * ready. save: receives the stack pointer of the running fiber. */
 void go(void **save, bool leave)
 {
     thread *next = choose(leave);
@@ -95,12 +97,11 @@ std::string waiting_threads()
 void check_livelock()
 {
     polls++;
-    /* All threads spin: copies in flight must complete now, and not before, so that they are as
-     * late as allowed. */
+    /* All threads spin. Copies that are delayed as long as possible must complete now. */
     if (polls % (state.live + 16) == 0)
         deliver_when_idle();
-    /* As the choice is fair, every ready thread has run many times by now and none has changed
-     * anything. It would go on like this for ever. */
+    /* Threads are chosen fairly, so by now every ready thread has run many times without
+     * changing anything: the launch would never end. */
     if (polls < 10000 + 500 * static_cast<uint64_t>(state.live))
         return;
     abandon(fault::livelock, format("%u threads left, and those that run only spin:", state.live) +
@@ -168,7 +169,7 @@ void make_blocks()
 
 void run_all()
 {
-    go(&main_stack, true); /* returns when no thread is ready, or the launch was abandoned */
+    go(&main_stack, true); /* returns when no thread is ready or the launch was abandoned */
     self = nullptr;
     if (state.live && state.result.ok())
         report(fault::deadlock, format("%u threads wait:", state.live) + waiting_threads(), 0, 0);
@@ -184,7 +185,7 @@ uint64_t random_bits()
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
-    return x >> 8; /* the low bits are the weak ones */
+    return x >> 8; /* the low bits are less random */
 }
 
 void make_ready(thread *t)

@@ -1,10 +1,11 @@
-/* shadow.cpp: what was done last to every byte, and whether the next access may do its own.
+/* shadow.cpp: remembers the last accesses to every byte, and reports when the next one races.
  *
- * After FastTrack (Flanagan and Freund, PLDI 2009): the last write as one epoch, the reads since
- * as one epoch while they are ordered. Unordered reads are kept as a set, without the reads that a
- * later read is ordered after. A strong access does not stand for all before it: what is
- * unordered with it may be morally strong with it and race with those. So strong writes leave a
- * set of marks too. Four bytes share a cell until an access takes only some of them. */
+ * It follows FastTrack (Flanagan and Freund, PLDI 2009): it keeps the last write as one epoch, and
+ * the reads since then as one epoch while they are ordered. Reads that are not ordered are kept as
+ * a set, without those that a later read is ordered after. A strong access does not replace all
+ * accesses before it, because a later access may be morally strong with it and yet race with an
+ * earlier one. Strong writes are therefore kept as a set too. Four bytes share a cell until an
+ * access touches only some of them. */
 #include "internal.h"
 
 #include <cstdio>
@@ -22,8 +23,8 @@ struct mark {
     uint16_t agent;
     signed strong : 3; /* -1: weak, else the scope */
     bool asynchronous : 1;
-    unsigned offset : 4; /* of the whole access, from a multiple of 16 bytes */
-    unsigned width : 5;  /* in bytes; of strong accesses, which take up to 16 */
+    unsigned offset : 4; /* of the whole access within its 16 bytes */
+    unsigned width : 5;  /* bytes of the whole access, modulo 32 */
     uint32_t place;
 };
 static_assert(sizeof(mark) == 12, "one lies in every cell twice");
@@ -33,29 +34,29 @@ struct more_marks {
 };
 
 struct cell {
-    uint32_t launch; /* marks of earlier launches count for nothing */
+    uint32_t launch; /* marks of earlier launches are ignored */
     bool initialised;
     mark write;       /* the last one */
     mark read;        /* likewise */
-    more_marks *more; /* earlier ones that those don't stand for; nullptr: none */
+    more_marks *more; /* earlier accesses that could still race; nullptr: none */
 };
 
 struct word {
     cell whole;
-    cell *bytes;         /* four, once some access was narrower than the word */
+    cell *bytes;         /* [4] once an access was narrower than the word */
     uint32_t allocation; /* index; 0: none */
 };
 
 constexpr size_t word_bytes = 4;
 word *shadow;
 
-/* All that one access needs while it looks at its cells. */
+/* One access while its cells are checked. */
 struct visit {
     const actor &by;
     bool write;
     uint32_t place;
     const unsigned char *address;
-    mark left; /* what it leaves in each */
+    mark left; /* the mark that the access leaves in each cell */
 };
 
 std::string access_name(const visit &v)
@@ -97,7 +98,8 @@ bool same_bytes(const mark &a, const mark &b)
     return a.offset == b.offset && a.width == b.width;
 }
 
-/* PTX ISA, "Morally strong operations": each in the other's scope, and of the very same bytes. */
+/* PTX ISA, "Morally strong operations": each operation is in the scope of the other, and both
+ * access the same bytes. */
 bool both_strong(const mark &m, const visit &v)
 {
     if (m.strong < 0 || v.by.strong < 0 || !same_bytes(m, v.left))
@@ -113,11 +115,11 @@ bool ordered(const mark &m, const visit &v, const times &known)
            both_strong(m, v);
 }
 
-/* False where it races. */
+/* Returns false when the accesses race. */
 bool check_against_write(const mark &m, const visit &v)
 {
     const clock &now = v.by.who->now;
-    /* Overwriting what an asynchronous copy brought needs to know only that it is over. */
+    /* To overwrite what an asynchronous copy wrote, it is enough that the copy is over. */
     const times &known = v.write && m.asynchronous ? now.over() : now.seen;
     if (!ordered(m, v, known)) {
         report_pair(fault::race, "unordered with a write", v, m);
@@ -158,22 +160,23 @@ bool precedes(const mark &old, const visit &v)
            (!v.by.asynchronous && old.time <= time_of(v.by.who->now.seen, old.agent));
 }
 
-/* An atomic observes the last write, and what that observed if it is an atomic. All these precede
- * what it precedes: PTX ISA, "Observation Order" and "Causality Order". */
+/* An atomic observes the last write and, if that was an atomic, what that one observed. All of
+ * these precede what the atomic precedes: PTX ISA, "Observation Order" and "Causality Order". */
 bool observed(const cell &c, const mark &old, const visit &v)
 {
     return v.by.update && &old == &c.write && both_strong(old, v);
 }
 
-/* Whether what is morally strong with the new access is so with the old one. Then, if the old one
- * precedes it too, all that will race with the old one will race with the new one. (Where the two
- * are of different blocks, scopes between them make exceptions.) */
+/* Whether every operation that is morally strong with the new access is also morally strong with
+ * the old one. If the old one also precedes the new one, then everything that will race with the
+ * old access will race with the new one too, so the old mark is not needed. (Between accesses of
+ * different blocks, their scopes make exceptions.) */
 bool as_strong(const mark &old, const visit &v)
 {
     return v.by.strong < 0 || (old.strong >= v.by.strong && same_bytes(old, v.left));
 }
 
-/* Drops from one and more what is not kept. */
+/* Drops the marks in `one` and `more` for which `keep` is false. */
 template <class Keep> void sift(mark &one, std::vector<mark> *more, Keep keep)
 {
     if (one.time && !keep(one))
@@ -216,8 +219,8 @@ void add_read(cell &c, const visit &v)
     add(c, c.read, &more_marks::reads, v.left);
 }
 
-/* A weak write races with whatever is unordered with it, so nothing before it matters any more.
- * What a copy brought and is known only to be over is gone with any write. */
+/* A weak write races with every access that is not ordered with it, so no earlier mark is
+ * needed. Any write removes the mark of an asynchronous copy that is known only to be over. */
 void add_write(cell &c, const visit &v)
 {
     if (v.by.strong < 0) {
@@ -325,7 +328,7 @@ void shadow_begin()
         }
         cleared = end;
     }
-    size_t zone = cleared + 64; /* the last red zone */
+    size_t zone = cleared + 64; /* end of the red zone behind the last allocation */
     for (size_t w = cleared; w < zone && w < arena_bytes / word_bytes; w++)
         reset_word(shadow[w], false, 0);
 }
@@ -334,7 +337,7 @@ void shadow_access(const unsigned char *address, size_t bytes, bool write, const
                    uint32_t place)
 {
     if (!in_arena(address))
-        return; /* the thread's own stack, or the test's host memory: arguments */
+        return; /* it is on the thread's stack or in the test's host memory, as arguments are */
     state.result.accesses++;
     visit v = {by, write, place, address, mark_of(address, bytes, by, place)};
     size_t first = static_cast<size_t>(address - arena), end = first + bytes;
@@ -361,7 +364,8 @@ void shadow_access(const unsigned char *address, size_t bytes, bool write, const
     }
 }
 
-/* A peer's access that the owner's exit does not wait for may come after it. */
+/* Reports accesses by other blocks that are not ordered before this block's exit: on a device
+ * they could come after it. */
 void shadow_block_exit(block *b)
 {
     clock end = state.threads[b->first].now;

@@ -1,7 +1,7 @@
 /* tsan_hooks.cpp: the functions that -fsanitize=thread makes every memory access call.
  *
- * They are ours: the program is linked without the sanitizer's own library. memcpy, memmove and
- * memset are calls that the compiler does not announce; device/device.h sends them here. */
+ * The program is linked with these instead of the sanitizer's own library. The compiler does not
+ * announce calls of memcpy, memmove and memset, so device/device.h redirects them here. */
 #include "internal.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace
 
 constexpr unsigned longest_stride = 128;
 
-/* From time to time another thread runs before an access. */
+/* Lets another thread run before some of the accesses. */
 void preempt()
 {
     if (state.config.seed == 0 || state.accesses_to_preemption--)
@@ -40,19 +40,20 @@ void plain(void *address, size_t bytes, bool write, const void *program_counter)
                   place_of(program_counter));
 }
 
-/* PTX ISA, "Volatile operations": as relaxed ones of system scope. */
+/* Volatile accesses are treated as relaxed ones of system scope (PTX ISA, "Volatile
+ * operations"). */
 void is_volatile(void *address, size_t bytes, strong kind)
 {
     strong_order order = {kind, false, false, scope::sys};
     strong_begin(address, bytes, order, {"a volatile access", 0});
-    strong_end(address, order, true); /* it may have changed memory */
+    strong_end(address, order, true); /* true, because it may have changed memory */
 }
 
 } // namespace
 
 } // namespace simt
 
-/* The names and the argument lists are the compiler's. */
+/* GCC and Clang define these names and argument lists. */
 #define HOOKS(n)                                               \
     void __tsan_read##n(void *p)                               \
     {                                                          \
@@ -101,7 +102,7 @@ void __tsan_init()
 {
 }
 
-/* Of the tests' own classes: kernels have no virtual functions. */
+/* Called for classes of the tests; kernels have no virtual functions. */
 void __tsan_vptr_update(void **, void *)
 {
 }
