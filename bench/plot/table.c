@@ -270,7 +270,7 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
-        fprintf(out, "~ noisy or near its tolerance: see flags, warning and tolerance_used "
+        fprintf(out, "~ noisy or near its tolerance: flags, warning, tolerance_used "
                      "in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;

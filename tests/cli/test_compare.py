@@ -130,7 +130,7 @@ class Compare(ProgramTest):
         refused("zero", lambda lines: lines[1].update(samples_ns=[1, 0]), "must be a number above 0")
         refused("negative", lambda lines: lines[1].update(samples_ns=[-1]), "must be a number above 0")
         refused("no_json", lambda lines: "hello\n", "not JSON")
-        refused("empty", lambda lines: "", "no whole line")
+        refused("empty", lambda lines: "", "no complete line")
         cut = self.edit("cut", lambda lines: "".join(json.dumps(line) + "\n" for line in lines[:2])
                         + '{"kind":"row","case":"x')
         self.assertIn("cut short in the middle of a line", run("--compare", good, cut).stdout)

@@ -414,7 +414,7 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
     static const struct {
         const char *text, *words; /* that the message must have */
     } files[] = {
-        {"", "no whole line"},
+        {"", "no complete line"},
         {"hello\n", ":1: not JSON"},
         {"{\"a\":1}\n", ":1: not a line of a run: the first must be the header"},
         {"[1,2]\n", ":1: not a line of a run"},
