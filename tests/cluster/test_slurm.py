@@ -284,11 +284,12 @@ class Interruptions(Cluster):
             self.check_kept(self.path(shard[number]), lines)
 
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard takes about 15 s. A task has a minute, and starts cases only in the first 10 s of it.
-        sweep = ["-T", "1:45:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
+        # A shard takes at least 6 s, as each of its 90 cases is sampled for 50 ms or more. A task has a minute,
+        # and starts cases only in the first 5 s of it.
+        sweep = ["-T", "1:90:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
         # Without --signal the warning would come before that.
         array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
-                            LB_SPARE_TIME="50")
+                            LB_SPARE_TIME="55")
         self.slurm.wait_all(240)
         done, said = self.merge("limit", 2)
         self.assertTrue(done, said + self.log(array, 1) + self.log(array, 2))
