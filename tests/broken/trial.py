@@ -93,7 +93,11 @@ DESCRIBED = {
                   "oom_late": "an allocation on its device fails",
                   "illegal_address": "its device reports an illegal address",
                   "no_capture": "its calls can't be captured", "hang": "its device never finishes",
-                  "wrong_later": "its results are wrong from the ninth call on"},
+                  "wrong_later": "its results are wrong from the ninth call on",
+                  "hang_upload": "a copy to its device never ends",
+                  "hang_recheck": "a copy from its device never ends once timing began",
+                  "past_end": "writes past the end of y on its device",
+                  "lost_in_question": "its device is lost when it is asked about the case"},
     "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure"},
 }
 
