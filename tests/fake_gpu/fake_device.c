@@ -232,6 +232,12 @@ static void flush_enqueued(void)
     (void)run_enqueued(NULL);
 }
 
+static void free_block(struct block *block)
+{
+    munmap(block->mapping, block->mapped + (size_t)sysconf(_SC_PAGESIZE));
+    free(block);
+}
+
 static void fake_release(void *memory)
 {
     struct block **at = &fake.blocks;
@@ -246,8 +252,7 @@ static void fake_release(void *memory)
     *at = block->next;
     fake.counts.allocations--;
     fake.counts.bytes -= (double)block->bytes;
-    munmap(block->mapping, block->mapped + (size_t)sysconf(_SC_PAGESIZE));
-    free(block);
+    free_block(block);
 }
 
 /* Copies between host and device. `device` must be the device's address, or the copy is refused. */
@@ -469,6 +474,12 @@ const struct lb_device_api fake_device = {
 
 void fake_device_install(enum fake_fault fault)
 {
+    struct block *block = fake.blocks;
+    while (block) { /* what was kept until the end of the process that the fake stood for */
+        struct block *next = block->next;
+        free_block(block);
+        block = next;
+    }
     memset(&fake, 0, sizeof(fake));
     fake.fault = fault;
     fake.info = usual;
