@@ -27,7 +27,8 @@ struct lb_call_checks {
 /* Draws a seed and begins with it. max_ns: wall time of the whole sampling. */
 void lb_call_checks_open(struct lb_call_checks *checks, double max_ns);
 
-/* Bit i % 64 is the buffer of inputs that call i of the next sample reads. */
+/* Bit i % 64 is the buffer of inputs that call i of the next sample reads. The first one is random.
+ * The calls of a batch take turns, so that none finds its results already written. */
 uint64_t lb_call_checks_order(struct lb_call_checks *checks);
 
 /* Whether the next sample is to be checked. The first twenty are, while that takes less than 20 ms

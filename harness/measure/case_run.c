@@ -523,9 +523,7 @@ static enum lb_status poison_some(struct case_context *context, struct lb_error 
                        : st;
 }
 
-/* Lets the two input sets change places, so that what is remembered by address is wrong too. Where
- * calls are timed in batches, a random number of untimed calls follows, so that an implementation
- * that counts calls does not know which one ends a batch. */
+/* Lets the two input sets change places, so that what is remembered by address is wrong too. */
 static enum lb_status swap_inputs(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -540,12 +538,38 @@ static enum lb_status swap_inputs(struct case_context *context, struct lb_error 
     context->held[1] = first;
     LB_TRY(upload_inputs(context, err));
     context->checks.swap_ns = lb_now_ns() - start;
-    uint64_t skipped =
-        context->calls > 1 ? lb_random_next(&context->checks.state) % (uint64_t)context->calls : 0;
-    for (uint64_t i = 0; i < skipped; i++) {
-        set_order(context, lb_call_checks_order(&context->checks), 1);
-        LB_TRY(call_once(context, err));
+done:
+    return st;
+}
+
+/* Makes as many calls as one sample times. Before the first one some results become NaN, whether
+ * they are checked afterwards or not: an implementation that looks for NaN learns nothing. */
+static enum lb_status time_calls(struct case_context *context, int calls, double *ns,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!context->options->profile)
+        LB_TRY(poison_some(context, err));
+    set_order(context, lb_call_checks_order(&context->checks), calls);
+    LB_TRY(call_before(context, err));
+    LB_TRY(lb_timer_measure(&context->timer, call_once, context, calls, ns, err));
+done:
+    return st;
+}
+
+/* Checks a call after a sample: the sample's own call, or where calls are timed in batches, the
+ * last of another batch, which is not recorded. It ends after a random number of calls, so that any
+ * call of a batch may be the one that is checked, and none can know that it is not. */
+static enum lb_status check_sample(struct case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns(), unused;
+    if (context->calls > 1) {
+        uint64_t random = lb_random_next(&context->checks.state);
+        LB_TRY(time_calls(context, 1 + (int)(random % (uint64_t)context->calls), &unused, err));
     }
+    LB_TRY(check_call(context, err));
+    lb_call_checks_note_check(&context->checks, lb_now_ns() - start);
 done:
     return st;
 }
@@ -560,19 +584,10 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
     if (!profiles && lb_call_checks_swap_due(checks))
         LB_TRY(swap_inputs(context, err));
     bool checked = !profiles && lb_call_checks_due(checks);
-    double start = checked ? lb_now_ns() : 0;
-    if (checked)
-        LB_TRY(poison_some(context, err));
-    double check_ns = checked ? lb_now_ns() - start : 0;
-    set_order(context, lb_call_checks_order(checks), context->calls);
-    LB_TRY(call_before(context, err));
-    LB_TRY(lb_timer_measure(&context->timer, call_once, context, context->calls, ns, err));
+    LB_TRY(time_calls(context, context->calls, ns, err));
     lb_call_checks_note_sample(checks, *ns * context->calls);
-    if (!checked)
-        return LB_OK;
-    start = lb_now_ns();
-    LB_TRY(check_call(context, err));
-    lb_call_checks_note_check(checks, check_ns + lb_now_ns() - start);
+    if (checked)
+        LB_TRY(check_sample(context, err));
 done:
     return st;
 }

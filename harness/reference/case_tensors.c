@@ -277,16 +277,16 @@ done:
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err)
 {
-    enum { WHOLE = 8192, SPANS = 4, SPAN = 1024, ALIGNMENT = 64 };
+    enum { PLACES = 5, SPAN = 64 };
     enum lb_status st = LB_OK;
-    if (!memory || bytes <= WHOLE)
+    if (!memory || bytes <= SPAN)
         return memory ? space->poison(memory, bytes, err) : LB_OK;
-    for (int i = 0; i < SPANS; i++) {
-        size_t places = (bytes - SPAN) / ALIGNMENT;
-        size_t at = (size_t)(lb_random_next(random) % places) * ALIGNMENT;
+    size_t spans =
+        bytes / SPAN; /* the last one is poisoned in any case, and ends with the memory */
+    for (int i = 0; i < PLACES; i++) {
+        size_t at = i + 1 < PLACES ? (size_t)(lb_random_next(random) % spans) * SPAN : bytes - SPAN;
         LB_TRY(space->poison((char *)memory + at, SPAN, err));
     }
-    LB_TRY(space->poison((char *)memory + bytes - ALIGNMENT, ALIGNMENT, err));
 done:
     return st;
 }

@@ -134,6 +134,8 @@ def sweep(twin, problem, scratch):
     arguments = ["--case", problem, *COMMON]
     if twin == "gpu_fault_no_capture":
         arguments += ["--launch", "graph"]
+    if twin in ("cheats_idle_unless_poisoned", "cheats_last_of_batch"):
+        arguments += ["--timing", "batched"]
     if twin.startswith("reload_"):
         path = shutil.copy(path, scratch)
         arguments += ["--processes", "2"]

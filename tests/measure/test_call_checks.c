@@ -89,8 +89,8 @@ static void every_case_is_drawn_anew_and_evenly(void **state)
         assert_true(checks.seed < (uint64_t)1 << 48); /* exact as a number of the record */
         for (size_t k = 0; k < i; k++)
             assert_true(seeds[k] != seeds[i]);
-        for (int bit = 0; bit < 64; bit++)
-            ones += lb_call_checks_order(&checks) >> bit & 1;
+        for (int order = 0; order < 64; order++)
+            ones += lb_call_checks_order(&checks) & 1;
         size_t swap = sample(&checks, 20, 1, 1, 1e9).first_swap;
         assert_in_range(swap, 0, 15);
         first[swap]++;
@@ -101,6 +101,18 @@ static void every_case_is_drawn_anew_and_evenly(void **state)
     assert_in_range(ones, CASES * 32 - 200, CASES * 32 + 200); /* six standard deviations */
 }
 
+/* No call of a batch reads what the call before it read, whose results are already there. */
+static void calls_of_a_batch_take_turns(void **state)
+{
+    struct lb_call_checks checks;
+    (void)state;
+    lb_call_checks_open(&checks, 10e9);
+    for (int batch = 0; batch < 100; batch++) {
+        uint64_t order = lb_call_checks_order(&checks);
+        assert_true((order ^ order >> 1) << 1 == UINT64_MAX << 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +121,7 @@ int main(void)
         cmocka_unit_test(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth),
         cmocka_unit_test(cheap_checks_follow_every_sample),
         cmocka_unit_test(every_case_is_drawn_anew_and_evenly),
+        cmocka_unit_test(calls_of_a_batch_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

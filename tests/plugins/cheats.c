@@ -17,11 +17,13 @@
 
 enum fault {
     none,
-    idle_from_third,     /* calls do nothing from the third one on */
-    idle_backward,       /* backward calls do nothing from the third one on */
-    cached_result,       /* copies the results of the first call */
-    same_pointers,       /* returns at once when all pointers are those of the previous call */
-    cached_by_pointer,   /* copies the results of the first call with the same x */
+    idle_from_third,      /* calls do nothing from the third one on */
+    idle_backward,        /* backward calls do nothing from the third one on */
+    cached_result,        /* copies the results of the first call */
+    idle_unless_poisoned, /* computes only where it sees NaN in y */
+    last_of_batch,     /* computes only the last call of a batch, whose length it learns from NaN */
+    same_pointers,     /* returns at once when all pointers are those of the previous call */
+    cached_by_pointer, /* copies the results of the first call with the same x */
     cached_by_contents,  /* the same by the first numbers of x: correct, and impossibly fast */
     wrong_5_to_9,        /* one number is wrong in calls 5 to 9 */
     wrong_in_100,        /* one number is wrong in one of a hundred calls */
@@ -47,6 +49,9 @@ enum { MEMORIES = 4 };
 /* The state of the case that was created last. */
 static struct state {
     size_t calls, backwards;
+    size_t in_batch, before_batch; /* calls of this batch until now, and of the one before */
+    size_t batch;                  /* calls of each batch, once that is known */
+    bool idle;                     /* the call before left its work undone */
     size_t y_bytes, state_bytes, x_bytes, element;
     struct lb_forward_io before;
     float *weight; /* a canonical one */
@@ -139,6 +144,30 @@ static void wait_twice(double ns)
         continue;
 }
 
+/* Whether one of y's numbers is NaN; only for f32. */
+static bool poisoned(const struct lb_forward_io *io)
+{
+    const float *y = io->y;
+    for (size_t i = 0; i < state.y_bytes / sizeof(*y); i++)
+        if (y[i] != y[i])
+            return true;
+    return false;
+}
+
+/* Whether last_of_batch leaves this call undone, once two batches in turn had as many calls. */
+static bool is_before_last(const struct lb_forward_io *io)
+{
+    if (!state.idle && poisoned(io)) {
+        if (state.batch == 0 && state.in_batch > 1 && state.in_batch == state.before_batch)
+            state.batch = state.in_batch;
+        state.before_batch = state.in_batch;
+        state.in_batch = 0;
+    }
+    state.in_batch++;
+    state.idle = state.batch > 0 && state.in_batch % state.batch != 0;
+    return state.idle;
+}
+
 /* Adds to the number at index of a tensor of f32. */
 static void add(const void *tensor, size_t index, float value)
 {
@@ -202,7 +231,8 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
         flip(state.before.x);
     state.before = *io;
     if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
-        copied_result(io))
+        (fault == idle_unless_poisoned && !poisoned(io)) ||
+        (fault == last_of_batch && is_before_last(io)) || copied_result(io))
         return LB_OK;
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");
