@@ -11,6 +11,7 @@
 #include "record/environment.h"
 #include "record/run_devices.h"
 #include "support/share_path.h"
+#include "support/terminal.h"
 
 static void write_counts(FILE *out, const struct lb_html_view *view)
 {
@@ -195,8 +196,7 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     view.by = options->by;
     LB_TRY(lb_run_read_by(view.path, options->by, &run, err));
     LB_TRY(lb_html_go_on(&view, err));
-    if (run.doubt[0])
-        fprintf(stderr, "warning: %s\n", run.doubt);
+    lb_warn(run.doubt);
     LB_TRY(look(&run, options, &view, err));
     LB_TRY(lb_html_draw(&view, err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &view, err));

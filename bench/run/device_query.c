@@ -11,6 +11,7 @@
 #include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"
 #include "support/library_versions.h"
+#include "support/terminal.h"
 
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)
 {
@@ -50,9 +51,7 @@ void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
     json_object_set(environment, "gpu", session->gpu);
     if (lb_ceilings_load(json_string_value(json_object_get(session->gpu, "uuid")), &ceilings))
         json_object_set_new(environment, "ceilings", lb_ceilings_to_json(&ceilings));
-    const char *mismatch = lb_libraries_mismatch();
-    if (mismatch[0])
-        fprintf(stderr, "warning: %s\n", mismatch);
+    lb_warn(lb_libraries_mismatch());
 }
 
 /* published: NaN where no such figure is known. */

@@ -183,8 +183,7 @@ enum lb_status lb_export_print(const struct lb_options *options, struct lb_error
                        format, names);
     }
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
-    if (run.doubt[0])
-        fprintf(stderr, "warning: %s\n", run.doubt);
+    lb_warn(run.doubt);
     LB_TRY(found->write(&run, stdout, err));
 done:
     lb_run_free(&run);
@@ -198,8 +197,7 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     char base[2 * LB_NAME_SIZE], folder[4096];
     struct lb_plot_report report = {0};
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
-    if (run.doubt[0])
-        fprintf(stderr, "warning: %s\n", run.doubt);
+    lb_warn(run.doubt);
     const char *baseline = options->baseline;
     if (!baseline)
         baseline = json_string_value(json_object_get(run.header, "baseline"));

@@ -394,8 +394,7 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
         st = closed;
     LB_TRY(st);
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
-    if (run.doubt[0])
-        fprintf(stderr, "warning: %s\n", run.doubt);
+    lb_warn(run.doubt);
     st = lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err);
     say_noisy(sweep, &run, folder);
     bool stopped = interrupted(sweep); /* possibly while pictures were drawn */
@@ -672,8 +671,7 @@ static void say_left(const struct lb_options *options, const struct lb_run *run,
     char folder[4096];
     snprintf(folder, sizeof(folder), "%s", path);
     lb_clean_text(folder); /* its name may hold escape sequences */
-    if (run->doubt[0])
-        fprintf(stderr, "warning: %s\n", run->doubt);
+    lb_warn(run->doubt);
     if (!options->quiet)
         fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,
                 left);

@@ -233,7 +233,7 @@ struct history {
     bool ran_as_threads; /* a case with at least as many threads */
 };
 
-/* Tells the implementation's history, of which the case is a part from now on. */
+/* Returns what the implementation did in this process before this case, and adds the case to it. */
 static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads)
 {
     size_t i = 0;
@@ -287,8 +287,9 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
 /* The time of fixed work on the device; NaN where it has none. */
 static double time_device_reference(struct server *server)
 {
+    const struct lb_device_info *device = lb_device_known(NULL);
     double ns = NAN;
-    if (!lb_device_known(NULL) || lb_device_known(NULL)->modelled || lb_device()->lost())
+    if (!device || device->modelled || lb_device()->lost())
         return (double)NAN;
     send_phase(server, "reference");
     return lb_device()->reference(&ns, NULL) == LB_OK ? ns : (double)NAN;

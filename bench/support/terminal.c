@@ -14,6 +14,12 @@ bool lb_has_style(FILE *stream)
     return isatty(fileno(stream)) && !(no_color && no_color[0]);
 }
 
+void lb_warn(const char *text)
+{
+    if (text[0])
+        fprintf(stderr, "warning: %s\n", text);
+}
+
 bool lb_reader_left(FILE *stream)
 {
     struct pollfd end = {.fd = fileno(stream), .events = POLLOUT};

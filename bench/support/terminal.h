@@ -8,6 +8,9 @@
 /* Whether to write escape sequences: the stream is a terminal and NO_COLOR is not set. */
 bool lb_has_style(FILE *stream);
 
+/* Writes "warning: " and the text to stderr, unless the text is empty. */
+void lb_warn(const char *text);
+
 /* Whether nobody can read what is written to the stream any more: its pipe was closed at the other
  * end, or its terminal is gone. */
 bool lb_reader_left(FILE *stream);
