@@ -24,7 +24,7 @@ FAULTY_SEQ_LEN = "T7" # of gpu_fault, whose fake device breaks for that length
 COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 
 # Twins that are correct, or whose difference is a matter of speed or of text.
-CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "slow_0", "slow_3", "slow_20",
+CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
            "older_1", "older_2", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
            "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 

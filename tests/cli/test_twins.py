@@ -172,6 +172,12 @@ class Cheats(ProgramTest):
                 self.assertNotIn("more thread", row["warning"], case)
         self.assertTrue(any("more thread" in row["warning"] for row in rows.values()))
 
+    def test_libraries_of_a_plug_in_are_its_own(self):
+        rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", "openblas,onednn,own_libraries",
+                             "--plugin", plugin("own_libraries"), name="own")
+        row = next(row for row in rows.values() if row["impl"] == "own_libraries")
+        self.assertRegex(row["chosen"], "^its own libraries")
+
     def test_a_refusal_after_right_calls_is_an_error(self):
         rows = self.run_cheats(["unsupported_late"])
         row = next(row for row in rows.values() if row["impl"] != "cpu_ref")
