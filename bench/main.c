@@ -195,6 +195,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
     LB_TRY(add_absent(options, &registry, err));
+    LB_TRY(lb_pool_libraries(pool, &registry, &session.libraries, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
@@ -208,6 +209,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(run_planned(&session, exit_code, err));
 done:
     json_decref(session.gpu);
+    json_decref(session.libraries);
     lb_pool_destroy(pool);
     lb_registry_destroy(&registry);
     return st;

@@ -12,7 +12,6 @@
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
 #include "run/run_settings.h"
-#include "support/library_versions.h"
 #include "support/progress.h"
 
 enum { PAIRS = 60 /* of blocks per case, unless --benchmark_repetitions is given */ };
@@ -102,8 +101,8 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
         }
         lb_settings_free(&settings);
         LB_TRY(side_settings(ab, s, &settings, err));
-        LB_TRY(
-            lb_settings_to_header(&settings, cases, ab->plan.count, lb_libraries(), &header, err));
+        LB_TRY(lb_settings_to_header(&settings, cases, ab->plan.count, ab->session->libraries,
+                                     &header, err));
         lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
         json_object_set_new(header, "interleaved", json_string(pair_id));
         json_object_set_new(header, "side", json_string(ab->sides[s].label));

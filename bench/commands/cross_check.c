@@ -1,13 +1,12 @@
 /* --cross-check: the differences between implementations and precisions on the same problem. */
 #include "commands/cross_check.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "html/scratch_folder.h"
 #include "model/sequence_file.h"
 #include "support/progress.h"
 
@@ -317,15 +316,14 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
 {
     enum lb_status st = LB_OK;
     bool compared = false;
-    const char *folder = getenv("TMPDIR");
+    char folder[240] = "";
     struct check check = {.session = session};
     bool *done_cases = calloc(plan->count, sizeof(*done_cases));
     check.outputs = calloc(plan->count + 1, sizeof(*check.outputs));
-    snprintf(check.path, sizeof(check.path), "%.200s/bench-lstm-y-XXXXXX",
-             folder && folder[0] ? folder : "/tmp");
-    int file = mkstemp(check.path);
-    if (file < 0)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", check.path, strerror(errno)));
+    bool made = lb_scratch_folder_create(folder, sizeof(folder), err) == LB_OK;
+    if (!made)
+        LB_TRY(LB_IO);
+    snprintf(check.path, sizeof(check.path), "%s/y.npy", folder);
     if (!done_cases || !check.outputs)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
@@ -336,10 +334,8 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
                 "nothing to compare; --list says why\n",
                 plan->count);
 done:
-    if (file >= 0) {
-        close(file);
-        unlink(check.path);
-    }
+    if (made)
+        lb_scratch_folder_remove(folder);
     forget_outputs(&check);
     free(check.outputs);
     free(done_cases);

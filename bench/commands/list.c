@@ -15,6 +15,7 @@
 #include "measure/case_probe.h"
 #include "plot/kernel_table.h"
 #include "plot/table.h"
+#include "record/environment.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
@@ -396,6 +397,5 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
 void lb_version_print(void)
 {
     printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
-    for (const struct lb_library *library = lb_libraries(); library->name; library++)
-        printf("  %-18s%s\n", library->name, library->version ? library->version : "-");
+    lb_libraries_print();
 }

@@ -15,7 +15,6 @@
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
-#include "support/library_versions.h"
 #include "support/progress.h"
 
 enum {
@@ -257,10 +256,10 @@ static struct lb_run_spread spread_of(const struct run_variance *variances, size
 }
 
 /* Keeps the spread between runs for --compare on this machine. */
-static void keep_run_spread(const struct lb_run_spread *spread)
+static void keep_run_spread(const struct self_test *test, const struct lb_run_spread *spread)
 {
     struct lb_error why = {""};
-    json_t *environment = lb_environment(lb_libraries());
+    json_t *environment = lb_environment(test->session->libraries);
     if (lb_run_spread_save(environment, spread, &why) != LB_OK)
         fprintf(stderr, "the spread between runs is not kept for --compare: %s\n", why.text);
     json_decref(environment);
@@ -287,7 +286,7 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
         LB_TRY(judge_sweep(test, &all[i], true, &others, &result->allowed_for, err));
     }
     result->run_spread = spread_of(variances, sweeps, sweeps);
-    keep_run_spread(&result->run_spread);
+    keep_run_spread(test, &result->run_spread);
 done:
     free(variances);
     free(all);

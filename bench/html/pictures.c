@@ -1,10 +1,8 @@
 /* gnuplot's pictures in the report: drawn into a scratch folder and embedded as they are. */
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "html/scratch_folder.h"
 #include "html/view.h"
 #include "html/writer.h"
 
@@ -25,20 +23,6 @@ static const struct {
     {"Precisions compared", "", {"precision"}},
     {"Memory", "", {"memory"}},
 };
-
-static void remove_folder(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlink(path);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
-}
 
 /* The number of an attribute like width="640" in an SVG's first tag; 0 where there is none. */
 static int svg_size(const char *svg, const char *attribute)
@@ -156,12 +140,8 @@ static void write_section(FILE *out, const struct lb_html_view *view, size_t sec
 
 enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
 {
-    const char *scratch = getenv("TMPDIR");
-    snprintf(view->scratch, sizeof(view->scratch), "%.200s/bench-lstm-XXXXXX",
-             scratch && scratch[0] ? scratch : "/tmp");
-    if (!mkdtemp(view->scratch)) {
-        enum lb_status st = lb_fail(err, LB_IO, "%s: can't make a folder for pictures: %s",
-                                    view->scratch, strerror(errno));
+    enum lb_status st = lb_scratch_folder_create(view->scratch, sizeof(view->scratch), err);
+    if (st != LB_OK) {
         view->scratch[0] = '\0';
         return st;
     }
@@ -176,7 +156,7 @@ enum lb_status lb_html_draw(struct lb_html_view *view, struct lb_error *err)
         .for_page = true,
         .pages = &view->pages,
     };
-    enum lb_status st = lb_plot(view->run, &options, &report, &why);
+    st = lb_plot(view->run, &options, &report, &why);
     if (st == LB_INTERRUPTED)
         return st;
     if (st == LB_OK) {
@@ -192,7 +172,7 @@ void lb_html_clean(struct lb_html_view *view)
 {
     lb_plot_pages_free(&view->pages);
     if (view->scratch[0])
-        remove_folder(view->scratch);
+        lb_scratch_folder_remove(view->scratch);
     view->scratch[0] = '\0';
 }
 

@@ -51,7 +51,7 @@ void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
     json_object_set(environment, "gpu", session->gpu);
     if (lb_ceilings_load(json_string_value(json_object_get(session->gpu, "uuid")), &ceilings))
         json_object_set_new(environment, "ceilings", lb_ceilings_to_json(&ceilings));
-    lb_warn(lb_libraries_mismatch());
+    lb_warn(lb_libraries_mismatch(json_object_get(environment, "libraries")));
 }
 
 /* published: NaN where no such figure is known. */

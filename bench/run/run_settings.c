@@ -251,9 +251,8 @@ done:
 }
 
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
-                                     const struct lb_case *cases, size_t count,
-                                     const struct lb_library *libraries, json_t **header,
-                                     struct lb_error *err)
+                                     const struct lb_case *cases, size_t count, json_t *libraries,
+                                     json_t **header, struct lb_error *err)
 {
     const struct lb_sampler_options *sampler = &settings->sampler;
     json_t *texts = json_array();
@@ -289,9 +288,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
 }
 
 enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
-                                     const struct lb_options *options,
-                                     const struct lb_library *libraries, json_t **details,
-                                     struct lb_error *err)
+                                     const struct lb_options *options, json_t *libraries,
+                                     json_t **details, struct lb_error *err)
 {
     json_t *limits = limits_json(settings);
     *details = json_pack("{s:o, s:o}", "environment", lb_environment(libraries), "command",

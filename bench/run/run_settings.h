@@ -52,9 +52,8 @@ enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct l
 
 /* A new object for lb_run_create: environment, command line, settings and the text of each case. */
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
-                                     const struct lb_case *cases, size_t count,
-                                     const struct lb_library *libraries, json_t **header,
-                                     struct lb_error *err);
+                                     const struct lb_case *cases, size_t count, json_t *libraries,
+                                     json_t **header, struct lb_error *err);
 
 /* Reads the settings of a run; *cases [*count] is the caller's to free. Limits, device and tuning
  * are those of the command line where it gives them, else those of the run's latest session; an
@@ -66,8 +65,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
 /* A new object for lb_run_resume: environment, command line, and the limits of workers from now
  * on. */
 enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
-                                     const struct lb_options *options,
-                                     const struct lb_library *libraries, json_t **details,
-                                     struct lb_error *err);
+                                     const struct lb_options *options, json_t *libraries,
+                                     json_t **details, struct lb_error *err);
 
 #endif

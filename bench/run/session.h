@@ -18,6 +18,8 @@ struct lb_session {
     const volatile sig_atomic_t *stop; /* nonzero once a signal asked the program to end */
     json_t *gpu; /* the device's record, owned by whoever made the session; NULL: there is none, or
                     it was not looked for */
+    json_t *libraries; /* their versions (lb_pool_libraries), owned likewise; NULL: nothing was
+                          loaded */
 };
 
 #endif

@@ -20,7 +20,6 @@
 #include "run/run_outputs.h"
 #include "run/run_settings.h"
 #include "support/cpu_load.h"
-#include "support/library_versions.h"
 #include "support/progress.h"
 #include "support/terminal.h"
 
@@ -361,11 +360,11 @@ static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const
         noisy += is_noisy(&run->rows[i]);
     if (noisy == 0)
         return;
-    fprintf(
-        stderr,
-        "noisy     %zu of %zu cases were measured while other programs used more than %.0f %% of "
-        "their CPUs:\n",
-        noisy, run->count, 100 * LB_BUSY_SHARE);
+    fprintf(stderr,
+            "noisy     %zu of %zu cases %s measured while other programs used more than %.0f %% of "
+            "%s CPUs:\n",
+            noisy, run->count, noisy == 1 ? "was" : "were", 100 * LB_BUSY_SHARE,
+            noisy == 1 ? "its" : "their");
     for (size_t i = 0, named = 0; i < run->count && named < NAMED; i++) {
         if (!is_noisy(&run->rows[i]))
             continue;
@@ -375,7 +374,7 @@ static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const
     }
     if (noisy > NAMED)
         fprintf(stderr, "          and %zu more\n", noisy - NAMED);
-    fprintf(stderr, "          measure them again with: ");
+    fprintf(stderr, "          measure %s again with: ", noisy == 1 ? "it" : "them");
     print_resume(sweep, folder, " --retry-noisy");
 }
 
@@ -538,7 +537,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     LB_TRY(note_shard(session, plan, &sweep->settings, err));
     LB_TRY(lb_check_run_outputs(session->options, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
-    LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, lb_libraries(),
+    LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, session->libraries,
                                  &header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, folder, sizeof(folder), err));
@@ -692,8 +691,8 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
     LB_TRY(lb_check_run_outputs(session->options, err));
     folder_of_run(session->options->subject, folder, sizeof(folder));
     LB_TRY(prepare_resume(session, sweep, folder, &run, &cases, err));
-    LB_TRY(
-        lb_settings_to_resume(&sweep->settings, session->options, lb_libraries(), &details, err));
+    LB_TRY(lb_settings_to_resume(&sweep->settings, session->options, session->libraries, &details,
+                                 err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(drop_done(&run, session->options, cases, &sweep->count, &done_count, err));

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "host/shared_library.h"
 #include "record/device_record.h"
 #include "run/worker_messages.h"
 #include "run/worker_process.h"
+#include "support/library_versions.h"
 
 enum { LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out its results */ };
 
@@ -239,6 +241,51 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
     if (st == LB_OK)
         st = probe ? lb_probe_decode(reply, probe, why) : lb_status_decode(reply, why);
     json_decref(reply);
+    return st;
+}
+
+/* Has the worker load the implementation's library, whose version goes to the libraries. An
+ * implementation whose library can't be loaded, or ends the worker, is absent from now on. */
+static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *impl_entry,
+                                  json_t *libraries, struct lb_error *err)
+{
+    struct lb_worker *worker;
+    struct lb_fault fault = {.reason = ""};
+    struct lb_error why = {""};
+    const struct lb_request request = {.kind = LB_REQUEST_LIBRARY, .text = impl_entry->name};
+    const char *version = NULL;
+    json_t *reply = NULL;
+    bool started;
+    enum lb_status st = find_or_start(pool, "libraries", &worker, &started, err);
+    if (st != LB_OK)
+        return st;
+    st = ask(pool, worker, &request, "loading", &reply, &fault);
+    if (st == LB_FAILED)
+        lb_fail(&why, LB_ABSENT, "%s can't be loaded: %.400s", impl_entry->library->name,
+                fault.reason);
+    else if (st == LB_OK)
+        st = lb_library_decode(reply, &version, &why);
+    if (st != LB_INTERRUPTED) {
+        lb_library_add(libraries, impl_entry, version);
+        if (st != LB_OK)
+            impl_entry->absent = strdup(why.text);
+        st = st == LB_OK || impl_entry->absent ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+    }
+    json_decref(reply);
+    return st;
+}
+
+enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *registry,
+                                 json_t **libraries, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *libraries = lb_linked_libraries();
+    if (!*libraries)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < registry->count && st == LB_OK; i++)
+        if (registry->impl_entries[i].library && !registry->impl_entries[i].absent)
+            st = ask_library(pool, &registry->impl_entries[i], *libraries, err);
+    drop_named(pool, "libraries"); /* the workers of cases load what their cases need */
     return st;
 }
 

@@ -37,6 +37,13 @@ void lb_pool_renew(struct lb_pool *pool);
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err);
 
+/* Has a worker that then ends load the library of each built-in implementation that needs one.
+ * *libraries, a new object, has their versions and those of the program's own (library_versions.h).
+ * An implementation whose library is missing, broken, or crashes while it is loaded becomes absent
+ * in the registry, with the reason. LB_INTERRUPTED; LB_FAILED when no worker can be started. */
+enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *registry,
+                                 json_t **libraries, struct lb_error *err);
+
 /* Asks a worker, where the implementation can be called, whether the case can run
  * (lb_case_supported) or, when probe is not NULL, what it would need too (lb_case_probe). LB_FAILED
  * when the worker was lost while it answered. */

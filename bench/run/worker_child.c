@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "device/memory.h"
 #include "host/cpu_affinity.h"
+#include "host/shared_library.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
 #include "record/device_record.h"
@@ -160,12 +161,41 @@ static void open_device(const struct server *server, const struct lb_impl *impl)
         lb_device_open(server->device, NULL);
 }
 
+/* Loads the library that a built-in implementation needs, before anything is timed. LB_ABSENT with
+ * the reason. */
+static enum lb_status load_library(const struct server *server, const struct lb_impl *impl,
+                                   struct lb_error *err)
+{
+    for (size_t i = 0; i < server->registry.count; i++) {
+        const struct lb_impl_entry *impl_entry = &server->registry.impl_entries[i];
+        if (impl_entry->impl == impl && impl_entry->library)
+            return lb_shared_library_load(impl_entry->library, err);
+    }
+    return LB_OK;
+}
+
 static void serve_plugin(struct server *server, const struct lb_request *request)
 {
     struct lb_error err = {""};
     enum lb_status st = lb_plugin_load(request->path, &server->plugin, &err);
     send_message(server,
                  st == LB_OK ? lb_plugin_encode(server->plugin) : lb_status_encode(st, &err));
+}
+
+static void serve_library(struct server *server, const struct lb_request *request)
+{
+    struct lb_error err = {""};
+    char version[512] = "";
+    const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, request->text);
+    enum lb_status st = LB_INVALID;
+    if (!impl_entry || !impl_entry->library)
+        lb_fail(&err, LB_INVALID, "%s needs no library", request->text);
+    else
+        st = lb_shared_library_load(impl_entry->library, &err);
+    if (st == LB_OK)
+        impl_entry->library->print_version(version, sizeof(version));
+    lb_clean_text(version);
+    send_message(server, st == LB_OK ? lb_library_encode(version) : lb_status_encode(st, &err));
 }
 
 /* Whether the case can run, and for a probe what it would need. */
@@ -178,11 +208,13 @@ static void serve_question(struct server *server, const struct lb_request *reque
     enum lb_status st = lb_case_parse(request->text, &c, NULL, NULL, &err);
     const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
     open_device(server, impl);
+    if (impl && probes)
+        st = load_library(server, impl, &err);
     if (impl)
         impl = lb_watched_impl(impl, server->page, NULL);
-    if (impl && probes)
+    if (st == LB_OK && impl && probes)
         st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
-    else if (impl)
+    else if (st == LB_OK && impl)
         st = lb_case_supported(impl, &c, lb_host_available(), &err);
     else if (st == LB_OK)
         st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
@@ -329,6 +361,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         .outputs = request->outputs,
     };
     const struct lb_impl *impl = NULL;
+    enum lb_status loaded = LB_OK;
     struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
     double before = NAN, after = NAN, peak_bytes = NAN;
@@ -339,7 +372,9 @@ static void serve_run(struct server *server, const struct lb_request *request)
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
         impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
     open_device(server, impl);
-    if (impl) {
+    if (impl)
+        loaded = load_library(server, impl, &err);
+    if (impl && loaded == LB_OK) {
         if (server->served_count == 0) /* else the case before has waited for that */
             lb_await_idle_threads(0.3);
         before = time_reference(server, impl, &c);
@@ -353,6 +388,8 @@ static void serve_run(struct server *server, const struct lb_request *request)
         after = time_reference(server, impl, &c);
     } else {
         row = lb_row_make(&c);
+        if (loaded == LB_ABSENT)
+            row.verdict = LB_VERDICT_ABSENT;
         snprintf(row.reason, sizeof(row.reason), "%s", err.text);
         send_row(server, &row);
     }
@@ -399,9 +436,10 @@ static void serve_ceilings(struct server *server, const struct lb_request *reque
 static void serve(struct server *server, const json_t *message)
 {
     static void (*const functions[LB_REQUEST_COUNT])(struct server *, const struct lb_request *) = {
-        [LB_REQUEST_PLUGIN] = serve_plugin,  [LB_REQUEST_SUPPORTS] = serve_question,
-        [LB_REQUEST_PROBE] = serve_question, [LB_REQUEST_RUN] = serve_run,
-        [LB_REQUEST_DEVICE] = serve_device,  [LB_REQUEST_CEILINGS] = serve_ceilings,
+        [LB_REQUEST_PLUGIN] = serve_plugin,     [LB_REQUEST_LIBRARY] = serve_library,
+        [LB_REQUEST_SUPPORTS] = serve_question, [LB_REQUEST_PROBE] = serve_question,
+        [LB_REQUEST_RUN] = serve_run,           [LB_REQUEST_DEVICE] = serve_device,
+        [LB_REQUEST_CEILINGS] = serve_ceilings,
     };
     struct lb_request request;
     struct lb_error err = {""};

@@ -8,14 +8,16 @@
 #include "base/text.h"
 
 static const char *const request_names[LB_REQUEST_COUNT] = {
-    [LB_REQUEST_PLUGIN] = "plugin", [LB_REQUEST_SUPPORTS] = "supports",
-    [LB_REQUEST_PROBE] = "probe",   [LB_REQUEST_RUN] = "run",
-    [LB_REQUEST_DEVICE] = "device", [LB_REQUEST_CEILINGS] = "ceilings",
+    [LB_REQUEST_PLUGIN] = "plugin",     [LB_REQUEST_LIBRARY] = "library",
+    [LB_REQUEST_SUPPORTS] = "supports", [LB_REQUEST_PROBE] = "probe",
+    [LB_REQUEST_RUN] = "run",           [LB_REQUEST_DEVICE] = "device",
+    [LB_REQUEST_CEILINGS] = "ceilings",
 };
 
-static bool has_case(enum lb_request_kind kind)
+static bool has_text(enum lb_request_kind kind)
 {
-    return kind == LB_REQUEST_SUPPORTS || kind == LB_REQUEST_PROBE || kind == LB_REQUEST_RUN;
+    return kind == LB_REQUEST_LIBRARY || kind == LB_REQUEST_SUPPORTS || kind == LB_REQUEST_PROBE ||
+           kind == LB_REQUEST_RUN;
 }
 
 json_t *lb_request_encode(const struct lb_request *request)
@@ -56,7 +58,7 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
         .text = json_string_value(json_object_get(message, "case")),
     };
     if ((kind == LB_REQUEST_PLUGIN && !request->path) ||
-        (has_case(request->kind) && !request->text))
+        (has_text(request->kind) && !request->text))
         return lb_fail(err, LB_INVALID, "the request %s lacks its path or case", name);
     if (kind != LB_REQUEST_RUN)
         return LB_OK;
@@ -149,6 +151,20 @@ enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *imp
     if (!impl_entry->name || !impl_entry->summary)
         return lb_fail(err, LB_FAILED, "the worker's reply has no name or no summary");
     return LB_OK;
+}
+
+json_t *lb_library_encode(const char *version)
+{
+    return json_pack("{s:i, s:s}", "status", (int)LB_OK, "version", version);
+}
+
+enum lb_status lb_library_decode(const json_t *message, const char **version, struct lb_error *err)
+{
+    enum lb_status st = lb_status_decode(message, err);
+    *version = json_string_value(json_object_get(message, "version"));
+    if (st != LB_OK)
+        return st;
+    return *version ? LB_OK : lb_fail(err, LB_FAILED, "the worker's reply has no version");
 }
 
 json_t *lb_probe_encode(const struct lb_probe *probe)

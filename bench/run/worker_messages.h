@@ -3,6 +3,7 @@
  *
  *     request                                  replies
  *     plugin    path                           status, name, summary, variants, memory, traits
+ *     library   implementation                 status, version
  *     supports  case                           status
  *     probe     case                           status, bytes by kind, description
  *     run       case, path or none, sampling   phase..., row, phase "destroy", done
@@ -26,6 +27,7 @@
 
 enum lb_request_kind {
     LB_REQUEST_PLUGIN,   /* load the plug-in at path and serve it from now on */
+    LB_REQUEST_LIBRARY,  /* load the library of a built-in implementation: which version is it? */
     LB_REQUEST_SUPPORTS, /* can the case run? */
     LB_REQUEST_PROBE,    /* the same, and what would it need? */
     LB_REQUEST_RUN,      /* run one block of the case */
@@ -38,7 +40,8 @@ struct lb_request {
     enum lb_request_kind kind;
     const char *path; /* of plugin; of run, the plug-in to load and run on, or NULL: the usual
                          implementation of the worker */
-    const char *text; /* the case of supports, probe and run, in its canonical text */
+    const char *text; /* the case of supports, probe and run, in its canonical text; the name of
+                         library's implementation */
 
     /* Of run alone. */
     uint64_t seed;
@@ -75,6 +78,10 @@ json_t *lb_plugin_encode(const struct lb_impl *impl);
  * impl_entry->variants; impl_entry->plugin is the caller's to set. Returns the status, as above. */
 enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *impl_entry,
                                 char **variants, struct lb_error *err);
+
+/* version: of the loaded library; the decoder's points into the message. */
+json_t *lb_library_encode(const char *version);
+enum lb_status lb_library_decode(const json_t *message, const char **version, struct lb_error *err);
 
 json_t *lb_probe_encode(const struct lb_probe *probe);
 enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, struct lb_error *err);

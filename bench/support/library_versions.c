@@ -1,60 +1,63 @@
-/* The versions of the libraries that this program has loaded. */
+/* The versions of libraries, as a run's environment records them. */
 #include "support/library_versions.h"
 
-#include <cblas.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#ifdef LB_HAVE_ONEDNN
-#include <dnnl.h>
-#endif
 
-#include "device/gpu_versions.h"
+#include "host/shared_library.h"
 
-enum { OWN_COUNT = 4, DEVICE_COUNT = 3 };
-
-/* NULL when the program was built without oneDNN. */
-static const char *onednn_version(void)
+json_t *lb_linked_libraries(void)
 {
-#ifdef LB_HAVE_ONEDNN
-    static char text[64];
-    const dnnl_version_t *v = dnnl_version();
-    snprintf(text, sizeof(text), "%d.%d.%d", v->major, v->minor, v->patch);
-    return text;
-#else
-    return NULL;
+    json_t *libraries = json_pack("{s:s, s:s}", "Google Benchmark", LB_BENCHMARK_VERSION, "Jansson",
+                                  jansson_version_str());
+#ifdef LB_CUDA_RUNTIME_VERSION /* linked statically: the loaded version is the one it was built \
+                                  with */
+    json_object_set_new(libraries, "CUDA runtime", json_string(LB_CUDA_RUNTIME_VERSION));
+    json_object_set_new(libraries, "CUDA runtime, built", json_string(LB_CUDA_RUNTIME_VERSION));
 #endif
-}
-
-const struct lb_library *lb_libraries(void)
-{
-    static struct lb_library libraries[OWN_COUNT + 2 * DEVICE_COUNT + 1];
-    static char names[DEVICE_COUNT][48];
-    size_t count = OWN_COUNT;
-    libraries[0] = (struct lb_library){"OpenBLAS", openblas_get_config()};
-    libraries[1] = (struct lb_library){"Google Benchmark", LB_BENCHMARK_VERSION};
-    libraries[2] = (struct lb_library){"Jansson", jansson_version_str()};
-    libraries[3] = (struct lb_library){"oneDNN", onednn_version()};
-    const struct lb_device_version *v = lb_device_versions();
-    for (size_t i = 0; v[i].library && i < DEVICE_COUNT; i++) {
-        snprintf(names[i], sizeof(names[i]), "%s, built", v[i].library);
-        libraries[count++] = (struct lb_library){v[i].library, v[i].loaded};
-        libraries[count++] = (struct lb_library){names[i], v[i].built};
-    }
-    libraries[count] = (struct lb_library){NULL, NULL};
     return libraries;
 }
 
-const char *lb_libraries_mismatch(void)
+void lb_library_add(json_t *libraries, const struct lb_impl_entry *impl_entry, const char *version)
+{
+    const struct lb_shared_library *library = impl_entry->library;
+    char name[48];
+    snprintf(name, sizeof(name), "%s, built", library->name);
+    json_object_set_new(libraries, library->name, version ? json_string(version) : json_null());
+    if (impl_entry->memory == LB_DEVICE)
+        json_object_set_new(libraries, name, json_string(library->built));
+}
+
+const char *lb_libraries_mismatch(const json_t *libraries)
 {
     static char text[320];
+    const char *name;
+    json_t *loaded;
     text[0] = '\0';
-    for (const struct lb_device_version *v = lb_device_versions(); v->library; v++) {
+    json_object_foreach((json_t *)libraries, name, loaded)
+    {
+        char of_built[64];
         size_t used = strlen(text);
-        if (v->loaded[0] && strcmp(v->built, v->loaded) != 0)
+        snprintf(of_built, sizeof(of_built), "%.50s, built", name);
+        const char *built = json_string_value(json_object_get(libraries, of_built));
+        const char *version = json_string_value(loaded);
+        if (built && version && strcmp(built, version) != 0)
             snprintf(text + used, sizeof(text) - used,
                      "%s%s %s is loaded, but the program was built against %s", used ? "; " : "",
-                     v->library, v->loaded, v->built);
+                     name, version, built);
     }
     return text;
+}
+
+void lb_libraries_print(void)
+{
+    const char *name;
+    json_t *version, *libraries = lb_linked_libraries();
+    json_object_foreach(libraries, name, version)
+        printf("  %-22s%s\n", name, json_string_value(version));
+    json_decref(libraries);
+    for (const struct lb_registration *row = lb_impl_table; row->name; row++)
+        if (row->library)
+            printf("  %-22s%s built against %s; workers load %s\n", row->name, row->library->name,
+                   row->library->built, row->library->file);
 }

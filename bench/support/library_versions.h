@@ -1,14 +1,24 @@
-/* The versions of the libraries that this program has loaded. */
+/* The versions of libraries, as a run's environment records them: an object {name: version}. */
 #ifndef LB_LIBRARY_VERSIONS_H
 #define LB_LIBRARY_VERSIONS_H
 
-#include "record/environment.h"
+#include <jansson.h>
 
-/* Libraries and their versions. Ends with a NULL name; valid as long as the process lives. */
-const struct lb_library *lb_libraries(void);
+#include "model/registry.h"
+
+/* The libraries that the program itself is linked with. A new object; NULL when memory runs out. */
+json_t *lb_linked_libraries(void);
+
+/* Adds the version of an implementation's library to those in the object: NULL, recorded as null,
+ * where a worker could not load it. For a GPU's library the version that the program was built
+ * against is added too, as "cuDNN, built". */
+void lb_library_add(json_t *libraries, const struct lb_impl_entry *impl_entry, const char *version);
 
 /* One sentence that lists the libraries whose loaded version is not the one that the program was
- * built against; "" when there is none. */
-const char *lb_libraries_mismatch(void);
+ * built against, in a static buffer; "" when there is none. */
+const char *lb_libraries_mismatch(const json_t *libraries);
+
+/* --version: prints the libraries that are linked and those that workers load. */
+void lb_libraries_print(void);
 
 #endif

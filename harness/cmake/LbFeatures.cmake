@@ -55,8 +55,8 @@ sysconfig.get_paths()['purelib'], *site.getsitepackages(), site.getusersitepacka
 endfunction()
 
 # lb_library(<name> <header> <libraries>|"" <hint>...): makes lb::<name> of a header and the first
-# library of that name (none for header-only ones), sets found_<name>, else why_<name>: what of it
-# is missing. A name may be a file's, such as libcudnn.so.9: wheels have no link without a version.
+# library of that name (none for header-only ones), and lb::<name>_headers of the header alone; sets
+# found_<name>, else why_<name>: what of it is missing. A name may be a file's, such as libcudnn.so.9: wheels have no link without a version.
 # Headers count as system headers.
 function(lb_library name header libraries)
   find_path(LB_${name}_INCLUDE ${header} HINTS ${ARGN} PATH_SUFFIXES include)
@@ -75,9 +75,11 @@ function(lb_library name header libraries)
     endif()
   endif()
   if(found)
-    add_library(lb_found_${name} INTERFACE)
-    add_library(lb::${name} ALIAS lb_found_${name})
-    target_include_directories(lb_found_${name} SYSTEM INTERFACE ${LB_${name}_INCLUDE})
+    foreach(target ${name} ${name}_headers)
+      add_library(lb_found_${target} INTERFACE)
+      add_library(lb::${target} ALIAS lb_found_${target})
+      target_include_directories(lb_found_${target} SYSTEM INTERFACE ${LB_${name}_INCLUDE})
+    endforeach()
     if(libraries)
       target_link_libraries(lb_found_${name} INTERFACE ${LB_${name}_LIBRARY})
     endif()
@@ -92,7 +94,9 @@ endfunction()
 # own include. They may lie in another folder: NVIDIA's wheels have a folder for each library.
 function(lb_needs_cuda_headers name)
   if(TARGET lb_found_${name} AND LB_cudart_INCLUDE)
-    target_include_directories(lb_found_${name} SYSTEM INTERFACE ${LB_cudart_INCLUDE})
+    foreach(target ${name} ${name}_headers)
+      target_include_directories(lb_found_${target} SYSTEM INTERFACE ${LB_cudart_INCLUDE})
+    endforeach()
   endif()
 endfunction()
 
@@ -222,6 +226,7 @@ function(lb_find_cuda)
     set(found_cuda TRUE PARENT_SCOPE)
   endif()
   set(why_cuda "${why}" PARENT_SCOPE)
+  set(LB_CUDA_RUNTIME_VERSION "${version}" CACHE INTERNAL "of the CUDA runtime, which is linked statically")
 endfunction()
 
 # lb_find_cudnn(<hint>...): sets found_cudnn and why_cudnn; it needs CUDA.
@@ -264,6 +269,53 @@ function(lb_find_onednn)
   lb_library(onednn dnnl.h dnnl)
   set(found_onednn ${found_onednn} PARENT_SCOPE)
   set(why_onednn "${why_onednn}" PARENT_SCOPE)
+endfunction()
+
+# lb_soname(<variable> <library>): the name that the dynamic loader finds the library by: its soname.
+function(lb_soname variable library)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${CMAKE_READELF} --dynamic ${library}
+    OUTPUT_VARIABLE dynamic ERROR_QUIET)
+  if(NOT dynamic MATCHES "\\(SONAME\\)[^\n]*\\[([^]\n]+)\\]")
+    message(FATAL_ERROR "${library}: it is no shared library with a soname, so that it can't be loaded")
+  endif()
+  set(${variable} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
+# lb_loaded_libraries(): the libraries that implementations load at run time (host/shared_library.h):
+# LB_LOADED_<NAME> becomes the name to load, for each that was found, and LB_LOADED_FOLDERS the folders
+# that the dynamic loader does not search by itself, for the runtime paths of programs. The target
+# lb::openblas_headers has OpenBLAS's headers alone, as lb::<name>_headers of lb_library have theirs.
+function(lb_loaded_libraries)
+  add_library(lb_found_openblas_headers INTERFACE)
+  add_library(lb::openblas_headers ALIAS lb_found_openblas_headers)
+  target_include_directories(lb_found_openblas_headers SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIRS})
+  find_library(LB_openblas_LIBRARY NAMES openblas HINTS ${OPENBLAS_LIBDIR} ${OPENBLAS_LIBRARY_DIRS})
+  mark_as_advanced(LB_openblas_LIBRARY)
+  set(names openblas)
+  foreach(feature ONEDNN CUDNN)
+    if(LB_HAVE_${feature})
+      string(TOLOWER ${feature} name)
+      list(APPEND names ${name})
+    endif()
+  endforeach()
+  if(LB_HAVE_CUDA)
+    list(APPEND names cublas)
+  endif()
+  set(folders "")
+  foreach(name IN LISTS names)
+    if(NOT LB_${name}_LIBRARY)
+      message(FATAL_ERROR "lib${name}.so was not found")
+    endif()
+    lb_soname(soname ${LB_${name}_LIBRARY})
+    string(TOUPPER ${name} upper)
+    set(LB_LOADED_${upper} ${soname} PARENT_SCOPE)
+    get_filename_component(folder ${LB_${name}_LIBRARY} DIRECTORY)
+    if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+      list(APPEND folders ${folder})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  set(LB_LOADED_FOLDERS ${folders} PARENT_SCOPE)
 endfunction()
 
 function(lb_find_features)

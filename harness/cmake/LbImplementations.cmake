@@ -1,13 +1,14 @@
 # lb_implementation(<name> SOURCES <file>... [VARIANTS <variant>...] [NEEDS <FEATURE>...]
-#                   [LINK <target>...])
+#                   [LINK <target>...] [LOADS <library>])
 #   Registers an implementation: <file> defines `const struct lb_impl lb_impl_<name>`. When one of
-#   the features it needs is missing, it is not built, and its rows name the feature.
+#   the features it needs is missing, it is not built, and its rows name the feature. <library> is the
+#   struct lb_shared_library that its cases need, which worker processes load.
 # lb_write_implementation_table()
 #   Makes the library lb_impls from all implementations and the table of them, lb_impl_table
 #   (registry.h), which it generates.
 
 function(lb_implementation name)
-  cmake_parse_arguments(arg "" "" "SOURCES;VARIANTS;NEEDS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "LOADS" "SOURCES;VARIANTS;NEEDS;LINK" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "lb_implementation(${name}): SOURCES are missing or an argument is unknown")
   endif()
@@ -24,9 +25,15 @@ function(lb_implementation name)
     set(variants "(const char *const[]){\"${joined}\", NULL}")
   endif()
   if(why)
-    set(row "    {\"${name}\", ${variants}, NULL, \"${why}\"},")
+    set(row "    {\"${name}\", ${variants}, NULL, \"${why}\", NULL},")
   else()
-    set(row "    {\"${name}\", ${variants}, &lb_impl_${name}, NULL},")
+    set(library NULL)
+    if(arg_LOADS)
+      set(library &${arg_LOADS})
+      set_property(GLOBAL APPEND PROPERTY LB_IMPL_DECLARATIONS
+                   "extern struct lb_shared_library ${arg_LOADS}\;")
+    endif()
+    set(row "    {\"${name}\", ${variants}, &lb_impl_${name}, NULL, ${library}},")
     set_property(GLOBAL APPEND PROPERTY LB_IMPL_DECLARATIONS
                  "extern const struct lb_impl lb_impl_${name}\;")
     foreach(source IN LISTS arg_SOURCES)
@@ -54,7 +61,7 @@ function(lb_write_implementation_table)
 
 const struct lb_registration lb_impl_table[] = {
 @rows@
-    {NULL, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 ")
   add_library(lb_impls STATIC ${sources} ${table})

@@ -32,7 +32,35 @@ configure_file(${PROJECT_SOURCE_DIR}/harness/cmake/bench-lstm.pc.in
   ${PROJECT_BINARY_DIR}/install/bench-lstm.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/install/bench-lstm.pc DESTINATION ${pkgconfig_folder})
 
-# dpkg-shlibdeps reads the libraries that the program needs from the program itself.
+# lb_debian_packages(<variable> <soname>...): the packages that have these libraries, with the versions
+# that they say programs need, as dpkg-shlibdeps finds them: in the lists that packages install.
+# Libraries that no package has, such as those of NVIDIA's wheels, are left out.
+function(lb_debian_packages variable)
+  file(GLOB lists /var/lib/dpkg/info/*.shlibs)
+  set(packages "")
+  foreach(soname IN LISTS ARGN)
+    string(REGEX REPLACE "^(.*)\\.so\\.(.*)$" "\\1 \\2 " start "${soname}")
+    foreach(list IN LISTS lists)
+      file(STRINGS ${list} lines)
+      foreach(line IN LISTS lines)
+        string(FIND "${line}" "${start}" at)
+        if(at EQUAL 0)
+          string(LENGTH "${start}" length)
+          string(SUBSTRING "${line}" ${length} -1 package)
+          list(APPEND packages "${package}")
+        endif()
+      endforeach()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES packages)
+  list(JOIN packages ", " packages)
+  set(${variable} "${packages}" PARENT_SCOPE)
+endfunction()
+
+# dpkg-shlibdeps reads the libraries that the program is linked with from the program itself. Those that
+# its workers load are added by hand: without them it runs, but not all implementations.
+lb_debian_packages(CPACK_DEBIAN_PACKAGE_DEPENDS ${LB_LOADED_OPENBLAS} ${LB_LOADED_ONEDNN}
+                   ${LB_LOADED_CUBLAS} ${LB_LOADED_CUDNN})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME bench-lstm)
 set(CPACK_PACKAGE_CONTACT "the bench-lstm authors <bench-lstm@example.org>")

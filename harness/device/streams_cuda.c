@@ -1,8 +1,8 @@
 /* The CUDA streams of one case, with cuBLAS. */
-#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "device/cublas.h"
 #include "device/device.h"
 #include "device/streams.h"
 
@@ -22,7 +22,7 @@ static enum lb_status check_blas(cublasStatus_t status, const char *what, struct
     enum lb_status st = status == CUBLAS_STATUS_ALLOC_FAILED    ? LB_OOM
                         : status == CUBLAS_STATUS_NOT_SUPPORTED ? LB_UNSUPPORTED
                                                                 : LB_FAILED;
-    return lb_fail(err, st, "%s: cuBLAS: %s (%d)", what, cublasGetStatusString(status),
+    return lb_fail(err, st, "%s: cuBLAS: %s (%d)", what, lb_cublas.cublasGetStatusString(status),
                    (int)status);
 }
 
@@ -32,7 +32,10 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
 {
     static const size_t handle_bytes = (size_t)64 << 20; /* with its kernels and workspace */
     size_t free_bytes = 0, all_bytes = 0;
-    cublasStatus_t status = cublasCreate(handle);
+    *handle = NULL;
+    if (lb_shared_library_load(&lb_cublas_library, err) != LB_OK)
+        return LB_ABSENT;
+    cublasStatus_t status = lb_cublas.cublasCreate_v2(handle);
     if (status != CUBLAS_STATUS_SUCCESS)
         *handle = NULL;
     if (status != CUBLAS_STATUS_NOT_INITIALIZED && status != CUBLAS_STATUS_INTERNAL_ERROR)
@@ -40,7 +43,8 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
     if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess || free_bytes > handle_bytes)
         return check_blas(status, "opening cuBLAS", err);
     return lb_fail(err, LB_OOM, "opening cuBLAS: %s (%d), with %.1f MiB of device memory free",
-                   cublasGetStatusString(status), (int)status, (double)free_bytes / (1 << 20));
+                   lb_cublas.cublasGetStatusString(status), (int)status,
+                   (double)free_bytes / (1 << 20));
 }
 
 /* Creates a stream's handle if needed and binds it to the stream, which also drops its workspace.
@@ -52,13 +56,15 @@ static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
     if (!handles[stream_index]) {
         LB_TRY(create_handle(&handles[stream_index], err));
         /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
-        LB_TRY(check_blas(cublasSetMathMode(handles[stream_index],
-                                            CUBLAS_DEFAULT_MATH |
-                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                          "setting cuBLAS up", err));
+        LB_TRY(
+            check_blas(lb_cublas.cublasSetMathMode(
+                           handles[stream_index],
+                           CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                       "setting cuBLAS up", err));
     }
-    LB_TRY(check_blas(cublasSetStream(handles[stream_index], streams->handles[stream_index]),
-                      "setting cuBLAS up", err));
+    LB_TRY(check_blas(
+        lb_cublas.cublasSetStream_v2(handles[stream_index], streams->handles[stream_index]),
+        "setting cuBLAS up", err));
 done:
     return st;
 }
@@ -98,7 +104,7 @@ void lb_streams_destroy(struct lb_streams *streams)
             (void)cudaEventDestroy(streams->marks[i]);
         /* The handle outlives the stream and the memory lent to it. */
         if (handles[i])
-            (void)cublasSetStream(handles[i], NULL);
+            (void)lb_cublas.cublasSetStream_v2(handles[i], NULL);
         if (i > 0)
             (void)cudaStreamDestroy(streams->handles[i]);
     }
@@ -125,9 +131,9 @@ enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory
 {
     enum lb_status st = LB_OK;
     for (int i = 0; i < streams->count; i++)
-        LB_TRY(check_blas(cublasSetWorkspace(handles[i],
-                                             (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
-                                             lb_stream_scratch_bytes()),
+        LB_TRY(check_blas(lb_cublas.cublasSetWorkspace_v2(
+                              handles[i], (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
+                              lb_stream_scratch_bytes()),
                           "giving cuBLAS its workspace", err));
 done:
     return st;
@@ -208,11 +214,11 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
     if (g->m == 0 || g->n == 0 || g->k == 0)
         return LB_OK;
     /* cuBLAS is column-major: it computes c' = b' a', which is the row-major c = a b. */
-    return check_blas(
-        cublasGemmEx_64(handles[stream_index], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                        g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
-                        is_f64 ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
-                        types[g->in], g->lda, is_f64 ? (const void *)&beta64 : &beta32, g->c,
-                        types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
-        "a GEMM", err);
+    return check_blas(lb_cublas.cublasGemmEx_64(
+                          handles[stream_index], g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, g->n, g->m, g->k,
+                          is_f64 ? (const void *)&one64 : &one32, g->b, types[g->in], g->ldb, g->a,
+                          types[g->in], g->lda, is_f64 ? (const void *)&beta64 : &beta32, g->c,
+                          types[g->out], g->ldc, compute_type(g->in, g->math), CUBLAS_GEMM_DEFAULT),
+                      "a GEMM", err);
 }

@@ -62,6 +62,17 @@ void lb_unpin(void)
         sched_setaffinity(0, sizeof(all), &all);
 }
 
+void lb_while_unpinned(void (*work)(void *user), void *user)
+{
+    cpu_set_t before;
+    bool pinned = known && sched_getaffinity(0, sizeof(before), &before) == 0;
+    if (pinned)
+        sched_setaffinity(0, sizeof(all), &all);
+    work(user);
+    if (pinned)
+        sched_setaffinity(0, sizeof(before), &before);
+}
+
 /* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where the
  * system does not say. */
 static size_t cache_of(size_t cpu)

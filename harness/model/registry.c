@@ -147,7 +147,11 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
 
     struct lb_impl_entry *copy = &grown[registry->count];
     *copy = (struct lb_impl_entry){
-        .memory = impl_entry->memory, .traits = impl_entry->traits, .impl = impl_entry->impl};
+        .memory = impl_entry->memory,
+        .traits = impl_entry->traits,
+        .impl = impl_entry->impl,
+        .library = impl_entry->library,
+    };
     if (!copy_text(impl_entry->name, &copy->name) ||
         !copy_text(impl_entry->summary, &copy->summary) ||
         !copy_text(impl_entry->absent, &copy->absent) ||
@@ -175,6 +179,7 @@ enum lb_status lb_registry_create(const struct lb_registration *table, struct lb
             .traits = impl ? impl->traits : 0,
             .impl = impl,
             .absent = (char *)row->absent,
+            .library = row->library,
         };
         if (impl)
             LB_TRY(lb_impl_check(impl, err));

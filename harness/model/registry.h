@@ -4,12 +4,15 @@
 
 #include "api/impl.h"
 
+struct lb_shared_library; /* host/shared_library.h */
+
 /* One row of the built-in table, which CMake generates; the last row has a NULL name. */
 struct lb_registration {
     const char *name;
-    const char *const *variants; /* NULL: none */
-    const struct lb_impl *impl;  /* NULL: not built */
-    const char *absent;          /* why it was not built */
+    const char *const *variants;       /* NULL: none */
+    const struct lb_impl *impl;        /* NULL: not built */
+    const char *absent;                /* why it was not built */
+    struct lb_shared_library *library; /* that its cases need and a worker loads; NULL: none */
 };
 
 extern const struct lb_registration lb_impl_table[];
@@ -24,8 +27,10 @@ struct lb_impl_entry {
     enum lb_memory memory;
     uint32_t traits;
     const struct lb_impl *impl; /* NULL: not built, or a plug-in that only workers load */
-    char *absent;               /* why a built-in one was not built; else NULL */
+    char *absent;               /* why a built-in one can't run: it was not built, or its library
+                                   can't be loaded; else NULL */
     char *plugin;               /* path of the shared object; NULL for a built-in */
+    struct lb_shared_library *library; /* as in the table */
 };
 
 struct lb_registry {

@@ -87,7 +87,7 @@ static json_t *text_or_null(const char *text)
     return value ? value : json_null();
 }
 
-json_t *lb_environment(const struct lb_library *libraries)
+json_t *lb_environment(json_t *libraries)
 {
     char cpu[256], simd[256], system[512], host[256] = "";
     struct utsname name;
@@ -98,12 +98,8 @@ json_t *lb_environment(const struct lb_library *libraries)
     if (uname(&name) == 0)
         snprintf(system, sizeof(system), "%s %s %s", name.sysname, name.release, name.machine);
 
-    json_t *versions = json_object();
-    for (const struct lb_library *library = libraries; library->name; library++)
-        json_object_set_new(versions, library->name, text_or_null(library->version));
-
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:o}", "host",
+        "{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:O}", "host",
         text_or_null(host), "cpu", text_or_null(cpu), "cores",
         (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "simd", text_or_null(simd), "governor",
@@ -111,7 +107,7 @@ json_t *lb_environment(const struct lb_library *libraries)
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
         text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,
         "compiler", LB_COMPILER, "flags", LB_FLAGS, "build_type", LB_BUILD_TYPE, "libraries",
-        versions);
+        libraries);
 }
 
 static const char *text_of(const json_t *environment, const char *key)

@@ -5,18 +5,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Name and version of a loaded library, such as {"OpenBLAS", "0.3.21 ... SkylakeX"}. */
-struct lb_library {
-    const char *name;
-    const char *version;
-};
-
 /* Describes this environment in a new object with the keys host, cpu, cores, threads, simd,
  * governor, cache_bytes, memory_bytes, system, version, commit, dirty, compiler, flags, build_type,
  * libraries {name: version}. A value that the system does not provide is null. With a GPU the
- * caller adds the keys gpu and ceilings. libraries ends with a NULL name. NULL when memory runs
- * out. */
-json_t *lb_environment(const struct lb_library *libraries);
+ * caller adds the keys gpu and ceilings. libraries is borrowed. NULL when memory runs out. */
+json_t *lb_environment(json_t *libraries);
 
 /* One line for people: "AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */
 void lb_environment_line(const json_t *environment, char *line, size_t size);

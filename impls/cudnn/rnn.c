@@ -32,7 +32,7 @@ enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_
         logged[0] = '\0';
         return LB_OK;
     }
-    cudnnGetLastErrorString(said, sizeof(said));
+    lb_cudnn.cudnnGetLastErrorString(said, sizeof(said));
     const char *reason = said[0] ? said : logged;
     int category = CUDNN_STATUS_CATEGORY((int)status);
     bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
@@ -40,7 +40,7 @@ enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_
     enum lb_status st = memory                                   ? LB_OOM
                         : category == CUDNN_STATUS_NOT_SUPPORTED ? LB_UNSUPPORTED
                                                                  : LB_FAILED;
-    lb_fail(err, st, "%s: %s (%d)%s%s", what, cudnnGetErrorString(status), (int)status,
+    lb_fail(err, st, "%s: %s (%d)%s%s", what, lb_cudnn.cudnnGetErrorString(status), (int)status,
             reason[0] ? ": " : "", reason);
     logged[0] = '\0';
     return st;
@@ -62,11 +62,12 @@ static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb
 {
     static cudnnHandle_t kept;
     enum lb_status st = LB_OK;
+    LB_TRY(lb_shared_library_load(&lb_cudnn_library, err));
     if (!kept) {
-        (void)cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
-        LB_TRY(lb_cudnn_check(cudnnCreate(&kept), "opening cuDNN", err));
+        (void)lb_cudnn.cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
+        LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreate(&kept), "opening cuDNN", err));
     }
-    LB_TRY(lb_cudnn_check(cudnnSetStream(kept, stream), "opening cuDNN", err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetStream(kept, stream), "opening cuDNN", err));
     *handle = kept;
 done:
     return st;
@@ -79,14 +80,14 @@ static enum lb_status describe_data(const struct lb_cudnn_shapes *shapes, struct
     enum lb_status st = LB_OK;
     double zero = 0; /* also the bits of zero of every narrower type */
     const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
-    LB_TRY(lb_cudnn_check(cudnnSetRNNDataDescriptor(shapes->x, data_type(p->dtype), layout,
-                                                    (int)p->seq_len, (int)p->batch, (int)p->input,
-                                                    shapes->lengths, &zero),
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetRNNDataDescriptor(shapes->x, data_type(p->dtype), layout,
+                                                             (int)p->seq_len, (int)p->batch,
+                                                             (int)p->input, shapes->lengths, &zero),
                           "describing x", err));
-    LB_TRY(lb_cudnn_check(cudnnSetRNNDataDescriptor(shapes->y, data_type(p->dtype), layout,
-                                                    (int)p->seq_len, (int)p->batch,
-                                                    (int)(p->directions * p->hidden),
-                                                    shapes->lengths, &zero),
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetRNNDataDescriptor(shapes->y, data_type(p->dtype), layout,
+                                                             (int)p->seq_len, (int)p->batch,
+                                                             (int)(p->directions * p->hidden),
+                                                             shapes->lengths, &zero),
                           "describing y", err));
 done:
     return st;
@@ -109,15 +110,18 @@ enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *st
         shapes->lengths[p->batch - 1]--;
 
     LB_TRY(open_handle(stream, &shapes->handle, err));
-    LB_TRY(lb_cudnn_check(cudnnCreateDropoutDescriptor(&shapes->dropout), "describing", err));
-    LB_TRY(lb_cudnn_check(cudnnSetDropoutDescriptor(shapes->dropout, shapes->handle, 0, NULL, 0, 0),
-                          "describing no dropout", err));
-    LB_TRY(lb_cudnn_check(cudnnCreateRNNDataDescriptor(&shapes->x), "describing x", err));
-    LB_TRY(lb_cudnn_check(cudnnCreateRNNDataDescriptor(&shapes->y), "describing y", err));
-    LB_TRY(describe_data(shapes, err));
-    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&shapes->state), "describing states", err));
+    LB_TRY(
+        lb_cudnn_check(lb_cudnn.cudnnCreateDropoutDescriptor(&shapes->dropout), "describing", err));
     LB_TRY(lb_cudnn_check(
-        cudnnSetTensorNdDescriptor(shapes->state, data_type(p->dtype), 3, dims, strides),
+        lb_cudnn.cudnnSetDropoutDescriptor(shapes->dropout, shapes->handle, 0, NULL, 0, 0),
+        "describing no dropout", err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->x), "describing x", err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->y), "describing y", err));
+    LB_TRY(describe_data(shapes, err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&shapes->state), "describing states",
+                          err));
+    LB_TRY(lb_cudnn_check(
+        lb_cudnn.cudnnSetTensorNdDescriptor(shapes->state, data_type(p->dtype), 3, dims, strides),
         "describing states", err));
 done:
     return st;
@@ -134,13 +138,13 @@ enum lb_status lb_cudnn_shapes_set_lengths(struct lb_cudnn_shapes *shapes, const
 void lb_cudnn_shapes_destroy(struct lb_cudnn_shapes *shapes)
 {
     if (shapes->state)
-        cudnnDestroyTensorDescriptor(shapes->state);
+        lb_cudnn.cudnnDestroyTensorDescriptor(shapes->state);
     if (shapes->y)
-        cudnnDestroyRNNDataDescriptor(shapes->y);
+        lb_cudnn.cudnnDestroyRNNDataDescriptor(shapes->y);
     if (shapes->x)
-        cudnnDestroyRNNDataDescriptor(shapes->x);
+        lb_cudnn.cudnnDestroyRNNDataDescriptor(shapes->x);
     if (shapes->dropout)
-        cudnnDestroyDropoutDescriptor(shapes->dropout);
+        lb_cudnn.cudnnDestroyDropoutDescriptor(shapes->dropout);
     free(shapes->lengths);
 }
 
@@ -172,10 +176,11 @@ static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
     enum lb_status st = LB_OK;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    LB_TRY(lb_cudnn_probed(cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
-                           "cudnnGetRNNWeightSpaceSize", err));
-    LB_TRY(lb_cudnn_probed(cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode, s->x,
-                                                     &rnn->workspace, &rnn->reserve),
+    LB_TRY(lb_cudnn_probed(
+        lb_cudnn.cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
+        "cudnnGetRNNWeightSpaceSize", err));
+    LB_TRY(lb_cudnn_probed(lb_cudnn.cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode,
+                                                              s->x, &rnn->workspace, &rnn->reserve),
                            "cudnnGetRNNTempSpaceSizes", err));
 done:
     return st;
@@ -197,9 +202,10 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
     rnn->offsets = calloc((size_t)(p->layers * p->directions), sizeof(*rnn->offsets));
     if (!rnn->offsets)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(lb_cudnn_check(cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN", err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN",
+                          err));
     LB_TRY(lb_cudnn_probed(
-        cudnnSetRNNDescriptor_v8(
+        lb_cudnn.cudnnSetRNNDescriptor_v8(
             rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
             p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
             data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
@@ -207,8 +213,9 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
             (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
         "cudnnSetRNNDescriptor_v8", err));
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        LB_TRY(lb_cudnn_probed(cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
-                               "cudnnBuildRNNDynamic", err));
+        LB_TRY(lb_cudnn_probed(
+            lb_cudnn.cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
+            "cudnnBuildRNNDynamic", err));
     LB_TRY(ask_sizes(rnn, err));
 done:
     return st;
@@ -217,7 +224,7 @@ done:
 void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
 {
     if (rnn->descriptor)
-        cudnnDestroyRNNDescriptor(rnn->descriptor);
+        lb_cudnn.cudnnDestroyRNNDescriptor(rnn->descriptor);
     free(rnn->offsets);
     *rnn = (struct lb_cudnn_rnn){0};
 }
@@ -230,8 +237,9 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
     const struct lb_cudnn_shapes *s = rnn->shapes;
     enum lb_status st = LB_OK;
     void *m = NULL, *b = NULL;
-    LB_TRY(lb_cudnn_check(cudnnGetRNNWeightParams(s->handle, rnn->descriptor, (int32_t)layer_dir,
-                                                  rnn->weights, base, part, matrix, &m, bias, &b),
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnGetRNNWeightParams(s->handle, rnn->descriptor,
+                                                           (int32_t)layer_dir, rnn->weights, base,
+                                                           part, matrix, &m, bias, &b),
                           "cudnnGetRNNWeightParams", err));
     if (!m || !b)
         LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
@@ -246,17 +254,18 @@ static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, st
     const struct lb_problem *p = rnn->shapes->problem;
     enum lb_status st = LB_OK;
     cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
-    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&matrix), "describing weights", err));
-    LB_TRY(lb_cudnn_check(cudnnCreateTensorDescriptor(&bias), "describing weights", err));
+    LB_TRY(
+        lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&matrix), "describing weights", err));
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&bias), "describing weights", err));
     for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
         for (int part = 0; part < CUDNN_PARTS; part++)
             LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
     LB_TRY(lb_cudnn_layout_check(p, rnn->offsets, rnn->weights, err));
 done:
     if (bias)
-        cudnnDestroyTensorDescriptor(bias);
+        lb_cudnn.cudnnDestroyTensorDescriptor(bias);
     if (matrix)
-        cudnnDestroyTensorDescriptor(matrix);
+        lb_cudnn.cudnnDestroyTensorDescriptor(matrix);
     return st;
 }
 
@@ -306,11 +315,12 @@ enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
     const struct lb_cudnn_shapes *s = rnn->shapes;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return lb_cudnn_check(cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x, io->x, s->y,
-                                          io->y, s->state, io->h0, io->hn, s->state, io->c0, io->cn,
-                                          rnn->weights, memory->weights, rnn->workspace,
-                                          memory->workspace, rnn->reserve, memory->reserve),
-                          "cudnnRNNForward", err);
+    return lb_cudnn_check(
+        lb_cudnn.cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x, io->x, s->y, io->y,
+                                 s->state, io->h0, io->hn, s->state, io->c0, io->cn, rnn->weights,
+                                 memory->weights, rnn->workspace, memory->workspace, rnn->reserve,
+                                 memory->reserve),
+        "cudnnRNNForward", err);
 }
 
 enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
@@ -321,13 +331,13 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
     const struct lb_problem *p = s->problem;
     enum lb_status st = LB_OK;
     LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
-    LB_TRY(lb_cudnn_check(cudnnRNNBackwardData_v8(s->handle, rnn->descriptor, NULL, s->y, io->y,
-                                                  io->dy, s->x, io->dx, s->state, io->h0, io->dhn,
-                                                  io->dh0, s->state, io->c0, io->dcn, io->dc0,
-                                                  rnn->weights, memory->weights, rnn->workspace,
-                                                  memory->workspace, rnn->reserve, memory->reserve),
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardData_v8(
+                              s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy, s->x, io->dx,
+                              s->state, io->h0, io->dhn, io->dh0, s->state, io->c0, io->dcn,
+                              io->dc0, rnn->weights, memory->weights, rnn->workspace,
+                              memory->workspace, rnn->reserve, memory->reserve),
                           "cudnnRNNBackwardData_v8", err));
-    LB_TRY(lb_cudnn_check(cudnnRNNBackwardWeights_v8(
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardWeights_v8(
                               s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL, s->x, io->x,
                               s->state, io->h0, s->y, io->y, rnn->weights, memory->gradients,
                               rnn->workspace, memory->workspace, rnn->reserve, memory->reserve),

@@ -2,9 +2,8 @@
 #ifndef LB_CUDNN_RNN_H
 #define LB_CUDNN_RNN_H
 
-#include <cudnn.h>
-
 #include "impls/cudnn/layout.h"
+#include "impls/cudnn/library.h"
 #include "impls/cudnn/rules.h"
 
 /* Descriptors of a problem that all algorithms share. */

@@ -7,8 +7,9 @@
 #ifndef LB_ONEDNN_COMPAT_H
 #define LB_ONEDNN_COMPAT_H
 
-#include <dnnl.h>
 #include <stdlib.h>
+
+#include "impls/onednn/library.h"
 
 #if DNNL_VERSION_MAJOR < 3
 typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
@@ -29,7 +30,8 @@ static inline dnnl_status_t lb_memory_desc_create(lb_memory_desc *out, int ndims
                                                   dnnl_format_tag_t tag)
 {
     *out = malloc(sizeof(**out));
-    return *out ? dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag) : dnnl_out_of_memory;
+    return *out ? lb_dnnl.dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag)
+                : dnnl_out_of_memory;
 }
 
 static inline void lb_memory_desc_destroy(lb_memory_desc desc)
@@ -43,10 +45,11 @@ static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_eng
                                             const_dnnl_primitive_attr_t attr)
 {
     dnnl_rnn_desc_t lstm;
-    dnnl_status_t st =
-        dnnl_lstm_forward_desc_init(&lstm, kind, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh,
-                                    d->bias, d->y, d->hn, d->cn, dnnl_rnn_flags_undef);
-    return st == dnnl_success ? dnnl_primitive_desc_create(out, &lstm, attr, engine, NULL) : st;
+    dnnl_status_t st = lb_dnnl.dnnl_lstm_forward_desc_init(&lstm, kind, direction, d->x, d->h0,
+                                                           d->c0, d->w_ih, d->w_hh, d->bias, d->y,
+                                                           d->hn, d->cn, dnnl_rnn_flags_undef);
+    return st == dnnl_success ? lb_dnnl.dnnl_primitive_desc_create(out, &lstm, attr, engine, NULL)
+                              : st;
 }
 
 /* g has the descriptors of the gradients: g->w_ih describes dw_ih. */
@@ -56,11 +59,13 @@ lb_lstm_backward(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_rnn_dire
                  const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
     dnnl_rnn_desc_t lstm;
-    dnnl_status_t st = dnnl_lstm_backward_desc_init(
+    dnnl_status_t st = lb_dnnl.dnnl_lstm_backward_desc_init(
         &lstm, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->bias, d->y, d->hn,
         d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh, g->bias, g->y, g->hn, g->cn,
         dnnl_rnn_flags_undef);
-    return st == dnnl_success ? dnnl_primitive_desc_create(out, &lstm, attr, engine, forward) : st;
+    return st == dnnl_success
+               ? lb_dnnl.dnnl_primitive_desc_create(out, &lstm, attr, engine, forward)
+               : st;
 }
 
 #else
@@ -69,12 +74,12 @@ static inline dnnl_status_t lb_memory_desc_create(lb_memory_desc *out, int ndims
                                                   const dnnl_dims_t dims, dnnl_data_type_t type,
                                                   dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
+    return lb_dnnl.dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
 }
 
 static inline void lb_memory_desc_destroy(lb_memory_desc desc)
 {
-    dnnl_memory_desc_destroy(desc);
+    lb_dnnl.dnnl_memory_desc_destroy(desc);
 }
 
 static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
@@ -82,9 +87,9 @@ static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_eng
                                             const struct lb_lstm_descs *d,
                                             const_dnnl_primitive_attr_t attr)
 {
-    return dnnl_lstm_forward_primitive_desc_create(out, engine, kind, direction, d->x, d->h0, d->c0,
-                                                   d->w_ih, d->w_hh, NULL, NULL, d->bias, d->y,
-                                                   d->hn, d->cn, dnnl_rnn_flags_undef, attr);
+    return lb_dnnl.dnnl_lstm_forward_primitive_desc_create(
+        out, engine, kind, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, NULL, NULL, d->bias,
+        d->y, d->hn, d->cn, dnnl_rnn_flags_undef, attr);
 }
 
 static inline dnnl_status_t
@@ -92,7 +97,7 @@ lb_lstm_backward(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_rnn_dire
                  const struct lb_lstm_descs *d, const struct lb_lstm_descs *g,
                  const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
-    return dnnl_lstm_backward_primitive_desc_create(
+    return lb_dnnl.dnnl_lstm_backward_primitive_desc_create(
         out, engine, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, NULL, NULL,
         d->bias, d->y, d->hn, d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh, NULL, NULL, g->bias,
         g->y, g->hn, g->cn, dnnl_rnn_flags_undef, forward, attr);

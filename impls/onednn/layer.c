@@ -44,6 +44,9 @@ static const struct {
 
 enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct lb_error *err)
 {
+    size_t prefix = strcspn(what, ".(");
+    if (what[prefix] == '.') /* of "lb_dnnl.dnnl_primitive_create(" */
+        what += prefix + 1;
     int length = (int)strcspn(what, "(");
     switch (status) {
     case dnnl_success: return LB_OK;
@@ -61,9 +64,9 @@ enum lb_status lb_onednn_open(dnnl_engine_t *engine, dnnl_stream_t *stream, stru
     static dnnl_stream_t the_stream;
     enum lb_status st = LB_OK;
     if (!the_engine)
-        TRY_DNNL(dnnl_engine_create(&the_engine, dnnl_cpu, 0));
+        TRY_DNNL(lb_dnnl.dnnl_engine_create(&the_engine, dnnl_cpu, 0));
     if (!the_stream)
-        TRY_DNNL(dnnl_stream_create(&the_stream, the_engine, dnnl_stream_default_flags));
+        TRY_DNNL(lb_dnnl.dnnl_stream_create(&the_stream, the_engine, dnnl_stream_default_flags));
     *engine = the_engine;
     *stream = the_stream;
 done:
@@ -127,9 +130,10 @@ static enum lb_status create_memory(struct lb_onednn_layer *layer, dnnl_engine_t
     for (size_t i = 0; i < LB_SLOT_COUNT; i++) {
         dnnl_primitive_desc_t pd = slots[i].of_backward ? layer->backward_pd : layer->forward_pd;
         const_dnnl_memory_desc_t desc =
-            pd ? dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[i].arg) : NULL;
-        if (desc && dnnl_memory_desc_get_size(desc) > 0)
-            TRY_DNNL(dnnl_memory_create(&layer->memory[i], desc, engine, DNNL_MEMORY_NONE));
+            pd ? lb_dnnl.dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[i].arg)
+               : NULL;
+        if (desc && lb_dnnl.dnnl_memory_desc_get_size(desc) > 0)
+            TRY_DNNL(lb_dnnl.dnnl_memory_create(&layer->memory[i], desc, engine, DNNL_MEMORY_NONE));
     }
 done:
     return st;
@@ -149,22 +153,22 @@ enum lb_status lb_onednn_layer_create(const struct lb_problem *problem, int64_t 
     layer->input = input;
     LB_TRY(lb_onednn_open(&engine, &stream, err));
     LB_TRY(create_descs(problem, input, false, &descs, err));
-    TRY_DNNL(dnnl_primitive_attr_create(&attr));
-    TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_attr_create(&attr));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
     TRY_DNNL(lb_lstm_forward(&layer->forward_pd, engine, kind, direction, &descs.of, attr));
-    TRY_DNNL(dnnl_primitive_create(&layer->forward, layer->forward_pd));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_create(&layer->forward, layer->forward_pd));
     if (lb_has_backward(problem)) {
         LB_TRY(create_descs(problem, input, true, &gradients, err));
         TRY_DNNL(lb_lstm_backward(&layer->backward_pd, engine, direction, &descs.of, &gradients.of,
                                   layer->forward_pd, attr));
-        TRY_DNNL(dnnl_primitive_create(&layer->backward, layer->backward_pd));
+        TRY_DNNL(lb_dnnl.dnnl_primitive_create(&layer->backward, layer->backward_pd));
     }
     LB_TRY(create_memory(layer, engine, err));
 done:
     destroy_descs(&gradients);
     destroy_descs(&descs);
     if (attr)
-        dnnl_primitive_attr_destroy(attr);
+        lb_dnnl.dnnl_primitive_attr_destroy(attr);
     return st;
 }
 
@@ -172,26 +176,26 @@ void lb_onednn_layer_destroy(struct lb_onednn_layer *layer)
 {
     for (size_t i = 0; i < LB_SLOT_COUNT; i++)
         if (layer->memory[i])
-            dnnl_memory_destroy(layer->memory[i]);
+            lb_dnnl.dnnl_memory_destroy(layer->memory[i]);
     if (layer->backward)
-        dnnl_primitive_destroy(layer->backward);
+        lb_dnnl.dnnl_primitive_destroy(layer->backward);
     if (layer->backward_pd)
-        dnnl_primitive_desc_destroy(layer->backward_pd);
+        lb_dnnl.dnnl_primitive_desc_destroy(layer->backward_pd);
     if (layer->forward)
-        dnnl_primitive_destroy(layer->forward);
+        lb_dnnl.dnnl_primitive_destroy(layer->forward);
     if (layer->forward_pd)
-        dnnl_primitive_desc_destroy(layer->forward_pd);
+        lb_dnnl.dnnl_primitive_desc_destroy(layer->forward_pd);
 }
 
 static const_dnnl_memory_desc_t desc_of(const struct lb_onednn_layer *layer, enum lb_slot slot)
 {
     dnnl_primitive_desc_t pd = slots[slot].of_backward ? layer->backward_pd : layer->forward_pd;
-    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[slot].arg);
+    return lb_dnnl.dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[slot].arg);
 }
 
 size_t lb_onednn_bytes(const struct lb_onednn_layer *layer, enum lb_slot slot)
 {
-    return layer->memory[slot] ? dnnl_memory_desc_get_size(desc_of(layer, slot)) : 0;
+    return layer->memory[slot] ? lb_dnnl.dnnl_memory_desc_get_size(desc_of(layer, slot)) : 0;
 }
 
 enum lb_status lb_onednn_set_data(const struct lb_onednn_layer *layer, enum lb_slot slot,
@@ -199,7 +203,7 @@ enum lb_status lb_onednn_set_data(const struct lb_onednn_layer *layer, enum lb_s
 {
     enum lb_status st = LB_OK;
     if (layer->memory[slot])
-        TRY_DNNL(dnnl_memory_set_data_handle(layer->memory[slot], data));
+        TRY_DNNL(lb_dnnl.dnnl_memory_set_data_handle(layer->memory[slot], data));
 done:
     return st;
 }
@@ -216,8 +220,8 @@ static enum lb_status run(const struct lb_onednn_layer *layer, dnnl_primitive_t 
     for (size_t i = 0; i < LB_SLOT_COUNT; i++)
         if (layer->memory[i] && (backward ? slots[i].in_backward : slots[i].in_forward))
             args[count++] = (dnnl_exec_arg_t){slots[i].arg, layer->memory[i]};
-    TRY_DNNL(dnnl_primitive_execute(primitive, stream, count, args));
-    TRY_DNNL(dnnl_stream_wait(stream));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_execute(primitive, stream, count, args));
+    TRY_DNNL(lb_dnnl.dnnl_stream_wait(stream));
 done:
     return st;
 }
@@ -252,23 +256,23 @@ enum lb_status lb_onednn_reorder(const struct lb_problem *problem,
         TRY_DNNL(lb_memory_desc_create(&desc, 5, matrix, type, dnnl_ldgoi));
     else
         TRY_DNNL(lb_memory_desc_create(&desc, 4, vector, type, dnnl_ldgo));
-    TRY_DNNL(dnnl_memory_create(&memory, desc, engine, plain));
-    TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
-                                                to_slot ? of_slot : desc, engine, NULL));
-    TRY_DNNL(dnnl_primitive_create(&reorder, pd));
+    TRY_DNNL(lb_dnnl.dnnl_memory_create(&memory, desc, engine, plain));
+    TRY_DNNL(lb_dnnl.dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
+                                                        to_slot ? of_slot : desc, engine, NULL));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_create(&reorder, pd));
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_FROM, to_slot ? memory : layer->memory[slot]},
         {DNNL_ARG_TO, to_slot ? layer->memory[slot] : memory},
     };
-    TRY_DNNL(dnnl_primitive_execute(reorder, stream, 2, args));
-    TRY_DNNL(dnnl_stream_wait(stream));
+    TRY_DNNL(lb_dnnl.dnnl_primitive_execute(reorder, stream, 2, args));
+    TRY_DNNL(lb_dnnl.dnnl_stream_wait(stream));
 done:
     if (reorder)
-        dnnl_primitive_destroy(reorder);
+        lb_dnnl.dnnl_primitive_destroy(reorder);
     if (pd)
-        dnnl_primitive_desc_destroy(pd);
+        lb_dnnl.dnnl_primitive_desc_destroy(pd);
     if (memory)
-        dnnl_memory_destroy(memory);
+        lb_dnnl.dnnl_memory_destroy(memory);
     lb_memory_desc_destroy(desc);
     return st;
 }

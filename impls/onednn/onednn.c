@@ -3,7 +3,6 @@
  *
  * `prepare` converts the weights to the format that the library asks for. With bf16, the library
  * requires cell states and all gradients in f32; converting them is part of the timed call. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +73,7 @@ static void f32_to_bf16(const float *from, uint16_t *to, size_t count)
 static enum lb_status onednn_supports(const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *why)
 {
+    (void)config;
     if (p->dtype != LB_F32 && p->dtype != LB_BF16)
         return lb_fail(why, LB_UNSUPPORTED,
                        "dtype %s: on a CPU, oneDNN's LSTM has f32 and bf16 only",
@@ -86,11 +86,6 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
                        lb_act_name(p->act));
     if (p->ragged)
         return lb_fail(why, LB_UNSUPPORTED, "ragged: oneDNN's LSTM takes full lengths only");
-    if (config->threads > 1 && dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
-        return lb_fail(
-            why, LB_UNSUPPORTED,
-            "threads %d: this oneDNN is not built on OpenMP, so its threads can't be set",
-            config->threads);
     return LB_OK;
 }
 
@@ -98,7 +93,11 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
 static enum lb_status set_threads(int threads, struct lb_error *err)
 {
     void (*set)(int) = NULL;
-    void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    void *symbol = lb_shared_library_find(&lb_onednn_library, "omp_set_num_threads");
+    if (threads > 1 && lb_dnnl.dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
+        return lb_fail(
+            err, LB_UNSUPPORTED,
+            "threads %d: this oneDNN is not built on OpenMP, so its threads can't be set", threads);
     if (symbol)
         memcpy(&set, &symbol, sizeof(set)); /* ISO C has no cast between the two types */
     if (set)
@@ -116,7 +115,9 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     struct onednn *net = self;
     enum lb_status st = LB_OK;
     const char *kernel = "unknown", *back = NULL;
-    const dnnl_version_t *version = dnnl_version();
+    const dnnl_version_t *version;
+    LB_TRY(lb_shared_library_load(&lb_onednn_library, err));
+    version = lb_dnnl.dnnl_version();
     net->problem = *problem;
     net->layers = calloc((size_t)problem->layers, sizeof(*net->layers));
     if (!net->layers)
@@ -124,9 +125,11 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     LB_TRY(set_threads(config->threads, err));
     for (int64_t l = 0; l < problem->layers; l++)
         LB_TRY(lb_onednn_layer_create(problem, lb_layer_input(problem, l), &net->layers[l], err));
-    dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0, &kernel);
+    lb_dnnl.dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0,
+                                      &kernel);
     if (net->layers[0].backward_pd)
-        dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0, &back);
+        lb_dnnl.dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0,
+                                          &back);
     snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
              back ? back : "", config->threads, config->threads == 1 ? "" : "s");
@@ -347,7 +350,7 @@ static void clear_gradients(const struct onednn *net)
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < GRADIENTS; i++) {
             void *data;
-            dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
+            lb_dnnl.dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
             memset(data, 0, lb_onednn_bytes(&net->layers[l], gradient_slots[i]));
         }
 }

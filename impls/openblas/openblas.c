@@ -2,8 +2,6 @@
  * one GEMM per step for the recurrence, and a vectorised cell in between. f32 and f64, tanh. */
 #include "impls/openblas/openblas.h"
 
-#include <cblas.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,6 +9,7 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "impls/openblas/library.h"
 
 static enum lb_status openblas_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
@@ -43,17 +42,17 @@ static enum lb_status openblas_supports(const struct lb_problem *p,
 static enum lb_status set_threads(int threads, struct lb_error *err)
 {
     int (*confine)(int thread, size_t size, cpu_set_t *cpus) = NULL; /* since 0.3.21 */
-    void *symbol = dlsym(RTLD_DEFAULT, "openblas_setaffinity");
+    void *symbol = lb_shared_library_find(&lb_openblas_library, "openblas_setaffinity");
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
         return lb_fail(err, LB_FAILED, "reading the CPUs that this thread may use failed");
     if (threads > CPU_COUNT(&cpus))
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use %d CPUs", threads,
                        CPU_COUNT(&cpus));
-    openblas_set_num_threads(threads);
-    if (openblas_get_num_threads() != threads)
+    lb_blas.openblas_set_num_threads(threads);
+    if (lb_blas.openblas_get_num_threads() != threads)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this OpenBLAS takes at most %d", threads,
-                       openblas_get_num_threads());
+                       lb_blas.openblas_get_num_threads());
     if (symbol)
         memcpy(&confine, &symbol, sizeof(confine)); /* ISO C has no cast between the two */
     for (int i = 0; confine && i < threads - 1; i++)
@@ -64,11 +63,11 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
 /* "OpenBLAS 0.3.21 SkylakeX, 2 threads, AVX-512 cell" */
 static void describe(struct lb_openblas *blas)
 {
-    const char *config = openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
+    const char *config = lb_blas.openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
     const char *space = strchr(config, ' ');
     const char *version = space ? space + 1 : config;
     snprintf(blas->description, sizeof(blas->description), "OpenBLAS %.*s %s, %d thread%s, %s cell",
-             (int)strcspn(version, " "), version, openblas_get_corename(), blas->threads,
+             (int)strcspn(version, " "), version, lb_blas.openblas_get_corename(), blas->threads,
              blas->threads > 1 ? "s" : "", blas->kernels->name);
 }
 
@@ -77,6 +76,7 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
 {
     struct lb_openblas *blas = self;
     enum lb_status st = LB_OK;
+    LB_TRY(lb_shared_library_load(&lb_openblas_library, err));
     LB_TRY(set_threads(config->threads, err));
     LB_TRY(lb_simd_kernels_choose(p->dtype, &blas->kernels, err));
     blas->problem = *p;
@@ -204,8 +204,8 @@ static enum lb_status openblas_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_openblas *blas = self;
     (void)err;
-    openblas_set_num_threads(blas->threads); /* a setting of the process: another case may have
-                                              * changed it */
+    lb_blas.openblas_set_num_threads(blas->threads); /* a setting of the process: another case may
+                                                      * have changed it */
     lb_openblas_forward(blas, io);
     return LB_OK;
 }
@@ -215,7 +215,7 @@ static enum lb_status openblas_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_openblas *blas = self;
     (void)err;
-    openblas_set_num_threads(blas->threads);
+    lb_blas.openblas_set_num_threads(blas->threads);
     lb_openblas_backward(blas, io);
     return LB_OK;
 }
@@ -245,9 +245,11 @@ static const char *openblas_describe(const void *self)
 static void openblas_destroy(void *self)
 {
     const struct timespec until_asleep = {.tv_nsec = 50000000};
+    if (!lb_openblas_library.loaded)
+        return; /* it was never created */
     if (((struct lb_openblas *)self)->threads > 1)
         nanosleep(&until_asleep, NULL);
-    openblas_set_num_threads(1);
+    lb_blas.openblas_set_num_threads(1);
 }
 
 const struct lb_impl lb_impl_openblas = {

@@ -1,7 +1,7 @@
 /* openblas: forward and backward. GEMMs use the library's threads; the cell runs on the caller. */
-#include <cblas.h>
 #include <string.h>
 
+#include "impls/openblas/library.h"
 #include "impls/openblas/openblas.h"
 
 /* The cell's arithmetic is compiled for several instruction sets, as are its sigmoid and tanh. */
@@ -64,11 +64,11 @@ static void multiply(const struct lb_openblas *blas, const struct gemm *p)
     blasint m = (blasint)p->m, n = (blasint)p->n, k = (blasint)p->k;
     blasint lda = (blasint)p->a_stride, ldb = (blasint)p->b_stride, ldc = (blasint)p->c_stride;
     if (blas->problem.dtype == LB_F32)
-        cblas_sgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda, p->b, ldb,
-                    (float)p->beta, p->c, ldc);
+        lb_blas.cblas_sgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
+                            p->b, ldb, (float)p->beta, p->c, ldc);
     else
-        cblas_dgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda, p->b, ldb,
-                    p->beta, p->c, ldc);
+        lb_blas.cblas_dgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
+                            p->b, ldb, p->beta, p->c, ldc);
 }
 
 /* y = op(w) x + beta y, w [gates, columns]: the GEMM of a single row. */
@@ -77,9 +77,9 @@ static void multiply_vector(const struct lb_openblas *blas, enum CBLAS_TRANSPOSE
 {
     blasint m = (blasint)blas->gates, n = (blasint)columns;
     if (blas->problem.dtype == LB_F32)
-        cblas_sgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, (float)beta, y, 1);
+        lb_blas.cblas_sgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, (float)beta, y, 1);
     else
-        cblas_dgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, beta, y, 1);
+        lb_blas.cblas_dgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, beta, y, 1);
 }
 
 /* gates [rows, gates] += in [rows, columns] w^T, w [gates, columns] */
@@ -116,9 +116,9 @@ static void weight_gradient(const struct lb_openblas *blas, const void *da, stru
 void lb_openblas_add(const struct lb_openblas *blas, size_t count, const void *values, void *sum)
 {
     if (blas->problem.dtype == LB_F32)
-        cblas_saxpy((blasint)count, 1, values, 1, sum, 1);
+        lb_blas.cblas_saxpy((blasint)count, 1, values, 1, sum, 1);
     else
-        cblas_daxpy((blasint)count, 1, values, 1, sum, 1);
+        lb_blas.cblas_daxpy((blasint)count, 1, values, 1, sum, 1);
 }
 
 static size_t length_of(const struct lb_openblas *blas, size_t b)

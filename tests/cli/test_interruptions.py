@@ -183,6 +183,26 @@ class Outputs(ProgramTest):
         self.assertEqual([os.path.exists(name) for name in (old, fresh, living, foreign)],
                          [False, True, True, True])
 
+    def test_folders_of_pictures_that_a_kill_left_are_cleared(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        temporary = self.path("temporary")
+        old, fresh, living, foreign = (os.path.join(temporary, "bench-lstm-" + name) for name in (
+            f"{ended.pid}-abcdef", f"{ended.pid}-ghijkl", f"{os.getpid()}-abcdef", "abcdef"))
+        for folder in (old, fresh, living, foreign):
+            os.makedirs(folder)
+            with open(os.path.join(folder, "speedup.svg"), "w", encoding="utf-8"):
+                pass
+            if folder != fresh:
+                os.utime(folder, (1e9, 1e9))
+        done = run("--report", self.path("run"), "-o", self.path("page.html"),
+                   env=os.environ | {"TMPDIR": temporary})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([os.path.exists(folder) for folder in (old, fresh, living, foreign)],
+                         [False, True, True, True])
+        self.assertEqual(len(os.listdir(temporary)), 3) # its own is gone too
+
     def test_parents_of_the_folder_are_made(self):
         self.sweep(*TINY, "--impl", "cpu_ref", name="a/b/c")
         done = run("--ab", "cpu_ref", "cpu_simd", *TINY[:-2], "--benchmark_repetitions=2", "--out",

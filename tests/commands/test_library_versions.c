@@ -1,4 +1,5 @@
-/* The warning about libraries of another version than the program was built against. */
+/* Versions of libraries in a record, and the warning about those of another version than the
+ * program was built against. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,58 +8,63 @@
 
 #include <cmocka.h>
 
-#include "device/gpu_versions.h"
+#include "host/shared_library.h"
 #include "support/library_versions.h"
 
-static struct lb_device_version versions[4];
+static struct lb_shared_library cudnn = {.name = "cuDNN", .built = "9.19.0"};
+static struct lb_shared_library blas = {.name = "OpenBLAS", .built = "0.3.21"};
 
-/* Replaces the harness's function. */
-const struct lb_device_version *lb_device_versions(void)
+static json_t *versions(const char *of_cudnn, const char *of_blas)
 {
-    return versions;
+    json_t *libraries = lb_linked_libraries();
+    const struct lb_impl_entry on_device = {.memory = LB_DEVICE, .library = &cudnn};
+    const struct lb_impl_entry on_host = {.memory = LB_HOST, .library = &blas};
+    assert_non_null(libraries);
+    lb_library_add(libraries, &on_device, of_cudnn);
+    lb_library_add(libraries, &on_host, of_blas);
+    return libraries;
 }
 
-static void set_version(int i, const char *library, const char *built, const char *loaded)
+static const char *text_of(const json_t *libraries, const char *name)
 {
-    versions[i].library = library;
-    strcpy(versions[i].built, built);
-    strcpy(versions[i].loaded, loaded);
+    return json_string_value(json_object_get(libraries, name));
 }
 
 static void libraries_as_built_give_no_warning(void **state)
 {
     (void)state;
-    memset(versions, 0, sizeof(versions));
-    assert_string_equal(lb_libraries_mismatch(), "");
-    set_version(0, "CUDA runtime", "13.0", "13.0");
-    set_version(1, "cuDNN", "9.19.0", ""); /* not loaded: nothing to say */
-    assert_string_equal(lb_libraries_mismatch(), "");
+    json_t *libraries = versions("9.19.0", "OpenBLAS 0.3.26 DYNAMIC_ARCH");
+    assert_string_equal(lb_libraries_mismatch(libraries), "");
+    json_decref(libraries);
+    libraries = versions(NULL, NULL); /* not loaded: nothing to say */
+    assert_string_equal(lb_libraries_mismatch(libraries), "");
+    json_decref(libraries);
 }
 
 static void each_other_version_is_warned_of(void **state)
 {
     (void)state;
-    memset(versions, 0, sizeof(versions));
-    set_version(0, "CUDA runtime", "13.0", "13.0");
-    set_version(1, "cuBLAS", "13.1.0", "13.2.0");
-    set_version(2, "cuDNN", "9.19.0", "9.10.2");
-    assert_string_equal(lb_libraries_mismatch(), "cuBLAS 13.2.0 is loaded, but the program was "
-                                                 "built against 13.1.0; cuDNN 9.10.2 is loaded, "
-                                                 "but the program was built against 9.19.0");
+    json_t *libraries = versions("9.10.2", "0.3.26");
+    json_object_set_new(libraries, "cuBLAS", json_string("13.2.0"));
+    json_object_set_new(libraries, "cuBLAS, built", json_string("13.1.0"));
+    assert_string_equal(lb_libraries_mismatch(libraries),
+                        "cuDNN 9.10.2 is loaded, but the program was built against 9.19.0; cuBLAS "
+                        "13.2.0 is loaded, but the program was built against 13.1.0");
+    json_decref(libraries);
 }
 
-static void both_versions_are_recorded(void **state)
+static void both_versions_of_a_gpu_library_are_recorded(void **state)
 {
-    bool built = false, loaded = false;
     (void)state;
-    memset(versions, 0, sizeof(versions));
-    set_version(0, "cuDNN", "9.19.0", "9.10.2");
-    for (const struct lb_library *library = lb_libraries(); library->name; library++) {
-        loaded |= strcmp(library->name, "cuDNN") == 0 && strcmp(library->version, "9.10.2") == 0;
-        built |=
-            strcmp(library->name, "cuDNN, built") == 0 && strcmp(library->version, "9.19.0") == 0;
-    }
-    assert_true(built && loaded);
+    json_t *libraries = versions("9.10.2", "0.3.26");
+    assert_string_equal(text_of(libraries, "cuDNN"), "9.10.2");
+    assert_string_equal(text_of(libraries, "cuDNN, built"), "9.19.0");
+    assert_string_equal(text_of(libraries, "OpenBLAS"), "0.3.26");
+    assert_non_null(text_of(libraries, "Jansson"));
+    json_decref(libraries);
+    libraries = versions(NULL, NULL);
+    assert_true(json_is_null(json_object_get(libraries, "cuDNN")));
+    json_decref(libraries);
 }
 
 int main(void)
@@ -66,7 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_as_built_give_no_warning),
         cmocka_unit_test(each_other_version_is_warned_of),
-        cmocka_unit_test(both_versions_are_recorded),
+        cmocka_unit_test(both_versions_of_a_gpu_library_are_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,8 +116,8 @@ static void another_architecture_is_said(void **state)
 
 static void an_old_name_is_refused_with_the_new_one(void **state)
 {
-    static const struct lb_registration table[] = {{"cpu_ref", NULL, &lb_impl_cpu_ref, NULL},
-                                                   {NULL, NULL, NULL, NULL}};
+    static const struct lb_registration table[] = {{"cpu_ref", NULL, &lb_impl_cpu_ref, NULL, NULL},
+                                                   {NULL, NULL, NULL, NULL, NULL}};
     struct lb_registry registry;
     const struct lb_impl_entry *impl_entry;
     struct lb_error err = {""};

@@ -60,6 +60,7 @@ static void every_request_arrives_as_it_was_sent(void **state)
         .min_samples = 7, .max_samples = 5001, .precision = 0.0125, .max_ns = 2.5e9};
     const struct lb_request requests[] = {
         {.kind = LB_REQUEST_PLUGIN, .path = "/a folder/caf\xc3\xa9.so"},
+        {.kind = LB_REQUEST_LIBRARY, .text = "onednn"},
         {.kind = LB_REQUEST_SUPPORTS, .text = case_text},
         {.kind = LB_REQUEST_PROBE, .text = case_text},
         {.kind = LB_REQUEST_RUN, .text = case_text, .seed = 3, .sampler = sampler},

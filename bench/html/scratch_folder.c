@@ -1,0 +1,67 @@
+/* A folder for files that are needed while a command runs: $TMPDIR/bench-lstm-PID-XXXXXX. */
+#include "html/scratch_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char start[] = "bench-lstm-";
+
+enum { RANDOM_LETTERS = 6, ORPHAN_S = 60 };
+
+void lb_scratch_folder_remove(const char *path)
+{
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+/* Whether the name is that of a folder whose process does not exist. */
+static bool is_orphan(const char *name)
+{
+    char *end;
+    if (strncmp(name, start, strlen(start)) != 0)
+        return false;
+    long pid = strtol(name + strlen(start), &end, 10);
+    return pid > 0 && pid <= INT_MAX && end[0] == '-' && strlen(end + 1) == RANDOM_LETTERS &&
+           kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* One that was written within the last minute may belong to a process in a container, whose number
+ * means nothing here. */
+static void remove_orphans(const char *parent)
+{
+    DIR *dir = opendir(parent);
+    struct stat there;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char path[512];
+        snprintf(path, sizeof(path), "%.200s/%.255s", parent, entry->d_name);
+        if (is_orphan(entry->d_name) && lstat(path, &there) == 0 && S_ISDIR(there.st_mode) &&
+            there.st_uid == geteuid() && there.st_mtime + ORPHAN_S < time(NULL))
+            lb_scratch_folder_remove(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+enum lb_status lb_scratch_folder_create(char *path, size_t size, struct lb_error *err)
+{
+    const char *named = getenv("TMPDIR"), *parent = named && named[0] ? named : "/tmp";
+    remove_orphans(parent);
+    snprintf(path, size, "%.200s/%s%ld-XXXXXX", parent, start, (long)getpid());
+    return mkdtemp(path)
+               ? LB_OK
+               : lb_fail(err, LB_IO, "%s: can't make a folder: %s", path, strerror(errno));
+}

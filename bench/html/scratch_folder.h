@@ -1,0 +1,16 @@
+/* A folder for files that are needed while a command runs. */
+#ifndef LB_SCRATCH_FOLDER_H
+#define LB_SCRATCH_FOLDER_H
+
+#include <stddef.h>
+
+#include "api/status.h"
+
+/* Creates a folder of this process in $TMPDIR, or else in /tmp, and writes its path. Folders that
+ * killed processes of the same user left behind are removed once they are a minute old. LB_IO. */
+enum lb_status lb_scratch_folder_create(char *path, size_t size, struct lb_error *err);
+
+/* Removes the folder and the files in it. */
+void lb_scratch_folder_remove(const char *path);
+
+#endif
