@@ -104,9 +104,8 @@ static void print_kernels(const struct lb_options *options, const struct lb_impl
     if (impl->memory == LB_DEVICE)
         run_case(options, impl, c, NULL, NULL, &traced);
     else
-        snprintf(traced.reason, sizeof(traced.reason), "it runs on the host, without GPU kernels");
-    snprintf(traced.kernels_reason, sizeof(traced.kernels_reason), "%.*s",
-             (int)sizeof(traced.kernels_reason) - 1, traced.reason);
+        lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
+    lb_row_print(&traced.kernels_reason, "%s", traced.reason);
     lb_kernels_print(stdout, &traced);
     lb_row_free(&traced);
 }
@@ -130,7 +129,7 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
         run_case(options, impl_entry->impl, &c, cache, &profile, &row);
     } else {
         row.verdict = LB_VERDICT_ABSENT;
-        snprintf(row.reason, sizeof(row.reason), "%s", impl_entry->absent);
+        lb_row_print(&row.reason, "%s", impl_entry->absent);
     }
     print_row(&row, &profile);
     if (options->kernels && row.verdict == LB_VERDICT_OK)

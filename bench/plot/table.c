@@ -191,7 +191,7 @@ static enum rank rank_of(const struct line *lines, size_t count, size_t first, s
 
 static void print_verdict(FILE *out, const struct lb_row *row)
 {
-    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], text[sizeof(row->reason) + 32];
+    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], text[LB_ROW_TEXT_SIZE + 32];
     row_label(row, label);
     const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
@@ -251,7 +251,7 @@ static void print_absent(FILE *out, const struct lb_run *run)
             k++;
         if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
             continue;
-        char text[MOST_LABELS * LB_NAME_SIZE + sizeof(run->rows[i].reason)];
+        char text[MOST_LABELS * LB_NAME_SIZE + LB_ROW_TEXT_SIZE];
         list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
         size_t used = strlen(text);
         snprintf(text + used, sizeof(text) - used, ": %s", reason);

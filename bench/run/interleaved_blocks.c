@@ -49,7 +49,7 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
         rows[s].verdict = LB_VERDICT_OK;
         if (sides[s].impl_entry->absent) {
             rows[s].verdict = LB_VERDICT_ABSENT;
-            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s", sides[s].impl_entry->absent);
+            lb_row_print(&rows[s].reason, "%s", sides[s].impl_entry->absent);
         }
     }
     for (int i = 0; i < pairs; i++) {
@@ -63,7 +63,7 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
     for (int s = 0; s < 2; s++)
         if (rows[s].verdict == LB_VERDICT_OK && rows[s].samples == 0) {
             rows[s].verdict = LB_VERDICT_SKIPPED;
-            snprintf(rows[s].reason, sizeof(rows[s].reason), "%s did not run", sides[1 - s].label);
+            lb_row_print(&rows[s].reason, "%s did not run", sides[1 - s].label);
         }
 done:
     if (st != LB_OK)

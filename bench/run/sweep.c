@@ -82,19 +82,19 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
     *block = lb_row_make(c);
     if (!impl_entry) {
         block->verdict = LB_VERDICT_ABSENT;
-        snprintf(block->reason, sizeof(block->reason), "this program has no %s", c->impl);
+        lb_row_print(&block->reason, "this program has no %s", c->impl);
     } else if (impl_entry->absent) {
         block->verdict = LB_VERDICT_ABSENT;
-        snprintf(block->reason, sizeof(block->reason), "%s", impl_entry->absent);
+        lb_row_print(&block->reason, "%s", impl_entry->absent);
     } else if (first && out_of_time(sweep)) {
         block->verdict = LB_VERDICT_SKIPPED;
-        snprintf(block->reason, sizeof(block->reason), "the time budget of %.3g s ran out",
-                 session->options->time_budget_s);
+        lb_row_print(&block->reason, "the time budget of %.3g s ran out",
+                     session->options->time_budget_s);
     } else if (reached_hang_limit(sweep, c)) {
         block->verdict = LB_VERDICT_SKIPPED;
-        snprintf(block->reason, sizeof(block->reason),
-                 "%s%s%s has hung %d times: its other cases are not run (--hang-limit)", c->impl,
-                 c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
+        lb_row_print(&block->reason,
+                     "%s%s%s has hung %d times: its other cases are not run (--hang-limit)",
+                     c->impl, c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
     } else {
         LB_TRY(lb_pool_run(session->pool, impl_entry, &job, block, err));
         if (block->verdict == LB_VERDICT_TIMEOUT)
@@ -115,17 +115,16 @@ static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
 {
     const struct lb_settings *settings = &sweep->settings;
     const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
-    size_t used = strlen(row->warning), room = sizeof(row->warning) - used;
     size_t wanted = (size_t)settings->processes * (size_t)settings->repetitions;
-    const char *separator = used > 0 ? "; " : "";
+    const char *separator = row->warning[0] ? "; " : "";
     if (row->verdict != LB_VERDICT_OK || row->block_count >= wanted)
         return;
     if (settings->processes > 1)
-        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d processes", separator,
-                 limit, row->process_count, settings->processes);
+        lb_row_append(&row->warning, "%sthe %s left it %zu of %d processes", separator, limit,
+                      row->process_count, settings->processes);
     else
-        snprintf(row->warning + used, room, "%sthe %s left it %zu of %d blocks", separator, limit,
-                 row->block_count, settings->repetitions);
+        lb_row_append(&row->warning, "%sthe %s left it %zu of %d blocks", separator, limit,
+                      row->block_count, settings->repetitions);
 }
 
 /* Adds a warning to the row of a case that was measured while others used its CPUs. */
@@ -142,7 +141,7 @@ static void warn_of_others(struct lb_row *row)
 /* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
 static void say_result(const struct sweep *sweep, const struct lb_row *row)
 {
-    char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + sizeof(row->reason) + 64];
+    char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
     lb_case_print(&row->c, id);
     lb_format_ns(row->median_ns, time);
     if (lb_row_is_timed(row))

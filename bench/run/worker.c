@@ -489,9 +489,7 @@ static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *
 
 static void add_warning(struct lb_row *row, const char *text)
 {
-    size_t used = strlen(row->warning);
-    snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s",
-             used > 0 && text[0] ? "; " : "", text);
+    lb_row_append(&row->warning, "%s%s", row->warning[0] && text[0] ? "; " : "", text);
 }
 
 /* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
@@ -517,12 +515,11 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
         traced.kernels = (struct lb_kernels){0};
         add_warning(row, traced.warning);
     } else {
-        snprintf(row->kernels_reason, sizeof(row->kernels_reason), "%.*s",
-                 (int)sizeof(row->kernels_reason) - 1,
-                 st == LB_OK            ? traced.reason
-                 : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
-                 : fault.reason[0]      ? fault.reason
-                                        : why.text);
+        lb_row_print(&row->kernels_reason, "%s",
+                     st == LB_OK            ? traced.reason
+                     : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
+                     : fault.reason[0]      ? fault.reason
+                                            : why.text);
     }
     lb_row_free(&traced);
     drop_named(pool, "kernel trace");
@@ -568,7 +565,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
         lb_row_free(row);
         *row = lb_row_make(job->c);
         row->verdict = fault.verdict;
-        snprintf(row->reason, sizeof(row->reason), "%s", fault.reason);
+        lb_row_print(&row->reason, "%s", fault.reason);
         row->elapsed_ns = lb_now_ns() - start;
         st = LB_OK;
     }

@@ -390,7 +390,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         row = lb_row_make(&c);
         if (loaded == LB_ABSENT)
             row.verdict = LB_VERDICT_ABSENT;
-        snprintf(row.reason, sizeof(row.reason), "%s", err.text);
+        lb_row_print(&row.reason, "%s", err.text);
         send_row(server, &row);
     }
     lb_row_free(&row);

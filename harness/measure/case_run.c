@@ -217,8 +217,8 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     context->row->prepare_ns += lb_now_ns() - start;
     if (context->impl->describe) {
         const char *description = context->impl->describe(context->self);
-        snprintf(context->row->description, sizeof(context->row->description), "%s%s%s",
-                 description ? description : "", context->cpus[0] ? ", on " : "", context->cpus);
+        lb_row_print(&context->row->description, "%s%s%s", description ? description : "",
+                     context->cpus[0] ? ", on " : "", context->cpus);
     }
 done:
     return st;
@@ -314,10 +314,11 @@ static bool results_right(struct case_context *context)
         check.right ? fmax(row->tolerance_used, check.tolerance_used) : check.tolerance_used;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
-        if (!check.in_gradient ||
-            !lb_loss_overflow(&context->c->problem, context->options->loss_scale, &context->results,
-                              row->reason, sizeof(row->reason)))
-            snprintf(row->reason, sizeof(row->reason), "%s", check.reason);
+        char reason[LB_ROW_TEXT_SIZE];
+        bool overflows = check.in_gradient &&
+                         lb_loss_overflow(&context->c->problem, context->options->loss_scale,
+                                          &context->results, reason, sizeof(reason));
+        lb_row_print(&row->reason, "%s", overflows ? reason : check.reason);
     }
     return check.right;
 }
@@ -326,9 +327,7 @@ static bool results_right(struct case_context *context)
 static void name_call(struct case_context *context)
 {
     struct lb_row *row = context->row;
-    size_t used = strlen(row->reason);
-    snprintf(row->reason + used, sizeof(row->reason) - used,
-             ", in call %zu; the first calls were right", context->calls_made);
+    lb_row_append(&row->reason, ", in call %zu; the first calls were right", context->calls_made);
 }
 
 /* Whether the fetched results of the latest call are right, and of the same bits as those that were
@@ -348,10 +347,11 @@ static bool results_repeat(struct case_context *context)
     if (!(context->impl->traits & LB_DETERMINISTIC))
         return true;
     context->row->verdict = LB_VERDICT_WRONG;
-    snprintf(context->row->reason, sizeof(context->row->reason),
-             "says it is deterministic, but call %zu gave other bits (hash %016llx) than the first "
-             "call with the same inputs (%016llx)",
-             context->calls_made, (unsigned long long)hash, (unsigned long long)first);
+    lb_row_print(
+        &context->row->reason,
+        "says it is deterministic, but call %zu gave other bits (hash %016llx) than the first "
+        "call with the same inputs (%016llx)",
+        context->calls_made, (unsigned long long)hash, (unsigned long long)first);
     return false;
 }
 
@@ -382,8 +382,7 @@ static bool guards_intact(struct case_context *context)
         name = "the weight gradients";
     if (side) {
         context->row->verdict = LB_VERDICT_WRONG;
-        snprintf(context->row->reason, sizeof(context->row->reason), "%s was written %s", name,
-                 side);
+        lb_row_print(&context->row->reason, "%s was written %s", name, side);
     }
     return !side;
 }
@@ -404,8 +403,7 @@ static bool inputs_intact(struct case_context *context, enum lb_status *st, stru
     if (*st != LB_OK || !name)
         return *st == LB_OK;
     context->row->verdict = LB_VERDICT_WRONG;
-    snprintf(context->row->reason, sizeof(context->row->reason),
-             "it wrote to %s, which it may only read", name);
+    lb_row_print(&context->row->reason, "it wrote to %s, which it may only read", name);
     return false;
 }
 
@@ -626,9 +624,9 @@ static void check_rate(struct case_context *context)
     if (!(rate > most))
         return;
     row->verdict = LB_VERDICT_WRONG;
-    snprintf(row->reason, sizeof(row->reason),
-             "faster than this machine can compute it: %.3g GFLOP/s measured, at most %.3g",
-             rate / 1e9, most / 1e9);
+    lb_row_print(&row->reason,
+                 "faster than this machine can compute it: %.3g GFLOP/s measured, at most %.3g",
+                 rate / 1e9, most / 1e9);
 }
 
 /* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
@@ -676,8 +674,7 @@ static void note_device_state(struct case_context *context, double call_ns)
     context->row->temperature_c = state.temperature_c;
     lb_throttle_text(state.throttle & ~1ull /* idle, once short work is done */, why, sizeof(why));
     if (why[0])
-        snprintf(context->row->warning, sizeof(context->row->warning), "clocks were held down: %s",
-                 why);
+        lb_row_print(&context->row->warning, "clocks were held down: %s", why);
 }
 
 /* lb_sampler_options.warm */
@@ -700,8 +697,7 @@ static void samples_end(void *user)
 
 static void add_warning(struct lb_row *row, const char *text)
 {
-    size_t used = strlen(row->warning);
-    snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s", used ? "; " : "", text);
+    lb_row_append(&row->warning, "%s%s", row->warning[0] ? "; " : "", text);
 }
 
 /* Adds a warning when the timed calls left memory, file descriptors or threads behind. */
@@ -789,7 +785,9 @@ static enum lb_status trace_kernels(struct case_context *context, struct lb_erro
     LB_TRY(call_before(context, err));
     LB_TRY(context->plan.space->synchronize(err));
     LB_TRY(lb_kernel_trace(call_for_trace, context, graph, &row->kernels, err));
-    lb_kernels_contradict(context->c, &row->kernels, row->warning, sizeof(row->warning));
+    char contradiction[256];
+    lb_kernels_contradict(context->c, &row->kernels, contradiction, sizeof(contradiction));
+    lb_row_print(&row->warning, "%s", contradiction);
     row->verdict = LB_VERDICT_OK;
 done:
     return st;
@@ -875,14 +873,13 @@ done:
     if (st != LB_OK && !context.found_wrong) {
         bool late = context.verified && (st == LB_UNSUPPORTED || st == LB_ABSENT);
         row->verdict = verdict_of(st, context.verified);
-        snprintf(row->reason, sizeof(row->reason), "%s%s%.400s", late ? lb_status_name(st) : "",
-                 late ? ", after calls that were right: " : "",
-                 err.text[0] ? err.text : "the implementation gave no reason");
+        lb_row_print(&row->reason, "%s%s%.400s", late ? lb_status_name(st) : "",
+                     late ? ", after calls that were right: " : "",
+                     err.text[0] ? err.text : "the implementation gave no reason");
     }
     if (row->verdict != LB_VERDICT_OK)
         lb_row_drop_samples(row);
-    lb_clean_text(row->reason);
-    lb_clean_text(row->description);
+    lb_row_clean(row);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     close_case(&context);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,13 +100,12 @@ enum { NUMBER_KEYS = sizeof(number_keys) / sizeof(number_keys[0]) };
 
 static const struct text_key {
     const char *key;
-    size_t offset, size;
+    size_t offset;
 } text_keys[] = {
-    {"reason", offsetof(struct lb_row, reason), sizeof(((struct lb_row *)0)->reason)},
-    {"chosen", offsetof(struct lb_row, description), sizeof(((struct lb_row *)0)->description)},
-    {"warning", offsetof(struct lb_row, warning), sizeof(((struct lb_row *)0)->warning)},
-    {"kernels_reason", offsetof(struct lb_row, kernels_reason),
-     sizeof(((struct lb_row *)0)->kernels_reason)},
+    {"reason", offsetof(struct lb_row, reason)},
+    {"chosen", offsetof(struct lb_row, description)},
+    {"warning", offsetof(struct lb_row, warning)},
+    {"kernels_reason", offsetof(struct lb_row, kernels_reason)},
 };
 
 enum { TEXT_KEYS = sizeof(text_keys) / sizeof(text_keys[0]) };
@@ -116,15 +116,67 @@ static double *number_of(struct lb_row *row, size_t key)
     return (double *)(void *)((char *)row + number_keys[key].offset);
 }
 
+/* Where the row holds the text of a key. */
+static const char **text_of(struct lb_row *row, size_t key)
+{
+    return (const char **)(void *)((char *)row + text_keys[key].offset);
+}
+
+static const char none[] = ""; /* the text of rows that have none: the only one not to be freed */
+
+static void free_text(const char **text)
+{
+    if (*text != none)
+        free((void *)(uintptr_t)*text);
+    *text = none;
+}
+
+static void print_text(const char **text, const char *before, const char *format, va_list values)
+{
+    char line[LB_ROW_TEXT_SIZE];
+    size_t used = (size_t)snprintf(line, sizeof(line), "%s", before ? before : "");
+    if (used < sizeof(line))
+        vsnprintf(line + used, sizeof(line) - used, format, values);
+    free_text(text);
+    const char *copy = line[0] ? strdup(line) : NULL;
+    if (copy)
+        *text = copy;
+}
+
+void lb_row_print(const char **text, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_text(text, "", format, values);
+    va_end(values);
+}
+
+void lb_row_append(const char **text, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    print_text(text, *text, format, values);
+    va_end(values);
+}
+
+void lb_row_clean(struct lb_row *row)
+{
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        if (*text_of(row, i) != none)
+            lb_clean_text((char *)(uintptr_t)*text_of(row, i));
+}
+
 struct lb_row lb_row_make(const struct lb_case *c)
 {
     struct lb_row row = {.c = *c, .verdict = LB_VERDICT_ERROR};
     for (size_t i = 0; i < NUMBER_KEYS; i++)
         *number_of(&row, i) = NAN;
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        *text_of(&row, i) = none;
     return row;
 }
 
-void lb_row_free(struct lb_row *row)
+static void free_samples(struct lb_row *row)
 {
     free(row->samples_ns);
     free(row->blocks);
@@ -136,9 +188,16 @@ void lb_row_free(struct lb_row *row)
     row->samples = row->block_count = row->process_count = 0;
 }
 
+void lb_row_free(struct lb_row *row)
+{
+    free_samples(row);
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        free_text(text_of(row, i));
+}
+
 void lb_row_drop_samples(struct lb_row *row)
 {
-    lb_row_free(row);
+    free_samples(row);
     for (size_t i = 0; i < NUMBER_KEYS; i++)
         if (number_keys[i].derived)
             *number_of(row, i) = NAN;
@@ -208,7 +267,7 @@ static json_t *number_json(double value)
  * and the row must not be lost because of that. */
 static json_t *text_json(const char *text)
 {
-    char clean[sizeof(((struct lb_row *)0)->reason)];
+    char clean[LB_ROW_TEXT_SIZE];
     snprintf(clean, sizeof(clean), "%s", text);
     lb_clean_text(clean);
     return json_string(clean);
@@ -308,7 +367,8 @@ json_t *lb_row_to_json(const struct lb_row *row)
     done = done && put_case(object, &row->c);
     PUT("verdict", json_string(lb_verdict_name(row->verdict)));
     for (size_t i = 0; i < TEXT_KEYS; i++)
-        PUT(text_keys[i].key, text_json((const char *)row + text_keys[i].offset));
+        PUT(text_keys[i].key, text_json(*(const char *const *)(const void *)((const char *)row +
+                                                                             text_keys[i].offset)));
     PUT("stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
     PUT("flags", flags_json(row->flags));
     PUT("hash", hash_json(row->hash));
@@ -404,15 +464,14 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
         const json_t *value = json_object_get(object, key->key);
         if (value && !json_is_string(value))
             return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
-        char *text = (char *)row + key->offset;
-        snprintf(text, key->size, "%s", value ? json_string_value(value) : "");
-        lb_clean_text(text); /* because it will be printed on terminals */
+        lb_row_print(text_of(row, i), "%s", value ? json_string_value(value) : "");
     }
+    lb_row_clean(row); /* because they will be printed on terminals */
     const json_t *node = json_object_get(object, "node_warning"); /* added by --merge */
     if (node && !json_is_string(node))
         return lb_fail(err, LB_INVALID, "node_warning: it must be text");
     if (node) {
-        char text[sizeof(row->warning)];
+        char text[LB_ROW_TEXT_SIZE];
         snprintf(text, sizeof(text), "%s", json_string_value(node));
         lb_clean_text(text);
         lb_row_warn(row, text);

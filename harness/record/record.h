@@ -10,8 +10,9 @@
 
 #define LB_SCHEMA_VERSION 1
 
-#define LB_LABEL_SIZE  80 /* bytes of a device's label and its terminator */
-#define LB_ROW_ID_SIZE (LB_CASE_ID_SIZE + LB_LABEL_SIZE + 8)
+#define LB_LABEL_SIZE    80 /* bytes of a device's label and its terminator */
+#define LB_ROW_ID_SIZE   (LB_CASE_ID_SIZE + LB_LABEL_SIZE + 8)
+#define LB_ROW_TEXT_SIZE 512 /* bytes of a text of a row and its terminator, at most */
 
 enum lb_verdict {
     LB_VERDICT_OK,
@@ -42,13 +43,15 @@ enum lb_stop_reason {
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precision", ... */
 
-/* Unknown numbers are NaN here and null in JSON. Times are in ns. */
+/* Unknown numbers are NaN here and null in JSON. Times are in ns. Texts are the row's own, "" where
+ * there is none, and set by lb_row_print alone: most rows have few, and a run may have a hundred
+ * thousand rows. */
 struct lb_row {
     struct lb_case c;
     enum lb_verdict verdict;
-    char reason[512];      /* why the verdict is not ok; "" when it is */
-    char description[512]; /* what actually ran, in the implementation's words */
-    char warning[256];     /* what a reader must know about a time that is ok, or "" */
+    const char *reason;      /* why the verdict is not ok; "" when it is */
+    const char *description; /* what actually ran, in the implementation's words */
+    const char *warning;     /* what a reader must know about a time that is ok, or "" */
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
@@ -98,14 +101,21 @@ struct lb_row {
                            one (run_devices.h) */
     bool beside;        /* rows of other labels belong on the same page */
 
-    struct lb_kernels kernels; /* of one untimed call, when it was traced; owned by the row */
-    char kernels_reason[256];  /* why a requested trace is missing; else "" */
+    struct lb_kernels kernels;  /* of one untimed call, when it was traced; owned by the row */
+    const char *kernels_reason; /* why a requested trace is missing; else "" */
 };
 
 /* A row of the case with the verdict error, no samples, and all numbers unknown. */
 struct lb_row lb_row_make(const struct lb_case *c);
 
-void lb_row_free(struct lb_row *row); /* accepts a zeroed row */
+void lb_row_free(struct lb_row *row); /* accepts a zeroed row; its texts become "" */
+
+/* Sets a text of a row, such as &row->reason, to what the format makes, or appends that to it.
+ * What
+ * is beyond LB_ROW_TEXT_SIZE is cut off. */
+void lb_row_print(const char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void lb_row_append(const char **text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Appends one block of samples [count] to the latest process. LB_OOM. */
 enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
@@ -131,6 +141,9 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
  * processes of the row. A row that was skipped or absent gives way to one that was not, and one
  * that is ok to one that failed. other may be empty afterwards, but must still be freed. LB_OOM. */
 enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err);
+
+/* Replaces control characters, and what is not UTF-8, in the row's texts (lb_clean_text). */
+void lb_row_clean(struct lb_row *row);
 
 /* The text of the row's case, with " on LABEL" behind it where it has a label. */
 void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);

@@ -155,10 +155,8 @@ done:
 
 void lb_row_warn(struct lb_row *row, const char *warning)
 {
-    size_t used = strlen(row->warning);
     if (warning[0] && !strstr(row->warning, warning))
-        snprintf(row->warning + used, sizeof(row->warning) - used, "%s%s", used ? "; " : "",
-                 warning);
+        lb_row_append(&row->warning, "%s%s", row->warning[0] ? "; " : "", warning);
 }
 
 static double latest(double before, double now)
@@ -196,8 +194,8 @@ static bool bits_differ(const struct lb_row *row, struct lb_row *block)
     if (!(row->deterministic > 0) || row->hash == 0 || block->hash == 0 || row->hash == block->hash)
         return false;
     block->verdict = LB_VERDICT_WRONG;
-    snprintf(
-        block->reason, sizeof(block->reason),
+    lb_row_print(
+        &block->reason,
         "says it is deterministic, but a later block of samples gave other bits (hash %016" PRIx64
         ") than the first (%016" PRIx64 ")",
         block->hash, row->hash);

@@ -94,7 +94,7 @@ static bool add_counters(json_t *object, const struct lb_row *row)
 /* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
 static bool add_error(json_t *object, const struct lb_row *row)
 {
-    char message[sizeof(row->reason) + 32];
+    char message[LB_ROW_TEXT_SIZE + 32];
     snprintf(message, sizeof(message), "%s: %s", lb_verdict_name(row->verdict), row->reason);
     json_t *text = json_string(message);
     return json_object_set_new(object, "error_occurred", json_true()) == 0 &&

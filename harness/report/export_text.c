@@ -93,7 +93,7 @@ static size_t write_line(const struct lb_row *row, FILE *out)
 enum lb_status lb_export_markdown(const struct lb_run *run, FILE *out, struct lb_error *err)
 {
     (void)err;
-    const size_t longest = sizeof(run->rows->reason) + LB_ROW_ID_SIZE + 128;
+    const size_t longest = LB_ROW_TEXT_SIZE + LB_ROW_ID_SIZE + 128;
     char machine[1024];
     size_t written = sizeof(machine);
     lb_run_machine_line(run, machine, sizeof(machine));

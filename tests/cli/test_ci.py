@@ -43,20 +43,37 @@ class Gate(ProgramTest):
         with open(summary, encoding="utf-8") as file:
             return done, file.read()
 
-    kept = None # folder with the base, which is measured once for all tests
+    kept = {} # folders of runs that are measured once for all tests: of the usual and of slow code
 
-    def make_base(self, name="base"):
-        if not Gate.kept:
-            done, summary = self.gate(name, "none")
+    def keep(self, name, **environment):
+        """The folder of a run of that name, which is measured when it is first asked for."""
+        if name not in Gate.kept:
+            done, summary = self.gate("kept", "none", **environment)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("this one is the baseline", done.stdout)
             self.assertIn(PLANTED, summary)
-            kept = tempfile.mkdtemp()
-            unittest.addModuleCleanup(shutil.rmtree, kept)
-            shutil.copytree(self.path(name), kept, dirs_exist_ok=True)
-            Gate.kept = kept
-        else:
-            shutil.copytree(Gate.kept, self.path(name))
+            Gate.kept[name] = tempfile.mkdtemp()
+            unittest.addModuleCleanup(shutil.rmtree, Gate.kept[name])
+            shutil.move(self.path("kept"), Gate.kept[name] + "/run")
+        return Gate.kept[name] + "/run"
+
+    def make_base(self, name="base"):
+        shutil.copytree(self.keep("base"), self.path(name))
+
+    def replay(self, first, again):
+        """A program that leaves the first kept run as its sweep, and the other one as the second sweep
+        of a gate. For what a gate makes of its measurements, these need not be new."""
+        wrapper = self.path("replay")
+        with open(wrapper, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\n[ "$1 $2" = "--sweep --out" ] || exec "{PROGRAM}" "$@"\n'
+                       f'case "$3" in */again) run={again} ;; *) run={first} ;; esac\n'
+                       'cp -r "$run" "$3"\n')
+        os.chmod(wrapper, 0o755)
+        return wrapper
+
+    def replay_slow(self):
+        slow = self.keep("slow", **SLOW)
+        return self.replay(slow, slow)
 
     def edit_base(self, change):
         """Changes the lines of the base."""
@@ -86,7 +103,7 @@ class GateVerdicts(Gate):
         self.assertIn(PLANTED, summary)
         self.assertEqual(self.failed_cases("slow"), [PLANTED])
 
-        done, summary = self.gate("accepted", "base", LB_ACCEPT="1", **SLOW)
+        done, summary = self.gate("accepted", "base", LB_ACCEPT="1", program=self.replay_slow())
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### Accepted as it is"), summary)
         self.assertIn(PLANTED, summary)
@@ -94,13 +111,8 @@ class GateVerdicts(Gate):
     def test_slowness_of_one_sweep_is_not_blamed(self):
         """The program is slow unless it writes to .../again, like a machine that was busy for a while."""
         self.make_base()
-        wrapper = self.path("wrapper")
-        with open(wrapper, "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\ncase "$*" in\n*--out*/again*) ;;\n'
-                       '*) export LB_SLOW_PERCENT=900 LB_SLOW_HIDDEN=64 ;;\nesac\n'
-                       f'exec "{PROGRAM}" "$@"\n')
-        os.chmod(wrapper, 0o755)
-        done, summary = self.gate("new", "base", program=wrapper)
+        done, summary = self.gate("new", "base", program=self.replay(self.keep("slow", **SLOW),
+                                                                     self.keep("base")))
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("A second sweep", done.stdout)
         self.assertTrue(summary.startswith("### No regression shown"), summary)
@@ -110,7 +122,8 @@ class GateVerdicts(Gate):
     def test_base_of_another_machine_stops_nothing_and_is_said(self):
         self.make_base()
         self.edit_base(lambda lines: lines[0]["environment"].update(cpu="another", host="elsewhere"))
-        done, summary = self.gate("new", "base", **SLOW)
+        slow = self.replay_slow()
+        done, summary = self.gate("new", "base", program=slow)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### The base was measured on another machine (cpu)"), summary)
         self.assertIn("DIFFERENT ENVIRONMENTS (host, cpu)", summary)
@@ -118,7 +131,7 @@ class GateVerdicts(Gate):
         # Another host of the same kind is as good as this one.
         self.edit_base(lambda lines: lines[0]["environment"].update(
             cpu=self.environment("new")["cpu"], host="another"))
-        self.assertEqual(self.gate("host", "base", **SLOW)[0].returncode, 3)
+        self.assertEqual(self.gate("host", "base", program=slow)[0].returncode, 3)
 
     def environment(self, name):
         with open(self.path(name + "/run.jsonl"), encoding="utf-8") as file:
@@ -127,11 +140,12 @@ class GateVerdicts(Gate):
     def test_base_that_cannot_be_read_is_said(self):
         self.make_base()
         self.edit_base(lambda lines: lines[0].update(schema=99))
-        done, summary = self.gate("new", "base")
+        slow = self.replay_slow()
+        done, summary = self.gate("new", "base", program=slow)
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("schema version 99", done.stdout)
         self.assertIn("can't be read", summary)
-        self.assertEqual(self.gate("again", "base", LB_ACCEPT="1")[0].returncode, 0)
+        self.assertEqual(self.gate("accepted", "base", program=slow, LB_ACCEPT="1")[0].returncode, 0)
 
     def test_case_that_fails_now_is_a_regression_and_one_that_always_did_is_not(self):
         def rename(verdict):

@@ -283,6 +283,10 @@ class Interruptions(Cluster):
         for number, lines in kept.items():
             self.check_kept(self.path(shard[number]), lines)
 
+
+class Limits(Cluster):
+    """Tasks that reach their time limit, are warned of it, or are cancelled."""
+
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
         # A shard takes at least 6 s, as each of its 90 cases is sampled for 50 ms or more. A task has a minute,
         # and starts cases only in the first 5 s of it.

@@ -58,8 +58,8 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
     struct lb_row row = lb_row_make(&c);
     row.verdict = verdict;
     if (verdict != LB_VERDICT_OK) {
-        snprintf(row.reason, sizeof(row.reason), "made up: a row of verdict %s, \"quoted\"",
-                 lb_verdict_name(verdict));
+        lb_row_print(&row.reason, "made up: a row of verdict %s, \"quoted\"",
+                     lb_verdict_name(verdict));
         return row;
     }
     for (size_t b = 0; b < blocks; b++) {
@@ -68,7 +68,7 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
         lb_row_add_block(&row, samples, samples_per_block, NULL);
     }
     lb_row_summarize(&row, NULL);
-    snprintf(row.description, sizeof(row.description), "made-up algorithm");
+    lb_row_print(&row.description, "made-up algorithm");
     row.stop_reason = LB_STOP_PRECISION;
     row.err_max_abs = 1.25e-7;
     row.err_max_rel = 3e-6;

@@ -60,8 +60,8 @@ static void make_names(struct lb_run *run)
     for (size_t i = 0; i < run->count; i++) {
         struct lb_row *row = &run->rows[i];
         if (row->verdict != LB_VERDICT_OK)
-            snprintf(row->reason, sizeof(row->reason), "%s", nasty);
-        snprintf(row->description, sizeof(row->description), "%s", nasty);
+            lb_row_print(&row->reason, "%s", nasty);
+        lb_row_print(&row->description, "%s", nasty);
     }
     json_object_set_new(run->header, "plugins", json_pack("[s]", "/tmp/it's <b> & so.so"));
 }
@@ -132,13 +132,13 @@ static void make_absent(struct lb_run *run)
                                   : 2],
                  1 + i);
         struct lb_row row = synthetic_row(text, LB_VERDICT_ABSENT, 0, 0, 0);
-        snprintf(row.reason, sizeof(row.reason), "CUDA is not in this build");
+        lb_row_print(&row.reason, "CUDA is not in this build");
         synthetic_add(run, row);
     }
     for (int i = 0; i < 64; i++) {
         snprintf(text, sizeof(text), "fused/T%d_B1_H65/f32/infer", 1 + i);
         struct lb_row row = synthetic_row(text, LB_VERDICT_UNSUPPORTED, 0, 0, 0);
-        snprintf(row.reason, sizeof(row.reason), "hidden 65 is not a multiple of 8");
+        lb_row_print(&row.reason, "hidden 65 is not a multiple of 8");
         synthetic_add(run, row);
     }
 }

@@ -390,7 +390,7 @@ static void a_skipped_row_is_short(void **state)
     lb_case_parse("cpu_ref/T4_B1_H3/f32/infer", &c, NULL, NULL, NULL);
     struct lb_row row = lb_row_make(&c);
     row.verdict = LB_VERDICT_SKIPPED;
-    snprintf(row.reason, sizeof(row.reason), "the time budget of 5 s ran out");
+    lb_row_print(&row.reason, "the time budget of 5 s ran out");
     assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
     off_t before = file.size;
     assert_int_equal(lb_run_append(&file, &row, NULL), LB_OK);

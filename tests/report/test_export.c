@@ -32,7 +32,7 @@ static struct lb_run small_run(void)
     synthetic_add(&run, synthetic_row("cudnn:persist_static/T16_B8_H1100/f16/infer",
                                       LB_VERDICT_UNSUPPORTED, 0, 0, 0));
     row = synthetic_row("cpu_ref/T1_B1_I3_H5/f64/infer", LB_VERDICT_CRASH, 0, 0, 0);
-    strcpy(row.reason, "killed by signal 11, \"segmentation fault\"\nin line two");
+    lb_row_print(&row.reason, "killed by signal 11, \"segmentation fault\"\nin line two");
     synthetic_add(&run, row);
     return run;
 }
@@ -125,9 +125,9 @@ static void hostile_rows_are_written_as_data(void **state)
     char *text;
     size_t size;
     row->verdict = LB_VERDICT_OK;
-    snprintf(row->description, sizeof(row->description), "=HYPERLINK(\"http://x\")");
-    snprintf(row->warning, sizeof(row->warning), "-1+cmd|' /C calc'!A0");
-    snprintf(run.rows[2].reason, sizeof(run.rows[2].reason), "]]><!-- & \"");
+    lb_row_print(&row->description, "=HYPERLINK(\"http://x\")");
+    lb_row_print(&row->warning, "-1+cmd|' /C calc'!A0");
+    lb_row_print(&run.rows[2].reason, "]]><!-- & \"");
     row->elapsed_ns = 1.7e308;
     for (size_t i = 0; i < row->samples; i++)
         row->samples_ns[i] = 1.7e308;
