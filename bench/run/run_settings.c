@@ -111,6 +111,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
         .loss_scale = options->loss_scale,
+        .dynamic_loss_scale = options->dynamic_loss_scale,
         .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .limits = {options->call_limit_s, options->memory_bytes, options->device},
@@ -283,6 +284,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
+    if (settings->dynamic_loss_scale)
+        json_object_set_new(*header, "loss_scale_dynamic", json_true());
     if (settings->shard && json_object_set(*header, "shard", settings->shard) != 0)
         return lb_fail(err, LB_OOM, "out of memory for the header");
     return files_to_header(settings, *header, err);
@@ -456,6 +459,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     if (!(settings->loss_scale > 0))
         LB_TRY(lb_fail(err, LB_INVALID, "header: loss_scale must be a number above 0"));
+    settings->dynamic_loss_scale = json_is_true(json_object_get(header, "loss_scale_dynamic"));
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(files_from_header(header, settings, err));

@@ -52,7 +52,16 @@ struct lb_row {
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
-    uint64_t hash;         /* of the bits of the checked results; 0: unknown */
+
+    /* Of passes with a backward alone. */
+    double gradient_err_norm; /* err_norm of the gradients alone */
+    double loss_scale;        /* that the timed calls ran with; 1: none */
+    double
+        overflow_share; /* share of the steps that a dynamic scale skipped; NaN: it is fixed */
+    double overflow_check_ns; /* of one check of the weight gradients, which a dynamic scale needs
+                                 per step and samples_ns do not hold; NaN: unknown or not needed */
+
+    uint64_t hash; /* of the bits of the checked results; 0: unknown */
 
     double prepare_ns; /* time of create, sizes and prepare */
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */

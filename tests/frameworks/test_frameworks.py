@@ -1,6 +1,7 @@
 """A framework's row is held to the oracle on random problems, and what is broken in it is found.
 
     test_frameworks.py FRAMEWORK [--count N] [--seed N] [--dtype f32,...] [--pass train,...]
+                       [--variant auto,...]
 
 N random problems of each dtype and pass; ctest takes few, and 200 take an hour for a framework that
 compiles each. Exit code 77: the framework, or its plug-in, is not there.
@@ -23,7 +24,7 @@ DTYPES, PASSES = ["f64", "f32", "f16", "bf16"], ["infer", "forward", "backward",
 # What a framework can run: dtypes and passes of which every problem is to be ok, in one of the
 # variants; with the variants that are held to the oracle.
 ABLE = {
-    "pytorch": (DTYPES, PASSES, ["auto", "native"]),
+    "pytorch": (DTYPES, PASSES, ["auto", "native", "autocast"]),
     "keras": (DTYPES, PASSES, ["auto", "unrolled", "jit", "mixed"]),
     "onnxruntime": (["f32"], ["infer"], ["auto"]),
     "jax": (DTYPES, PASSES, ["auto"]),
@@ -68,7 +69,7 @@ def draw(numbers, dtype, kind, relu):
 class Framework(ProgramTest):
     """One framework, which main() chooses."""
 
-    name, count, seed, dtypes, passes = "", 2, 1, DTYPES, PASSES
+    name, count, seed, dtypes, passes, variants = "", 2, 1, DTYPES, PASSES, None
 
     def rows_of(self, lines, plugin=None, variants=("auto",), **options):
         cases = self.path("cases.txt")
@@ -96,6 +97,7 @@ class Framework(ProgramTest):
 
     def test_random_problems_are_right(self):
         dtypes, passes, variants = ABLE[self.name]
+        variants = self.variants or variants
         numbers = random.Random(self.seed)
         lines = [draw(numbers, dtype, kind, self.name != "pytorch")
                  for dtype in dtypes if dtype in self.dtypes
@@ -196,11 +198,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dtype", default=",".join(DTYPES))
     parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
+    parser.add_argument("--variant", help="of the random problems; auto must be among them")
     parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
     arguments = parser.parse_intermixed_args()
     Framework.name = Absence.name = arguments.name
     Framework.count, Framework.seed = arguments.count, arguments.seed
     Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")
+    Framework.variants = arguments.variant.split(",") if arguments.variant else None
     if not os.path.exists(plugin_of(arguments.name)) or not framework_is_there(arguments.name):
         if os.path.exists(plugin_of(arguments.name)):
             result = unittest.main(argv=["", "Absence"], exit=False).result
