@@ -11,6 +11,7 @@
 #include "base/tuned_choices.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
+#include "support/framework_plugins.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -251,6 +252,22 @@ done:
     return st;
 }
 
+/* The environment, with the versions of the frameworks whose plug-ins the run uses. NULL when
+ * memory runs out. */
+static json_t *environment_json(const struct lb_settings *settings,
+                                const struct lb_library *libraries)
+{
+    json_t *environment = lb_environment(libraries);
+    json_t *versions = json_object_get(environment, "libraries");
+    for (size_t i = 0; i < settings->plugin_count; i++) {
+        struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES];
+        size_t count = lb_framework_versions(settings->plugins[i], found);
+        for (size_t k = 0; k < count; k++)
+            json_object_set_new(versions, found[k].library, json_string(found[k].version));
+    }
+    return environment;
+}
+
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count,
                                      const struct lb_library *libraries, json_t **header,
@@ -265,11 +282,11 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
     }
     *header = json_pack(
         "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o, s:o}", "environment",
-        lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
-        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
-        "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
-        settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
-        "baseline", settings->baseline, "plugins",
+        environment_json(settings, libraries), "seed", (json_int_t)settings->seed, "sampler",
+        "min_samples", (json_int_t)sampler->min_samples, "max_samples",
+        (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
+        sampler->max_ns, "repetitions", settings->repetitions, "processes", settings->processes,
+        "loss_scale", settings->loss_scale, "baseline", settings->baseline, "plugins",
         string_array(settings->plugins, settings->plugin_count), "benchmark",
         string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
     json_t *limits = limits_json(settings);
@@ -297,8 +314,8 @@ enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
                                      struct lb_error *err)
 {
     json_t *limits = limits_json(settings);
-    *details = json_pack("{s:o, s:o}", "environment", lb_environment(libraries), "command",
-                         string_array(options->argv, (size_t)options->argc));
+    *details = json_pack("{s:o, s:o}", "environment", environment_json(settings, libraries),
+                         "command", string_array(options->argv, (size_t)options->argc));
     bool made = *details && limits && json_object_update(*details, limits) == 0;
     json_decref(limits);
     return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");

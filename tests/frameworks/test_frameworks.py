@@ -8,6 +8,7 @@ compiles each. Exit code 77: the framework, or its plug-in, is not there.
 """
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -28,6 +29,14 @@ ABLE = {
     "keras": (DTYPES, PASSES, ["auto", "unrolled", "jit", "mixed"]),
     "onnxruntime": (["f32"], ["infer"], ["auto"]),
     "jax": (DTYPES, PASSES, ["auto"]),
+}
+
+# The libraries that a record names: the package, and a made-up version of it.
+PACKAGES = {
+    "pytorch": {"PyTorch": ("torch", "9.8.7+cpu")},
+    "keras": {"Keras": ("keras", "9.1.0"), "TensorFlow": ("tensorflow_cpu", "9.2.0rc1")},
+    "onnxruntime": {"ONNX Runtime": ("onnxruntime", "9.3.1")},
+    "jax": {"JAX": ("jax", "9.0.2")},
 }
 
 # A fault: the adapter's file, what is replaced in it, by what.
@@ -165,6 +174,20 @@ class Absence(ProgramTest):
         for row in rows.values():
             self.assertEqual(row["verdict"], "absent", row["reason"])
             self.assertIn("setup.sh", row["reason"])
+
+    def test_the_record_says_which_versions_are_installed(self):
+        environment = self.empty_environment()
+        for package, version in PACKAGES[self.name].values():
+            os.makedirs(os.path.join(environment, "lib", "python3.99", "site-packages",
+                                     f"{package}-{version}.dist-info"))
+        self.sweep("--plugin", plugin_of(self.name), "--impl", self.name, "-T", "3", "-B", "2", "-H",
+                   "4", exit_code=5, env=os.environ | {"LB_FRAMEWORKS": environment})
+        with open(self.path("run/run.jsonl"), encoding="utf-8") as file:
+            libraries = json.loads(file.readline())["environment"]["libraries"]
+        for library, (_, version) in PACKAGES[self.name].items():
+            self.assertEqual(libraries[library], version)
+        others = {library for packages in PACKAGES.values() for library in packages}
+        self.assertEqual(others & set(libraries), set(PACKAGES[self.name]))
 
     def empty_environment(self):
         """A virtual environment without packages, as setup.sh makes it before it installs."""
