@@ -54,6 +54,14 @@ SWAPPED_GRADIENTS = {
     "jax": ("jax_lstm.py", "numpy.asarray(array))",
             "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
 }
+# No fault: cuDNN's variant of JAX on a CPU, with the reference function that JAX has beside it.
+CUDNN_ON_CPU = [
+    ("jax_lstm.py", 'if case.variant == "cudnn" and case.device != "cuda":', "if False:"),
+    ("jax_lstm.py", "rnn.lstm(numpy.swapaxes(x, 0, 1), h0, c0, weights, steps,",
+     "rnn.lstm_ref(numpy.swapaxes(x, 0, 1), h0, c0, *rnn.unpack_lstm_weights(weights, case.input, "
+     "case.hidden, case.layers, case.directions == 2), steps,"),
+    ("jax_lstm.py", "case.directions == 2, precision)", "case.directions == 2)"),
+]
 ABORTS = {  # ends the process in one case
     name: (file, "    def forward(self, bound):\n",
            "    def forward(self, bound):\n        if self.case.hidden == 13:\n            import os\n"
@@ -85,23 +93,23 @@ class Framework(ProgramTest):
         with open(cases, "w", encoding="utf-8") as file:
             file.write("\n".join(dict.fromkeys(lines)) + "\n")
         impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
-            if len(ABLE[self.name][2]) > 1 else self.name
+            if self.name != "onnxruntime" else self.name # which has one
         added = ["--plugin", plugin] if plugin else ["--framework", self.name]
         rows, _ = self.sweep(*added, "--impl", impls, "--cases",
                              cases, "--case-time", "0.001", timeout=None, **options)
         return rows
 
-    def broken(self, fault):
-        """A copy of the plug-in beside adapters of which one has the fault."""
+    def broken(self, *faults):
+        """A copy of the plug-in beside adapters of which one has the faults."""
         folder = self.path("broken")
         shutil.copytree(os.path.join(ROOT, "bench", "frameworks"), folder)
-        file, old, new = fault
-        path = os.path.join(folder, file)
-        with open(path, encoding="utf-8") as source:
-            text = source.read()
-        self.assertIn(old, text, "the fault is no longer where the test puts it")
-        with open(path, "w", encoding="utf-8") as source:
-            source.write(text.replace(old, new))
+        for file, old, new in faults:
+            path = os.path.join(folder, file)
+            with open(path, encoding="utf-8") as source:
+                text = source.read()
+            self.assertIn(old, text, "the fault is no longer where the test puts it")
+            with open(path, "w", encoding="utf-8") as source:
+                source.write(text.replace(old, new))
         return shutil.copy(plugin_of(self.name), folder)
 
     def test_random_problems_are_right(self):
@@ -136,6 +144,19 @@ class Framework(ProgramTest):
         rows = self.rows_of(["T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f32/infer"], plugin, exit_code=1)
         for row in rows.values():
             self.assertEqual(row["verdict"], "wrong" if row["pass"] == "train" else "ok")
+
+    def test_weights_are_laid_out_for_cudnn_as_jax_says(self):
+        if self.name != "jax":
+            self.skipTest("of JAX alone")
+        lines = ["T3_B2_I5_H4/f32/train", "T3_B4_I5_H4_L2_D2/f32/train/ragged",
+                 "T5_B3_I2_H3_L3/f32/infer"]
+        plugin = self.broken(*CUDNN_ON_CPU)
+        for row in self.rows_of(lines, plugin, ["cudnn"]).values():
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertIn(" cuDNN, ", row["chosen"])
+        for row in self.rows_of(lines, variants=["cudnn"], exit_code=5, name="real").values():
+            self.assertEqual((row["verdict"], row["reason"]),
+                             ("unsupported", "cuDNN needs a GPU: jax_cuda:cudnn"))
 
     def test_a_crash_costs_its_row_only(self):
         plugin = self.broken(ABORTS[self.name])
