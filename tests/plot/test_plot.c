@@ -524,7 +524,7 @@ static void palette_is_that_of_the_scripts(void **state)
     assert_non_null(file);
     style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
     fclose(file);
-    const char *at = strstr(style, "array line_color[8]");
+    const char *at = strstr(style, "array line_color[12]");
     assert_non_null(at);
     for (int i = 0; i < LB_PALETTE_COUNT; i++) {
         at = strchr(at, '#');
@@ -538,6 +538,13 @@ static void palette_is_that_of_the_scripts(void **state)
     assert_true(lb_palette_color("somebody_s") == lb_palette[4] ||
                 lb_palette_color("somebody_s") == lb_palette[6]);
     assert_true(lb_palette_color("openblas") == lb_palette[5]); /* which nobody else takes */
+    static const char *const frameworks[] = {"pytorch", "keras", "onnxruntime", "jax"};
+    for (int i = 0; i < 4; i++) {
+        char device[32];
+        snprintf(device, sizeof(device), "%s_cuda", frameworks[i]);
+        assert_true(lb_palette_color(frameworks[i]) == lb_palette[8 + i]);
+        assert_true(lb_palette_color(device) == lb_palette[8 + i]);
+    }
 }
 
 int main(void)
