@@ -56,8 +56,7 @@ struct lb_row {
     /* Of passes with a backward alone. */
     double gradient_err_norm; /* err_norm of the gradients alone */
     double loss_scale;        /* that the timed calls ran with; 1: none */
-    double
-        overflow_share; /* share of the steps that a dynamic scale skipped; NaN: it is fixed */
+    double overflow_share; /* share of the steps that a dynamic scale skipped; NaN: it is fixed */
     double overflow_check_ns; /* of one check of the weight gradients, which a dynamic scale needs
                                  per step and samples_ns do not hold; NaN: unknown or not needed */
 
