@@ -9,6 +9,7 @@
 #include "cli/builtin_cases.h"
 #include "cli/shard.h"
 #include "record/record.h"
+#include "reference/loss_scale.h"
 #include "support/framework_plugins.h"
 
 /* The whole of text as a number; NaN when it is none. */
@@ -289,11 +290,20 @@ static enum lb_status set_framework(struct lb_options *options, const struct lb_
 static enum lb_status set_loss_scale(struct lb_options *options, const struct lb_option *option,
                                      const struct lb_option_words *words, struct lb_error *err)
 {
-    double scale = number_of(words->value);
-    if (!(scale > 0) || !isfinite(scale))
-        return lb_fail(err, LB_INVALID, "%s %s: must be a number above 0", option->name,
-                       words->value);
+    static const char dynamic[] = "dynamic";
+    size_t length = strlen(dynamic);
+    bool is_dynamic = strncmp(words->value, dynamic, length) == 0;
+    const char *start = is_dynamic ? words->value + length : words->value;
+    double scale = is_dynamic && !*start ? LB_LOSS_SCALE_START
+                                         : number_of(start + (is_dynamic && *start == ':'));
+    bool malformed = is_dynamic && *start && *start != ':';
+    if (malformed || !(scale >= (is_dynamic ? 1 : 0)) || !(scale > 0) || !(scale < 0x1p128))
+        return lb_fail(err, LB_INVALID,
+                       "%s %s: must be a number above 0, dynamic, or dynamic:START with a START of "
+                       "1 or more",
+                       option->name, words->value);
     options->loss_scale = scale;
+    options->dynamic_loss_scale = is_dynamic;
     return LB_OK;
 }
 
@@ -496,7 +506,7 @@ const struct lb_option lb_option_table[] = {
      .command = LB_CMD_PLOT,
      .set = set_subject,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
-             "roofline, training, precision, memory."},
+             "roofline, training, precision, error, memory."},
     {.name = "--report",
      .argument = "a run",
      .placeholder = "[BASE...] RUN -o FILE.html",
@@ -962,7 +972,9 @@ const struct lb_option lb_option_table[] = {
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | PROFILE,
      .set = set_loss_scale,
-     .help = "Multiplies incoming gradients by S and reports overflow (1)."},
+     .help = "Multiplies incoming gradients by S and reports overflow (1). dynamic[:START]: in f16 "
+             "the scale begins at START (65536), halves at each overflow and doubles after 2000 "
+             "steps without one; other dtypes are not scaled."},
     {.name = "--device",
      .argument = "a number",
      .placeholder = "N",

@@ -89,6 +89,7 @@ struct lb_options {
     int hang_limit;            /* hung cases after which a variant is skipped; 0: never */
     double memory_bytes;       /* of a worker; 0: all that the host has */
     double loss_scale;         /* factor on incoming gradients; 1: unchanged */
+    bool dynamic_loss_scale;   /* of f16, from loss_scale on */
     bool tune;                 /* measure kernel families for which no choice is kept */
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
     enum lb_by by;             /* how results of several devices are told apart */

@@ -72,6 +72,7 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
         .kernels = !profile,
         .profile = profile,
         .loss_scale = options->loss_scale,
+        .dynamic_loss_scale = options->dynamic_loss_scale,
     };
     const struct lb_run_observer observer = {.result = ignore_row};
     lb_host_limit(options->memory_bytes);

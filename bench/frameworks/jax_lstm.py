@@ -1,7 +1,8 @@
 """JAX: the cell written with jax.numpy, over the steps by lax.scan, compiled by XLA as one function.
 
-Variants: auto and scan, the same: on a GPU cuDNN's RNN of jax.experimental would be another. Ragged
-rows are masked: a row's state stays as it is past its end. The weights' layout is the project's.
+Variants: auto, that scan; cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of
+the scan are masked: a row's state stays as it is past its end. The weights' layout is the project's;
+cuDNN's variant gets them as one array.
 """
 
 import os
@@ -15,6 +16,12 @@ MODULES = ["jax", "numpy"]
 def supports(case):
     if case.math == "half":
         raise Unsupported("math half: XLA has no switch for f32 GEMMs in f16")
+    if case.variant == "cudnn" and case.device != "cuda":
+        raise Unsupported("cuDNN needs a GPU: jax_cuda:cudnn")
+    if case.variant == "cudnn" and case.dtype != "f32":
+        raise Unsupported(f"dtype {case.dtype}: jax.experimental.rnn calls cuDNN in f32 only")
+    if case.variant == "cudnn" and case.act != "tanh":
+        raise Unsupported(f"act-{case.act}: cuDNN's LSTM has no choice of activations")
 
 
 def create(case, stream):
@@ -77,6 +84,41 @@ def network(jax, case, lengths):
     return run
 
 
+def cudnn_network(jax, case, lengths):
+    """The same function by cuDNN, which takes the weights as flatten() lays them out."""
+    from jax.experimental import rnn  # pylint: disable=import-outside-toplevel
+    numpy = jax.numpy
+    steps = numpy.full(case.batch, case.seq_len) if lengths is None else lengths
+    steps = steps.astype("int32")
+    precision = jax.lax.Precision.HIGH if case.math == "tf32" else jax.lax.Precision.HIGHEST
+
+    def run(x, h0, c0, weights):
+        y, hn, cn = rnn.lstm(numpy.swapaxes(x, 0, 1), h0, c0, weights, steps, case.input,
+                             case.hidden, case.layers, 0.0, case.directions == 2, precision)
+        return numpy.swapaxes(y, 0, 1), hn, cn
+
+    return run
+
+
+def flatten(numpy, weights):
+    """All matrices of all layers and directions, then all biases, as jax.experimental.rnn has them."""
+    return numpy.concatenate([numpy.ravel(part) for kinds in (slice(0, 2), slice(2, 4))
+                              for entry in weights for part in entry[kinds]])
+
+
+def unflatten(numpy, flat, weights):
+    """The inverse of flatten, in the shapes of weights."""
+    parts = [list(entry) for entry in weights]
+    at = 0
+    for kinds in ((0, 1), (2, 3)):
+        for entry in parts:
+            for kind in kinds:
+                size = entry[kind].size
+                entry[kind] = numpy.reshape(flat[at:at + size], entry[kind].shape)
+                at += size
+    return parts
+
+
 class Session:
     """One case."""
 
@@ -85,15 +127,21 @@ class Session:
         self.jax, self.case, self.stream = jax, case, stream
         self.device = jax.devices()[case.ordinal if case.device == "cuda" else 0]
         self.type = numpy_type(case.dtype)
-        self.weights = self.infer = self.train = self.pull = None
+        self.weights = self.parts = self.infer = self.train = self.pull = None
         self.kept = self.weight_gradients = None
 
     def prepare(self, *weights_and_lengths):
         *kinds, lengths = weights_and_lengths
         jax = self.jax
-        self.weights = [tuple(jax.device_put(kind[index].numpy().copy(), self.device)
-                              for kind in kinds) for index in range(len(kinds[0]))]
-        run = network(jax, self.case, jax.numpy.asarray(lengths) if lengths else None)
+        self.parts = [tuple(jax.device_put(kind[index].numpy().copy(), self.device)
+                            for kind in kinds) for index in range(len(kinds[0]))]
+        lengths = jax.numpy.asarray(lengths) if lengths else None
+        if self.case.variant == "cudnn":
+            self.weights = flatten(jax.numpy, self.parts)
+            run = cudnn_network(jax, self.case, lengths)
+        else:
+            self.weights = self.parts
+            run = network(jax, self.case, lengths)
         self.infer = jax.jit(run)
         self.train = jax.jit(lambda *inputs: jax.vjp(run, *inputs))
         self.pull = jax.jit(lambda pull, given: pull(given))
@@ -129,7 +177,10 @@ class Session:
 
     def gradients(self, *kinds):
         import numpy  # pylint: disable=import-outside-toplevel
-        for index, found in enumerate(self.weight_gradients):
+        gradients = self.weight_gradients
+        if self.case.variant == "cudnn":
+            gradients = unflatten(numpy, numpy.asarray(gradients), self.parts)
+        for index, found in enumerate(gradients):
             for kind, array in zip(kinds, found):
                 numpy.copyto(kind[index].numpy(), numpy.asarray(array))
 
@@ -137,7 +188,8 @@ class Session:
         runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
         if self.case.device == "cuda":
             runs_on = "on XLA's own stream, waited for"
-        return f"JAX {self.jax.__version__} lax.scan, compiled by XLA, {runs_on}"
+        how = "cuDNN" if self.case.variant == "cudnn" else "lax.scan, compiled by XLA"
+        return f"JAX {self.jax.__version__} {how}, {runs_on}"
 
     def destroy(self):
         self.__dict__.clear()

@@ -18,6 +18,7 @@
 
 #include "api/impl.h"
 #include "frameworks/dlpack.h"
+#include "frameworks/environment.h"
 
 #define TEXT_OF(word) #word
 #define TEXT(word)    TEXT_OF(word)
@@ -56,19 +57,6 @@ struct framework_case {
     int next[CALL_KINDS]; /* the slot that the next new set of tensors gets */
     char description[512];
 };
-
-/* Where the environment of setup.sh lies: LB_FRAMEWORKS, or a folder of the user's cache. */
-static void environment_path(char *path, size_t size)
-{
-    const char *given = getenv("LB_FRAMEWORKS");
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (given && given[0])
-        snprintf(path, size, "%s", given);
-    else if (cache && cache[0])
-        snprintf(path, size, "%s/bench-lstm/frameworks", cache);
-    else
-        snprintf(path, size, "%s/.cache/bench-lstm/frameworks", home ? home : ".");
-}
 
 /* The folder of the adapters: beside this shared object where it is installed, else in the source.
  */
@@ -122,7 +110,7 @@ static enum lb_status start_python(struct lb_error *err)
     PyStatus status;
     publish_python();
     PyConfig_InitIsolatedConfig(&config);
-    environment_path(environment, sizeof(environment));
+    lb_frameworks_environment(environment, sizeof(environment));
     snprintf(executable, sizeof(executable), "%s/bin/python3", environment);
     if (access(executable, X_OK) != 0)
         snprintf(executable, sizeof(executable), "%s", LB_PYTHON);

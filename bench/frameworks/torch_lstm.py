@@ -2,8 +2,11 @@
 
 Variants: auto, nn.LSTM as it comes (on a CPU oneDNN where PyTorch picks it, on a GPU cuDNN); native,
 PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.LSTM unrolled into its
-steps, which TorchInductor then compiles.
+steps, which TorchInductor then compiles; autocast, weights in f32 and torch.autocast in f16 or bf16
+around the call, as mixed precision is trained.
 """
+
+import contextlib
 
 from contract import Absent, Bound, Unsupported
 
@@ -17,6 +20,8 @@ def supports(case):
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
     if case.math == "half":
         raise Unsupported("math half: PyTorch has no switch for f32 GEMMs in f16")
+    if case.variant == "autocast" and case.dtype not in ("f16", "bf16"):
+        raise Unsupported(f"dtype {case.dtype}: autocast computes in f16 or bf16")
     if case.variant == "compile":
         if case.ragged:
             raise Unsupported("ragged: torch.compile leaves packed sequences to the eager nn.LSTM")
@@ -44,13 +49,15 @@ class Session:
         self.dtype = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
                       "bf16": torch.bfloat16}[case.dtype]
         self.device = torch.device(case.device, case.ordinal if case.device == "cuda" else None)
+        self.casts = case.variant == "autocast"
         self.stream = None
         if case.device == "cuda":
             self.stream = torch.cuda.ExternalStream(stream, self.device)
             torch.backends.cuda.matmul.allow_tf32 = case.math == "tf32"
             torch.backends.cudnn.allow_tf32 = case.math == "tf32"
         self.module = torch.nn.LSTM(case.input, case.hidden, case.layers,
-                                    bidirectional=case.directions == 2, dtype=self.dtype,
+                                    bidirectional=case.directions == 2,
+                                    dtype=torch.float32 if self.casts else self.dtype,
                                     device=self.device)
         self.call = self.module
         self.lengths = None
@@ -72,6 +79,12 @@ class Session:
         backends = self.torch.backends
         backends.mkldnn.set_flags(self.case.variant != "native")
         backends.cudnn.enabled = self.case.variant != "native"
+
+    def precision(self):
+        """The call runs within this: autocast where it is the variant."""
+        if not self.casts:
+            return contextlib.nullcontext()
+        return self.torch.autocast(self.case.device, dtype=self.dtype)
 
     def prepare(self, *weights_and_lengths):
         *kinds, lengths = weights_and_lengths
@@ -102,7 +115,7 @@ class Session:
         self.switches()
         x = self.torch.zeros(1, self.case.batch, self.case.input, dtype=self.dtype,
                              device=self.device)
-        with Seen(), self.torch.set_grad_enabled(self.case.trains):
+        with Seen(), self.torch.set_grad_enabled(self.case.trains), self.precision():
             self.module(x)
         fast = [name.split(".")[1] for name in names if "rnn" in name]
         if self.case.variant == "compile":
@@ -132,7 +145,8 @@ class Session:
     def forward(self, bound):
         self.switches()
         self.inputs = bound.inputs
-        with self.torch.cuda.stream(self.stream), self.torch.set_grad_enabled(self.case.trains):
+        with self.torch.cuda.stream(self.stream), self.precision(), \
+                self.torch.set_grad_enabled(self.case.trains):
             self.outputs = self.run(*bound.inputs)
         with self.torch.cuda.stream(self.stream), self.torch.no_grad():
             for mine, theirs in zip(bound.outputs, self.outputs):
@@ -161,7 +175,8 @@ class Session:
         if self.case.device == "cuda":
             runs_on = f"cuDNN {self.torch.backends.cudnn.version()}"
         return (f"PyTorch {self.torch.__version__} nn.LSTM"
-                f"{', ' + self.seen if self.seen else ''}, {runs_on}")
+                f"{', ' + self.seen if self.seen else ''}"
+                f"{', autocast over f32 weights' if self.casts else ''}, {runs_on}")
 
     def destroy(self):
         self.__dict__.clear()

@@ -221,13 +221,9 @@ static const struct setting {
     const char *key, *flag;
     double usual;
 } settings[] = {
-    {"seed", " --seed ", 1},
-    {"repetitions", " --benchmark_repetitions=", 1},
-    {"processes", " --processes ", 1},
-    {"loss_scale", " --loss-scale ", 1},
-    {"call_limit_s", " --call-limit ", 120},
-    {"memory_bytes", " --memory ", 0},
-    {"device", " --device ", 0},
+    {"seed", " --seed ", 1},           {"repetitions", " --benchmark_repetitions=", 1},
+    {"processes", " --processes ", 1}, {"call_limit_s", " --call-limit ", 120},
+    {"memory_bytes", " --memory ", 0}, {"device", " --device ", 0},
 };
 
 /* The flags that repeat a case as the run measured it, by the run's header. */
@@ -242,6 +238,10 @@ static void format_flags(FILE *out, const json_t *header)
         if (value && json_number_value(value) != settings[i].usual)
             fprintf(out, "%s%.17g", settings[i].flag, json_number_value(value));
     }
+    double loss_scale = json_number_value(json_object_get(header, "loss_scale"));
+    bool dynamic = json_is_true(json_object_get(header, "loss_scale_dynamic"));
+    if (dynamic || (loss_scale > 0 && loss_scale != 1))
+        fprintf(out, " --loss-scale %s%.17g", dynamic ? "dynamic:" : "", loss_scale);
     if (json_is_true(json_object_get(header, "kernels")))
         fputs(" --kernels", out);
     if (json_is_true(json_object_get(header, "tune")))

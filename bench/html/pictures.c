@@ -20,7 +20,7 @@ static const struct {
     {"Time per step", "", {"time-h", "time-b", "time-t"}},
     {"Rate", "", {"roofline"}},
     {"Training compared with inference", "", {"training"}},
-    {"Precisions compared", "", {"precision"}},
+    {"Precisions compared", "", {"precision", "error"}},
     {"Memory", "", {"memory"}},
 };
 

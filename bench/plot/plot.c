@@ -10,8 +10,9 @@
 #include "plot/gnuplot.h"
 #include "plot/plot_kinds.h"
 
-const char *const lb_plot_kinds[] = {"speedup-b", "speedup-t", "time-h",    "time-b", "time-t",
-                                     "roofline",  "training",  "precision", "memory", NULL};
+const char *const lb_plot_kinds[] = {"speedup-b", "speedup-t", "time-h",   "time-b",
+                                     "time-t",    "roofline",  "training", "precision",
+                                     "error",     "memory",    NULL};
 
 /* The files that a script draws, by lb_plot_options.for_page; see plots/style.gp. */
 static const char *const file_endings[] = {".svg", ".png", NULL};
@@ -23,11 +24,11 @@ static const struct {
                            struct lb_error *err);
     enum lb_plot_axis axis;
 } drawings[] = {
-    {lb_plot_speedup, LB_PLOT_AXIS_B}, {lb_plot_speedup, LB_PLOT_AXIS_T},
-    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_B},
-    {lb_plot_lines, LB_PLOT_AXIS_T},   {lb_plot_roofline, LB_PLOT_AXIS_H},
-    {lb_plot_lines, LB_PLOT_AXIS_H},   {lb_plot_lines, LB_PLOT_AXIS_H},
-    {lb_plot_lines, LB_PLOT_AXIS_H},
+    {lb_plot_speedup, LB_PLOT_AXIS_B},     {lb_plot_speedup, LB_PLOT_AXIS_T},
+    {lb_plot_lines, LB_PLOT_AXIS_H},       {lb_plot_lines, LB_PLOT_AXIS_B},
+    {lb_plot_lines, LB_PLOT_AXIS_T},       {lb_plot_roofline, LB_PLOT_AXIS_H},
+    {lb_plot_lines, LB_PLOT_AXIS_H},       {lb_plot_lines, LB_PLOT_AXIS_H},
+    {lb_plot_speed_error, LB_PLOT_AXIS_H}, {lb_plot_lines, LB_PLOT_AXIS_H},
 };
 
 /* Whether the list holds the kind; NULL holds all. */

@@ -15,6 +15,10 @@ enum lb_status lb_plot_speedup(struct lb_plot_job *job, const char *kind, enum l
 enum lb_status lb_plot_lines(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                              struct lb_error *err);
 
+/* Speed over error of all precisions; the axis has no effect. */
+enum lb_status lb_plot_speed_error(struct lb_plot_job *job, const char *kind,
+                                   enum lb_plot_axis axis, struct lb_error *err);
+
 /* Rate over arithmetic intensity; the axis has no effect. */
 enum lb_status lb_plot_roofline(struct lb_plot_job *job, const char *kind, enum lb_plot_axis axis,
                                 struct lb_error *err);

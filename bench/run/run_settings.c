@@ -11,6 +11,7 @@
 #include "base/tuned_choices.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
+#include "support/framework_plugins.h"
 
 static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
                                    struct lb_error *err)
@@ -111,6 +112,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .sampler = lb_options_sampler(options),
         .repetitions = options->repetitions,
         .loss_scale = options->loss_scale,
+        .dynamic_loss_scale = options->dynamic_loss_scale,
         .kernels = options->kernels,
         .processes = options->processes > 1 ? options->processes : 1,
         .limits = {options->call_limit_s, options->memory_bytes, options->device},
@@ -250,6 +252,22 @@ done:
     return st;
 }
 
+/* The environment, with the versions of the frameworks whose plug-ins the run uses. NULL when
+ * memory runs out. */
+static json_t *environment_json(const struct lb_settings *settings,
+                                const struct lb_library *libraries)
+{
+    json_t *environment = lb_environment(libraries);
+    json_t *versions = json_object_get(environment, "libraries");
+    for (size_t i = 0; i < settings->plugin_count; i++) {
+        struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES];
+        size_t count = lb_framework_versions(settings->plugins[i], found);
+        for (size_t k = 0; k < count; k++)
+            json_object_set_new(versions, found[k].library, json_string(found[k].version));
+    }
+    return environment;
+}
+
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count, json_t *libraries,
                                      json_t **header, struct lb_error *err)
@@ -263,11 +281,11 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
     }
     *header = json_pack(
         "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o, s:o}", "environment",
-        lb_environment(libraries), "seed", (json_int_t)settings->seed, "sampler", "min_samples",
-        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
-        "precision", sampler->precision, "max_ns", sampler->max_ns, "repetitions",
-        settings->repetitions, "processes", settings->processes, "loss_scale", settings->loss_scale,
-        "baseline", settings->baseline, "plugins",
+        environment_json(settings, libraries), "seed", (json_int_t)settings->seed, "sampler",
+        "min_samples", (json_int_t)sampler->min_samples, "max_samples",
+        (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
+        sampler->max_ns, "repetitions", settings->repetitions, "processes", settings->processes,
+        "loss_scale", settings->loss_scale, "baseline", settings->baseline, "plugins",
         string_array(settings->plugins, settings->plugin_count), "benchmark",
         string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
     json_t *limits = limits_json(settings);
@@ -282,6 +300,8 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
         json_object_set_new(*header, "kernels", json_true());
+    if (settings->dynamic_loss_scale)
+        json_object_set_new(*header, "loss_scale_dynamic", json_true());
     if (settings->shard && json_object_set(*header, "shard", settings->shard) != 0)
         return lb_fail(err, LB_OOM, "out of memory for the header");
     return files_to_header(settings, *header, err);
@@ -292,8 +312,8 @@ enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
                                      json_t **details, struct lb_error *err)
 {
     json_t *limits = limits_json(settings);
-    *details = json_pack("{s:o, s:o}", "environment", lb_environment(libraries), "command",
-                         string_array(options->argv, (size_t)options->argc));
+    *details = json_pack("{s:o, s:o}", "environment", environment_json(settings, libraries),
+                         "command", string_array(options->argv, (size_t)options->argc));
     bool made = *details && limits && json_object_update(*details, limits) == 0;
     json_decref(limits);
     return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
@@ -454,6 +474,7 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     if (!(settings->loss_scale > 0))
         LB_TRY(lb_fail(err, LB_INVALID, "header: loss_scale must be a number above 0"));
+    settings->dynamic_loss_scale = json_is_true(json_object_get(header, "loss_scale_dynamic"));
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(files_from_header(header, settings, err));

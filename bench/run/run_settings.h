@@ -18,6 +18,7 @@ struct lb_settings {
     int processes;     /* fresh processes per case; 1: any worker that is alive */
     bool kernels;      /* trace the GPU kernels of one more call of each case */
     double loss_scale; /* factor on incoming gradients */
+    bool dynamic_loss_scale;
     struct lb_worker_limits limits;
     bool tune;        /* measure kernel families for which no choice is kept */
     char *tuned;      /* absolute path of the tuned choices; NULL: the usual file */

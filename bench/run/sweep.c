@@ -77,6 +77,7 @@ static enum lb_status run_block(struct sweep *sweep, const struct lb_case *c, bo
         .sampler = sweep->settings.sampler,
         .kernels = sweep->settings.kernels && first,
         .loss_scale = sweep->settings.loss_scale,
+        .dynamic_loss_scale = sweep->settings.dynamic_loss_scale,
     };
     enum lb_status st = LB_OK;
     *block = lb_row_make(c);

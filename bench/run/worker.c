@@ -464,6 +464,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .sampler = job->sampler,
         .memory_bytes = pool->limits.memory_bytes,
         .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
+        .dynamic_loss_scale = job->dynamic_loss_scale,
         .kernels = kernels,
         .outputs = job->outputs,
     };

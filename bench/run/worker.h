@@ -54,12 +54,13 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    const char *process; /* name of a worker that serves several implementations and loads their
-                            plug-ins itself; NULL: the implementation's usual worker */
-    bool kernels;        /* trace the GPU kernels of one more call, in a worker of its own: what
-                            happens there sets the row's kernels_reason alone */
-    double loss_scale;   /* factor on incoming gradients; 0: unchanged */
-    const char *outputs; /* instead of sampling, write y to this .npy file; NULL: sample */
+    const char *process;     /* name of a worker that serves several implementations and loads their
+                                plug-ins itself; NULL: the implementation's usual worker */
+    bool kernels;            /* trace the GPU kernels of one more call, in a worker of its own: what
+                                happens there sets the row's kernels_reason alone */
+    double loss_scale;       /* factor on incoming gradients; 0: unchanged */
+    bool dynamic_loss_scale; /* of f16, from loss_scale on */
+    const char *outputs;     /* instead of sampling, write y to this .npy file; NULL: sample */
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. A worker that

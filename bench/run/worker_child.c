@@ -357,6 +357,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
         .sampler = request->sampler,
         .cache = server->cache,
         .loss_scale = request->loss_scale,
+        .dynamic_loss_scale = request->dynamic_loss_scale,
         .kernels = request->kernels,
         .outputs = request->outputs,
     };

@@ -28,11 +28,12 @@ json_t *lb_request_encode(const struct lb_request *request)
         return message;
     const struct lb_sampler_options *sampler = &request->sampler;
     json_t *run =
-        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b, s:s*}", "seed",
+        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b, s:b, s:s*}", "seed",
                   (json_int_t)request->seed, "min_samples", (json_int_t)sampler->min_samples,
                   "max_samples", (json_int_t)sampler->max_samples, "precision", sampler->precision,
                   "max_ns", sampler->max_ns, "memory_bytes", request->memory_bytes, "loss_scale",
-                  request->loss_scale, "kernels", request->kernels, "outputs", request->outputs);
+                  request->loss_scale, "dynamic_loss_scale", request->dynamic_loss_scale, "kernels",
+                  request->kernels, "outputs", request->outputs);
     if (!run || json_object_update(message, run) != 0) {
         json_decref(message);
         message = NULL;
@@ -45,7 +46,7 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
                                  struct lb_error *err)
 {
     const char *name = json_string_value(json_object_get(message, "op"));
-    int kind = 0, kernels = 0;
+    int kind = 0, kernels = 0, dynamic = 0;
     json_int_t seed, min_samples, max_samples;
     while (kind < LB_REQUEST_COUNT && !(name && strcmp(request_names[kind], name) == 0))
         kind++;
@@ -63,13 +64,14 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
     if (kind != LB_REQUEST_RUN)
         return LB_OK;
     struct lb_sampler_options *sampler = &request->sampler;
-    if (json_unpack((json_t *)message, "{s:I, s:I, s:I, s:F, s:F, s:F, s:F, s:b}", "seed", &seed,
-                    "min_samples", &min_samples, "max_samples", &max_samples, "precision",
+    if (json_unpack((json_t *)message, "{s:I, s:I, s:I, s:F, s:F, s:F, s:F, s:b, s:b}", "seed",
+                    &seed, "min_samples", &min_samples, "max_samples", &max_samples, "precision",
                     &sampler->precision, "max_ns", &sampler->max_ns, "memory_bytes",
-                    &request->memory_bytes, "loss_scale", &request->loss_scale, "kernels",
-                    &kernels) != 0)
+                    &request->memory_bytes, "loss_scale", &request->loss_scale,
+                    "dynamic_loss_scale", &dynamic, "kernels", &kernels) != 0)
         return lb_fail(err, LB_INVALID, "the request %s lacks a setting", name);
     request->seed = (uint64_t)seed;
+    request->dynamic_loss_scale = dynamic != 0;
     request->kernels = kernels != 0;
     request->outputs = json_string_value(json_object_get(message, "outputs"));
     sampler->min_samples = (size_t)min_samples;

@@ -48,6 +48,7 @@ struct lb_request {
     struct lb_sampler_options sampler;
     double memory_bytes; /* that the worker may hold; 0: what the host has */
     double loss_scale;   /* of incoming gradients */
+    bool dynamic_loss_scale;
     bool kernels;        /* instead of sampling, trace the kernels of one call */
     const char *outputs; /* instead of sampling, write y to this file; NULL: sample */
 };

@@ -1,11 +1,13 @@
 /* The frameworks that --framework names, and where their plug-ins lie. */
 #include "support/framework_plugins.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "frameworks/environment.h"
 
 const char *const lb_framework_names[] = {
     "pytorch",          "keras",    "onnxruntime", "jax", "pytorch_cuda", "keras_cuda",
@@ -49,4 +51,64 @@ enum lb_status lb_framework_find(const char *text, size_t length, const char **n
                                 "--framework %s: there is no such framework; did you mean %s?",
                                 word, suggestion)
                       : lb_fail(err, LB_INVALID, "--framework %s: allowed are %s", word, all);
+}
+
+/* Packages of Python, by how the names of the plug-ins begin; of those with the same library one is
+ * installed. */
+static const struct {
+    const char *plugin, *package, *library;
+} packages[] = {
+    {"bench_lstm_pytorch", "torch", "PyTorch"},
+    {"bench_lstm_keras", "keras", "Keras"},
+    {"bench_lstm_keras", "tensorflow", "TensorFlow"},
+    {"bench_lstm_keras", "tensorflow_cpu", "TensorFlow"},
+    {"bench_lstm_onnxruntime", "onnxruntime", "ONNX Runtime"},
+    {"bench_lstm_onnxruntime", "onnxruntime_gpu", "ONNX Runtime"},
+    {"bench_lstm_jax", "jax", "JAX"},
+};
+
+/* The version of a package in a folder of packages, which may be a pattern of glob: from the name
+ * of PACKAGE-VERSION.dist-info or PACKAGE-VERSION.egg-info. False where there is none. */
+static bool find_version(const char *folder, const char *package, char *version, size_t size)
+{
+    char pattern[4400];
+    glob_t matches;
+    snprintf(pattern, sizeof(pattern), "%s/%s-[0-9]*-info", folder, package);
+    if (glob(pattern, 0, NULL, &matches) != 0)
+        return false;
+    const char *name = strrchr(matches.gl_pathv[0], '/') + 1 + strlen(package) + 1;
+    const char *end = strstr(name, ".dist-info");
+    if (!end)
+        end = strstr(name, ".egg-info");
+    snprintf(version, size, "%.*s", (int)(end ? end - name : 0), name);
+    globfree(&matches);
+    return version[0] != '\0';
+}
+
+size_t lb_framework_versions(const char *plugin,
+                             struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES])
+{
+    char environment[4096], python[4200], own[4200];
+    const char *folders[] = {"/usr/local/lib/python3*/dist-packages",
+                             "/usr/lib/python3/dist-packages"};
+    const char *slash = strrchr(plugin, '/'), *name = slash ? slash + 1 : plugin;
+    size_t count = 0, folder_count = 2;
+    lb_frameworks_environment(environment, sizeof(environment));
+    snprintf(python, sizeof(python), "%s/bin/python3", environment);
+    snprintf(own, sizeof(own), "%s/lib/python3*/site-packages", environment);
+    if (access(python, X_OK) == 0) {
+        folders[0] = own;
+        folder_count = 1;
+    }
+    for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++) {
+        bool known = count > 0 && strcmp(found[count - 1].library, packages[i].library) == 0;
+        if (known || strncmp(name, packages[i].plugin, strlen(packages[i].plugin)) != 0)
+            continue;
+        for (size_t k = 0; k < folder_count && !known; k++)
+            known = find_version(folders[k], packages[i].package, found[count].version,
+                                 sizeof(found[count].version));
+        if (known)
+            found[count++].library = packages[i].library;
+    }
+    return count;
 }

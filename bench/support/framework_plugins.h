@@ -17,6 +17,19 @@ extern const char *const lb_framework_absent;
  * installed programs have it. False where there is none. */
 bool lb_framework_plugin(const char *name, char *path, size_t size);
 
+/* A library of a framework, and its version as its package says it. */
+struct lb_framework_version {
+    const char *library; /* "PyTorch" */
+    char version[32];    /* "2.15.0" */
+};
+
+enum { LB_FRAMEWORK_LIBRARIES = 2 /* at most, of one framework */ };
+
+/* The libraries of the framework whose plug-in lies at that path, in the environment of setup.sh
+ * or, without one, of the system's Python. Returns how many were found; 0 for other plug-ins. */
+size_t lb_framework_versions(const char *plugin,
+                             struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES]);
+
 /* The name among lb_framework_names that text [length] is. LB_INVALID suggests one or lists all. */
 enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
                                  struct lb_error *err);

@@ -5,13 +5,17 @@
 #include <string.h>
 
 const uint32_t lb_palette[LB_PALETTE_COUNT] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7,
-                                               0xe69f00, 0x56b4e9, 0x000000, 0x7f7f7f};
+                                               0xe69f00, 0x56b4e9, 0x000000, 0x7f7f7f,
+                                               0x882255, 0x332288, 0x999933, 0x44aa99};
 
 static const struct {
     const char *impl;
     int color;
-} fixed_colors[] = {{"cudnn", 1}, {"cpu_simd", 2}, {"onednn", 3},
-                    {"fused", 4}, {"openblas", 6}, {"cpu_ref", 8}};
+} fixed_colors[] = {{"cudnn", 1},       {"cpu_simd", 2},     {"onednn", 3},
+                    {"fused", 4},       {"openblas", 6},     {"cpu_ref", 8},
+                    {"pytorch", 9},     {"pytorch_cuda", 9}, {"keras", 10},
+                    {"keras_cuda", 10}, {"onnxruntime", 11}, {"onnxruntime_cuda", 11},
+                    {"jax", 12},        {"jax_cuda", 12}};
 
 int lb_palette_fixed(const char *impl)
 {

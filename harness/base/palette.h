@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-enum { LB_PALETTE_COUNT = 8 };
+enum { LB_PALETTE_COUNT = 12 };
 
 /* The colours of plots/style.gp in its order, as 0xRRGGBB: numbers 1 to 7 are those of Okabe & Ito,
- * Color Universal Design (2008), number 8 is a grey for the reference. Number n is
+ * Color Universal Design (2008), number 8 is a grey for the reference, and numbers 9 to 12, of the
+ * frameworks, are dark ones of Paul Tol's scheme "muted" (Colour Schemes, 2021). Number n is
  * lb_palette[n - 1]. */
 extern const uint32_t lb_palette[LB_PALETTE_COUNT];
 

@@ -48,6 +48,10 @@ struct lb_device_api {
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
     /* Waits, and adds a hash of memory to *hash: another one when a byte has changed. */
     enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
+    /* Waits, and sets *found to how many of the f16 values of memory [count] are infinite or NaN.
+     */
+    enum lb_status (*overflow)(const void *memory, size_t count, uint64_t *found,
+                               struct lb_error *err);
 
     enum lb_status (*synchronize)(struct lb_error *err); /* waits for all work of the stream */
 

@@ -252,6 +252,19 @@ done:
     return st;
 }
 
+static enum lb_status cuda_overflow(const void *memory, size_t count, uint64_t *found,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!device.sum)
+        LB_TRY(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
+    LB_TRY(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
+    LB_TRY(lb_device_overflow_add(memory, count, device.sum, device.stream, err));
+    LB_TRY(cuda_download(found, device.sum, sizeof(*found), err));
+done:
+    return st;
+}
+
 static enum lb_status cuda_start(struct lb_error *err)
 {
     return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
@@ -383,6 +396,7 @@ const struct lb_device_api lb_device_cuda = {
     .download = cuda_download,
     .fill = cuda_fill,
     .hash = cuda_hash,
+    .overflow = cuda_overflow,
     .synchronize = cuda_synchronize,
     .start = cuda_start,
     .stop = cuda_stop,

@@ -32,18 +32,35 @@ __global__ void hold_kernel(volatile unsigned *flags, unsigned ticket, unsigned 
 
 } // namespace lb_device_kernels
 
-enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
-                                  struct lb_error *err)
+/* How many blocks read so many bytes word by word. */
+static unsigned blocks_for(size_t bytes)
 {
     constexpr size_t most_blocks = 2048; /* more than any device runs at once */
     size_t block_bytes = kernels::block_threads * sizeof(kernels::word);
     size_t blocks = (bytes + block_bytes - 1) / block_bytes;
+    return static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks);
+}
+
+enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
+                                  struct lb_error *err)
+{
     if (bytes == 0)
         return LB_OK;
-    kernels::hash_kernel<<<static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks),
-                           kernels::block_threads, 0, static_cast<cudaStream_t>(stream)>>>(
+    kernels::hash_kernel<<<blocks_for(bytes), kernels::block_threads, 0,
+                           static_cast<cudaStream_t>(stream)>>>(
         static_cast<const unsigned char *>(memory), bytes, reinterpret_cast<kernels::word *>(sum));
     return lb_cuda_check(cudaGetLastError(), "launching a hash of device memory", err);
+}
+
+enum lb_status lb_device_overflow_add(const void *memory, size_t count, uint64_t *sum, void *stream,
+                                      struct lb_error *err)
+{
+    if (count == 0)
+        return LB_OK;
+    kernels::overflow_kernel<<<blocks_for(2 * count), kernels::block_threads, 0,
+                               static_cast<cudaStream_t>(stream)>>>(
+        static_cast<const unsigned short *>(memory), count, reinterpret_cast<kernels::word *>(sum));
+    return lb_cuda_check(cudaGetLastError(), "launching a check for overflow", err);
 }
 
 size_t lb_device_fixed_bytes(int multiprocessors)

@@ -22,6 +22,15 @@ __device__ inline word term(word value, size_t index)
     return z ^ z >> 31;
 }
 
+/* Adds what each thread of the block has to *sum: one atomic addition per warp. */
+__device__ inline void add_of_warp(word own, word *sum)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        own += __shfl_down_sync(~0u, own, lanes);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, own);
+}
+
 /* hash_kernel: adds the terms of all words of memory to *sum, in any order, since a sum has none.
  *   memory [bytes], aligned to 8; a last word that is not whole is filled up with zeros.
  *   grid (any), block (block_threads); a thread takes every (grid size)th word.
@@ -39,10 +48,35 @@ __global__ void hash_kernel(const unsigned char *memory, size_t bytes, word *sum
             last |= word{memory[count * sizeof(word) + i]} << 8 * i;
         own += term(last, count);
     }
-    for (int lanes = 16; lanes > 0; lanes /= 2)
-        own += __shfl_down_sync(~0u, own, lanes);
-    if (threadIdx.x % 32 == 0)
-        atomicAdd(sum, own);
+    add_of_warp(own, sum);
+}
+
+/* Of the f16 values in a word, the number that are infinite or NaN: all bits of the exponent set.
+ */
+__device__ inline word overflowed(word values)
+{
+    constexpr word exponent = 0x7c00;
+    word found = 0;
+    for (int shift = 0; shift < 64; shift += 16)
+        found += (values >> shift & exponent) == exponent;
+    return found;
+}
+
+/* overflow_kernel: adds to *sum how many of the f16 values of memory are infinite or NaN, which is
+ * what training with a loss scale asks of its gradients.
+ *   memory [count] f16, aligned to 8.
+ *   grid (any), block (block_threads); a thread takes every (grid size)th word of four values.
+ *   Cost: reads each byte once; bound by bandwidth. */
+__global__ void overflow_kernel(const unsigned short *memory, size_t count, word *sum)
+{
+    const word *words = reinterpret_cast<const word *>(memory);
+    size_t first = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
+    word own = 0;
+    for (size_t i = first; i < count / 4; i += size_t{gridDim.x} * blockDim.x)
+        own += overflowed(words[i]);
+    if (first < count % 4)
+        own += overflowed(memory[count / 4 * 4 + first]);
+    add_of_warp(own, sum);
 }
 
 /* fixed_kernel: fixed_steps dependent multiply-adds per thread, which take as many cycles whatever

@@ -18,6 +18,11 @@ extern "C" {
 enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
                                   struct lb_error *err);
 
+/* Adds to *sum how many of the f16 values of memory [count], aligned to 8, are infinite or NaN.
+ * memory and sum are on the device. */
+enum lb_status lb_device_overflow_add(const void *memory, size_t count, uint64_t *sum, void *stream,
+                                      struct lb_error *err);
+
 /* A fixed amount of arithmetic, whose time tells the clock of the multiprocessors: about 40 us at 2
  * GHz. out [lb_device_fixed_bytes(multiprocessors)] is on the device. */
 size_t lb_device_fixed_bytes(int multiprocessors);

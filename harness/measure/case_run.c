@@ -22,6 +22,7 @@
 #include "model/sequence_file.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
+#include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 #include "trace/nvtx.h"
 
@@ -48,6 +49,7 @@ struct case_context {
     struct lb_reference *reference;              /* inputs and expected results */
     struct lb_inputs inputs[LB_INPUT_SETS];      /* the reference's, gradients scaled */
     void *scaled[LB_INPUT_SETS];                 /* those gradients; owned */
+    double loss_scale;                           /* of them */
     struct lb_results results;                   /* of the last checked call, on the host */
     struct lb_tensors tensors;                   /* inputs and outputs in plan.space */
     struct lb_forward_io forward[LB_INPUT_SETS]; /* these tensors as arguments, by buffer */
@@ -180,6 +182,29 @@ static void set_lower_bound(const struct lb_impl *impl, struct lb_row *row, cons
         lb_case_cpu_lower_bound(row, lengths);
 }
 
+/* Whether the loss scale follows the schedule of a dynamic one: where f16 is trained. */
+static bool has_dynamic_scale(const struct case_context *context)
+{
+    return context->options->dynamic_loss_scale && context->plan.has_backward &&
+           context->c->problem.dtype == LB_F16;
+}
+
+/* Scales the gradients that go in, and puts both input sets into their buffers. */
+static enum lb_status scale_inputs(struct case_context *context, double scale, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    context->loss_scale = scale;
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        free(context->scaled[i]);
+        context->inputs[i] = *lb_reference_inputs(context->reference, i);
+        LB_TRY(lb_loss_scale(&context->c->problem, scale, &context->inputs[i], &context->scaled[i],
+                             err));
+    }
+    LB_TRY(upload_inputs(context, err));
+done:
+    return st;
+}
+
 /* Brings everything in place for calls: expected results, buffers, inputs and converted weights. */
 static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
@@ -198,17 +223,14 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
     phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
-    for (int i = 0; i < LB_INPUT_SETS; i++) {
+    for (int i = 0; i < LB_INPUT_SETS; i++)
         context->held[i] = i;
-        context->inputs[i] = *lb_reference_inputs(context->reference, i);
-        LB_TRY(lb_loss_scale(&context->c->problem, context->options->loss_scale,
-                             &context->inputs[i], &context->scaled[i], err));
-    }
+    bool fixed = !context->options->dynamic_loss_scale || has_dynamic_scale(context);
+    LB_TRY(scale_inputs(context, fixed ? context->options->loss_scale : 1, err));
     const struct lb_inputs *inputs = &context->inputs[0];
     context->buffers.lengths = inputs->lengths;
     if (inputs->lengths)
         set_lower_bound(context->impl, context->row, inputs->lengths);
-    LB_TRY(upload_inputs(context, err));
 
     phase(context, "prepare");
     start = lb_now_ns();
@@ -279,7 +301,7 @@ static enum lb_status fetch_results(struct case_context *context, struct lb_erro
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
     if (context->plan.has_backward)
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
-    lb_loss_unscale(&context->c->problem, context->options->loss_scale, &context->results);
+    lb_loss_unscale(&context->c->problem, context->loss_scale, &context->results);
     note_peak(context);
 done:
     return st;
@@ -312,12 +334,15 @@ static bool results_right(struct case_context *context)
     row->err_norm = check.right ? fmax(row->err_norm, check.err_norm) : check.err_norm;
     row->tolerance_used =
         check.right ? fmax(row->tolerance_used, check.tolerance_used) : check.tolerance_used;
+    if (context->plan.has_backward)
+        row->gradient_err_norm = check.right ? fmax(row->gradient_err_norm, check.gradient_err_norm)
+                                             : check.gradient_err_norm;
     if (!check.right) {
         row->verdict = LB_VERDICT_WRONG;
         char reason[LB_ROW_TEXT_SIZE];
-        bool overflows = check.in_gradient &&
-                         lb_loss_overflow(&context->c->problem, context->options->loss_scale,
-                                          &context->results, reason, sizeof(reason));
+        bool overflows =
+            check.in_gradient && lb_loss_overflow(&context->c->problem, context->loss_scale,
+                                                  &context->results, reason, sizeof(reason));
         lb_row_print(&row->reason, "%s", overflows ? reason : check.reason);
     }
     return check.right;
@@ -423,8 +448,8 @@ static enum lb_status write_outputs(const struct case_context *context, struct l
     return st;
 }
 
-/* Makes one call on each input set, on poisoned outputs, and checks its results. */
-static enum lb_status verify_set(struct case_context *context, int set, struct lb_error *err)
+/* Makes one call on an input set, on poisoned outputs, and fetches its results. */
+static enum lb_status call_on_set(struct case_context *context, int set, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const uint64_t order = context->held[0] == set ? 0 : UINT64_MAX;
@@ -435,6 +460,68 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, err));
     phase(context, "oracle");
+done:
+    return st;
+}
+
+/* lb_loss_trial: a step whose gradients are finite must be right, or an overflow was hidden. */
+static enum lb_status try_loss_scale(void *user, double scale, int set, bool *overflow,
+                                     struct lb_error *err)
+{
+    struct case_context *context = user;
+    struct lb_check check;
+    enum lb_status st = LB_OK;
+    if (context->loss_scale != scale)
+        LB_TRY(scale_inputs(context, scale, err));
+    LB_TRY(call_on_set(context, set, err));
+    *overflow = lb_gradients_non_finite(&context->c->problem, &context->results) > 0;
+    if (*overflow)
+        return LB_OK;
+    lb_reference_check(context->reference, set, &context->results, &check);
+    if (check.right)
+        return LB_OK;
+    context->row->verdict = LB_VERDICT_WRONG;
+    if (check.in_gradient)
+        lb_row_print(
+            &context->row->reason,
+            "at loss scale %g no gradient is infinite or NaN, as after an overflow, but %s", scale,
+            check.reason);
+    else
+        lb_row_print(&context->row->reason, "%s", check.reason);
+    context->found_wrong = true;
+    st = lb_fail(err, LB_FAILED, "%s", context->row->reason);
+done:
+    return st;
+}
+
+/* Finds the loss scale of the timed calls: the given one, or that at the end of a schedule. */
+static enum lb_status settle_loss_scale(struct case_context *context, struct lb_error *err)
+{
+    struct lb_loss_schedule schedule;
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    if (has_dynamic_scale(context)) {
+        lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
+        LB_TRY(lb_loss_schedule_run(context->loss_scale, try_loss_scale, context, &schedule, err));
+        context->row->overflow_share = schedule.skipped;
+        lb_row_append(&context->row->description, "%sloss scale %g, %.2g %% of steps skipped",
+                      context->row->description[0] ? ", " : "", schedule.scale,
+                      100 * schedule.skipped);
+        if (context->loss_scale != schedule.scale)
+            LB_TRY(scale_inputs(context, schedule.scale, err));
+    }
+    if (context->plan.has_backward)
+        context->row->loss_scale = context->loss_scale > 0 ? context->loss_scale : 1;
+done:
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
+/* Makes one call on an input set, on poisoned outputs, and checks its results. */
+static enum lb_status verify_set(struct case_context *context, int set, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(call_on_set(context, set, err));
     struct checked_bits *bits = &context->bits[set];
     bits->results = lb_results_hash(&context->results);
     LB_TRY(memory_hash(context, &bits->memory, err));
@@ -720,6 +807,42 @@ static void note_hold(struct case_context *context)
                                   "times include the launch");
 }
 
+/* Times the check for overflow that a dynamic loss scale needs per step, which is no part of the
+ * timed calls: of all weight gradients in canonical layout, where the implementation has its
+ * memory. On the host it is one pass of one thread, on a device a kernel and the way of its answer
+ * to the host. It is the same for all implementations. Where it fails the time stays unknown. */
+static void time_overflow_check(struct case_context *context)
+{
+    enum { PASSES = 9 };
+    const struct lb_space *space = context->plan.space;
+    const void *gradients = context->results.gradients.dw_ih[0];
+    size_t count = context->results.counts.weights;
+    bool on_device = context->impl->memory == LB_DEVICE;
+    double ns[PASSES];
+    uint64_t found = 0;
+    void *copy = NULL;
+    enum lb_status st = LB_OK;
+    if (on_device)
+        st = space->allocate(count * sizeof(uint16_t), &copy, NULL);
+    if (on_device && st == LB_OK)
+        st = space->upload(copy, gradients, count * sizeof(uint16_t), NULL);
+    for (int i = 0; i < PASSES && st == LB_OK && found == 0; i++) {
+        double start = lb_now_ns();
+        if (on_device)
+            st = lb_device()->overflow(copy, count, &found, NULL);
+        else
+            found = lb_weight_gradients_non_finite(&context->c->problem, &context->results);
+        ns[i] = lb_now_ns() - start;
+    }
+    space->release(copy);
+    if (found > 0)
+        add_warning(context->row, "the check for overflow finds some in gradients that are right");
+    if (st != LB_OK || found > 0)
+        return;
+    lb_sort(ns, PASSES);
+    context->row->overflow_check_ns = lb_median(ns, PASSES);
+}
+
 /* Times the case: captures a graph if asked for, warms up, takes samples, checks the last call. */
 static enum lb_status sample(struct case_context *context, struct lb_error *err)
 {
@@ -866,9 +989,13 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         LB_TRY(trace_kernels(&context, &err));
         goto done;
     }
+    LB_TRY(settle_loss_scale(&context, &err));
     LB_TRY(verify(&context, &err));
-    if (row->verdict == LB_VERDICT_OK && !options->outputs)
+    if (row->verdict == LB_VERDICT_OK && !options->outputs) {
         LB_TRY(sample(&context, &err));
+        if (has_dynamic_scale(&context))
+            time_overflow_check(&context);
+    }
 done:
     if (st != LB_OK && !context.found_wrong) {
         bool late = context.verified && (st == LB_UNSUPPORTED || st == LB_ABSENT);

@@ -12,6 +12,7 @@ struct lb_run_options {
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* expected results, shared between cases */
     double loss_scale;                /* factor on incoming gradients; 0 or 1: none */
+    bool dynamic_loss_scale; /* of f16, where loss_scale is the start; other dtypes have none */
     bool kernels;        /* instead of checking and sampling, trace the GPU kernels of one call */
     const char *outputs; /* instead of sampling, write y of input set 0 to this .npy file */
     struct lb_profile *profile; /* run for profilers instead of sampling; NULL: sample */

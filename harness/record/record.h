@@ -55,7 +55,15 @@ struct lb_row {
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
-    uint64_t hash;         /* of the bits of the checked results; 0: unknown */
+
+    /* Of passes with a backward alone. */
+    double gradient_err_norm; /* err_norm of the gradients alone */
+    double loss_scale;        /* that the timed calls ran with; 1: none */
+    double overflow_share; /* share of the steps that a dynamic scale skipped; NaN: it is fixed */
+    double overflow_check_ns; /* of one check of the weight gradients, which a dynamic scale needs
+                                 per step and samples_ns do not hold; NaN: unknown or not needed */
+
+    uint64_t hash; /* of the bits of the checked results; 0: unknown */
 
     double prepare_ns; /* time of create, sizes and prepare */
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */
@@ -111,8 +119,7 @@ struct lb_row lb_row_make(const struct lb_case *c);
 void lb_row_free(struct lb_row *row); /* accepts a zeroed row; its texts become "" */
 
 /* Sets a text of a row, such as &row->reason, to what the format makes, or appends that to it.
- * What
- * is beyond LB_ROW_TEXT_SIZE is cut off. */
+ * What is beyond LB_ROW_TEXT_SIZE is cut off. */
 void lb_row_print(const char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lb_row_append(const char **text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -461,10 +461,10 @@ static enum lb_status take_shard(struct lb_merge *merge, const json_t *shard, st
 static enum lb_status take_settings(struct lb_merge *merge, const json_t *header,
                                     struct lb_error *err)
 {
-    static const char *const keys[] = {"sampler",      "repetitions", "processes", "loss_scale",
-                                       "baseline",     "plugins",     "benchmark", "call_limit_s",
-                                       "memory_bytes", "device",      "tune",      "tuned",
-                                       "kernels",      "weights"};
+    static const char *const keys[] = {
+        "sampler",  "repetitions", "processes", "loss_scale",   "loss_scale_dynamic",
+        "baseline", "plugins",     "benchmark", "call_limit_s", "memory_bytes",
+        "device",   "tune",        "tuned",     "kernels",      "weights"};
     bool first = merge->settings == NULL, done = true;
     if (first)
         merge->settings = json_object();

@@ -175,6 +175,10 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
     row->err_norm = fmax(row->err_norm, block->err_norm);
     row->tolerance_used = fmax(row->tolerance_used, block->tolerance_used);
+    row->gradient_err_norm = fmax(row->gradient_err_norm, block->gradient_err_norm);
+    row->loss_scale = fmin(row->loss_scale, block->loss_scale);
+    row->overflow_share = fmax(row->overflow_share, block->overflow_share);
+    row->overflow_check_ns = fmin(row->overflow_check_ns, block->overflow_check_ns);
     row->checked_calls += block->checked_calls;
     row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
     row->elapsed_ns += block->elapsed_ns;

@@ -1,4 +1,5 @@
-/* Loss scaling: how gradients are scaled, unscaled, and checked for overflow. */
+/* Loss scaling: how gradients are scaled, unscaled, and checked for overflow, and the schedule of a
+ * dynamic scale. */
 #include "reference/loss_scale.h"
 
 #include <math.h>
@@ -29,10 +30,27 @@ static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t 
     }
 }
 
+/* The same of 16-bit values by their exponent bits, whose loop compilers vectorise: its time is
+ * recorded as that of the check. */
+static size_t count_non_finite_halves(const uint16_t *bits, size_t count, uint16_t exponent)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i += BLOCK) {
+        size_t n = count - i < BLOCK ? count - i : BLOCK;
+        uint16_t here = 0;
+        for (size_t k = 0; k < n; k++)
+            here = (uint16_t)(here + ((bits[i + k] & exponent) == exponent));
+        found += here;
+    }
+    return found;
+}
+
 static size_t count_non_finite(enum lb_dtype dtype, const void *from, size_t count)
 {
     double values[BLOCK];
     size_t found = 0;
+    if (dtype == LB_F16 || dtype == LB_BF16)
+        return count_non_finite_halves(from, count, dtype == LB_F16 ? 0x7c00 : 0x7f80);
     for (size_t i = 0; i < count; i += BLOCK) {
         size_t n = count - i < BLOCK ? count - i : BLOCK;
         lb_load(dtype, (const char *)from + i * lb_dtype_size(dtype), values, n);
@@ -100,20 +118,108 @@ void lb_loss_unscale(const struct lb_problem *problem, double scale,
     lb_fp_leave(&environment);
 }
 
+size_t lb_gradients_non_finite(const struct lb_problem *problem, const struct lb_results *results)
+{
+    struct gradient gradients[GRADIENTS];
+    size_t found = 0;
+    list_gradients(results, gradients);
+    for (size_t i = 0; i < GRADIENTS; i++)
+        found += count_non_finite(problem->dtype, gradients[i].data, gradients[i].count);
+    return found;
+}
+
+size_t lb_weight_gradients_non_finite(const struct lb_problem *problem,
+                                      const struct lb_results *results)
+{
+    return count_non_finite(problem->dtype, results->gradients.dw_ih[0], results->counts.weights);
+}
+
 bool lb_loss_overflow(const struct lb_problem *problem, double scale,
                       const struct lb_results *results, char *text, size_t size)
 {
-    struct gradient gradients[GRADIENTS];
-    size_t found = 0, all = 0;
+    const struct lb_counts *n = &results->counts;
     if (!scales(problem, scale))
         return false;
-    list_gradients(results, gradients);
-    for (size_t i = 0; i < GRADIENTS; i++) {
-        found += count_non_finite(problem->dtype, gradients[i].data, gradients[i].count);
-        all += gradients[i].count;
-    }
+    size_t found = lb_gradients_non_finite(problem, results);
+    size_t all = n->x + 2 * n->state + n->weights;
     if (found > 0)
         snprintf(text, size, "gradients overflow at loss scale %g: %zu of %zu are infinite or NaN",
                  scale, found, all);
     return found > 0;
+}
+
+void lb_loss_scaler_step(struct lb_loss_scaler *scaler, bool overflow)
+{
+    if (overflow) {
+        scaler->scale /= 2;
+        scaler->good_steps = 0;
+    } else if (++scaler->good_steps == LB_LOSS_SCALE_INTERVAL) {
+        scaler->scale *= 2;
+        scaler->good_steps = 0;
+    }
+}
+
+/* Outcomes of the steps that were tried: a start below 2^128 is halved 127 times at most, and the
+ * steps double it 5 times. */
+enum { MOST_SCALES = 128 + LB_LOSS_SCALE_STEPS / LB_LOSS_SCALE_INTERVAL };
+
+struct tried {
+    double scale;
+    bool known[LB_INPUT_SETS], overflow[LB_INPUT_SETS];
+};
+
+struct trials {
+    lb_loss_trial *trial;
+    void *user;
+    struct tried items[MOST_SCALES];
+    size_t count;
+};
+
+static enum lb_status overflows(struct trials *trials, double scale, int set, bool *overflow,
+                                struct lb_error *err)
+{
+    size_t i = 0;
+    enum lb_status st = LB_OK;
+    while (i < trials->count && trials->items[i].scale != scale)
+        i++;
+    if (i == MOST_SCALES)
+        return lb_fail(err, LB_INVALID, "loss scale %g: it took more than %d other values", scale,
+                       (int)MOST_SCALES);
+    struct tried *tried = &trials->items[i];
+    if (i == trials->count)
+        trials->items[trials->count++] = (struct tried){.scale = scale};
+    if (!tried->known[set])
+        st = trials->trial(trials->user, scale, set, &tried->overflow[set], err);
+    tried->known[set] = true;
+    *overflow = tried->overflow[set];
+    return st;
+}
+
+enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *user,
+                                    struct lb_loss_schedule *schedule, struct lb_error *err)
+{
+    struct trials trials = {.trial = trial, .user = user};
+    struct lb_loss_scaler scaler = {.scale = start};
+    enum lb_status st = LB_OK;
+    bool overflow = false, ended = false;
+    int steps = 0, skipped = 0, fine = 0;
+    while (steps < LB_LOSS_SCALE_STEPS && !ended) {
+        LB_TRY(overflows(&trials, scaler.scale, steps % LB_INPUT_SETS, &overflow, err));
+        steps++;
+        skipped += overflow;
+        ended = overflow && scaler.scale < 2;
+        if (!ended)
+            lb_loss_scaler_step(&scaler, overflow);
+    }
+    /* The last step may have doubled the scale, or was of the set that does not overflow. */
+    while (!ended && fine < LB_INPUT_SETS) {
+        LB_TRY(overflows(&trials, scaler.scale, fine, &overflow, err));
+        ended = overflow && scaler.scale < 2;
+        if (overflow && !ended)
+            scaler.scale /= 2;
+        fine = overflow ? 0 : fine + 1;
+    }
+    *schedule = (struct lb_loss_schedule){scaler.scale, (double)skipped / steps};
+done:
+    return st;
 }

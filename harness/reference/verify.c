@@ -91,7 +91,10 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
         check->err_max_abs = larger(check->err_max_abs, error);
         if (now.expected_max > 0) {
             check->err_max_rel = larger(check->err_max_rel, error / now.expected_max);
-            check->err_norm = larger(check->err_norm, norm / sqrt(now.expected_squares));
+            double relative = norm / sqrt(now.expected_squares);
+            check->err_norm = larger(check->err_norm, relative);
+            if (slice.gradient)
+                check->gradient_err_norm = larger(check->gradient_err_norm, relative);
         }
         check->tolerance_used = larger(check->tolerance_used, share(error, allowed.max_abs));
         check->tolerance_used = larger(check->tolerance_used, share(norm, allowed.norm));

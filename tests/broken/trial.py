@@ -66,6 +66,7 @@ EXPECTED = {
     "verdict_many_variants": r"more than 63 variants",
     "verdict_bad_name": r"bad_name\.so: name 'Bad Name'",
     "verdict_huge_workspace": r"^oom: needs 1\.0 EiB",
+    "broken_hides_overflow": r"no gradient is infinite or NaN, as after an overflow, but",
 }
 
 EXPECTED |= {
@@ -141,6 +142,8 @@ def sweep(twin, problem, scratch):
         arguments += ["--processes", "2"]
     if twin == "misbehave_eat":
         arguments += ["--memory", "256M"]
+    if twin == "broken_hides_overflow":
+        arguments += ["--dtype", "f16", "--loss-scale", "dynamic"]
     name = "slow" if twin.startswith("slow_") else twin
     out = os.path.join(scratch, "run")
     done = subprocess.run(

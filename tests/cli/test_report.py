@@ -264,7 +264,7 @@ class Report(ProgramTest):
 
     def test_each_kind_of_picture_of_1000_cases_takes_less_than_two_seconds(self):
         grids = {"1000": ("speedup-b", "speedup-t", "time-h", "time-b", "time-t", "roofline",
-                          "memory"), "1000-mixed": ("training", "precision")}
+                          "memory"), "1000-mixed": ("training", "precision", "error")}
         kinds = re.search(r"--plot KIND RUN(.*?)\n  --", run("--help").stdout, re.S).group(1)
         kinds = re.findall(r"[\w-]+", kinds[kinds.index(":") + 1:])
         self.assertEqual(sorted(sum(grids.values(), ())), sorted(kinds))
@@ -283,8 +283,15 @@ class Report(ProgramTest):
                 self.assertLess(taken[-1], 2, kind)
 
     def test_the_command_of_a_row_runs_it_as_the_run_did(self):
+        for scale in ("0.1", "dynamic:4096"):
+            with self.subTest(scale):
+                self.repeat_a_row(scale)
+                shutil.rmtree(self.path("run"))
+                shutil.rmtree(self.path("again"))
+
+    def repeat_a_row(self, scale):
         self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "train", "--seed", "7", "--processes", "2",
-                   "--benchmark_repetitions=3", "--loss-scale", "0.1", "--kernels", "--call-limit",
+                   "--benchmark_repetitions=3", "--loss-scale", scale, "--kernels", "--call-limit",
                    "60.5", "--memory", "3G", "--tune", "--tuned", self.path("it's tuned"))
         done = run("--report", self.path("run"), "-o", self.path("run.html"))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -335,6 +335,22 @@ static enum lb_status fake_hash(const void *memory, size_t bytes, uint64_t *hash
     return LB_OK;
 }
 
+static enum lb_status fake_overflow(const void *memory, size_t count, uint64_t *found,
+                                    struct lb_error *err)
+{
+    enum lb_status st = outside_capture("checking for overflow", err);
+    if (st != LB_OK)
+        return st;
+    if (!fake_device_holds(memory, 2 * count))
+        return lb_fail(err, LB_FAILED, "checking for overflow: invalid argument");
+    enter();
+    *found = 0;
+    for (size_t i = 0; i < count; i++)
+        *found += (((const uint16_t *)memory)[i] & 0x7c00) == 0x7c00;
+    leave();
+    return LB_OK;
+}
+
 static enum lb_status fake_synchronize(struct lb_error *err)
 {
     fake.counts.waits++;
@@ -459,6 +475,7 @@ const struct lb_device_api fake_device = {
     .download = fake_download,
     .fill = fake_fill,
     .hash = fake_hash,
+    .overflow = fake_overflow,
     .synchronize = fake_synchronize,
     .start = fake_start,
     .stop = fake_stop,

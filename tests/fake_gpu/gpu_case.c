@@ -24,16 +24,31 @@ int gpu_case_close_cache(void **state)
     return 0;
 }
 
-void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
-                  double loss_scale, struct lb_row *row)
+static void run_on_fake(const struct lb_impl *impl, const char *text, enum fake_fault fault,
+                        struct lb_run_options options, struct lb_row *row)
 {
-    struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = loss_scale};
+    options.seed = 7;
+    options.sampler = lb_sampler_defaults();
+    options.cache = cache;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     fake_device_install(fault);
     assert_int_equal(lb_device_open(0, NULL), LB_OK);
     trial_case_run(impl, text, &options, row);
     assert_int_equal(fake_device_counts()->allocations, 0);
+}
+
+void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
+                  double loss_scale, struct lb_row *row)
+{
+    const struct lb_run_options options = {.loss_scale = loss_scale};
+    run_on_fake(impl, text, fault, options, row);
+}
+
+void gpu_case_run_dynamic(const struct lb_impl *impl, const char *text, double start,
+                          struct lb_row *row)
+{
+    const struct lb_run_options options = {.loss_scale = start, .dynamic_loss_scale = true};
+    run_on_fake(impl, text, FAKE_NONE, options, row);
 }
 
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row)

@@ -17,6 +17,10 @@ int gpu_case_close_cache(void **state);
 void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
                   double loss_scale, struct lb_row *row);
 
+/* The same on a device without a fault, with a dynamic loss scale that begins at start. */
+void gpu_case_run_dynamic(const struct lb_impl *impl, const char *text, double start,
+                          struct lb_row *row);
+
 /* The same on a device without a fault and with a loss scale of 1. Fails the test when the
  * verdict is not ok. */
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row);

@@ -1,12 +1,14 @@
 """A framework's row is held to the oracle on random problems, and what is broken in it is found.
 
     test_frameworks.py FRAMEWORK [--count N] [--seed N] [--dtype f32,...] [--pass train,...]
+                       [--variant auto,...]
 
 N random problems of each dtype and pass; ctest takes few, and 200 take an hour for a framework that
 compiles each. Exit code 77: the framework, or its plug-in, is not there.
 """
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -23,10 +25,18 @@ DTYPES, PASSES = ["f64", "f32", "f16", "bf16"], ["infer", "forward", "backward",
 # What a framework can run: dtypes and passes of which every problem is to be ok, in one of the
 # variants; with the variants that are held to the oracle.
 ABLE = {
-    "pytorch": (DTYPES, PASSES, ["auto", "native"]),
+    "pytorch": (DTYPES, PASSES, ["auto", "native", "autocast"]),
     "keras": (DTYPES, PASSES, ["auto", "unrolled", "jit", "mixed"]),
     "onnxruntime": (["f32"], ["infer"], ["auto"]),
     "jax": (DTYPES, PASSES, ["auto"]),
+}
+
+# The libraries that a record names: the package, and a made-up version of it.
+PACKAGES = {
+    "pytorch": {"PyTorch": ("torch", "9.8.7+cpu")},
+    "keras": {"Keras": ("keras", "9.1.0"), "TensorFlow": ("tensorflow_cpu", "9.2.0rc1")},
+    "onnxruntime": {"ONNX Runtime": ("onnxruntime", "9.3.1")},
+    "jax": {"JAX": ("jax", "9.0.2")},
 }
 
 # A fault: the adapter's file, what is replaced in it, by what.
@@ -44,6 +54,14 @@ SWAPPED_GRADIENTS = {
     "jax": ("jax_lstm.py", "numpy.asarray(array))",
             "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
 }
+# No fault: cuDNN's variant of JAX on a CPU, with the reference function that JAX has beside it.
+CUDNN_ON_CPU = [
+    ("jax_lstm.py", 'if case.variant == "cudnn" and case.device != "cuda":', "if False:"),
+    ("jax_lstm.py", "rnn.lstm(numpy.swapaxes(x, 0, 1), h0, c0, weights, steps,",
+     "rnn.lstm_ref(numpy.swapaxes(x, 0, 1), h0, c0, *rnn.unpack_lstm_weights(weights, case.input, "
+     "case.hidden, case.layers, case.directions == 2), steps,"),
+    ("jax_lstm.py", "case.directions == 2, precision)", "case.directions == 2)"),
+]
 ABORTS = {  # ends the process in one case
     name: (file, "    def forward(self, bound):\n",
            "    def forward(self, bound):\n        if self.case.hidden == 13:\n            import os\n"
@@ -68,34 +86,35 @@ def draw(numbers, dtype, kind, relu):
 class Framework(ProgramTest):
     """One framework, which main() chooses."""
 
-    name, count, seed, dtypes, passes = "", 2, 1, DTYPES, PASSES
+    name, count, seed, dtypes, passes, variants = "", 2, 1, DTYPES, PASSES, None
 
     def rows_of(self, lines, plugin=None, variants=("auto",), **options):
         cases = self.path("cases.txt")
         with open(cases, "w", encoding="utf-8") as file:
             file.write("\n".join(dict.fromkeys(lines)) + "\n")
         impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
-            if len(ABLE[self.name][2]) > 1 else self.name
+            if self.name != "onnxruntime" else self.name # which has one
         added = ["--plugin", plugin] if plugin else ["--framework", self.name]
         rows, _ = self.sweep(*added, "--impl", impls, "--cases",
                              cases, "--case-time", "0.001", timeout=None, **options)
         return rows
 
-    def broken(self, fault):
-        """A copy of the plug-in beside adapters of which one has the fault."""
+    def broken(self, *faults):
+        """A copy of the plug-in beside adapters of which one has the faults."""
         folder = self.path("broken")
         shutil.copytree(os.path.join(ROOT, "bench", "frameworks"), folder)
-        file, old, new = fault
-        path = os.path.join(folder, file)
-        with open(path, encoding="utf-8") as source:
-            text = source.read()
-        self.assertIn(old, text, "the fault is no longer where the test puts it")
-        with open(path, "w", encoding="utf-8") as source:
-            source.write(text.replace(old, new))
+        for file, old, new in faults:
+            path = os.path.join(folder, file)
+            with open(path, encoding="utf-8") as source:
+                text = source.read()
+            self.assertIn(old, text, "the fault is no longer where the test puts it")
+            with open(path, "w", encoding="utf-8") as source:
+                source.write(text.replace(old, new))
         return shutil.copy(plugin_of(self.name), folder)
 
     def test_random_problems_are_right(self):
         dtypes, passes, variants = ABLE[self.name]
+        variants = self.variants or variants
         numbers = random.Random(self.seed)
         lines = [draw(numbers, dtype, kind, self.name != "pytorch")
                  for dtype in dtypes if dtype in self.dtypes
@@ -125,6 +144,19 @@ class Framework(ProgramTest):
         rows = self.rows_of(["T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f32/infer"], plugin, exit_code=1)
         for row in rows.values():
             self.assertEqual(row["verdict"], "wrong" if row["pass"] == "train" else "ok")
+
+    def test_weights_are_laid_out_for_cudnn_as_jax_says(self):
+        if self.name != "jax":
+            self.skipTest("of JAX alone")
+        lines = ["T3_B2_I5_H4/f32/train", "T3_B4_I5_H4_L2_D2/f32/train/ragged",
+                 "T5_B3_I2_H3_L3/f32/infer"]
+        plugin = self.broken(*CUDNN_ON_CPU)
+        for row in self.rows_of(lines, plugin, ["cudnn"]).values():
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertIn(" cuDNN, ", row["chosen"])
+        for row in self.rows_of(lines, variants=["cudnn"], exit_code=5, name="real").values():
+            self.assertEqual((row["verdict"], row["reason"]),
+                             ("unsupported", "cuDNN needs a GPU: jax_cuda:cudnn"))
 
     def test_a_crash_costs_its_row_only(self):
         plugin = self.broken(ABORTS[self.name])
@@ -164,6 +196,20 @@ class Absence(ProgramTest):
             self.assertEqual(row["verdict"], "absent", row["reason"])
             self.assertIn("setup.sh", row["reason"])
 
+    def test_the_record_says_which_versions_are_installed(self):
+        environment = self.empty_environment()
+        for package, version in PACKAGES[self.name].values():
+            os.makedirs(os.path.join(environment, "lib", "python3.99", "site-packages",
+                                     f"{package}-{version}.dist-info"))
+        self.sweep("--plugin", plugin_of(self.name), "--impl", self.name, "-T", "3", "-B", "2", "-H",
+                   "4", exit_code=5, env=os.environ | {"LB_FRAMEWORKS": environment})
+        with open(self.path("run/run.jsonl"), encoding="utf-8") as file:
+            libraries = json.loads(file.readline())["environment"]["libraries"]
+        for library, (_, version) in PACKAGES[self.name].items():
+            self.assertEqual(libraries[library], version)
+        others = {library for packages in PACKAGES.values() for library in packages}
+        self.assertEqual(others & set(libraries), set(PACKAGES[self.name]))
+
     def empty_environment(self):
         """A virtual environment without packages, as setup.sh makes it before it installs."""
         folder = self.path("environment")
@@ -196,11 +242,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dtype", default=",".join(DTYPES))
     parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
+    parser.add_argument("--variant", help="of the random problems; auto must be among them")
     parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
     arguments = parser.parse_intermixed_args()
     Framework.name = Absence.name = arguments.name
     Framework.count, Framework.seed = arguments.count, arguments.seed
     Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")
+    Framework.variants = arguments.variant.split(",") if arguments.variant else None
     if not os.path.exists(plugin_of(arguments.name)) or not framework_is_there(arguments.name):
         if os.path.exists(plugin_of(arguments.name)):
             result = unittest.main(argv=["", "Absence"], exit=False).result

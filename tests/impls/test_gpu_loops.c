@@ -150,6 +150,21 @@ static void overflow_is_reported_not_hidden(void **state)
     lb_row_free(&row);
 }
 
+/* The scale falls until the gradients of both input sets fit, and the check for overflow is timed
+ * on the device, where it finds none. */
+static void dynamic_loss_scale_settles_on_a_device(void **state)
+{
+    struct lb_row row;
+    (void)state;
+    gpu_case_run_dynamic(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", 1048576, &row);
+    if (row.verdict != LB_VERDICT_OK)
+        fail_msg("%s", row.reason);
+    assert_true(row.loss_scale >= 1 && row.loss_scale < 1048576 && row.overflow_share > 0);
+    assert_true(row.overflow_check_ns > 0 && row.gradient_err_norm > 0);
+    assert_null(strstr(row.warning, "check for overflow"));
+    lb_row_free(&row);
+}
+
 static void device_faults_end_in_a_verdict(void **state)
 {
     static const struct {
@@ -185,6 +200,7 @@ int main(void)
         cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
         cmocka_unit_test(loss_scaling_gives_the_same_gradients),
         cmocka_unit_test(overflow_is_reported_not_hidden),
+        cmocka_unit_test(dynamic_loss_scale_settles_on_a_device),
         cmocka_unit_test(device_faults_end_in_a_verdict),
     };
     return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);

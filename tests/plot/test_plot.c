@@ -261,6 +261,48 @@ static void ratios_rates_and_memory_are_the_records(void **state)
     lb_run_free(&run);
 }
 
+/* Speed over error: a mark of every case of the pass in all precisions, compared with the fastest
+ * of its sizes in f32. */
+static void speed_over_error_is_the_records(void **state)
+{
+    (void)state;
+    const struct synthetic_grid grid = {two_impls, t_values, b_values, h_values, all_tails, true};
+    struct lb_run run = synthetic_run(&grid);
+    struct lb_plot_report report;
+    size_t seen = 0, timed = 0;
+    for (size_t i = 0; i < run.count; i++)
+        if (run.rows[i].c.problem.pass == LB_TRAIN)
+            run.rows[i].gradient_err_norm =
+                run.rows[i].c.problem.dtype == LB_F32 ? 1e-6 + 1e-9 * (double)i : 1e-2;
+    assert_int_equal(draw(&run, "error", "cpu_ref", &report, NULL), LB_OK);
+    assert_int_equal(report.pages, 2);
+    char line[1024], id[LB_CASE_ID_SIZE];
+    double x, value, lo, hi;
+    FILE *file = open_data("error_train.dat");
+    while (fgets(line, sizeof(line), file)) {
+        /* NOLINTNEXTLINE(cert-err34-c): what does not read is no data line */
+        if (sscanf(line, "%lf %lf %lf %lf \"%255[^\"]\"", &x, &value, &lo, &hi, id) != 5)
+            continue;
+        const struct lb_row *row = find(&run, id);
+        double best = INFINITY;
+        for (size_t i = 0; i < run.count; i++) {
+            const struct lb_problem *p = &run.rows[i].c.problem, *q = &row->c.problem;
+            if (p->dtype == LB_F32 && p->pass == LB_TRAIN && p->seq_len == q->seq_len &&
+                p->batch == q->batch && p->hidden == q->hidden && lb_row_is_timed(&run.rows[i]))
+                best = fmin(best, run.rows[i].median_ns);
+        }
+        assert_true(x == row->gradient_err_norm && value == best / row->median_ns);
+        assert_true(lo <= value && value <= hi);
+        seen++;
+    }
+    fclose(file);
+    for (size_t i = 0; i < run.count; i++)
+        timed += run.rows[i].c.problem.pass == LB_TRAIN && lb_row_is_timed(&run.rows[i]);
+    assert_true(seen > 8 && seen <= timed); /* without f32 of their sizes there is no mark */
+    assert_setting("error_train.gp", "precision_names = 'f32 bf16'");
+    lb_run_free(&run);
+}
+
 /* Runs with little to show: some pages, and a sentence about each kind that is missing. */
 static void degenerate_runs_are_drawn_or_explained(void **state)
 {
@@ -278,7 +320,7 @@ static void degenerate_runs_are_drawn_or_explained(void **state)
         {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, "another impl"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 5, "baseline 'cudnn'"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "cpu_ref", 7, "both passes"},
-        {{two_impls, t_values, b_values, h_values, all_tails, false}, "cpu_ref", 32, ""},
+        {{two_impls, t_values, b_values, h_values, all_tails, false}, "cpu_ref", 34, ""},
         {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 5, "a'b\"<&_"},
     };
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
@@ -482,7 +524,7 @@ static void palette_is_that_of_the_scripts(void **state)
     assert_non_null(file);
     style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
     fclose(file);
-    const char *at = strstr(style, "array line_color[8]");
+    const char *at = strstr(style, "array line_color[12]");
     assert_non_null(at);
     for (int i = 0; i < LB_PALETTE_COUNT; i++) {
         at = strchr(at, '#');
@@ -496,6 +538,13 @@ static void palette_is_that_of_the_scripts(void **state)
     assert_true(lb_palette_color("somebody_s") == lb_palette[4] ||
                 lb_palette_color("somebody_s") == lb_palette[6]);
     assert_true(lb_palette_color("openblas") == lb_palette[5]); /* which nobody else takes */
+    static const char *const frameworks[] = {"pytorch", "keras", "onnxruntime", "jax"};
+    for (int i = 0; i < 4; i++) {
+        char device[32];
+        snprintf(device, sizeof(device), "%s_cuda", frameworks[i]);
+        assert_true(lb_palette_color(frameworks[i]) == lb_palette[8 + i]);
+        assert_true(lb_palette_color(device) == lb_palette[8 + i]);
+    }
 }
 
 int main(void)
@@ -507,6 +556,7 @@ int main(void)
         TEST(cells_whose_intervals_overlap_have_the_sign_of_a_tie),
         TEST(one_slow_series_does_not_stretch_the_colours),
         TEST(ratios_rates_and_memory_are_the_records),
+        TEST(speed_over_error_is_the_records),
         TEST(degenerate_runs_are_drawn_or_explained),
         TEST(run_without_times_has_no_pictures),
         TEST(unknown_kind_is_refused),

@@ -21,6 +21,7 @@ enum fault {
     zero_gate_gradient,   /* the weight gradients of the forget gate are zero */
     dropped_row_in_dw,    /* the weight gradients lack the last batch row */
     dw_in_first_call,     /* the weight gradients stay those of the first backward call */
+    hides_overflow,       /* stores the largest number of f16 where a gradient overflows */
     past_workspace,       /* writes one element behind the workspace that it asked for */
     idle_after_first      /* all forward calls after the first do nothing */
 };
@@ -242,6 +243,16 @@ static void spread(const struct broken *s, size_t t, size_t b)
     }
 }
 
+/* Stores gradients [count]. */
+static void store_gradients(const struct broken *s, void *to, double *values, size_t count)
+{
+    const double largest = 65504; /* of f16 */
+    for (size_t i = 0; i < count && fault == hides_overflow && s->problem.dtype == LB_F16; i++)
+        if (!(fabs(values[i]) <= largest)) /* or NaN */
+            values[i] = copysign(largest, values[i]);
+    lb_store(s->problem.dtype, to, values, count);
+}
+
 static enum lb_status broken_backward(void *self, const struct lb_backward_io *io,
                                       struct lb_error *err)
 {
@@ -261,9 +272,9 @@ static enum lb_status broken_backward(void *self, const struct lb_backward_io *i
             spread(s, t, b);
         }
     s->backwards++;
-    lb_store(dtype, io->dx, s->dx, s->T * s->B * s->I);
-    lb_store(dtype, io->dh0, s->dh, state);
-    lb_store(dtype, io->dc0, s->dc, state);
+    store_gradients(s, io->dx, s->dx, s->T * s->B * s->I);
+    store_gradients(s, io->dh0, s->dh, state);
+    store_gradients(s, io->dc0, s->dc, state);
     return LB_OK;
 }
 
@@ -271,12 +282,11 @@ static enum lb_status broken_gradients(void *self, const struct lb_gradients *gr
                                        struct lb_error *err)
 {
     struct broken *s = self;
-    enum lb_dtype dtype = s->problem.dtype;
     (void)err;
-    lb_store(dtype, gradients->dw_ih[0], s->dw_ih, 4 * s->H * s->I);
-    lb_store(dtype, gradients->dw_hh[0], s->dw_hh, 4 * s->H * s->H);
-    lb_store(dtype, gradients->db_ih[0], s->db, 4 * s->H);
-    lb_store(dtype, gradients->db_hh[0], s->db, 4 * s->H);
+    store_gradients(s, gradients->dw_ih[0], s->dw_ih, 4 * s->H * s->I);
+    store_gradients(s, gradients->dw_hh[0], s->dw_hh, 4 * s->H * s->H);
+    store_gradients(s, gradients->db_ih[0], s->db, 4 * s->H);
+    store_gradients(s, gradients->db_hh[0], s->db, 4 * s->H);
     return LB_OK;
 }
 

@@ -44,6 +44,10 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, err_max_rel),
     offsetof(struct lb_row, err_norm),
     offsetof(struct lb_row, tolerance_used),
+    offsetof(struct lb_row, gradient_err_norm),
+    offsetof(struct lb_row, loss_scale),
+    offsetof(struct lb_row, overflow_share),
+    offsetof(struct lb_row, overflow_check_ns),
     offsetof(struct lb_row, prepare_ns),
     offsetof(struct lb_row, verify_ns),
     offsetof(struct lb_row, elapsed_ns),
@@ -117,6 +121,8 @@ static void row_reads_back_bit_by_bit(void **state)
     row.samples_ns[2] = 1.0 / 3;
     row.samples_ns[3] = 0x1.fffffffffffffp+60;
     row.err_norm = 5e-324;
+    row.gradient_err_norm = 1e-3, row.loss_scale = 32768, row.overflow_share = 6e-4;
+    row.overflow_check_ns = 1234.5;
     row.flops = 1.5e19;
     row.hash = UINT64_MAX;
     lb_row_print(&row.warning, "drifts: \"2 %%\" and µ");
@@ -325,6 +331,10 @@ static void later_blocks_add_what_they_found(void **state)
     first.err_max_abs = 1, second.err_max_abs = 3, third.err_max_abs = 2;
     first.err_max_rel = first.err_norm = 0.1, second.err_max_rel = second.err_norm = 0.3;
     first.tolerance_used = 0.2, second.tolerance_used = 0.9, third.tolerance_used = 0.1;
+    first.gradient_err_norm = 0.1, second.gradient_err_norm = 0.2; /* the third has none */
+    first.loss_scale = 1024, second.loss_scale = 512, third.loss_scale = 1024;
+    first.overflow_share = 0.1, second.overflow_share = 0.3;
+    first.overflow_check_ns = 30, second.overflow_check_ns = 20, third.overflow_check_ns = 40;
     first.peak_bytes = 1000, second.peak_bytes = 3000, third.peak_bytes = 2000;
     first.checked_calls = 20, second.checked_calls = 30, third.checked_calls = 50;
     first.sm_mhz = 1980, second.sm_mhz = 1200, third.sm_mhz = NAN;
@@ -333,7 +343,9 @@ static void later_blocks_add_what_they_found(void **state)
     assert_int_equal(lb_row_merge(&row, &third, false, true, NULL), LB_OK);
     assert_string_equal(row.warning, "clocks were held down: hot");
     assert_true(row.err_max_abs == 3 && row.err_max_rel == 0.3 && row.err_norm == 0.3);
-    assert_true(row.tolerance_used == 0.9);
+    assert_true(row.tolerance_used == 0.9 && row.gradient_err_norm == 0.2);
+    assert_true(row.loss_scale == 512 && row.overflow_share == 0.3);
+    assert_true(row.overflow_check_ns == 20);
     assert_true(row.peak_bytes == 3000 && row.sm_mhz == 1200 && row.checked_calls == 100);
     /* 10, 30 and 10 samples of 100, 60 and 120 calls */
     assert_true(row.samples == 50 && fabs(row.calls_per_sample * 50 - 4000) < 1e-9);

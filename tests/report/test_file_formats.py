@@ -25,7 +25,8 @@ PROGRAM, SCHEMA = sys.argv[1:3]
 LATER = {"others_share", "reference_ns", "chain_steps", "chain_ns", "floor_multiple",
          "checked_calls", "order_seed", "input_sets",
          "call_bytes", "working_set_bytes", "deterministic",
-         "tolerance_used"}
+         "tolerance_used", "gradient_err_norm", "loss_scale", "overflow_share",
+         "overflow_check_ns"}
 
 
 def refuse(word):

@@ -71,6 +71,7 @@ static void every_request_arrives_as_it_was_sent(void **state)
          .sampler = sampler,
          .memory_bytes = 0x1p40,
          .loss_scale = 1.5,
+         .dynamic_loss_scale = true,
          .kernels = true},
         {.kind = LB_REQUEST_DEVICE},
         {.kind = LB_REQUEST_CEILINGS},
@@ -93,6 +94,7 @@ static void every_request_arrives_as_it_was_sent(void **state)
         assert_true(got.sampler.max_ns == sent->sampler.max_ns);
         assert_true(got.memory_bytes == sent->memory_bytes);
         assert_true(got.loss_scale == sent->loss_scale);
+        assert_int_equal(got.dynamic_loss_scale, sent->dynamic_loss_scale);
         assert_int_equal(got.kernels, sent->kernels);
         json_decref(message);
         kinds |= 1U << sent->kind;
@@ -118,9 +120,9 @@ static void a_request_with_a_gap_is_refused(void **state)
         assert_int_equal(lb_request_decode(message, &got, &err), LB_INVALID);
         json_decref(message);
     }
-    static const char *const keys[] = {"op",        "case",       "seed",         "min_samples",
-                                       "precision", "max_ns",     "memory_bytes", "loss_scale",
-                                       "kernels",   "max_samples"};
+    static const char *const keys[] = {
+        "op",           "case",       "seed",    "min_samples", "precision",         "max_ns",
+        "memory_bytes", "loss_scale", "kernels", "max_samples", "dynamic_loss_scale"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *message = lb_request_encode(&run);
         assert_int_equal(json_object_del(message, keys[i]), 0);

@@ -68,6 +68,29 @@ static void swapped_words_change_it()
     CHECK(hash_on_device(bytes, 1, 0) != hash_on_device(swapped, 1, 0));
 }
 
+/* Numbers, and at every place in turn an infinity or a NaN. */
+static void each_value_that_overflowed_counts()
+{
+    for (size_t count : {1, 2, 3, 4, 5, 1023, 2051})
+        for (unsigned blocks : {1u, 2u}) {
+            std::vector<unsigned short> values(count);
+            for (size_t i = 0; i < count; i++)
+                values[i] = static_cast<unsigned short>(0x7bff & i * 77); /* finite, of any size */
+            for (size_t at : {size_t{0}, count / 2, count - 1})
+                values[at] = static_cast<unsigned short>(0xfc00 | at % 2); /* -infinity, or NaN */
+            word expected = 0;
+            for (unsigned short value : values)
+                expected += (value & 0x7c00) == 0x7c00;
+            const unsigned short *memory = simt::device_copy(values, "memory");
+            word *sum = simt::device_copy(std::vector<word>{0}, "sum");
+            CHECK(clean(simt::launch(grid_of(blocks, lb_device_kernels::block_threads), [=] {
+                lb_device_kernels::overflow_kernel(memory, count, sum);
+            })));
+            CHECK(expected > 0 && *sum == expected);
+            simt::device_reset();
+        }
+}
+
 /* Each step halves the sum and adds 1, so it approaches 2. Every block does the same work. */
 static void fixed_work_is_done_by_each_thread()
 {
@@ -82,6 +105,7 @@ static const test tests[] = {
     {"the_grid_and_the_order_do_not_matter", the_grid_and_the_order_do_not_matter},
     {"any_changed_byte_changes_it", any_changed_byte_changes_it},
     {"swapped_words_change_it", swapped_words_change_it},
+    {"each_value_that_overflowed_counts", each_value_that_overflowed_counts},
     {"fixed_work_is_done_by_each_thread", fixed_work_is_done_by_each_thread},
 };
 
