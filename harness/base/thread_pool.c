@@ -52,7 +52,7 @@ struct seat {
 struct barriers {
     struct seat seats[MAX_THREADS];
     struct counter in_domain[MAX_THREADS], across[MAX_THREADS];
-    struct word phases[MAX_THREADS]; /* named by the first thread of those that meet */
+    struct word phases[MAX_THREADS]; /* named by the first of the threads that meet */
 };
 
 /* The barriers of all threads of a call, and those of teams. */

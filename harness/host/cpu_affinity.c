@@ -75,8 +75,8 @@ void lb_unpin(void)
         sched_setaffinity(0, sizeof(all), &all);
 }
 
-/* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where it is
- * none of those that the process could use. */
+/* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where the
+ * process could not use it at the first call. */
 static size_t cache_of(size_t cpu)
 {
     for (size_t i = 0; i < topology.count; i++)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Pins the calling thread, and threads that it starts later, to `count` CPUs of those that it could
+/* Pins the calling thread, and threads that it starts later, to `count` of the CPUs that it could
  * use at the first call: each of another core, as long as there are cores, and the last ones,
  * because the first CPUs take most interrupts. Hyper-threads of the same core serve only when there
  * are fewer cores than count. When there are fewer CPUs, or the system refuses, the thread may use

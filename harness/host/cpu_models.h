@@ -39,7 +39,7 @@ void lb_cpu_machine_ceilings(const struct lb_cpu_machine *machine,
 void lb_cpu_machine_topology(const struct lb_cpu_machine *machine,
                              struct lb_cpu_topology *topology);
 
-/* The ceilings of this machine for planning: those that were measured, and figures of a usual CPU
+/* The ceilings of this machine for planning: measured figures, and figures of a usual CPU
  * with the same units and caches wherever there are none. Returns whether they were measured. */
 bool lb_cpu_ceilings_assume(const struct lb_cpu_topology *topology,
                             struct lb_cpu_ceilings *ceilings);

@@ -268,7 +268,7 @@ static inline size_t lb_cpu_cover(size_t n, size_t step)
 }
 
 /* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
- * multiple of the rows that kernels compute at a time, and of those that they pack at a time. */
+ * multiple of the numbers of rows that kernels compute and pack at a time. */
 static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *simd)
 {
     return simd->kernels->group > 1 ? 4 * simd->kernels->group : 32;
