@@ -89,6 +89,7 @@ static enum lb_status run_explain(struct lb_session *session, struct lb_error *e
     struct lb_case c;
     enum lb_status st = LB_OK;
     bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
+    LB_TRY(lb_cpu_find(session, err));
     if (read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL))
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(lb_explain_print(session, err));
@@ -128,6 +129,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
 {
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
+    LB_TRY(lb_cpu_find(session, err));
     LB_TRY(build_plan(session, &plan, err));
     LB_TRY(lb_sweep_filter(session->options, &plan, err));
     warn_of_baseline(session, &plan);

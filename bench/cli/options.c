@@ -1002,14 +1002,15 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, tuned),
      .help = "File that keeps tuned choices (default: one in the cache folder)."},
     {.name = "--device-model",
-     .argument = "a GPU's name or a file",
+     .argument = "the name of a GPU or a CPU, or a file",
      .placeholder = "NAME|FILE",
      .group = LB_GROUP_SETTINGS,
      .commands = LIST | PLAN | EXPLAIN,
      .set = set_text,
      .field = offsetof(struct lb_options, device_model),
-     .help = "Plans for a GPU that this machine does not have: by a name such as h100, or by the "
-             "path of a file that describes it (harness/device/DEVICE_MODELS.md)."},
+     .help = "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
+             "epyc9654, or by the path of a file that describes it "
+             "(harness/device/DEVICE_MODELS.md, harness/host/CPU_MODELS.md)."},
     {.name = "--benchmark_filter=",
      .joined = true,
      .argument = "a regular expression",

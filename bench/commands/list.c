@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -11,6 +12,8 @@
 #include "device/device.h"
 #include "device/memory.h"
 #include "host/cpu_ceilings.h"
+#include "host/cpu_models.h"
+#include "host/cpu_plan.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
 #include "plot/kernel_table.h"
@@ -281,7 +284,9 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
     const struct lb_device_info *device = lb_device_known(NULL);
-    bool modelled = impl_entry->memory == LB_DEVICE && device && device->modelled;
+    const struct lb_cpu_machine *cpu = lb_cpu_assumed();
+    bool on_host = impl_entry->memory == LB_HOST;
+    bool modelled = on_host ? cpu != NULL : device && device->modelled;
     bool plans = !modelled || (impl_entry->traits & LB_PLANS_ALONE);
     enum lb_status st =
         ask(session, impl_entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
@@ -289,7 +294,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
         snprintf(line, sizeof(line), "%s: %s: %s", label, lb_status_name(st), why.text);
     else if (modelled)
         snprintf(line, sizeof(line), "%s: ok by its rules on %s; nothing was asked of a device",
-                 label, device->name);
+                 label, on_host ? cpu->name : device->name);
     else
         snprintf(line, sizeof(line), "%s: ok", label);
     print_wrapped_line("  ", 6, line);
@@ -344,13 +349,15 @@ static void explain_lower_bound(const struct lb_case *c)
     print_wrapped_line("             ", 13, line);
 }
 
-/* Prints the lower bound of cpu_ceilings.h, where this machine's CPUs were measured. */
+/* Prints the lower bound of cpu_ceilings.h, where the CPUs are known. */
 static void explain_cpu_lower_bound(const struct lb_case *c)
 {
     struct lb_cpu_ceilings ceilings;
     struct lb_cpu_lower_bound f;
     char line[320];
-    if (!lb_cpu_ceilings_load(&ceilings))
+    if (lb_cpu_assumed())
+        lb_cpu_machine_ceilings(lb_cpu_assumed(), &ceilings);
+    else if (!lb_cpu_ceilings_load(&ceilings))
         return;
     lb_cpu_lower_bound_of(&ceilings, &c->problem, c->threads, c->cache == LB_COLD, 0, &f);
     snprintf(
@@ -362,6 +369,127 @@ static void explain_cpu_lower_bound(const struct lb_case *c)
         f.weights_ns / 1e3, f.barrier_ns / 1e3,
         c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  CPU floor  ", 13, line);
+}
+
+static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
+                            enum lb_cpu_level residency)
+{
+    char line[320];
+    snprintf(line, sizeof(line),
+             "%s step %.3g us: GEMM %.3g, weights from %s %.3g, cell %.3g, operands %.3g, rows of "
+             "other threads %.3g, barrier %.3g",
+             name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, lb_cpu_level_name(residency),
+             cost->weights_ns / 1e3, cost->cell_ns / 1e3, cost->operands_ns / 1e3,
+             cost->exchange_ns / 1e3, cost->barrier_ns / 1e3);
+    print_wrapped_line("             ", 13, line);
+}
+
+/* Prints the hidden units of the threads of a team, in blocks of `block` units. */
+static void print_units(const char *title, size_t hidden, size_t block, size_t threads)
+{
+    size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads, used;
+    char *line = malloc(size);
+    if (!line)
+        return;
+    used = (size_t)snprintf(line, size, "%s:", title);
+    for (size_t i = 0; i < threads; i++) {
+        struct lb_cpu_range own = lb_cpu_share(blocks, threads, i);
+        size_t from = own.from * block, to = own.to * block < hidden ? own.to * block : hidden;
+        used += (size_t)snprintf(line + used, size - used, from < to ? " %zu-%zu" : " none", from,
+                                 to - 1);
+    }
+    print_wrapped_line("             ", 13, line);
+    free(line);
+}
+
+/* The number of a thread's domain or node, counted in the order of the threads. */
+static size_t ordinal(const struct lb_cpu_topology *topology, size_t thread, bool node)
+{
+    size_t number = 0;
+    for (size_t i = 1; i <= thread; i++)
+        number += node ? topology->places[i].node != topology->places[i - 1].node
+                       : topology->places[i].domain != topology->places[i - 1].domain;
+    return number;
+}
+
+/* "row 3", "rows 3-7": items [from, to], at least one. */
+static const char *range_text(const char *noun, size_t from, size_t to, char text[48])
+{
+    if (from == to)
+        snprintf(text, 48, "%s %zu", noun, from);
+    else
+        snprintf(text, 48, "%ss %zu-%zu", noun, from, to);
+    return text;
+}
+
+static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topology *topology,
+                        const struct lb_problem *p, size_t simd_width)
+{
+    size_t size = (size_t)plan->team_size, hidden = (size_t)p->hidden;
+    for (size_t team = 0; team < (size_t)plan->teams; team++) {
+        struct lb_cpu_range rows = lb_cpu_share((size_t)p->batch, (size_t)plan->teams, team);
+        size_t first = team * size, last = first + size - 1;
+        char text[4][48];
+        printf("             team %zu: %s in L3 %s and NUMA %s: %s of the batch\n", team,
+               range_text("thread", first, last, text[0]),
+               range_text("domain", ordinal(topology, first, false), ordinal(topology, last, false),
+                          text[1]),
+               range_text("node", ordinal(topology, first, true), ordinal(topology, last, true),
+                          text[2]),
+               range_text("row", rows.from, rows.to - 1, text[3]));
+    }
+    print_units("hidden units of the threads of a team", hidden, simd_width, size);
+    if (lb_has_backward(p))
+        print_units("in backward", hidden, simd_width * (size_t)plan->group_panels, size);
+}
+
+/* Prints how cpu_simd divides a case among threads: on the CPU that --device-model names, or, for
+ * several threads, on this one. */
+static void explain_cpu_plan(const struct lb_case *c)
+{
+    struct lb_cpu_topology topology;
+    struct lb_cpu_ceilings ceilings;
+    struct lb_cpu_plan plan;
+    const struct lb_cpu_machine *machine = lb_cpu_assumed();
+    const char *source = "the published figures of that CPU";
+    char line[320];
+    if ((c->impl[0] && strcmp(c->impl, "cpu_simd") != 0) || (!machine && c->threads == 1))
+        return;
+    if (machine) {
+        lb_cpu_machine_topology(machine, &topology);
+        lb_cpu_machine_ceilings(machine, &ceilings);
+    } else {
+        lb_cpu_topology_here(&topology);
+        source = lb_cpu_ceilings_assume(&topology, &ceilings)
+                     ? "rates that --ceilings measured"
+                     : "figures of a usual CPU, because --ceilings has not measured this one";
+    }
+    if ((size_t)c->threads > topology.count) {
+        printf("  CPU plan   none: %s has %zu CPUs for %d threads\n",
+               machine ? machine->name : "this process", topology.count, c->threads);
+        return;
+    }
+    const struct lb_cpu_task task = {
+        .problem = &c->problem,
+        .topology = &topology,
+        .ceilings = &ceilings,
+        .threads = c->threads,
+        .simd_width = lb_cpu_simd_width(ceilings.units[c->problem.dtype], c->problem.dtype)};
+    lb_cpu_plan_of(&task, &plan);
+    snprintf(
+        line, sizeof(line),
+        "cpu_simd with %d of %d threads on %s (%zu core%s, %zu L3 domain%s, %zu NUMA node%s)%s: %d "
+        "team%s of %d; %.4g us per call are predicted, by %s",
+        plan.threads, c->threads, machine ? machine->name : "this machine", topology.cores,
+        topology.cores == 1 ? "" : "s", topology.domains, topology.domains == 1 ? "" : "s",
+        topology.nodes, topology.nodes == 1 ? "" : "s",
+        (size_t)plan.threads > topology.cores ? ", some cores with several threads" : "",
+        plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3, source);
+    print_wrapped_line("  CPU plan   ", 13, line);
+    print_step_cost("forward", &plan.forward, plan.residency);
+    if (lb_has_backward(&c->problem))
+        print_step_cost("backward", &plan.backward, plan.residency);
+    print_teams(&plan, &topology, &c->problem, task.simd_width);
 }
 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
@@ -380,6 +508,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     explain_problem(&c);
     explain_lower_bound(&c);
     explain_cpu_lower_bound(&c);
+    explain_cpu_plan(&c);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)

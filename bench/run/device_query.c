@@ -1,4 +1,4 @@
-/* What the program asks about the GPU. */
+/* What the program asks about the GPU, and about the CPU that --device-model names. */
 #include "run/device_query.h"
 
 #include <math.h>
@@ -8,15 +8,23 @@
 #include "device/ceilings.h"
 #include "device/device_models.h"
 #include "host/cpu_ceilings.h"
+#include "host/cpu_models.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "record/device_record.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
+/* The GPU that --device-model names; NULL: none, or a CPU. */
+static const char *gpu_model(const struct lb_session *session)
+{
+    const char *name = session->options->device_model;
+    return name && !lb_cpu_model_is(name) ? name : NULL;
+}
+
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)
 {
     const struct lb_registry *registry = session->registry;
-    if (session->options->device_model)
+    if (gpu_model(session))
         return true;
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
@@ -27,16 +35,35 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name)
     return false;
 }
 
+enum lb_status lb_cpu_find(const struct lb_session *session, struct lb_error *err)
+{
+    struct lb_cpu_machine machine;
+    struct lb_error why;
+    const char *name = session->options->device_model;
+    if (!name || gpu_model(session))
+        return LB_OK;
+    enum lb_status st = lb_cpu_model(name, &machine, &why);
+    if (st != LB_OK)
+        return lb_fail(err, st, "--device-model %.400s", why.text);
+    lb_cpu_assume(&machine);
+    return LB_OK;
+}
+
 enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
 {
     struct lb_device_info model;
     struct lb_error why = {""};
-    const char *name = session->options->device_model;
+    const char *name = gpu_model(session);
     if (!name) {
         enum lb_status st = lb_pool_device(session->pool, &session->gpu, &why);
         return st == LB_INTERRUPTED ? st : LB_OK;
     }
     enum lb_status st = lb_device_model(name, &model, &why);
+    if (st != LB_OK && !strpbrk(name, "./")) {
+        char cpus[128];
+        lb_cpu_model_names(cpus, sizeof(cpus));
+        return lb_fail(err, st, "--device-model %.330s. CPUs: %s", why.text, cpus);
+    }
     if (st != LB_OK)
         return lb_fail(err, st, "--device-model %.400s", why.text);
     lb_device_assume(&model, NULL);

@@ -1,12 +1,16 @@
-/* What the program asks about the GPU. It never opens one itself: a worker process looks and
- * measures for it. */
+/* What the program asks about the GPU, which it never opens itself: a worker process looks and
+ * measures for it. And about the CPU that --device-model names. */
 #ifndef LB_DEVICE_QUERY_H
 #define LB_DEVICE_QUERY_H
 
 #include "run/session.h"
 
-/* Whether a device must be looked for: --device-model was given, or the built-in implementation of
- * that name (NULL: any of them) needs one. */
+/* Takes the CPU that --device-model names for all that follows. LB_OK also where it names none.
+ * LB_INVALID, LB_IO: its file is wrong. */
+enum lb_status lb_cpu_find(const struct lb_session *session, struct lb_error *err);
+
+/* Whether a device must be looked for: --device-model named a GPU, or the built-in implementation
+ * of that name (NULL: any of them) needs one. */
 bool lb_gpu_wanted(const struct lb_session *session, const char *name);
 
 /* Finds out which device everything that follows is for: the one that --device-model names, else

@@ -1,19 +1,23 @@
 /* The process's threads: independent parts, and step loops with barriers.
  *
- * A call raises the pool's call word, and a barrier is a counter of arrivals and a phase word: the
- * thread that arrives last opens the next phase. To wait for a word to change a thread polls it
- * some thousand times and then sleeps on a condition variable. A step's work is over sooner than
- * that, but where other programs hold the CPUs, polling on would only slow down the thread that is
- * waited for. */
+ * A call raises the pool's call word. A barrier is a phase word and counters of arrivals: one for
+ * the threads of each domain, which share a cache, and one for the domains, so that few arrivals
+ * have to cross from cache to cache. The thread that arrives last opens the next phase. To wait for
+ * a word to change a thread polls it some thousand times and then sleeps on a condition variable. A
+ * step's work is over sooner than that, but where other programs hold the CPUs, polling on would
+ * only slow down the thread that is waited for; where threads outnumber the CPUs, they sleep at
+ * once. */
 #include "base/thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdalign.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum {
-    MAX_THREADS = 256,
+    MAX_THREADS = LB_MAX_PINNED_THREADS + 1,
     MAX_PART_THREADS = 16, /* for independent parts: beyond it the oracle's GEMMs gain little */
     SPIN_LIMIT = 4000      /* polls before a thread sleeps: some 50 us */
 };
@@ -21,7 +25,8 @@ enum {
 /* A value that threads wait on. Each word has sleepers of its own, so that a barrier does not wake
  * the threads that wait for the next call. */
 struct word {
-    atomic_uint value, sleepers;
+    alignas(128) atomic_uint value;
+    atomic_uint sleepers;
     pthread_cond_t changed;
 };
 
@@ -31,24 +36,50 @@ struct member {
     pthread_t id;
 };
 
+/* Arrivals, in a cache line that no other counter shares. */
+struct counter {
+    alignas(128) atomic_uint arrived;
+};
+
+/* Where a thread arrives: first at the counter of the threads of its domain, named by the first of
+ * them; the last of these at the counter of the domains, named by the first thread of all. */
+struct seat {
+    size_t domain, domain_size; /* its first thread and number of threads */
+    size_t first, domains;      /* of the threads that meet */
+};
+
+/* Barriers of one kind; elements are those of threads. */
+struct barriers {
+    struct seat seats[MAX_THREADS];
+    struct counter in_domain[MAX_THREADS], across[MAX_THREADS];
+    struct word phases[MAX_THREADS]; /* named by the first of the threads that meet */
+};
+
+/* The barriers of all threads of a call, and those of teams. */
+enum { ALL, TEAMS, KINDS };
+
 static struct {
     /* call is the number of calls so far, times MAX_THREADS, plus how many threads the latest one
      * has, so that a thread which is not needed sees that it is not. */
-    struct word call, phase;
-    atomic_uint arrived; /* threads that have reached the barrier */
-    size_t threads;      /* of the latest call */
-    size_t started;      /* threads that live, the caller's counted */
+    struct word call;
+    struct barriers barriers[KINDS];
+    bool ready;            /* the condition variables of the barriers are */
+    size_t started;        /* threads that live, the caller's counted */
+    size_t seated;         /* threads that the seats of ALL are for */
+    const void *seater;    /* what set these seats: pinned threads, or NULL */
+    atomic_int spin_limit; /* polls before a thread sleeps */
     pthread_mutex_t mutex;
     void (*work)(void *arg, size_t thread);
     void *arg;
     struct member members[MAX_THREADS];
 } pool = {
     .call.changed = PTHREAD_COND_INITIALIZER,
-    .phase.changed = PTHREAD_COND_INITIALIZER,
-    .threads = 1,
     .started = 1,
+    .spin_limit = SPIN_LIMIT,
     .mutex = PTHREAD_MUTEX_INITIALIZER,
 };
+
+static _Thread_local size_t own_thread; /* 0 on every thread that calls */
 
 /* Leaves the core's execution units to its other hardware thread while this one polls. */
 static inline void relax(void)
@@ -64,7 +95,7 @@ static inline void relax(void)
 static unsigned wait_for_change(struct word *word, unsigned before)
 {
     unsigned now;
-    for (int i = 0; i < SPIN_LIMIT; i++) {
+    for (int i = atomic_load_explicit(&pool.spin_limit, memory_order_relaxed); i > 0; i--) {
         now = atomic_load_explicit(&word->value, memory_order_acquire);
         if (now != before)
             return now;
@@ -90,30 +121,58 @@ static void change(struct word *word, unsigned value)
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Returns when all threads of the latest call have called it. */
-static void barrier(void)
+/* Counts an arrival; returns whether it is the last of so many. */
+static bool arrive_last(struct counter *counter, size_t count)
 {
-    unsigned before = atomic_load(&pool.phase.value);
-    size_t threads =
-        pool.threads; /* read first: once all have arrived another call may change it */
-    if (atomic_fetch_add(&pool.arrived, 1) + 1 < threads) {
-        wait_for_change(&pool.phase, before);
-        return;
+    if (atomic_fetch_add(&counter->arrived, 1) + 1 < count)
+        return false;
+    atomic_store(&counter->arrived, 0); /* before anyone is let go, who may come back at once */
+    return true;
+}
+
+/* Returns when all threads that meet here have called it. Everything is read before the thread
+ * arrives: once all have arrived, another call may change the seats. */
+static void meet(struct barriers *barriers)
+{
+    const struct seat seat = barriers->seats[own_thread];
+    struct word *phase = &barriers->phases[seat.first];
+    unsigned before = atomic_load(&phase->value);
+    if (arrive_last(&barriers->in_domain[seat.domain], seat.domain_size) &&
+        (seat.domains == 1 || arrive_last(&barriers->across[seat.first], seat.domains)))
+        change(phase, before + 1);
+    else
+        wait_for_change(phase, before);
+}
+
+/* Seats `count` threads from `first` on, which meet. places: of all threads; NULL: one domain. */
+static void seat_threads(struct barriers *barriers, size_t first, size_t count,
+                         const struct lb_pinned_place *places)
+{
+    size_t domains = 0;
+    for (size_t from = first, to; from < first + count; from = to) {
+        for (to = from + 1; to < first + count; to++)
+            if (places && places[to].domain != places[from].domain)
+                break;
+        for (size_t thread = from; thread < to; thread++)
+            barriers->seats[thread] =
+                (struct seat){.domain = from, .domain_size = to - from, .first = first};
+        domains++;
     }
-    atomic_store(&pool.arrived, 0);
-    change(&pool.phase, before + 1);
+    for (size_t thread = first; thread < first + count; thread++)
+        barriers->seats[thread].domains = domains;
 }
 
 static void *serve(void *arg)
 {
     struct member *member = arg;
     unsigned call = member->call;
+    own_thread = member->thread;
     for (;;) {
         call = wait_for_change(&pool.call, call);
         if (member->thread >= call % MAX_THREADS)
             continue;
         pool.work(pool.arg, member->thread);
-        barrier();
+        meet(&pool.barriers[ALL]);
     }
     return NULL;
 }
@@ -122,6 +181,10 @@ static void *serve(void *arg)
  * Returns the error number of the first that does not start, else 0. */
 static int start_threads(size_t threads)
 {
+    for (int kind = 0; !pool.ready && kind < KINDS; kind++)
+        for (size_t i = 0; i < MAX_THREADS; i++)
+            pthread_cond_init(&pool.barriers[kind].phases[i].changed, NULL);
+    pool.ready = true;
     for (; pool.started < threads; pool.started++) {
         struct member *member = &pool.members[pool.started];
         member->thread = pool.started;
@@ -143,11 +206,10 @@ static void run_on(size_t threads, void (*work)(void *arg, size_t thread), void 
     }
     pool.work = work;
     pool.arg = arg;
-    pool.threads = threads;
     unsigned calls = atomic_load(&pool.call.value) / MAX_THREADS + 1;
     change(&pool.call, calls * MAX_THREADS + (unsigned)threads);
     work(arg, 0);
-    barrier();
+    meet(&pool.barriers[ALL]);
 }
 
 /* Independent parts. */
@@ -182,65 +244,121 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
     struct parts all = {.work = work, .user = user, .count = parts};
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
     start_threads(threads);
-    run_on(threads < pool.started ? threads : pool.started, take_parts, &all);
+    threads = threads < pool.started ? threads : pool.started;
+    if (pool.seater || pool.seated != threads)
+        seat_threads(&pool.barriers[ALL], 0, threads, NULL);
+    pool.seater = NULL;
+    pool.seated = threads;
+    run_on(threads, take_parts, &all);
 }
 
 /* Pinned threads. */
 
 struct lb_pinned_threads {
     size_t threads;
+    struct lb_pinned_place places[MAX_THREADS];
     cpu_set_t cpus; /* what the caller could use before it was pinned */
 };
 
 static struct lb_pinned_threads the_pinned;
 
-static void pin(pthread_t id, size_t cpu)
+static void pin(pthread_t id, int cpu)
 {
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    CPU_SET((size_t)cpu, &one);
     pthread_setaffinity_np(id, sizeof(one), &one); /* if refused, the scheduler decides */
 }
 
-enum lb_status lb_pinned_threads_open(int threads, struct lb_pinned_threads **out,
-                                      struct lb_error *err)
+/* Gives the threads the CPUs that the caller may use, one after another. */
+static enum lb_status take_own_cpus(struct lb_pinned_threads *pinned, struct lb_error *err)
+{
+    size_t thread = 0;
+    if (CPU_COUNT(&pinned->cpus) < (int)pinned->threads)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %zu: this process may use only %d CPUs",
+                       pinned->threads, CPU_COUNT(&pinned->cpus));
+    for (int cpu = 0; cpu < CPU_SETSIZE && thread < pinned->threads; cpu++)
+        if (CPU_ISSET((size_t)cpu, &pinned->cpus))
+            pinned->places[thread++] = (struct lb_pinned_place){.cpu = cpu};
+    return LB_OK;
+}
+
+/* How often a thread polls: not at all where two threads have the same CPU. */
+static int spin_limit_of(const struct lb_pinned_threads *pinned)
+{
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    for (size_t i = 0; i < pinned->threads; i++)
+        CPU_SET((size_t)pinned->places[i].cpu, &taken);
+    return (size_t)CPU_COUNT(&taken) < pinned->threads ? 0 : SPIN_LIMIT;
+}
+
+enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place *places,
+                                      struct lb_pinned_threads **out, struct lb_error *err)
 {
     struct lb_pinned_threads *pinned = &the_pinned;
+    enum lb_status st = LB_OK;
     *out = NULL;
-    if (threads >= MAX_THREADS)
+    if (threads > LB_MAX_PINNED_THREADS)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
-                       MAX_THREADS - 1);
+                       LB_MAX_PINNED_THREADS);
     if (pthread_getaffinity_np(pthread_self(), sizeof(pinned->cpus), &pinned->cpus) != 0)
         CPU_ZERO(&pinned->cpus);
-    if (CPU_COUNT(&pinned->cpus) < threads)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
-                       threads, CPU_COUNT(&pinned->cpus));
-    int failed = start_threads((size_t)threads);
+    pinned->threads = (size_t)threads;
+    if (places)
+        memcpy(pinned->places, places, pinned->threads * sizeof(*places));
+    else
+        LB_TRY(take_own_cpus(pinned, err));
+    int failed = start_threads(pinned->threads);
     if (failed)
         return lb_fail(err, LB_FAILED, "starting thread %zu: %s", pool.started, strerror(failed));
-    pinned->threads = (size_t)threads;
     pool.members[0].id = pthread_self();
-    for (size_t cpu = 0, thread = 0; thread < pinned->threads && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &pinned->cpus))
-            pin(pool.members[thread++].id, cpu);
+    atomic_store(&pool.spin_limit, spin_limit_of(pinned));
+    for (size_t i = 0; i < pinned->threads; i++)
+        pin(pool.members[i].id, pinned->places[i].cpu);
+    pool.seater = NULL; /* the places of the one before may have been others */
+    lb_pinned_threads_divide(pinned, pinned->threads);
     *out = pinned;
-    return LB_OK;
+done:
+    return st;
+}
+
+void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size)
+{
+    for (size_t first = 0; pinned && first < pinned->threads; first += size)
+        seat_threads(&pool.barriers[TEAMS], first,
+                     pinned->threads - first < size ? pinned->threads - first : size,
+                     pinned->places);
 }
 
 void lb_pinned_threads_close(struct lb_pinned_threads *pinned)
 {
-    for (size_t i = 0; pinned && i < pinned->threads; i++)
+    if (!pinned)
+        return;
+    for (size_t i = 0; i < pinned->threads; i++)
         pthread_setaffinity_np(pool.members[i].id, sizeof(pinned->cpus), &pinned->cpus);
+    atomic_store(&pool.spin_limit, SPIN_LIMIT);
 }
 
 void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *arg, size_t thread),
                            void *arg)
 {
+    if (pinned && pool.seater != pinned) {
+        seat_threads(&pool.barriers[ALL], 0, pinned->threads, pinned->places);
+        pool.seater = pinned;
+        pool.seated = 0;
+    }
     run_on(pinned ? pinned->threads : 1, work, arg);
 }
 
 void lb_pinned_threads_barrier(struct lb_pinned_threads *pinned)
 {
     if (pinned)
-        barrier();
+        meet(&pool.barriers[ALL]);
+}
+
+void lb_pinned_threads_team_barrier(struct lb_pinned_threads *pinned)
+{
+    if (pinned)
+        meet(&pool.barriers[TEAMS]);
 }

@@ -26,11 +26,27 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
 /* Threads that are pinned to one CPU each. Only one such set is open at a time. */
 struct lb_pinned_threads;
 
-/* Opens `threads` threads, the caller's among them. Pins the caller to the first of the CPUs that
- * it may use, and the others to those that follow. LB_UNSUPPORTED when there are fewer CPUs than
- * threads, or more than 255 threads; LB_FAILED when a thread does not start. */
-enum lb_status lb_pinned_threads_open(int threads, struct lb_pinned_threads **out,
-                                      struct lb_error *err);
+enum { LB_MAX_PINNED_THREADS = 255 };
+
+/* The CPU of a thread, and a number that it has in common with the CPUs that share its third-level
+ * cache. */
+struct lb_pinned_place {
+    int cpu, domain;
+};
+
+/* Opens `threads` threads, the caller's among them, and pins thread i to places[i], where the
+ * threads of a domain are neighbours. Places may name a CPU more than once: then threads sleep at
+ * barriers at once, because one that polls would hold the CPU of one that it waits for. With NULL
+ * the caller is pinned to the first of the CPUs that it may use, and the others to those that
+ * follow. LB_UNSUPPORTED when there are fewer of these CPUs than threads, or more threads than
+ * LB_MAX_PINNED_THREADS; LB_FAILED when a thread does not start. */
+enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place *places,
+                                      struct lb_pinned_threads **out, struct lb_error *err);
+
+/* Divides the threads into teams of `size` consecutive threads, which meet at barriers of their
+ * own; the last team may be smaller. Until it is called there is one team. To be called outside
+ * work. With NULL it does nothing. */
+void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size);
 
 /* Lets the caller and the others use all CPUs again that the caller could use before. Accepts
  * NULL. */
@@ -45,6 +61,9 @@ void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *
  * the last. What any of them wrote before is visible to all afterwards. With NULL it does
  * nothing. */
 void lb_pinned_threads_barrier(struct lb_pinned_threads *pinned);
+
+/* The same for the threads of the calling thread's team alone. */
+void lb_pinned_threads_team_barrier(struct lb_pinned_threads *pinned);
 
 #ifdef __cplusplus
 }

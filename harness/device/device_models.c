@@ -3,15 +3,11 @@
 #include "device/device_models.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "host/machine_file.h"
 
 struct model {
     const char *word; /* of the device's own name: "H100" */
@@ -323,207 +319,85 @@ enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_mach
 /* ---- Files --------------------------------------------------------------------------------------
  */
 
-enum type { REAL, WHOLE, REAL_OR_ZERO, WHOLE_OR_ZERO, TEXT, CAPABILITY, LIKE };
+/* Reads "8.9" into the compute capability of a struct lb_device_info, whose `major` is at `to`. */
+static bool read_capability(const char *value, void *to)
+{
+    int major, minor;
+    char behind;
+    struct lb_device_info *info = (void *)((char *)to - offsetof(struct lb_device_info, major));
+    if (sscanf(value, "%2d.%1d%c", &major, &minor, &behind) != 2 || major < 1 || minor < 0)
+        return false;
+    info->major = major;
+    info->minor = minor;
+    return true;
+}
 
 #define INFO(field)    offsetof(struct model, info.field)
 #define MACHINE(field) offsetof(struct model, machine.field)
 
-static const struct key {
-    const char *name;
-    enum type type;
-    size_t offset;
-} keys[] = {
-    {"like", LIKE, 0},
-    {"name", TEXT, INFO(name)},
-    {"compute_capability", CAPABILITY, INFO(major)},
-    {"sm_count", WHOLE, INFO(sm_count)},
-    {"memory_bytes", REAL, INFO(memory_bytes)},
-    {"l2_bytes", REAL, INFO(l2_bytes)},
-    {"shared_bytes", REAL, INFO(shared_bytes)},
-    {"clock_hz", REAL, MACHINE(clock_hz)},
-    {"clock_max_hz", REAL, MACHINE(clock_max_hz)},
-    {"memory_bytes_s", REAL, MACHINE(memory_bytes_s)},
-    {"l2_bytes_s", REAL, MACHINE(l2_bytes_s)},
-    {"f64_flops_clock", REAL, MACHINE(flops_clock[LB_F64])},
-    {"f32_flops_clock", REAL, MACHINE(flops_clock[LB_F32])},
-    {"f16_flops_clock", REAL, MACHINE(flops_clock[LB_F16])},
-    {"bf16_flops_clock", REAL, MACHINE(flops_clock[LB_BF16])},
-    {"tf32_flops_clock", REAL, MACHINE(tf32_flops_clock)},
-    {"shared_bytes_clock", REAL, MACHINE(shared_bytes_clock)},
-    {"l2_bytes_clock", REAL, MACHINE(l2_bytes_clock)},
-    {"peer_bytes_clock", REAL_OR_ZERO, MACHINE(peer_bytes_clock)},
-    {"peer_clocks", REAL_OR_ZERO, MACHINE(peer_clocks)},
-    {"l2_clocks", REAL, MACHINE(l2_clocks)},
-    {"node_ns", REAL, MACHINE(node_ns)},
-    {"register_bytes", REAL, MACHINE(register_bytes)},
-    {"cluster", WHOLE_OR_ZERO, MACHINE(cluster)},
+static const struct lb_machine_key keys[] = {
+    {"name", LB_NAME, INFO(name), NULL, NULL},
+    {"compute_capability", LB_OTHER, INFO(major), read_capability,
+     "a compute capability, such as 8.9"},
+    {"sm_count", LB_WHOLE, INFO(sm_count), NULL, NULL},
+    {"memory_bytes", LB_REAL, INFO(memory_bytes), NULL, NULL},
+    {"l2_bytes", LB_REAL, INFO(l2_bytes), NULL, NULL},
+    {"shared_bytes", LB_REAL, INFO(shared_bytes), NULL, NULL},
+    {"clock_hz", LB_REAL, MACHINE(clock_hz), NULL, NULL},
+    {"clock_max_hz", LB_REAL, MACHINE(clock_max_hz), NULL, NULL},
+    {"memory_bytes_s", LB_REAL, MACHINE(memory_bytes_s), NULL, NULL},
+    {"l2_bytes_s", LB_REAL, MACHINE(l2_bytes_s), NULL, NULL},
+    {"f64_flops_clock", LB_REAL, MACHINE(flops_clock[LB_F64]), NULL, NULL},
+    {"f32_flops_clock", LB_REAL, MACHINE(flops_clock[LB_F32]), NULL, NULL},
+    {"f16_flops_clock", LB_REAL, MACHINE(flops_clock[LB_F16]), NULL, NULL},
+    {"bf16_flops_clock", LB_REAL, MACHINE(flops_clock[LB_BF16]), NULL, NULL},
+    {"tf32_flops_clock", LB_REAL, MACHINE(tf32_flops_clock), NULL, NULL},
+    {"shared_bytes_clock", LB_REAL, MACHINE(shared_bytes_clock), NULL, NULL},
+    {"l2_bytes_clock", LB_REAL, MACHINE(l2_bytes_clock), NULL, NULL},
+    {"peer_bytes_clock", LB_REAL_OR_ZERO, MACHINE(peer_bytes_clock), NULL, NULL},
+    {"peer_clocks", LB_REAL_OR_ZERO, MACHINE(peer_clocks), NULL, NULL},
+    {"l2_clocks", LB_REAL, MACHINE(l2_clocks), NULL, NULL},
+    {"node_ns", LB_REAL, MACHINE(node_ns), NULL, NULL},
+    {"register_bytes", LB_REAL, MACHINE(register_bytes), NULL, NULL},
+    {"cluster", LB_WHOLE_OR_ZERO, MACHINE(cluster), NULL, NULL},
 };
 
-enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]), NUMBER_MAX = 1 << 20 };
-
-/* A file while it is read. */
-struct reading {
-    const char *path;
-    int line, lines[KEY_COUNT]; /* the line of each key; 0: not given yet */
-    bool like;                  /* keys that are missing take the figures of a known device */
-    struct model model;
-};
-
-/* Removes blanks from both ends of the text, in place. */
-static char *trim(char *text)
+static bool take_model(const char *name, void *description)
 {
-    while (isspace((unsigned char)*text))
-        text++;
-    for (size_t n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]); n--)
-        text[n - 1] = '\0';
-    return text;
+    const struct model *model = find_model(name);
+    if (model)
+        *(struct model *)description = *model;
+    return model != NULL;
 }
 
-static enum lb_status unknown_key(const struct reading *r, const char *name, struct lb_error *err)
+/* Checks what a single line cannot show. */
+static enum lb_status check_whole(const char *path, const struct lb_machine *m,
+                                  struct lb_error *err)
 {
-    size_t distance = SIZE_MAX;
-    const char *nearest = NULL;
-    for (int i = 0; i < KEY_COUNT; i++)
-        if (lb_is_closer(name, keys[i].name, &distance))
-            nearest = keys[i].name;
-    return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is no key of a device's description%s%s%s",
-                   r->path, r->line, name, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                   nearest ? "?" : "");
-}
-
-/* Reads "8.9" into info->major and info->minor. */
-static bool read_capability(const char *value, struct lb_device_info *info)
-{
-    char behind;
-    return sscanf(value, "%2d.%1d%c", &info->major, &info->minor, &behind) == 2 &&
-           info->major > 0 && info->minor >= 0;
-}
-
-static bool read_number(const char *value, enum type type, void *to)
-{
-    char *end;
-    double number = strtod(value, &end);
-    bool zero = type == REAL_OR_ZERO || type == WHOLE_OR_ZERO;
-    bool whole = type == WHOLE || type == WHOLE_OR_ZERO;
-    if (end == value || *end || !isfinite(number) || number < 0 || (number == 0 && !zero) ||
-        (whole && (number != floor(number) || number > NUMBER_MAX)))
-        return false;
-    if (whole)
-        *(int *)to = (int)number;
-    else
-        *(double *)to = number;
-    return true;
-}
-
-static enum lb_status take_like(struct reading *r, const char *value, struct lb_error *err)
-{
-    char known[256];
-    const struct model *model = find_model(value);
-    for (int i = 1; i < KEY_COUNT; i++)
-        if (r->lines[i])
-            return lb_fail(err, LB_INVALID, "%.300s:%d: like must come before %s, in line %d",
-                           r->path, r->line, keys[i].name, r->lines[i]);
-    list_models(false, known, sizeof(known));
-    if (!model)
-        return lb_fail(err, LB_INVALID,
-                       "%.300s:%d: like = %.60s: no such device is known; there are %s", r->path,
-                       r->line, value, known);
-    r->model = *model;
-    r->like = true;
-    return LB_OK;
-}
-
-static enum lb_status take_value(struct reading *r, const struct key *key, const char *value,
-                                 struct lb_error *err)
-{
-    static const char *const wanted[] = {
-        [REAL] = "a number above 0",
-        [WHOLE] = "a whole number above 0",
-        [REAL_OR_ZERO] = "a number, 0 or above",
-        [WHOLE_OR_ZERO] = "a whole number, 0 or above",
-        [TEXT] = "a name of 1 to 63 bytes",
-        [CAPABILITY] = "a compute capability, such as 8.9",
-    };
-    void *to = (char *)&r->model + key->offset;
-    bool right;
-    if (key->type == LIKE)
-        return take_like(r, value, err);
-    if (key->type == TEXT) {
-        right = value[0] && strlen(value) < sizeof(r->model.info.name);
-        if (right)
-            strcpy(to, value);
-    } else if (key->type == CAPABILITY) {
-        right = read_capability(value, &r->model.info);
-    } else {
-        right = read_number(value, key->type, to);
-    }
-    return right ? LB_OK
-                 : lb_fail(err, LB_INVALID, "%.300s:%d: %s = %.60s: it must be %s", r->path,
-                           r->line, key->name, value, wanted[key->type]);
-}
-
-/* Reads one line: "key = value", a comment that begins with '#', or an empty line. */
-static enum lb_status take_line(struct reading *r, char *line, struct lb_error *err)
-{
-    char *name = trim(line), *equals = strchr(name, '=');
-    if (!*name || *name == '#')
-        return LB_OK;
-    if (!equals)
-        return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s': a line must be a key, = and a value",
-                       r->path, r->line, name);
-    *equals = '\0';
-    name = trim(name);
-    for (int i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(keys[i].name, name) != 0)
-            continue;
-        if (r->lines[i])
-            return lb_fail(err, LB_INVALID, "%.300s:%d: %s was given in line %d already", r->path,
-                           r->line, name, r->lines[i]);
-        r->lines[i] = r->line;
-        return take_value(r, &keys[i], trim(equals + 1), err);
-    }
-    return unknown_key(r, name, err);
-}
-
-/* Checks what a single line cannot show, such as missing keys. */
-static enum lb_status check_whole(const struct reading *r, struct lb_error *err)
-{
-    const struct lb_machine *m = &r->model.machine;
-    for (int i = 1; i < KEY_COUNT; i++)
-        if (!r->lines[i] && (!r->like || keys[i].type == TEXT))
-            return lb_fail(err, LB_INVALID, "%.300s: %s is missing%s", r->path, keys[i].name,
-                           r->like ? "" : "; a first line such as 'like = h100' fills in the rest");
     if (m->clock_hz > m->clock_max_hz)
-        return lb_fail(err, LB_INVALID, "%.300s: clock_hz is above clock_max_hz", r->path);
+        return lb_fail(err, LB_INVALID, "%.300s: clock_hz is above clock_max_hz", path);
     if (m->cluster > 0 && !(m->peer_bytes_clock > 0 && m->peer_clocks > 0))
         return lb_fail(err, LB_INVALID,
-                       "%.300s: cluster = %d needs peer_bytes_clock and peer_clocks above 0",
-                       r->path, m->cluster);
+                       "%.300s: cluster = %d needs peer_bytes_clock and peer_clocks above 0", path,
+                       m->cluster);
     return LB_OK;
 }
 
 static enum lb_status read_file(const char *path, struct lb_error *err)
 {
-    char line[512];
+    char known[256];
     enum lb_status st = LB_OK;
-    struct reading r = {.path = path};
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return lb_fail(err, LB_IO, "%.300s: %s", path, strerror(errno));
-    while (st == LB_OK && fgets(line, sizeof(line), file)) {
-        r.line++;
-        if (!strchr(line, '\n') && !feof(file))
-            st = lb_fail(err, LB_INVALID, "%.300s:%d: the line has more than %zu bytes", path,
-                         r.line, sizeof(line) - 2);
-        else
-            st = take_line(&r, line, err);
-    }
-    if (st == LB_OK && ferror(file))
-        st = lb_fail(err, LB_IO, "%.300s: %s", path, strerror(errno));
-    fclose(file);
-    LB_TRY(st);
-    LB_TRY(check_whole(&r, err));
-    described = r.model;
+    struct model model = {.word = NULL};
+    list_models(false, known, sizeof(known));
+    const struct lb_machine_kind kind = {.noun = "device",
+                                         .keys = keys,
+                                         .key_count = sizeof(keys) / sizeof(keys[0]),
+                                         .known = known,
+                                         .example = "h100",
+                                         .like = take_model};
+    LB_TRY(lb_machine_file_read(path, &kind, &model, err));
+    LB_TRY(check_whole(path, &model.machine, err));
+    described = model;
     described.word = described.machine.name = described.info.name;
 done:
     return st;

@@ -6,15 +6,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/cpu_topology.h"
+
 static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
+static struct lb_cpu_topology topology; /* of these CPUs */
 static cpu_set_t given; /* the CPUs of the current case; none while nothing is pinned */
 
 static bool look(void)
 {
-    if (!known)
+    if (!known) {
         known = sched_getaffinity(0, sizeof(all), &all) == 0;
+        lb_cpu_topology_here(&topology);
+    }
     return known;
+}
+
+/* Takes the last cores, one CPU of each; then, when these are too few, a second CPU of the last
+ * cores, and so on. */
+static void take(int count, cpu_set_t *some)
+{
+    CPU_ZERO(some);
+    for (int sibling = 0; CPU_COUNT(some) < count && sibling < LB_CPU_MAX; sibling++)
+        for (size_t i = topology.count; i-- > 0 && CPU_COUNT(some) < count;)
+            if (topology.places[i].sibling == sibling)
+                CPU_SET((size_t)topology.places[i].cpu, some);
 }
 
 /* Writes the CPUs of a set: "CPU 3", "CPUs 0-1,4". */
@@ -39,16 +55,13 @@ static void describe(const cpu_set_t *set, char *text, size_t size)
 void lb_pin(int count, char *text, size_t size)
 {
     cpu_set_t some;
-    CPU_ZERO(&some);
     snprintf(text, size, "any CPU");
     if (!look())
         return;
     given = all;
     if (CPU_COUNT(&all) < count)
         return;
-    for (size_t cpu = CPU_SETSIZE; cpu-- > 0 && CPU_COUNT(&some) < count;)
-        if (CPU_ISSET(cpu, &all))
-            CPU_SET(cpu, &some);
+    take(count, &some);
     if (sched_setaffinity(0, sizeof(some), &some) != 0)
         return;
     given = some;
@@ -74,23 +87,13 @@ void lb_while_unpinned(void (*work)(void *user), void *user)
 }
 
 /* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where the
- * system does not say. */
+ * process could not use it at the first call. */
 static size_t cache_of(size_t cpu)
 {
-    static size_t known_as[CPU_SETSIZE]; /* the result + 1; 0: not looked up yet */
-    char path[96];
-    size_t first = cpu;
-    if (known_as[cpu] > 0)
-        return known_as[cpu] - 1;
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%zu/cache/index3/shared_cpu_list",
-             cpu);
-    FILE *list = fopen(path, "r");
-    if (list && (fscanf(list, "%zu", &first) != 1 || first >= CPU_SETSIZE))
-        first = cpu;
-    if (list)
-        fclose(list);
-    known_as[cpu] = first + 1;
-    return first;
+    for (size_t i = 0; i < topology.count; i++)
+        if ((size_t)topology.places[i].cpu == cpu)
+            return (size_t)topology.places[i].domain;
+    return cpu;
 }
 
 /* Of the given CPUs that share a CPU's cache, the one to visit last: `here`, or else the first. */

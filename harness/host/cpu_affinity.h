@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Pins the calling thread, and threads that it starts later, to `count` CPUs: the last ones of
- * the CPUs that it could use at the first call, because the first CPUs take most interrupts. When
- * there are fewer, or the system refuses, the thread may use all of them. Describes the choice in
- * text: "CPU 3", "CPUs 2-3", "any CPU". To be called on one thread only. */
+/* Pins the calling thread, and threads that it starts later, to `count` of the CPUs that it could
+ * use at the first call: each of another core, as long as there are cores, and the last ones,
+ * because the first CPUs take most interrupts. Hyper-threads of the same core serve only when there
+ * are fewer cores than count. When there are fewer CPUs, or the system refuses, the thread may use
+ * all of them. Describes the choice in text: "CPU 3", "CPUs 2-3", "any CPU". To be called on one
+ * thread only. */
 void lb_pin(int count, char *text, size_t size);
 
 /* Lets the calling thread use all CPUs again. */

@@ -3,12 +3,12 @@
 #include "measure/cpu_ceilings_measure.h"
 
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "device/memory.h"
+#include "host/cpu_topology.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #define X86 1
@@ -171,8 +171,8 @@ static read_loop *read_loop_of(void)
 struct round_of {
     struct lb_pinned_threads *threads;
     int thread_count;
-    peak_loop *peak;    /* NULL: it reads, or, without a buffer, meets at barriers */
-    const char *buffer; /* [threads, bytes] */
+    peak_loop *peak; /* NULL: it reads, or, without a buffer, meets at barriers */
+    char *buffer;    /* [threads, bytes] */
     size_t bytes;
     int repeats;
     struct result {
@@ -181,6 +181,13 @@ struct round_of {
         char padding[64];
     } results[256];
 };
+
+/* Writes the thread's part of the buffer, so that it lies in the memory of its node. */
+static void touch(void *arg, size_t thread)
+{
+    const struct round_of *round = arg;
+    memset(round->buffer + thread * round->bytes, 0, round->bytes);
+}
 
 static void work(void *arg, size_t thread)
 {
@@ -251,14 +258,29 @@ static enum lb_status measure_reads(struct lb_cpu_ceilings *ceilings, struct lb_
         size_t total = round->bytes * (size_t)rates->threads;
         if (lb_host_space.allocate(total, &buffer, err) != LB_OK)
             return LB_OOM;
-        memset(buffer, 0, total);
         round->buffer = buffer;
+        lb_pinned_threads_run(round->threads, touch, round);
         round->repeats = 1 + (int)(1000000 / round->bytes);
         rates->read_bytes_s[level] =
             1e9 * best_rate(round, level == LB_CPU_MEMORY ? 1 + rounds / 10 : rounds);
         lb_host_space.release(buffer);
     }
     return LB_OK;
+}
+
+/* Opens threads on cores of their own, neighbours first, as cpu_simd does. */
+static enum lb_status open_threads(int threads, struct lb_pinned_threads **out,
+                                   struct lb_error *err)
+{
+    struct lb_cpu_topology topology;
+    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
+    lb_cpu_topology_here(&topology);
+    if ((size_t)threads > topology.count)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
+                       threads, topology.count);
+    for (int i = 0; i < threads; i++)
+        places[i] = (struct lb_pinned_place){topology.places[i].cpu, topology.places[i].domain};
+    return lb_pinned_threads_open(threads, places, out, err);
 }
 
 static enum lb_status measure_with(int threads, int rounds, struct lb_cpu_ceilings *ceilings,
@@ -269,7 +291,7 @@ static enum lb_status measure_with(int threads, int rounds, struct lb_cpu_ceilin
     round = (struct round_of){.thread_count = threads};
     rates->threads = threads;
     if (threads > 1)
-        LB_TRY(lb_pinned_threads_open(threads, &round.threads, err));
+        LB_TRY(open_threads(threads, &round.threads, err));
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         round.peak = peak_loop_of((enum lb_dtype)d, ceilings->units[d]);
         rates->flops_s[d] = 1e9 * best_rate(&round, rounds);
@@ -286,12 +308,15 @@ enum lb_status lb_cpu_ceilings_measure(int max_threads, int rounds,
                                        struct lb_cpu_ceilings *ceilings, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    cpu_set_t cpus;
+    struct lb_cpu_topology topology;
     *ceilings = (struct lb_cpu_ceilings){.count = 0};
-    if (max_threads == 0 && sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-        max_threads = CPU_COUNT(&cpus) < 255 ? CPU_COUNT(&cpus) : 255;
-    if (max_threads < 1 || max_threads > 255)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: allowed are 1 to 255", max_threads);
+    lb_cpu_topology_here(&topology);
+    if (max_threads == 0)
+        max_threads =
+            (int)(topology.cores < LB_MAX_PINNED_THREADS ? topology.cores : LB_MAX_PINNED_THREADS);
+    if (max_threads < 1 || max_threads > LB_MAX_PINNED_THREADS)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: allowed are 1 to %d", max_threads,
+                       LB_MAX_PINNED_THREADS);
     lb_cpu_key(ceilings->cpu);
     lb_cpu_cache_bytes(ceilings->cache_bytes);
     for (int d = 0; d < LB_DTYPE_COUNT; d++)

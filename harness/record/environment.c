@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "build_info.h"
 #include "device/memory.h"
+#include "host/cpu_topology.h"
 
 const char *lb_version(void)
 {
@@ -91,6 +92,8 @@ json_t *lb_environment(json_t *libraries)
 {
     char cpu[256], simd[256], system[512], host[256] = "";
     struct utsname name;
+    struct lb_cpu_topology topology;
+    lb_cpu_topology_here(&topology);
     cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
     gethostname(host, sizeof(host) - 1);
@@ -99,10 +102,11 @@ json_t *lb_environment(json_t *libraries)
         snprintf(system, sizeof(system), "%s %s %s", name.sysname, name.release, name.machine);
 
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:O}", "host",
-        text_or_null(host), "cpu", text_or_null(cpu), "cores",
+        "{s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:O}",
+        "host", text_or_null(host), "cpu", text_or_null(cpu), "cores",
         (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
-        (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "simd", text_or_null(simd), "governor",
+        (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "topology", lb_cpu_topology_to_json(&topology),
+        "simd", text_or_null(simd), "governor",
         first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "cache_bytes",
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
         text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,

@@ -1,5 +1,5 @@
-/* cpu_simd, backward: the steps, four panels at a time; then GEMMs over all steps for the gradients
- * of weights and inputs. */
+/* cpu_simd, backward: the steps, a group of panels at a time; then GEMMs over all steps for the
+ * gradients of weights and inputs. */
 #include <string.h>
 
 #include "impls/cpu_simd/cpu_simd.h"
@@ -8,11 +8,11 @@
 struct layer_dir {
     struct lb_cpu_part part;
     const struct lb_backward_io *io;
-    char *sums;                /* scratch of this thread */
-    struct lb_cpu_range quads; /* groups of four panels of this thread in a step */
-    const char *cells;         /* [T, B, H] */
-    const char *dy;            /* [T, B, D*H], at this direction's first unit */
-    const char *dhn, *dcn;     /* [B, H] */
+    char *sums;                 /* scratch of this thread */
+    struct lb_cpu_range groups; /* of panels, of this thread in a step */
+    const char *cells;          /* [T, B, H] */
+    const char *dy;             /* [T, B, D*H], at this direction's first unit */
+    const char *dhn, *dcn;      /* [B, H] */
     char *dh0, *dc0;
     char *dc;                        /* [B, H] of sum_elem bytes */
     const void **c_before, **dhn_of; /* [B] of this thread */
@@ -29,7 +29,7 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
         .part = part,
         .io = io,
         .sums = lb_cpu_sum_at(simd, simd->sums, thread * simd->sum_count),
-        .quads = lb_cpu_columns(simd, lb_cpu_cover(s->panels, 4), thread),
+        .groups = lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread),
         .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
         .dy = lb_cpu_at(simd, l == s->L - 1 ? io->dy : simd->between, d * s->H),
         .dhn = lb_cpu_at(simd, io->dhn, state),
@@ -52,17 +52,17 @@ static struct lb_cpu_rows gradient_rows(const struct lb_cpu_simd *simd, const vo
     return lb_cpu_operand(simd, thread, da, 0, count, simd->s.gates);
 }
 
-/* The arguments that all calls for a quad of panels share; rows are this thread's up to `to`. */
-static struct lb_cpu_backward quad_of(const struct layer_dir *ld, size_t quad, size_t to)
+/* The arguments that all calls for a group of panels share; rows are this thread's up to `to`. */
+static struct lb_cpu_backward group_of(const struct layer_dir *ld, size_t group, size_t to)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t first = quad * s->width;
+    size_t columns = s->group * s->simd_width, first = group * columns;
     return (struct lb_cpu_backward){
         .gemm = {.rows = to - ld->part.rows.from,
                  .k = s->gates,
-                 .columns = s->H - first < s->width ? s->H - first : s->width,
-                 .w = lb_cpu_at(simd, ld->part.w.back_hh, quad * s->gates * s->width),
+                 .columns = s->H - first < columns ? s->H - first : columns,
+                 .w = lb_cpu_at(simd, ld->part.w.back_hh, first * s->gates),
                  .sums = ld->sums,
                  .stride = s->width},
         .first = first,
@@ -86,14 +86,14 @@ static void find_states(const struct layer_dir *ld, size_t t, size_t to)
     }
 }
 
-/* Zeroes a quad's gradients of a at step t in rows from `to` on, which have no such step, and
+/* Zeroes a group's gradients of a at step t in rows from `to` on, which have no such step, and
  * copies those of rows whose first step it is to `first`. */
-static void close_step(const struct layer_dir *ld, size_t quad, size_t t, size_t to)
+static void close_step(const struct layer_dir *ld, size_t group, size_t t, size_t to)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t bytes = s->width * simd->elem;
-    for (size_t p = 4 * quad; p < 4 * quad + 4 && p < s->panels; p++)
+    for (size_t p = s->group * group; p < s->group * (group + 1) && p < s->panels; p++)
         for (size_t b = ld->part.rows.from; b < ld->part.rows.to; b++) {
             char *row = lb_cpu_gates(simd, ld->part.index, p, t * s->B + b);
             if (b >= to)
@@ -116,21 +116,21 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
         da = gradient_rows(
             simd, lb_cpu_gates(simd, ld->part.index, 0, ld->part.d == 0 ? row + s->B : row - s->B),
             simd->gate_rows, ld->part.thread, to - from);
-    for (size_t quad = ld->quads.from; quad < ld->quads.to; quad++) {
-        struct lb_cpu_backward f = quad_of(ld, quad, to);
+    for (size_t group = ld->groups.from; group < ld->groups.to; group++) {
+        struct lb_cpu_backward f = group_of(ld, group, to);
         f.gemm.a = da;
         f.gemm.k = later ? s->gates : 0;
         f.dhn = ld->dhn_of + from;
         f.dy = lb_cpu_at(simd, ld->dy, row * s->wide + f.first);
         f.dy_stride = s->wide;
-        f.gates = lb_cpu_gates(simd, ld->part.index, 4 * quad, row);
+        f.gates = lb_cpu_gates(simd, ld->part.index, s->group * group, row);
         f.panel_stride = simd->gate_rows * s->width;
         f.c = lb_cpu_sum_at(simd, ld->cells, row * s->H);
         f.c_before = ld->c_before + from;
         f.dc = lb_cpu_sum_at(simd, ld->dc, from * s->H);
         if (to > from)
             simd->kernels->backward(&f);
-        close_step(ld, quad, t, to);
+        close_step(ld, group, t, to);
     }
 }
 
@@ -138,7 +138,8 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
 static struct lb_cpu_range units_of(const struct layer_dir *ld)
 {
     const struct lb_cpu_sizes *s = &ld->part.simd->s;
-    size_t from = ld->quads.from * s->width, to = ld->quads.to * s->width;
+    size_t columns = s->group * s->simd_width;
+    size_t from = ld->groups.from * columns, to = ld->groups.to * columns;
     return (struct lb_cpu_range){from, to > s->H ? s->H : to};
 }
 
@@ -170,14 +171,13 @@ static void steps(const struct layer_dir *ld)
     start_steps(ld);
     for (size_t i = 0; i < s->T; i++) {
         step(ld, ld->part.d == 0 ? s->T - 1 - i : i, i > 0);
-        if (!simd->by_rows)
-            lb_pinned_threads_barrier(simd->pinned_threads);
+        lb_cpu_end_step(simd);
     }
     struct lb_cpu_rows da =
         gradient_rows(simd, lb_cpu_at(simd, simd->first, ld->part.rows.from * s->width), s->B,
                       ld->part.thread, rows);
-    for (size_t quad = ld->quads.from; quad < ld->quads.to && rows > 0; quad++) {
-        struct lb_cpu_backward f = quad_of(ld, quad, ld->part.rows.to);
+    for (size_t group = ld->groups.from; group < ld->groups.to && rows > 0; group++) {
+        struct lb_cpu_backward f = group_of(ld, group, ld->part.rows.to);
         f.gemm.a = da;
         f.dh0 = lb_cpu_at(simd, ld->dh0, ld->part.rows.from * s->H);
         simd->kernels->backward(&f);
@@ -194,12 +194,14 @@ size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     size_t input = lb_cpu_widest_input(simd), rows = s->rows < DEPTH ? s->rows : DEPTH;
-    size_t widest = input > s->H ? input : s->H;
+    size_t widest = input > s->H ? input : s->H, stride = s->wide > widest ? s->wide : widest;
+    size_t group = simd->kernels->group, block = lb_cpu_column_block(simd);
+    size_t parts = (size_t)simd->tiling.column_parts;
+    size_t own = parts > 1 ? lb_cpu_cover(lb_cpu_cover(widest, block), parts) * block
+                           : lb_cpu_cover(widest, group) * group;
     if (simd->half)
-        return (lb_cpu_padded(simd, rows) * widest * simd->kernels->operand_size + 63) / 64 * 64;
-    widest = lb_cpu_cover(widest, simd->kernels->group) * simd->kernels->group;
-    size_t stride = s->wide > widest ? s->wide : widest;
-    return rows * stride * simd->elem > MAX_UNPACKED_BYTES ? rows * widest * simd->elem : 0;
+        return (lb_cpu_padded(simd, rows) * own * simd->kernels->operand_size + 63) / 64 * 64;
+    return rows * stride * simd->elem > MAX_UNPACKED_BYTES ? rows * own * simd->elem : 0;
 }
 
 /* GEMM over steps: dw [panels, columns, width] = in [rows, columns] transposed, times da. */
@@ -213,18 +215,33 @@ struct outer {
     bool add;               /* add to dw and db instead of overwriting them */
 };
 
-/* This thread's panels of that GEMM, DEPTH rows at a time. Where these rows of `in` don't fit the
- * L2 cache, they are first packed into the order in which each panel reads them. */
+/* This thread's columns of `in`, in blocks that kernels compute at full speed. */
+static struct lb_cpu_range own_columns(const struct lb_cpu_simd *simd, size_t thread,
+                                       size_t columns)
+{
+    size_t parts = (size_t)simd->tiling.column_parts, block = lb_cpu_column_block(simd);
+    struct lb_cpu_range blocks = lb_cpu_share(lb_cpu_cover(columns, block), parts, thread % parts);
+    size_t from = blocks.from * block, to = blocks.to * block;
+    return (struct lb_cpu_range){from, to < columns ? to : columns};
+}
+
+/* This thread's tile of that GEMM, DEPTH rows at a time. Where these rows of its columns of `in`
+ * don't fit the L2 cache, they are first packed into the order in which each panel reads them. */
 static void multiply(const struct lb_cpu_simd *simd, size_t thread, const struct outer *o)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_range panels = lb_cpu_share(simd, s->panels, thread);
+    size_t parts = (size_t)simd->tiling.panel_parts,
+           column_parts = (size_t)simd->tiling.column_parts;
+    struct lb_cpu_range columns = own_columns(simd, thread, o->columns);
+    struct lb_cpu_range panels = {0, 0};
+    if (thread < parts * column_parts && columns.from < columns.to)
+        panels = lb_cpu_share(s->panels, parts, thread / column_parts);
     void *packed = simd->packed + thread * simd->packed_bytes;
-    for (size_t from = 0; from < o->rows; from += DEPTH) {
+    for (size_t from = 0; from < o->rows && panels.from < panels.to; from += DEPTH) {
         struct lb_cpu_outer part = {
             .rows = o->rows - from < DEPTH ? o->rows - from : DEPTH,
-            .columns = o->columns,
-            .in = lb_cpu_at(simd, o->in, from * o->stride),
+            .columns = columns.to - columns.from,
+            .in = lb_cpu_at(simd, o->in, from * o->stride + columns.from),
             .stride = o->stride,
             .add = o->add || from > 0,
         };
@@ -235,14 +252,14 @@ static void multiply(const struct lb_cpu_simd *simd, size_t thread, const struct
         }
         for (size_t p = panels.from; p < panels.to; p++) {
             part.da = lb_cpu_at(simd, o->da, (p * o->da_rows + from) * s->width);
-            part.dw = lb_cpu_sum_at(simd, o->dw, p * o->columns * s->width);
-            part.db = o->db ? lb_cpu_sum_at(simd, o->db, p * s->width) : NULL;
+            part.dw = lb_cpu_sum_at(simd, o->dw, (p * o->columns + columns.from) * s->width);
+            part.db = o->db && columns.from == 0 ? lb_cpu_sum_at(simd, o->db, p * s->width) : NULL;
             simd->kernels->outer(&part);
         }
     }
 }
 
-/* This thread's panels of the weight gradients of a layer_dir. Gradients of a, and y, are zero
+/* This thread's tiles of the weight gradients of a layer_dir. Gradients of a, and y, are zero
  * where a row has no step. So one GEMM covers all steps, with y of the step before as the state h
  * before each step; another covers h0 at each row's first step. */
 static void weight_gradients(const struct layer_dir *ld, size_t thread)
@@ -288,7 +305,7 @@ static void add_input_gradients(const struct lb_cpu_simd *simd, size_t layer_dir
 {
     static const double zeros[64]; /* the start of sums, for any width */
     const struct lb_cpu_sizes *s = &simd->s;
-    const char *weights = lb_cpu_weights_of(simd, layer_dir).back_ih;
+    const char *weights = lb_cpu_weights_of(simd, simd->copy_of[thread], layer_dir).back_ih;
     size_t input = lb_cpu_input(simd, layer_dir);
     struct lb_cpu_rows da =
         gradient_rows(simd, lb_cpu_gates(simd, layer_dir, 0, row), simd->gate_rows, thread, count);
@@ -310,7 +327,7 @@ static void add_input_gradients(const struct lb_cpu_simd *simd, size_t layer_dir
 static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thread, char *dinput)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_range rows = lb_cpu_share(simd, s->rows, thread);
+    struct lb_cpu_range rows = lb_cpu_share(s->rows, simd->threads, thread);
     size_t input = lb_cpu_input(simd, l * s->D), count;
     size_t most = lb_cpu_gradient_rows(simd, input);
     size_t stride = simd->half ? lb_cpu_cover(input, s->simd_width) * s->simd_width : input;

@@ -1,22 +1,15 @@
 /* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
  * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
+#include "host/cpu_models.h"
 
 #include "impls/cpu_simd/cpu_simd.h"
 
-/* The least number of multiply-adds per thread and step at which another thread pays for its
- * barrier. */
-static const double min_work_per_thread = 32768;
-
 /* See lb_cpu_rows_at_a_time. */
 enum { FEW_ROWS = 24, MANY_ROWS = 512, MAX_NEAR_WEIGHT_BYTES = 8 << 20 };
-
-/* Up to this size of the recurrent weights, and from this number of rows per thread on, threads
- * divide the rows of the batch: each reads all weights from its own L2 cache, and none waits for
- * the others in a step. */
-enum { MAX_L2_WEIGHT_BYTES = 512 << 10, MIN_ROWS_PER_THREAD = 6 };
 
 size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input)
 {
@@ -64,27 +57,138 @@ static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t simd_widt
     return s;
 }
 
-/* As many threads as asked for, or one where a step has too little work to divide. */
-static size_t choose_threads(const struct lb_cpu_sizes *s, size_t asked)
+/* What a test asks for instead of the plan: LB_CPU_DIVISION=TEAMSxSIZE divides the rows of the
+ * batch among so many teams of so many threads. Returns false where it is not set. */
+static bool asked_division(int *teams, int *size)
 {
-    double work = (double)s->B * (double)s->gates * (double)s->H;
-    return asked > 1 && work < min_work_per_thread * (double)asked ? 1 : asked;
+    char behind;
+    const char *text = getenv("LB_CPU_DIVISION");
+    if (text && (sscanf(text, "%dx%d%c", teams, size, &behind) != 2 || *teams < 1 || *size < 1))
+        *teams = 0;
+    return text != NULL;
+}
+
+/* Makes up a machine for a division that a test asks for: threads take turns on the CPUs, four
+ * neighbours share a third-level cache and eight a node. */
+static enum lb_status divide_as_asked(int teams, int size, int threads,
+                                      struct lb_cpu_topology *topology, struct lb_error *err)
+{
+    size_t cpus = topology->count;
+    if (teams < 1 || (long)teams * size != threads || threads > LB_MAX_PINNED_THREADS)
+        return lb_fail(err, LB_INVALID,
+                       "LB_CPU_DIVISION=%s: it must be TEAMSxSIZE, such as 2x4, with a product "
+                       "equal to the number of threads, %d",
+                       getenv("LB_CPU_DIVISION"), threads);
+    for (size_t i = cpus; i < (size_t)threads; i++)
+        topology->places[i] = topology->places[i % cpus];
+    topology->count = (size_t)threads;
+    for (int i = 0; i < threads; i++) {
+        topology->places[i].domain = i / 4;
+        topology->places[i].node = i / 8;
+    }
+    return LB_OK;
+}
+
+/* Finds the best plan for the CPUs that the process may use. */
+static enum lb_status make_plan(const struct lb_cpu_simd *simd, int threads,
+                                struct lb_cpu_topology *topology, struct lb_cpu_plan *plan,
+                                struct lb_error *err)
+{
+    struct lb_cpu_ceilings ceilings;
+    enum lb_status st = LB_OK;
+    const struct lb_cpu_task task = {.problem = &simd->problem,
+                                     .topology = topology,
+                                     .ceilings = &ceilings,
+                                     .threads = threads,
+                                     .simd_width = simd->s.simd_width};
+    int teams, size;
+    lb_cpu_topology_here(topology);
+    lb_cpu_ceilings_assume(topology, &ceilings);
+    if (asked_division(&teams, &size)) {
+        LB_TRY(divide_as_asked(teams, size, threads, topology, err));
+        lb_cpu_plan_with(&task, teams, size, plan);
+        goto done;
+    }
+    if ((size_t)threads > topology->count)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
+                       threads, topology->count);
+    lb_cpu_plan_of(&task, plan);
+done:
+    return st;
+}
+
+static enum lb_status open_threads(struct lb_cpu_simd *simd, const struct lb_cpu_topology *topology,
+                                   const struct lb_cpu_plan *plan, struct lb_error *err)
+{
+    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < simd->threads; i++) {
+        places[i] = (struct lb_pinned_place){topology->places[i].cpu, topology->places[i].domain};
+        simd->copy_of[i] = (unsigned char)lb_cpu_plan_copy(plan, topology, i);
+    }
+    LB_TRY(lb_pinned_threads_open((int)simd->threads, places, &simd->pinned_threads, err));
+    lb_pinned_threads_divide(simd->pinned_threads, simd->team_size);
+done:
+    return st;
+}
+
+/* Plans the work of up to `threads` threads and opens them. */
+static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct lb_error *err)
+{
+    struct lb_cpu_plan plan = {.threads = 1, .teams = 1, .team_size = 1, .copies = 1};
+    struct lb_cpu_topology topology;
+    enum lb_status st = LB_OK;
+    plan.group_panels = 4;
+    if (threads > LB_MAX_PINNED_THREADS)
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
+                       LB_MAX_PINNED_THREADS);
+    if (threads > 1)
+        LB_TRY(make_plan(simd, threads, &topology, &plan, err));
+    simd->threads = (size_t)plan.threads;
+    simd->teams = (size_t)plan.teams;
+    simd->team_size = (size_t)plan.team_size;
+    simd->copies = (size_t)plan.copies;
+    simd->s.group = (size_t)plan.group_panels;
+    size_t widest = lb_cpu_widest_input(simd);
+    widest = widest > simd->s.H ? widest : simd->s.H;
+    simd->tiling = lb_cpu_tiling_of(simd->s.panels, lb_cpu_cover(widest, lb_cpu_column_block(simd)),
+                                    plan.threads);
+    if (plan.threads > 1)
+        LB_TRY(open_threads(simd, &topology, &plan, err));
+done:
+    return st;
+}
+
+/* Who does what: "2 pinned threads that divide the hidden units". */
+static void describe_threads(const struct lb_cpu_simd *simd, int asked, char *text, size_t size)
+{
+    char count[64];
+    snprintf(count, sizeof(count), "%zu pinned threads", simd->threads);
+    if (simd->threads < (size_t)asked)
+        snprintf(count, sizeof(count), "%zu pinned threads instead of %d", simd->threads, asked);
+    if (asked == 1)
+        snprintf(text, size, "1 thread");
+    else if (simd->threads == 1)
+        snprintf(text, size, "1 thread instead of %d: a step has too little work to divide", asked);
+    else if (simd->teams == 1 || simd->team_size == 1)
+        snprintf(text, size, "%s that divide the %s", count,
+                 simd->teams == 1 ? "hidden units" : "rows of the batch");
+    else
+        snprintf(text, size,
+                 "%s: %zu teams divide the rows of the batch, and the %zu threads of each team "
+                 "the hidden units",
+                 count, simd->teams, simd->team_size);
 }
 
 static void describe(struct lb_cpu_simd *simd, int asked)
 {
-    char threads[96];
-    if (simd->threads < (size_t)asked)
-        snprintf(threads, sizeof(threads),
-                 "1 thread instead of %d: a step has too little work to divide", asked);
-    else if (asked > 1)
-        snprintf(threads, sizeof(threads), "%d pinned threads that divide the %s", asked,
-                 simd->by_rows ? "rows of the batch" : "hidden units");
-    else
-        snprintf(threads, sizeof(threads), "1 thread");
+    char threads[200], copies[48] = "";
+    describe_threads(simd, asked, threads, sizeof(threads));
+    if (simd->copies > 1)
+        snprintf(copies, sizeof(copies), ", weights in %zu NUMA nodes", simd->copies);
     snprintf(simd->description, sizeof(simd->description),
-             "kernels for %s, panels of %zu hidden units, %s", simd->kernels->name,
-             simd->s.simd_width, threads);
+             "kernels for %s, panels of %zu hidden units, %s%s", simd->kernels->name,
+             simd->s.simd_width, threads, copies);
 }
 
 static enum lb_status cpu_simd_create(void *self, const struct lb_problem *problem,
@@ -98,11 +202,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
     LB_TRY(lb_simd_kernels_choose(problem->dtype, &simd->kernels, err));
     simd->s = sizes_of(problem, simd->kernels->simd_width);
-    simd->threads = choose_threads(&simd->s, (size_t)config->threads);
-    if (simd->threads > 1)
-        LB_TRY(lb_pinned_threads_open(config->threads, &simd->pinned_threads, err));
-    simd->by_rows = simd->threads > 1 && simd->s.B >= MIN_ROWS_PER_THREAD * simd->threads &&
-                    simd->s.gates * simd->s.H * simd->elem <= MAX_L2_WEIGHT_BYTES;
+    LB_TRY(divide_work(simd, config->threads, err));
     simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
     simd->chunk = simd->chunk < simd->s.T ? simd->chunk : simd->s.T;
     simd->gate_rows = simd->s.rows;
@@ -118,11 +218,12 @@ static size_t operand_bytes(const struct lb_cpu_simd *simd)
     const struct lb_cpu_sizes *s = &simd->s;
     size_t input = lb_cpu_widest_input(simd);
     size_t forward = simd->pre_rows * lb_cpu_padded(simd, input);
-    size_t step = s->B * lb_cpu_padded(simd, s->H);
+    size_t team_rows = lb_cpu_cover(s->B, simd->teams);
+    size_t step = team_rows * lb_cpu_padded(simd, s->H);
     size_t most = forward > step ? forward : step;
     if (lb_has_backward(&simd->problem)) {
         size_t rows = lb_cpu_gradient_rows(simd, input);
-        size_t backward = (rows > s->B ? rows : s->B) * s->gates;
+        size_t backward = (rows > team_rows ? rows : team_rows) * s->gates;
         most = backward > most ? backward : most;
     }
     return (most * simd->kernels->operand_size + 63) / 64 * 64;
@@ -133,7 +234,7 @@ static size_t operand_bytes(const struct lb_cpu_simd *simd)
 static size_t sum_count(const struct lb_cpu_simd *simd)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t input = lb_cpu_widest_input(simd), step = s->B * s->width;
+    size_t input = lb_cpu_widest_input(simd), step = lb_cpu_cover(s->B, simd->teams) * s->width;
     size_t chunk =
         lb_cpu_gradient_rows(simd, input) * lb_cpu_cover(input, s->simd_width) * s->simd_width;
     return simd->half && chunk > step ? chunk : step;
@@ -206,8 +307,8 @@ static enum lb_status cpu_simd_prepare(void *self, const struct lb_buffers *buff
     (void)err;
     simd->buffers = *buffers;
     lay_out(simd, &reserve, &workspace);
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
-        lb_cpu_pack(simd, ld, weights);
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work,
+                          &(struct lb_cpu_call){.simd = simd, .weights = weights});
     return LB_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api/impl.h"
 #include "base/thread_pool.h"
+#include "host/cpu_plan.h"
 #include "impls/common/simd_kernels.h"
 
 /* The sizes of a problem, with the layout of simd_kernels.h. */
@@ -15,6 +16,7 @@ struct lb_cpu_sizes {
     size_t panels;     /* of simd_width hidden units each, the last one padded */
     size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
     size_t gates;      /* width * panels: gates of a row, padded */
+    size_t group;      /* panels of a group that a backward step computes: 4, 2 or 1 */
 };
 
 struct lb_cpu_simd {
@@ -23,11 +25,15 @@ struct lb_cpu_simd {
     struct lb_cpu_sizes s;
     const struct lb_simd_kernels *kernels;
     struct lb_pinned_threads *pinned_threads; /* NULL: only the calling thread */
-    size_t threads;
-    size_t elem;      /* bytes of a stored element */
+    size_t threads;                           /* teams * team_size */
+    size_t teams;     /* which divide the rows of the batch, and meet at the end of a layer */
+    size_t team_size; /* threads that divide the hidden units, and meet after each step */
+    struct lb_cpu_tiling tiling;                  /* of the GEMMs of weight gradients */
+    size_t copies;                                /* of the packed weights, one per NUMA node */
+    unsigned char copy_of[LB_MAX_PINNED_THREADS]; /* the copy that a thread reads */
+    size_t elem;                                  /* bytes of a stored element */
     size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
     bool half;        /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
-    bool by_rows;     /* threads divide the rows of the batch, not the hidden units */
     size_t chunk;     /* number of steps per input GEMM */
     size_t gate_rows; /* rows of a panel in `gates` */
     size_t pre_rows;  /* rows of a panel in `pre` */
@@ -47,17 +53,19 @@ struct lb_cpu_simd {
     char *operands; /* [threads, operand_bytes] */
     size_t sum_count, packed_bytes, operand_bytes;
     const void **pointers; /* [threads, 2, B] */
-    char description[256];
+    char description[320];
 };
 
 /* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or H padded:
  * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
- * back_hh of H columns and back_ih of I_l columns, [groups of width, gates, columns]. */
+ * back_hh of H columns and back_ih of I_l columns, [groups, gates, columns], where groups have
+ * s.group vectors of columns in back_hh and four in back_ih. */
 struct lb_cpu_weights {
     char *w_ih, *w_hh, *bias, *back_hh, *back_ih;
 };
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir);
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
+                                        size_t layer_dir);
 
 /* The weight gradients of one layer_dir: dw_ih [panels, I_l, width], dw_hh [panels, H, width], db
  * [gates]. */
@@ -67,13 +75,16 @@ struct lb_cpu_gradients {
 
 struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir);
 
-/* Bytes of the packed weights, and of the weight gradients, of all layer_dirs. */
+/* Bytes of all copies of the packed weights, and of the weight gradients, of all layer_dirs. */
 size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd);
 size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
 
-/* Pack the canonical weights of a layer_dir, and unpack its gradients to the canonical layout. */
-void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir,
-                 const struct lb_weights *weights);
+/* Packs the canonical weights of all layer_dirs: a thread of each copy's first team those panels
+ * and groups that it will use, so that they lie in the memory of its node. arg is a struct
+ * lb_cpu_call. */
+void lb_cpu_pack_work(void *arg, size_t thread);
+
+/* Unpacks the gradients of a layer_dir to the canonical layout. */
 void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
                    const struct lb_gradients *gradients);
 
@@ -96,6 +107,7 @@ size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
 /* The work of one thread; arg is a struct lb_cpu_call. */
 struct lb_cpu_call {
     const struct lb_cpu_simd *simd;
+    const struct lb_weights *weights;
     const struct lb_forward_io *forward;
     const struct lb_backward_io *backward;
 };
@@ -171,10 +183,6 @@ static inline char *lb_cpu_output(const struct lb_cpu_simd *simd, const void *y,
     return lb_cpu_at(simd, simd->lower, kept * simd->s.rows * simd->s.wide);
 }
 
-struct lb_cpu_range {
-    size_t from, to;
-};
-
 /* For bf16 and f16: the units of these rows of a state [B, H], to f32 and back. */
 static inline void lb_cpu_state_to_f32(const struct lb_cpu_simd *simd, const void *from, char *to,
                                        struct lb_cpu_range rows, struct lb_cpu_range units)
@@ -196,24 +204,23 @@ static inline void lb_cpu_state_from_f32(const struct lb_cpu_simd *simd, const c
     }
 }
 
-/* The part of n items that a thread works on. */
-static inline struct lb_cpu_range lb_cpu_share(const struct lb_cpu_simd *simd, size_t n,
-                                               size_t thread)
-{
-    return (struct lb_cpu_range){n * thread / simd->threads, n * (thread + 1) / simd->threads};
-}
-
 /* The panels (or groups of columns) and the rows of the batch that a thread works on in a step. */
 static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *simd, size_t n,
                                                  size_t thread)
 {
-    return simd->by_rows ? (struct lb_cpu_range){0, n} : lb_cpu_share(simd, n, thread);
+    return lb_cpu_share(n, simd->team_size, thread % simd->team_size);
 }
 
-static inline struct lb_cpu_range lb_cpu_rows(const struct lb_cpu_simd *simd, size_t thread)
+static inline struct lb_cpu_range lb_cpu_team_rows(const struct lb_cpu_simd *simd, size_t thread)
 {
-    return simd->by_rows ? lb_cpu_share(simd, simd->s.B, thread)
-                         : (struct lb_cpu_range){0, simd->s.B};
+    return lb_cpu_share(simd->s.B, simd->teams, thread / simd->team_size);
+}
+
+/* Returns when the threads of the team have all done this step. */
+static inline void lb_cpu_end_step(const struct lb_cpu_simd *simd)
+{
+    if (simd->team_size > 1)
+        lb_pinned_threads_team_barrier(simd->pinned_threads);
 }
 
 /* What one thread needs of a layer and direction, in forward and in backward. */
@@ -221,7 +228,7 @@ struct lb_cpu_part {
     const struct lb_cpu_simd *simd;
     size_t thread, index, l, d, input; /* layer_dir `index` is layer l, direction d; input is I_l */
     struct lb_cpu_weights w;
-    struct lb_cpu_range rows; /* of this thread in a step */
+    struct lb_cpu_range rows; /* of this thread's team in a step */
     const char *c0;           /* [B, H], elements of sum_elem bytes */
     const void **pointers;    /* [2, B] of this thread */
 };
@@ -239,8 +246,8 @@ static inline struct lb_cpu_part lb_cpu_part_of(const struct lb_cpu_simd *simd, 
         .l = index / s->D,
         .d = index % s->D,
         .input = lb_cpu_input(simd, index),
-        .w = lb_cpu_weights_of(simd, index),
-        .rows = lb_cpu_rows(simd, thread),
+        .w = lb_cpu_weights_of(simd, simd->copy_of[thread], index),
+        .rows = lb_cpu_team_rows(simd, thread),
         .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, c0, state),
         .pointers = simd->pointers + thread * 2 * s->B,
     };
@@ -258,6 +265,13 @@ static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *simd, struct lb_
 static inline size_t lb_cpu_cover(size_t n, size_t step)
 {
     return (n + step - 1) / step;
+}
+
+/* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
+ * multiple of the numbers of rows that kernels compute and pack at a time. */
+static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *simd)
+{
+    return simd->kernels->group > 1 ? 4 * simd->kernels->group : 32;
 }
 
 /* The gates of a panel from a row on. */

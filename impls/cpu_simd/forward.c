@@ -50,7 +50,7 @@ static char *pre_of(const struct layer_dir *ld, size_t panel, size_t t, size_t f
     return lb_cpu_sum_at(simd, simd->pre, row * simd->s.width);
 }
 
-/* Rows of this thread's input of step t on, which become rows of the operand from `at` on. */
+/* Rows of this team's input of step t on, which become rows of the operand from `at` on. */
 static struct lb_cpu_rows input_rows(const struct layer_dir *ld, size_t t, size_t at, size_t rows)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
@@ -60,14 +60,14 @@ static struct lb_cpu_rows input_rows(const struct layer_dir *ld, size_t t, size_
     return lb_cpu_operand(simd, ld->part.thread, in, at, rows, ld->part.input);
 }
 
-/* Bias plus input GEMM of `steps` steps from t on. Where threads divide rows, each step is a GEMM
+/* Bias plus input GEMM of `steps` steps from t on. Where teams divide the rows, each step is a GEMM
  * of its own. */
 static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t gemms = simd->by_rows ? steps : 1;
-    size_t rows = simd->by_rows ? ld->part.rows.to - ld->part.rows.from : steps * s->B;
+    size_t gemms = simd->teams > 1 ? steps : 1;
+    size_t rows = simd->teams > 1 ? ld->part.rows.to - ld->part.rows.from : steps * s->B;
     size_t k = lb_cpu_padded(simd, ld->part.input);
     for (size_t i = 0; i < gemms && rows > 0; i++) {
         struct lb_cpu_rows in = input_rows(ld, t + i, 0, rows);
@@ -142,12 +142,14 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
     }
 }
 
-/* Writes the last h and c of these rows. */
-static void write_states(const struct layer_dir *ld, struct lb_cpu_range rows)
+/* Writes the last h and c of this thread's share of its team's rows. */
+static void write_states(const struct layer_dir *ld)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t b = rows.from; b < rows.to; b++) {
+    size_t first = ld->part.rows.from;
+    struct lb_cpu_range rows = lb_cpu_columns(simd, ld->part.rows.to - first, ld->part.thread);
+    for (size_t b = first + rows.from; b < first + rows.to; b++) {
         size_t last = lb_cpu_last_step(simd, ld->part.d, b) * s->B + b;
         const void *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? last : b) * s->H);
         char *cn = lb_cpu_at(simd, ld->cn, b * s->H);
@@ -186,11 +188,10 @@ void lb_cpu_forward_work(void *arg, size_t thread)
             input_gemm(&ld, from, steps);
             for (size_t i = 0; i < steps; i++) {
                 step(&ld, ld.part.d == 0 ? from + i : from + steps - 1 - i, from);
-                if (!simd->by_rows)
-                    lb_pinned_threads_barrier(simd->pinned_threads);
+                lb_cpu_end_step(simd);
             }
         }
-        write_states(&ld, lb_cpu_share(simd, s->B, thread));
+        write_states(&ld);
     }
     if (simd->kernels->release)
         simd->kernels->release();

@@ -21,7 +21,8 @@ static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
     return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->elem);
 }
 
-/* Bytes of backward weights with so many columns, padded to whole vectors. */
+/* Bytes of backward weights with so many columns, padded to whole vectors. Groups before the last
+ * have no padding. */
 static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
     const struct lb_cpu_sizes *s = &simd->s;
@@ -55,9 +56,17 @@ static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
     return first * of(simd, (size_t)simd->problem.input) + later * of(simd, simd->s.wide);
 }
 
+/* Bytes of a copy of the weights: whole pages, so that each page belongs to one node. */
+static size_t copy_bytes(const struct lb_cpu_simd *simd)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    size_t bytes = before(simd, simd->s.layer_dirs, weights_of);
+    return simd->copies > 1 ? (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE : bytes;
+}
+
 size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
 {
-    return before(simd, simd->s.layer_dirs, weights_of);
+    return simd->copies * copy_bytes(simd);
 }
 
 size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
@@ -65,10 +74,12 @@ size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
     return before(simd, simd->s.layer_dirs, gradients_of);
 }
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t layer_dir)
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
+                                        size_t layer_dir)
 {
     struct lb_cpu_weights w;
-    w.w_ih = (char *)simd->buffers.weights + before(simd, layer_dir, weights_of);
+    w.w_ih = (char *)simd->buffers.weights + copy * copy_bytes(simd) +
+             before(simd, layer_dir, weights_of);
     w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
     w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
     w.back_hh = w.bias + bias_bytes(simd);
@@ -99,14 +110,25 @@ static void copy_element(const struct lb_cpu_simd *simd, void *to, size_t to_ind
     memcpy(lb_cpu_at(simd, to, to_index), lb_cpu_at(simd, from, from_index), simd->elem);
 }
 
-/* from [4H, columns] -> to [panels, columns padded, 4, simd_width]; padding is 0. */
-static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *from, size_t columns)
+/* The hidden units of these panels. */
+static struct lb_cpu_range units_of(const struct lb_cpu_simd *simd, struct lb_cpu_range panels)
+{
+    size_t from = panels.from * simd->s.simd_width, to = panels.to * simd->s.simd_width;
+    return (struct lb_cpu_range){from, to < simd->s.H ? to : simd->s.H};
+}
+
+/* from [4H, columns] -> to [panels, columns padded, 4, simd_width], some of the panels; padding is
+ * 0. */
+static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *from, size_t columns,
+                         struct lb_cpu_range panels)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     size_t panel = lb_cpu_padded(simd, columns) * s->width;
-    memset(to, 0, forward_bytes(simd, columns));
+    struct lb_cpu_range units = units_of(simd, panels);
+    memset(lb_cpu_at(simd, to, panels.from * panel), 0,
+           (panels.to - panels.from) * panel * simd->elem);
     for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++) {
+        for (size_t unit = units.from; unit < units.to; unit++) {
             size_t column = g * s->simd_width + unit % s->simd_width;
             size_t row = (g * s->H + unit) * columns;
             for (size_t k = 0; k < columns; k++)
@@ -116,15 +138,16 @@ static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *f
         }
 }
 
-/* from [4H, columns] -> to [groups of width, gates, columns padded to whole vectors]. */
+/* from [4H, columns] -> to [groups, gates, columns padded to whole vectors], some of the groups,
+ * which have up to `most` columns. */
 static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *from,
-                          size_t columns)
+                          size_t columns, size_t most, struct lb_cpu_range groups)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    memset(to, 0, backward_bytes(simd, columns));
-    for (size_t first = 0; first < columns; first += s->width) {
-        size_t count = columns - first < s->width ? columns - first : s->width;
+    for (size_t group = groups.from; group < groups.to; group++) {
+        size_t first = group * most, count = columns - first < most ? columns - first : most;
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
+        memset(lb_cpu_at(simd, to, first * s->gates), 0, width * s->gates * simd->elem);
         for (size_t g = 0; g < 4; g++)
             for (size_t unit = 0; unit < s->H; unit++) {
                 size_t k =
@@ -137,14 +160,17 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *
     }
 }
 
-/* The sum of both biases. */
-static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih, const void *b_hh)
+/* The sum of both biases, of some panels. */
+static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih, const void *b_hh,
+                      struct lb_cpu_range panels)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     enum lb_dtype dtype = simd->problem.dtype, sum_dtype = simd->half ? LB_F32 : dtype;
-    memset(to, 0, bias_bytes(simd));
+    struct lb_cpu_range units = units_of(simd, panels);
+    memset(lb_cpu_sum_at(simd, to, panels.from * s->width), 0,
+           (panels.to - panels.from) * s->width * simd->sum_elem);
     for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++) {
+        for (size_t unit = units.from; unit < units.to; unit++) {
             double ih, hh;
             size_t at = unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
             lb_load(dtype, lb_cpu_at(simd, b_ih, g * s->H + unit), &ih, 1);
@@ -154,16 +180,51 @@ static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih
         }
 }
 
-void lb_cpu_pack(const struct lb_cpu_simd *simd, size_t layer_dir, const struct lb_weights *weights)
+/* The thread's part of a copy of the weights of a layer_dir: what it reads in steps, and a share of
+ * the weights for input gradients, of which every thread reads all. */
+static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread,
+                           const struct lb_weights *weights)
 {
-    struct lb_cpu_weights w = lb_cpu_weights_of(simd, layer_dir);
-    size_t input = lb_cpu_input(simd, layer_dir);
-    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input);
-    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], simd->s.H);
-    pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir]);
+    const struct lb_cpu_sizes *s = &simd->s;
+    struct lb_cpu_weights w = lb_cpu_weights_of(simd, simd->copy_of[thread], layer_dir);
+    size_t input = lb_cpu_input(simd, layer_dir), columns = s->group * s->simd_width;
+    struct lb_cpu_range panels = lb_cpu_columns(simd, s->panels, thread);
+    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
+    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], s->H, panels);
+    pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
     if (lb_has_backward(&simd->problem)) {
-        pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], simd->s.H);
-        pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], input);
+        pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], s->H, columns,
+                      lb_cpu_columns(simd, lb_cpu_cover(s->H, columns), thread));
+        pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], input, s->width,
+                      lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
+    }
+}
+
+/* Writes zeros to the weight gradients of the thread's panels, so that they lie in its node. */
+static void touch_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, layer_dir);
+    size_t parts = (size_t)simd->tiling.panel_parts, input = lb_cpu_input(simd, layer_dir);
+    if (thread >= parts)
+        return;
+    struct lb_cpu_range panels = lb_cpu_share(s->panels, parts, thread);
+    size_t count = (panels.to - panels.from) * s->width * simd->sum_elem;
+    memset(lb_cpu_sum_at(simd, g.dw_ih, panels.from * input * s->width), 0, count * input);
+    memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * s->H * s->width), 0, count * s->H);
+}
+
+void lb_cpu_pack_work(void *arg, size_t thread)
+{
+    const struct lb_cpu_call *call = arg;
+    const struct lb_cpu_simd *simd = call->simd;
+    size_t first = thread / simd->team_size * simd->team_size; /* of its team */
+    bool packs = first == 0 || simd->copy_of[first - 1] != simd->copy_of[first];
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
+        if (packs)
+            pack_layer_dir(simd, ld, thread, call->weights);
+        if (lb_has_backward(&simd->problem))
+            touch_gradients(simd, ld, thread);
     }
 }
 

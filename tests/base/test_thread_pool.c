@@ -77,7 +77,7 @@ static void parts_and_pinned_threads_take_turns(void **state)
         skip();
     for (int round = 0; round < 50; round++) {
         lb_thread_pool_run(count_part, counts, PARTS);
-        assert_int_equal(lb_pinned_threads_open(2, &meeting.pinned, NULL), LB_OK);
+        assert_int_equal(lb_pinned_threads_open(2, NULL, &meeting.pinned, NULL), LB_OK);
         assert_int_equal(lb_thread_pool_size(), 1); /* the caller is pinned */
         lb_pinned_threads_run(meeting.pinned, meet, &meeting);
         lb_pinned_threads_close(meeting.pinned);
@@ -86,6 +86,55 @@ static void parts_and_pinned_threads_take_turns(void **state)
     }
     for (size_t i = 0; i < PARTS; i++)
         assert_int_equal(atomic_load(&counts[i]), 50);
+}
+
+enum { MANY = 64, TEAM = 5, TEAM_ROUNDS = 20 };
+
+struct crowd {
+    struct lb_pinned_threads *pinned;
+    int all[MANY], team[MANY];
+    atomic_int missed;
+};
+
+/* Teams meet in different numbers of rounds, and all threads after that. */
+static void meet_in_teams(void *arg, size_t thread)
+{
+    struct crowd *crowd = arg;
+    size_t first = thread / TEAM * TEAM, size = MANY - first < TEAM ? MANY - first : TEAM;
+    size_t next = first + (thread - first + 1) % size;
+    int rounds = TEAM_ROUNDS + (int)(3 * first);
+    for (int i = 1; i <= rounds; i++) {
+        crowd->team[thread] = i;
+        lb_pinned_threads_team_barrier(crowd->pinned);
+        if (crowd->team[next] != i)
+            atomic_fetch_add(&crowd->missed, 1);
+        lb_pinned_threads_team_barrier(crowd->pinned);
+    }
+    for (int i = 1; i <= TEAM_ROUNDS; i++) {
+        crowd->all[thread] = i;
+        lb_pinned_threads_barrier(crowd->pinned);
+        for (size_t other = 0; other < MANY; other++)
+            if (crowd->all[other] != i)
+                atomic_fetch_add(&crowd->missed, 1);
+        lb_pinned_threads_barrier(crowd->pinned);
+    }
+}
+
+/* 64 threads on the CPUs of this machine, in domains of three; the last team is smaller. */
+static void threads_that_outnumber_the_cpus_meet(void **state)
+{
+    struct lb_pinned_place places[MANY];
+    struct crowd crowd = {.missed = 0};
+    int cpus = (int)lb_thread_pool_size();
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        places[i] = (struct lb_pinned_place){i % (cpus < MANY / 2 ? cpus : MANY / 2), i / 3};
+    assert_int_equal(lb_pinned_threads_open(MANY, places, &crowd.pinned, NULL), LB_OK);
+    lb_pinned_threads_divide(crowd.pinned, TEAM);
+    for (int round = 0; round < 3; round++)
+        lb_pinned_threads_run(crowd.pinned, meet_in_teams, &crowd);
+    lb_pinned_threads_close(crowd.pinned);
+    assert_int_equal(atomic_load(&crowd.missed), 0);
 }
 
 static struct lb_expected *expected_of(const char *text)
@@ -135,6 +184,7 @@ int main(void)
         cmocka_unit_test(every_part_is_called_once_a_round),
         cmocka_unit_test(a_pinned_case_has_no_more_threads_than_cpus),
         cmocka_unit_test(parts_and_pinned_threads_take_turns),
+        cmocka_unit_test(threads_that_outnumber_the_cpus_meet),
         cmocka_unit_test(the_oracles_bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

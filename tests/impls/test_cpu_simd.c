@@ -72,7 +72,7 @@ static void threads_meet(void **state)
     for (int round = 0; round < 3; round++)
         for (int threads = 2; threads <= cpus(); threads++) {
             struct relay relay = {.missed = 0};
-            assert_int_equal(lb_pinned_threads_open(threads, &relay.threads, &err), LB_OK);
+            assert_int_equal(lb_pinned_threads_open(threads, NULL, &relay.threads, &err), LB_OK);
             lb_pinned_threads_run(relay.threads, run_relay, &relay);
             lb_pinned_threads_run(relay.threads, run_relay, &relay);
             assert_int_equal(relay.missed, 0);
@@ -85,7 +85,7 @@ static void more_threads_than_cpus_are_refused(void **state)
     struct lb_pinned_threads *threads;
     struct lb_error err = {""};
     (void)state;
-    assert_int_equal(lb_pinned_threads_open(256, &threads, &err), LB_UNSUPPORTED);
+    assert_int_equal(lb_pinned_threads_open(256, NULL, &threads, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "threads 256"));
     assert_null(threads);
 }
@@ -122,6 +122,70 @@ static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
         snprintf(two, sizeof(two), "cpu_simd/%s/th2", problems[i]);
         assert_int_equal(hash_of(one), hash_of(two));
     }
+}
+
+/* Every problem has padding, ragged rows or several layers, and fewer panels or rows than some
+ * divisions have threads, so that some of them have no work. More threads than CPUs take turns. */
+static void results_are_the_same_for_every_division(void **state)
+{
+    static const char *const divisions[] = {"1x2", "2x1", "1x3", "3x1",  "2x2",  "1x8",  "2x4",
+                                            "4x2", "8x1", "3x5", "1x16", "4x16", "16x4", "64x1"};
+    static const char *const problems[] = {
+        "T4_B13_I37_H100_L2_D2/f32/train/ragged", "T3_B7_I33_H130/f64/backward",
+        "T5_B29_I20_H200_L3/f32/infer/ragged",    "T3_B9_I45_H80_D2/bf16/train",
+        "T4_B20_I7_H290/f16/forward/ragged",      "T2_B3_I300_H17/f32/train",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
+        uint64_t alone = hash_of(text);
+        for (size_t d = 0; d < sizeof(divisions) / sizeof(divisions[0]); d++) {
+            int teams, size;
+            assert_int_equal(sscanf(divisions[d], "%dx%d", &teams, &size), 2);
+            setenv("LB_CPU_DIVISION", divisions[d], 1);
+            snprintf(text, sizeof(text), "cpu_simd/%s/th%d", problems[i], teams * size);
+            if (hash_of(text) != alone)
+                fail_msg("%s divided by %s differs from one thread", text, divisions[d]);
+            unsetenv("LB_CPU_DIVISION");
+        }
+    }
+}
+
+static char *reason_of(const char *text)
+{
+    extern const struct lb_impl lb_impl_cpu_simd;
+    static char reason[512];
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_row row;
+    options.sampler.max_ns = 1e6;
+    trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
+    snprintf(reason, sizeof(reason), "%s", row.reason);
+    lb_row_free(&row);
+    return reason;
+}
+
+static void a_division_must_have_as_many_threads_as_the_case(void **state)
+{
+    static const char *const wrong[] = {"2x3", "4", "0x4", "-2x-2", "2x2x1", ""};
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        setenv("LB_CPU_DIVISION", wrong[i], 1);
+        const char *reason = reason_of("cpu_simd/T2_B4_H64/f32/infer/th4");
+        unsetenv("LB_CPU_DIVISION");
+        if (!strstr(reason, "it must be TEAMSxSIZE, such as 2x4"))
+            fail_msg("LB_CPU_DIVISION=%s: %s", wrong[i], reason);
+    }
+}
+
+/* Without the tests' variable nobody measures threads that take turns on a CPU. */
+static void a_benchmark_has_no_more_threads_than_cpus(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(reason_of("cpu_simd/T2_B64_H256/f32/infer/th2000"), "threads 2000"));
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 255)
+        assert_non_null(strstr(reason_of("cpu_simd/T2_B64_H256/f32/infer/th255"),
+                               "threads 255: this process may use only"));
 }
 
 static void training_is_right_on_two_threads(void **state)
@@ -214,6 +278,9 @@ int main(void)
         cmocka_unit_test(threads_meet),
         cmocka_unit_test(more_threads_than_cpus_are_refused),
         cmocka_unit_test(results_do_not_depend_on_threads_where_rows_stay_whole),
+        cmocka_unit_test(results_are_the_same_for_every_division),
+        cmocka_unit_test(a_division_must_have_as_many_threads_as_the_case),
+        cmocka_unit_test(a_benchmark_has_no_more_threads_than_cpus),
         cmocka_unit_test(training_is_right_on_two_threads),
         cmocka_unit_test(training_is_right_beyond_the_caches),
         cmocka_unit_test(bf16_and_f16_are_right_on_every_unit_of_this_cpu),

@@ -1,0 +1,188 @@
+/* How the CPUs of a machine share cores, third-level caches and memory, as Linux says below
+ * /sys/devices/system. */
+#include "host/cpu_topology.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads the first line of folder/cpu/cpuN/name; false when there is none. */
+static bool read_line(const char *folder, size_t cpu, const char *name, char *line, int size)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%.300s/cpu/cpu%zu/%.100s", folder, cpu, name);
+    FILE *file = fopen(path, "r");
+    bool read = file && fgets(line, size, file);
+    if (file)
+        fclose(file);
+    return read;
+}
+
+/* The first number of a list such as "4-7,12", which names this CPU's peers; else `otherwise`. */
+static int first_of_list(const char *folder, size_t cpu, const char *name, int otherwise)
+{
+    char line[256];
+    int first;
+    bool read = read_line(folder, cpu, name, line, sizeof(line)) && sscanf(line, "%d", &first) == 1;
+    return read && first >= 0 && first < LB_CPU_MAX ? first : otherwise;
+}
+
+/* How many CPUs or nodes the system may have: one more than the last number in
+ * folder/KIND/possible, "0-63"; LB_CPU_MAX where it does not say. */
+static int count_possible(const char *folder, const char *kind)
+{
+    char path[512];
+    int from, to, got = 0;
+    snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
+    FILE *file = fopen(path, "r");
+    if (file) {
+        got = fscanf(file, "%d-%d", &from, &to);
+        got = fgetc(file) == ',' ? 0 : got; /* several ranges: all numbers are tried */
+        fclose(file);
+    }
+    int last = got == 2 ? to : got == 1 ? from : LB_CPU_MAX - 1;
+    return last >= 0 && last < LB_CPU_MAX ? last + 1 : LB_CPU_MAX;
+}
+
+/* Sets the node of all CPUs that are in a list folder/node/nodeN/cpulist. */
+static void read_nodes(const char *folder, int node_of[LB_CPU_MAX])
+{
+    int nodes = count_possible(folder, "node");
+    for (int node = 0; node < nodes; node++) {
+        char path[512], line[4096], *rest = line;
+        snprintf(path, sizeof(path), "%.300s/node/node%d/cpulist", folder, node);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        if (!fgets(line, sizeof(line), file))
+            line[0] = '\0';
+        fclose(file);
+        for (char *range; (range = strtok_r(rest, ",\n", &rest));) {
+            int from, to, got = sscanf(range, "%d-%d", &from, &to);
+            for (int cpu = from; got > 0 && cpu <= (got == 2 ? to : from); cpu++)
+                if (cpu >= 0 && cpu < LB_CPU_MAX)
+                    node_of[cpu] = node;
+        }
+    }
+}
+
+/* The size of a third-level cache, which the system writes as "32768K". */
+static double read_domain_bytes(const char *folder, size_t cpu)
+{
+    char line[64], unit = ' ';
+    double size;
+    if (!read_line(folder, cpu, "cache/index3/size", line, sizeof(line)) ||
+        sscanf(line, "%lf%c", &size, &unit) < 1)
+        return (double)NAN;
+    return size * (unit == 'K' ? 1 << 10 : unit == 'M' ? 1 << 20 : 1);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct lb_cpu_place *x = a, *y = b;
+    const int keys[][2] = {{x->sibling, y->sibling},
+                           {x->node, y->node},
+                           {x->domain, y->domain},
+                           {x->core, y->core},
+                           {x->cpu, y->cpu}};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return 0;
+}
+
+/* Sorts the places and counts cores, domains and nodes. Places are in the order of their CPUs. */
+static void finish(struct lb_cpu_topology *topology)
+{
+    static const struct lb_cpu_place none;
+    bool domains[LB_CPU_MAX] = {false}, nodes[LB_CPU_MAX] = {false};
+    int siblings[LB_CPU_MAX] = {0};
+    topology->cores = topology->domains = topology->nodes = 0;
+    /* The last CPU of a core comes first: the system's first CPUs take most interrupts. */
+    for (size_t i = topology->count; i-- > 0;) {
+        struct lb_cpu_place *place = &topology->places[i];
+        place->sibling = siblings[place->core]++;
+        topology->cores += place->sibling == 0;
+        topology->domains += !domains[place->domain];
+        topology->nodes += !nodes[place->node];
+        domains[place->domain] = nodes[place->node] = true;
+    }
+    for (size_t i = topology->count; i < LB_CPU_MAX; i++)
+        topology->places[i] = none;
+    qsort(topology->places, topology->count, sizeof(topology->places[0]), compare_places);
+}
+
+void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology)
+{
+    int node_of[LB_CPU_MAX] = {0};
+    size_t cpus = usable ? LB_CPU_MAX : (size_t)count_possible(folder, "cpu");
+    *topology = (struct lb_cpu_topology){.domain_bytes = (double)NAN};
+    read_nodes(folder, node_of);
+    for (size_t cpu = 0; cpu < cpus; cpu++) {
+        int core = first_of_list(folder, cpu, "topology/thread_siblings_list", -1);
+        if (usable ? !usable[cpu] : core < 0) /* a CPU that is offline has no topology */
+            continue;
+        int domain = first_of_list(folder, cpu, "cache/index3/shared_cpu_list", -1);
+        topology->known |= core >= 0;
+        if (domain >= 0 && isnan(topology->domain_bytes))
+            topology->domain_bytes = read_domain_bytes(folder, cpu);
+        topology->places[topology->count++] =
+            (struct lb_cpu_place){.cpu = (int)cpu,
+                                  .core = core >= 0 ? core : (int)cpu,
+                                  .domain = domain >= 0 ? domain : node_of[cpu],
+                                  .node = node_of[cpu]};
+    }
+    finish(topology);
+}
+
+void lb_cpu_topology_here(struct lb_cpu_topology *topology)
+{
+    /* The whole machine does not change while a process runs; what the thread may use does. */
+    static struct lb_cpu_topology machine;
+    cpu_set_t set;
+    if (machine.count == 0)
+        lb_cpu_topology_read("/sys/devices/system", NULL, &machine);
+    *topology = (struct lb_cpu_topology){.known = machine.known,
+                                         .domain_bytes = machine.count > 0 ? machine.domain_bytes
+                                                                           : (double)NAN};
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        CPU_ZERO(&set);
+    for (int cpu = 0; cpu < LB_CPU_MAX && cpu < CPU_SETSIZE; cpu++) {
+        struct lb_cpu_place place = {.cpu = cpu, .core = cpu};
+        for (size_t i = 0; i < machine.count; i++)
+            if (machine.places[i].cpu == cpu)
+                place = machine.places[i];
+        if (CPU_ISSET((size_t)cpu, &set))
+            topology->places[topology->count++] = place;
+    }
+    finish(topology);
+}
+
+void lb_cpu_topology_make(size_t cpus, size_t cores, size_t domains, size_t nodes,
+                          double domain_bytes, struct lb_cpu_topology *topology)
+{
+    *topology = (struct lb_cpu_topology){.known = true,
+                                         .count = cpus < LB_CPU_MAX ? cpus : LB_CPU_MAX,
+                                         .domain_bytes = domain_bytes};
+    for (size_t cpu = 0; cpu < topology->count; cpu++) {
+        size_t core = cpu % cores, domain = core / (cores / domains);
+        topology->places[cpu] = (struct lb_cpu_place){.cpu = (int)cpu,
+                                                      .core = (int)core,
+                                                      .domain = (int)(domain * (cores / domains)),
+                                                      .node = (int)(domain / (domains / nodes))};
+    }
+    finish(topology);
+}
+
+json_t *lb_cpu_topology_to_json(const struct lb_cpu_topology *topology)
+{
+    size_t per_core = topology->cores > 0 ? topology->count / topology->cores : 0;
+    bool sized = isfinite(topology->domain_bytes);
+    return json_pack("{s:I, s:I, s:I, s:o, s:I, s:b}", "physical_cores",
+                     (json_int_t)topology->cores, "threads_per_core", (json_int_t)per_core,
+                     "l3_domains", (json_int_t)topology->domains, "l3_bytes",
+                     sized ? json_real(topology->domain_bytes) : json_null(), "numa_nodes",
+                     (json_int_t)topology->nodes, "from_system", (int)topology->known);
+}

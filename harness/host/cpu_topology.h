@@ -1,0 +1,46 @@
+/* How the CPUs of a machine share cores, third-level caches and memory. */
+#ifndef LB_CPU_TOPOLOGY_H
+#define LB_CPU_TOPOLOGY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LB_CPU_MAX = 1024 }; /* as many CPUs as an affinity set of the C library has room for */
+
+/* Where a CPU of the system is. A core with hyper-threads is several CPUs. */
+struct lb_cpu_place {
+    int cpu;     /* the system's number */
+    int core;    /* the first CPU of its core */
+    int domain;  /* the first CPU that shares its third-level cache; the node where there is none */
+    int node;    /* NUMA node */
+    int sibling; /* 0 for one CPU of each core; 1, 2, ... for its further hyper-threads */
+};
+
+struct lb_cpu_topology {
+    bool known; /* the system says; otherwise each CPU counts as a core, all in one domain */
+    size_t count, cores, domains, nodes;
+    double domain_bytes; /* of one third-level cache; NaN where the system does not say */
+    /* In the order in which threads take CPUs: one per core first, then the second of each core,
+     * and so on; among these by node, domain and core, so that neighbours share caches. */
+    struct lb_cpu_place places[LB_CPU_MAX];
+};
+
+/* Reads the CPUs `usable` (LB_CPU_MAX flags; NULL: all that are there) below a folder such as
+ * "/sys/devices/system". Where the folder says nothing of them, known is false, and the places are
+ * those of the usable CPUs. */
+void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology);
+
+/* The CPUs of this machine that the calling thread may use now. */
+void lb_cpu_topology_here(struct lb_cpu_topology *topology);
+
+/* A made-up topology for planning: all counts are totals of the machine, each a multiple of the one
+ * after it: CPUs, cores, domains and nodes. */
+void lb_cpu_topology_make(size_t cpus, size_t cores, size_t domains, size_t nodes,
+                          double domain_bytes, struct lb_cpu_topology *topology);
+
+/* For the record of a run, a new object: physical_cores, threads_per_core, l3_domains, l3_bytes (of
+ * one domain; null: unknown), numa_nodes, and from_system: false where these are assumptions. */
+json_t *lb_cpu_topology_to_json(const struct lb_cpu_topology *topology);
+
+#endif

@@ -1,0 +1,103 @@
+"""--explain for the threads of CPUs, here and not here."""
+
+import json
+import os
+import re
+import unittest
+
+from program import ProgramTest, TINY, run
+
+MODELS = ["epyc9654", "epyc9654x2", "xeon8480", "xeon8480x2", "graviton4", "grace", "ryzen9950x"]
+TEAM = re.compile(r"team (\d+): threads? (\d+)(?:-(\d+))? in L3 domains? (\d+)(?:-(\d+))? and NUMA "
+                  r"nodes? (\d+)(?:-(\d+))?: rows? (\d+)(?:-(\d+))? of the batch")
+
+
+def explained(case, *flags):
+    done = run("--explain", case, *flags)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return done.stdout
+
+
+def teams_of(text):
+    """[(threads, domains, rows)] of the teams, each as (first, last)."""
+    teams = []
+    for found in TEAM.findall(text):
+        teams.append(tuple((int(found[i]), int(found[i + 1] or found[i])) for i in (1, 3, 7)))
+    return teams
+
+
+class ExplainCpu(ProgramTest):
+    """bench-lstm --explain cpu_simd/... --device-model epyc9654"""
+
+    def test_the_plan_says_who_owns_what(self):
+        text = explained("cpu_simd/T100_B64_H1024/bf16/train/th64", "--device-model", "epyc9654")
+        teams = teams_of(text)
+        self.assertEqual([rows for _, _, rows in teams], [(8 * i, 8 * i + 7) for i in range(8)])
+        self.assertEqual([threads for threads, _, _ in teams], [(8 * i, 8 * i + 7) for i in range(8)])
+        self.assertEqual([domain for _, domain, _ in teams], [(i, i) for i in range(8)])
+        units = re.search(r"hidden units of the threads of a team:((?: \d+-\d+)+)\n", text)[1]
+        self.assertEqual(units.split(), [f"{128 * i}-{128 * i + 127}" for i in range(8)])
+        self.assertRegex(text, r"forward step [\d.e+]+ us: GEMM [\d.]+, weights from L3 [\d.]+, cell ")
+        self.assertRegex(text, r"backward step [\d.]+ us: .*barrier [\d.]+\n")
+        self.assertIn("ok by its rules on epyc9654; nothing was asked of a device", text)
+        self.assertRegex(text, r"CPU floor +[\d.e+]+ us on 64 threads")
+
+    def test_rows_and_threads_are_owned_once(self):
+        for model in MODELS:
+            for case, rows in (("T9_B37_H300", 37), ("T9_B100_H64", 100), ("T9_B1_H2048", 1)):
+                for threads in (8, 16, 64):
+                    with self.subTest(model=model, case=case, threads=threads):
+                        text = explained(f"cpu_simd/{case}/f32/infer/th{threads}",
+                                         "--device-model", model)
+                        if model == "ryzen9950x" and threads == 64:
+                            self.assertIn("CPU plan   none: ryzen9950x has 32 CPUs", text)
+                            continue
+                        teams = teams_of(text)
+                        at = [0, 0]
+                        for workers, _, own in teams:
+                            self.assertEqual([workers[0], own[0]], at)
+                            self.assertTrue(workers[1] >= workers[0] and own[1] >= own[0])
+                            at = [workers[1] + 1, own[1] + 1]
+                        self.assertEqual(at[1], rows)
+                        self.assertLessEqual(at[0], threads)
+
+    def test_a_file_describes_a_cpu(self):
+        path = self.path("cpu.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n")
+        text = explained("cpu_simd/T9_B64_H512/f32/infer/th64", "--device-model", path)
+        self.assertIn("EPYC 9554 (64 cores, 8 L3 domains, 1 NUMA node)", text)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("domain = 3\n")
+        for flags in (["--explain", "T9_B64_H512/f32/infer"], ["--list", "-T", "5", "-B", "8", "-H", "8"]):
+            done = run(*flags, "--device-model", path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("cpu.txt:5: 'domain' is no key of a CPU's description; did you mean domains?",
+                          done.stderr)
+
+    def test_an_unknown_name_is_answered_with_gpus_and_cpus(self):
+        done = run("--explain", "T9_B64_H512/f32/infer", "--device-model", "epyc9655")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("CPUs: epyc9654, epyc9654x2, xeon8480", done.stderr)
+
+    def test_this_machine_has_a_plan_for_its_threads_and_no_more(self):
+        text = explained("cpu_simd/T9_B64_H512/f32/infer/th4000")
+        self.assertRegex(text, r"CPU plan   none: this process has \d+ CPUs for 4000 threads")
+        if os.cpu_count() > 1 and len(os.sched_getaffinity(0)) > 1:
+            text = explained("cpu_simd/T9_B64_H512/f32/infer/th2")
+            self.assertRegex(text, r"CPU plan   cpu_simd with [12] of 2 threads on this machine")
+        self.assertNotIn("CPU plan", explained("cpu_simd/T9_B64_H512/f32/infer"))
+        self.assertNotIn("CPU plan", explained("cpu_ref/T9_B64_H512/f32/infer/th2"))
+
+    def test_the_record_has_the_topology(self):
+        self.sweep("--impl", "cpu_ref", *TINY)
+        with open(os.path.join(self.path("run"), "run.jsonl"), encoding="utf-8") as file:
+            topology = json.loads(file.readline())["environment"]["topology"]
+        self.assertEqual(set(topology), {"physical_cores", "threads_per_core", "l3_domains",
+                                         "l3_bytes", "numa_nodes", "from_system"})
+        self.assertLessEqual(topology["physical_cores"], len(os.sched_getaffinity(0)))
+
+
+if __name__ == "__main__":
+    unittest.main()

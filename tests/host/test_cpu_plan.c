@@ -1,0 +1,473 @@
+/* The division of work among threads: its cost by hand on a machine of round figures, and its
+ * choices on CPUs that are described. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/cpu_models.h"
+#include "host/cpu_plan.h"
+#include "impls/common/simd_kernels.h"
+#include "model/case.h"
+#include "tests/helpers/scratch_folder.h"
+
+/* A machine and a problem, with their plan. */
+struct planned {
+    struct lb_cpu_topology topology;
+    struct lb_cpu_ceilings ceilings;
+    struct lb_case c;
+    struct lb_cpu_task task;
+    struct lb_cpu_plan plan;
+};
+
+static struct lb_cpu_machine machine_of(const char *name)
+{
+    struct lb_cpu_machine machine;
+    struct lb_error err;
+    if (lb_cpu_model(name, &machine, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    return machine;
+}
+
+static struct planned *prepared(const struct lb_cpu_machine *machine, const char *text)
+{
+    static struct planned planned;
+    struct planned *p = &planned;
+    assert_int_equal(lb_case_parse(text, &p->c, NULL, NULL, NULL), LB_OK);
+    lb_cpu_machine_topology(machine, &p->topology);
+    lb_cpu_machine_ceilings(machine, &p->ceilings);
+    enum lb_dtype dtype = p->c.problem.dtype;
+    p->task =
+        (struct lb_cpu_task){.problem = &p->c.problem,
+                             .topology = &p->topology,
+                             .ceilings = &p->ceilings,
+                             .threads = p->c.threads,
+                             .simd_width = lb_cpu_simd_width(p->ceilings.units[dtype], dtype)};
+    return p;
+}
+
+/* The best plan of a case such as "T9_B8_H64/f32/infer/th8" on a known CPU. */
+static struct planned *best(const char *name, const char *text)
+{
+    struct lb_cpu_machine machine = machine_of(name);
+    struct planned *p = prepared(&machine, text);
+    lb_cpu_plan_of(&p->task, &p->plan);
+    return p;
+}
+
+static void near(double actual, double expected)
+{
+    if (!(fabs(actual - expected) <= 1e-6 * fabs(expected)))
+        fail_msg("%g, expected %g", actual, expected);
+}
+
+/* 8 cores, 4 per domain, at 1 GHz: 32 flops per clock in f32; 100 and 50 bytes per clock from L1
+ * and L2, 10 from L3; 20 GB/s of memory, 5 per core. */
+static struct lb_cpu_machine round_figures(void)
+{
+    struct lb_cpu_machine m = machine_of("epyc9654");
+    m.cores = 8;
+    m.threads_per_core = 1;
+    m.domains = 2;
+    m.clock_hz = 1e9;
+    m.l1_bytes = 32e3;
+    m.l2_bytes = 1e6;
+    m.l3_bytes = 8e6;
+    m.l1_bytes_clock = 100;
+    m.l2_bytes_clock = 50;
+    m.l3_bytes_clock = 10;
+    m.memory_bytes_s = 20e9;
+    m.core_memory_bytes_s = 5e9;
+    m.core_ns = 10;
+    m.domain_ns = 100;
+    m.node_ns = 1000;
+    return m;
+}
+
+/* H 1024 has 64 panels of 16 units; w_hh has 4 * 1024 * 1024 weights of 4 bytes. */
+static void costs_are_those_of_a_calculation_by_hand(void **state)
+{
+    struct lb_cpu_machine m = round_figures();
+    struct planned *p = prepared(&m, "T10_B12_I1024_H1024/f32/train/th8");
+    const double weights = 4.0 * 1024 * 1024 * 4;
+    (void)state;
+    /* Two teams of four threads: 6 rows, a quarter of the units, in one domain. */
+    lb_cpu_plan_with(&p->task, 2, 4, &p->plan);
+    const struct lb_cpu_step_cost *f = &p->plan.forward, *b = &p->plan.backward;
+    assert_int_equal(p->plan.team_domains, 1);
+    near(f->gemm_ns, 2 * 2.0 * 6 * 1024 * 1024 / 32); /* w_ih and w_hh alike */
+    /* A team of several needs w_ih in each step too. L1 and half of L2 hold some; of what a
+     * team's third-level cache should hold, 32 MiB, three quarters of 8 MB fit. */
+    double beyond = 2 * weights / 4 - 32e3 - 0.5e6;
+    near(f->weights_ns, fmax(beyond / 10, beyond * (1 - 0.75 * 8e6 / (2 * weights)) / (20.0 / 8)));
+    assert_int_equal(p->plan.residency, LB_CPU_MEMORY);
+    near(f->cell_ns, 150.0 * 6 * 256 / 32);
+    near(f->exchange_ns, 6.0 * 1024 * 4 * 0.75 / 10);
+    near(f->barrier_ns, 4 * 10 + 10);
+    assert_true(f->operands_ns == 0);
+    near(f->total_ns, f->weights_ns + f->gemm_ns / 4 + f->cell_ns + f->exchange_ns + f->barrier_ns);
+    near(b->gemm_ns, 2.0 * 6 * 4096 * 256 / 32); /* 16 groups of 4 panels, 4 per thread */
+    near(b->exchange_ns, 4 * f->exchange_ns);
+    assert_int_equal(p->plan.group_panels, 4);
+    /* One team of eight is in both domains. */
+    lb_cpu_plan_with(&p->task, 1, 8, &p->plan);
+    assert_int_equal(p->plan.team_domains, 2);
+    near(f->barrier_ns, 4 * 10 + 2 * 100 + 100);
+    near(f->exchange_ns, 12.0 * 1024 * 4 * 7 / 8 / (20.0 / 8));
+    /* Teams of one thread wait for nobody. */
+    lb_cpu_plan_with(&p->task, 2, 1, &p->plan);
+    assert_true(f->barrier_ns == 0 && f->exchange_ns == 0);
+}
+
+static void small_groups_of_panels_serve_threads_that_had_no_work(void **state)
+{
+    struct lb_cpu_machine m = round_figures();
+    struct planned *p = prepared(&m, "T10_B4_H128/f32/train/th8");
+    (void)state;
+    lb_cpu_plan_with(&p->task, 1, 8, &p->plan); /* 8 panels: two groups of four */
+    assert_int_equal(p->plan.group_panels, 1);
+    lb_cpu_plan_with(&p->task, 1, 2, &p->plan);
+    assert_int_equal(p->plan.group_panels, 4);
+}
+
+static void large_batches_divide_rows_and_single_rows_hidden_units(void **state)
+{
+    (void)state;
+    struct planned *p = best("epyc9654", "T50_B512_H128/f32/infer/th64");
+    assert_true(p->plan.teams > 1 && p->plan.team_size == 1);
+    p = best("epyc9654", "T50_B1_H2048/f32/infer/th8");
+    assert_true(p->plan.teams == 1 && p->plan.team_size == 8);
+    p = best("epyc9654", "T50_B64_H1024/f32/train/th64");
+    assert_true(p->plan.teams > 1 && p->plan.team_size > 1);
+}
+
+/* The plans for 8, 16 and 64 cores that CPU_MODELS.md shows. */
+static void plans_of_the_manual_are_chosen(void **state)
+{
+    static const struct {
+        const char *machine, *problem;
+        int teams[3], sizes[3]; /* for 8, 16 and 64 threads */
+    } cases[] = {
+        {"epyc9654", "T25_B16_H512/f32/infer", {1, 2, 2}, {8, 8, 32}},
+        {"epyc9654", "T100_B64_H1024/bf16/train", {2, 2, 8}, {4, 8, 8}},
+        {"grace", "T100_B64_H1024/bf16/train", {2, 2, 4}, {4, 8, 16}},
+        {"epyc9654", "T50_B1_H1024/f32/infer", {1, 1, 1}, {8, 16, 64}},
+    };
+    static const int threads[] = {8, 16, 64};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int t = 0; t < 3; t++) {
+            char text[128];
+            snprintf(text, sizeof(text), "%s/th%d", cases[i].problem, threads[t]);
+            struct planned *p = best(cases[i].machine, text);
+            if (p->plan.teams != cases[i].teams[t] || p->plan.team_size != cases[i].sizes[t])
+                fail_msg("%s on %s: %d teams of %d", text, cases[i].machine, p->plan.teams,
+                         p->plan.team_size);
+        }
+}
+
+static void too_little_work_stays_on_fewer_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(best("epyc9654", "T50_B1_H16/f32/infer/th8")->plan.threads, 1);
+    int few = best("epyc9654", "T50_B1_H256/f32/infer/th64")->plan.threads;
+    assert_true(few > 1 && few < 64);
+}
+
+/* A machine that is given more threads never gets slower by the model: it need not use them. */
+static void more_threads_are_never_slower(void **state)
+{
+    static const char *const machines[] = {"epyc9654",  "epyc9654x2", "xeon8480",  "xeon8480x2",
+                                           "graviton4", "grace",      "ryzen9950x"};
+    static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
+                                           "T9_B8_H100_L2_D2/f16/train",
+                                           "T9_B200_H64/f64/backward"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+        for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
+            double before = INFINITY;
+            for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
+                char text[128];
+                snprintf(text, sizeof(text), "%s/th%d", problems[k], threads);
+                struct planned *p = best(machines[i], text);
+                assert_true(isfinite(p->plan.total_ns) && p->plan.total_ns <= before);
+                assert_true(p->plan.threads == p->plan.teams * p->plan.team_size);
+                assert_true(p->plan.threads <= threads);
+                before = p->plan.total_ns;
+            }
+        }
+}
+
+/* The model of the plan counts what the lower bound counts, and more. */
+static void no_plan_is_below_the_lower_bound(void **state)
+{
+    static const char *const machines[] = {"epyc9654x2", "xeon8480x2", "graviton4", "ryzen9950x"};
+    static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
+                                           "T9_B8_H100/f16/forward", "T9_B200_H64/f64/train",
+                                           "T300_B64_I512_H256/f32/infer"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+        for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++)
+            for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
+                char text[128];
+                struct lb_cpu_lower_bound bound;
+                snprintf(text, sizeof(text), "%s/th%d", problems[k], threads);
+                struct planned *p = best(machines[i], text);
+                lb_cpu_lower_bound_of(&p->ceilings, &p->c.problem, threads, false, 0, &bound);
+                if (!(p->plan.total_ns >= bound.total_ns))
+                    fail_msg("%s on %s: %g below %g", text, machines[i], p->plan.total_ns,
+                             bound.total_ns);
+            }
+}
+
+/* Every row and panel belongs to one thread, and no thread of a plan is without work. */
+static void every_row_and_panel_has_one_owner(void **state)
+{
+    (void)state;
+    struct planned *p = best("epyc9654x2", "T9_B100_H1000/f32/train/th192");
+    size_t teams = (size_t)p->plan.teams, size = (size_t)p->plan.team_size, next = 0;
+    assert_true(teams > 1 && size > 1);
+    for (size_t team = 0; team < teams; team++) {
+        struct lb_cpu_range rows = lb_cpu_share(100, teams, team);
+        assert_true(rows.from == next && rows.to > rows.from);
+        next = rows.to;
+    }
+    assert_int_equal(next, 100);
+    next = 0;
+    for (size_t i = 0; i < size; i++) {
+        struct lb_cpu_range panels = lb_cpu_share(63, size, i);
+        assert_true(panels.from == next && panels.to > panels.from);
+        next = panels.to;
+    }
+    assert_int_equal(next, 63);
+}
+
+static void weights_are_in_the_node_of_their_threads(void **state)
+{
+    struct lb_cpu_machine m = machine_of("epyc9654x2");
+    struct planned *p = prepared(&m, "T9_B128_H1024/f32/infer/th192");
+    (void)state;
+    lb_cpu_plan_with(&p->task, 24, 8, &p->plan);
+    assert_true(p->plan.copies == 2 && p->plan.team_domains == 1);
+    for (size_t thread = 0; thread < 192; thread++)
+        assert_int_equal(lb_cpu_plan_copy(&p->plan, &p->topology, thread), thread >= 96);
+    lb_cpu_plan_with(&p->task, 1, 192, &p->plan); /* the team is in both nodes */
+    assert_int_equal(p->plan.copies, 1);
+    assert_int_equal(lb_cpu_plan_copy(&p->plan, &p->topology, 191), 0);
+    lb_cpu_plan_with(&p->task, 2, 8, &p->plan); /* both teams are in the first node */
+    assert_int_equal(p->plan.copies, 1);
+}
+
+static void hyper_threads_come_after_all_cores(void **state)
+{
+    (void)state;
+    struct planned *p = best("epyc9654", "T9_B512_H64/f32/infer/th192");
+    for (size_t i = 0; i < 96; i++)
+        assert_int_equal(p->topology.places[i].sibling, 0);
+    assert_int_equal(p->topology.places[96].sibling, 1);
+    assert_int_equal(p->topology.cores, 96);
+    double all = p->plan.total_ns; /* the second threads of cores add no rate */
+    assert_true(all >= 0.99 * best("epyc9654", "T9_B512_H64/f32/infer/th96")->plan.total_ns);
+}
+
+/* The machine on which 1 and 2 threads were measured: there the plan divides as the measurements in
+ * impls/cpu_simd/PERFORMANCE.md say. */
+static void two_threads_are_divided_as_measured(void **state)
+{
+    static const struct {
+        const char *problem;
+        int teams, size;
+    } cases[] = {
+        {"T20_B1_I100_H128/f32/infer", 1, 2},    {"T50_B32_I16_H64/f32/infer", 2, 1},
+        {"T128_B8_I256_H256/f32/train", 1, 2},   {"T25_B16_I512_H512/f32/infer", 1, 2},
+        {"T50_B1_I1024_H1024/f32/infer", 1, 2},  {"T300_B64_I512_H256/f32/train", 1, 2},
+        {"T100_B64_I512_H512/bf16/infer", 1, 2}, {"T25_B32_I1760_H1760/bf16/train", 1, 2},
+        {"T50_B32_I16_H64/bf16/train", 2, 1},    {"T50_B1_H16/f32/infer", 1, 1},
+    };
+    struct lb_cpu_machine m = machine_of("ryzen9950x");
+    (void)state;
+    m.cores = 2;
+    m.domains = m.threads_per_core = 1;
+    m.clock_hz = 3.85e9;
+    m.l3_bytes_clock = 31;
+    m.memory_bytes_s = 81e9;
+    m.core_ns = 91;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "%s/th2", cases[i].problem);
+        struct planned *p = prepared(&m, text);
+        lb_cpu_plan_of(&p->task, &p->plan);
+        if (p->plan.teams != cases[i].teams || p->plan.team_size != cases[i].size)
+            fail_msg("%s: %d teams of %d", text, p->plan.teams, p->plan.team_size);
+    }
+}
+
+static void tiles_share_weight_gradients_evenly(void **state)
+{
+    (void)state;
+    struct lb_cpu_tiling t = lb_cpu_tiling_of(8, 20, 2);
+    assert_true(t.panel_parts == 2 && t.column_parts == 1);
+    t = lb_cpu_tiling_of(8, 20, 64);
+    assert_true(t.panel_parts == 8 && t.column_parts == 8);
+    t = lb_cpu_tiling_of(3, 18, 2); /* 1.5 panels are not whole, but 9 blocks of columns are */
+    assert_true(t.panel_parts == 1 && t.column_parts == 2);
+    t = lb_cpu_tiling_of(1, 1, 64);
+    assert_true(t.panel_parts == 1 && t.column_parts == 1);
+}
+
+/* The width of panels that a plan counts with is that of the kernels that run. */
+static void widths_are_those_of_the_kernels(void **state)
+{
+    (void)state;
+    for (int unit = 0; unit < LB_CPU_UNIT_COUNT; unit++)
+        for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+            const struct lb_simd_kernels *kernels;
+            enum lb_dtype dtype = (enum lb_dtype)d;
+            if (!lb_cpu_has((enum lb_cpu_unit)unit, dtype))
+                continue;
+            scratch_setenv("LB_SIMD_UNIT", lb_cpu_unit_name((enum lb_cpu_unit)unit));
+            assert_int_equal(lb_simd_kernels_choose(dtype, &kernels, NULL), LB_OK);
+            assert_int_equal(lb_cpu_simd_width((enum lb_cpu_unit)unit, dtype), kernels->simd_width);
+        }
+}
+
+/* ---- Described machines ------------------------------------------------------------------------
+ */
+
+/* Peak rates in f64 that AMD states at base clock, 2.4 GHz: 3.69 TFLOP/s; and the sizes and rates
+ * of all third-level caches and memory channels together, as the makers state them. */
+static void figures_are_those_of_data_sheets(void **state)
+{
+    static const struct {
+        const char *name;
+        int cores;
+        double l3_mib, memory_gb_s;
+    } sheets[] = {
+        {"epyc9654", 96, 384, 460.8}, {"epyc9654x2", 192, 768, 921.6},
+        {"xeon8480", 56, 105, 307.2}, {"xeon8480x2", 112, 210, 614.4},
+        {"graviton4", 96, 36, 537.6}, {"grace", 72, 114, 512},
+        {"ryzen9950x", 16, 64, 89.6},
+    };
+    struct lb_cpu_machine m = machine_of("epyc9654");
+    char names[256];
+    (void)state;
+    near(m.cores * m.flops_clock[LB_F64] * 2.4e9, 3.6864e12);
+    lb_cpu_model_names(names, sizeof(names));
+    for (size_t i = 0; i < sizeof(sheets) / sizeof(sheets[0]); i++) {
+        struct lb_cpu_topology t;
+        m = machine_of(sheets[i].name);
+        lb_cpu_machine_topology(&m, &t);
+        assert_non_null(strstr(names, sheets[i].name));
+        assert_true(t.cores == (size_t)sheets[i].cores && t.domains == (size_t)m.domains);
+        assert_true(t.nodes == (size_t)m.nodes && t.count == t.cores * (size_t)m.threads_per_core);
+        near(m.l3_bytes * m.domains, sheets[i].l3_mib * (1 << 20));
+        near(m.memory_bytes_s, sheets[i].memory_gb_s * 1e9);
+        assert_true(m.flops_clock[LB_F32] == 2 * m.flops_clock[LB_F64]);
+        assert_true(m.l1_bytes < m.l2_bytes && m.l2_bytes < m.l3_bytes);
+        assert_true(m.core_ns <= m.domain_ns && m.domain_ns <= m.node_ns);
+    }
+}
+
+static const char *written(const char *text)
+{
+    const char *path = scratch_path("cpu.txt");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void a_file_describes_a_cpu(void **state)
+{
+    (void)state;
+    const char *path = written("# 64 cores of the same kind\nlike = epyc9654\nname = EPYC 9554\n"
+                               "cores = 64\ndomains = 8\nclock_hz = 3.75e9\nbf16_unit = avx2\n");
+    assert_true(lb_cpu_model_is(path));
+    struct lb_cpu_machine m = machine_of(path);
+    assert_string_equal(m.name, "EPYC 9554");
+    assert_true(m.cores == 64 && m.domains == 8 && m.clock_hz == 3.75e9 && m.core_ns == 19);
+    assert_int_equal(m.bf16_unit, LB_CPU_AVX2);
+    assert_false(lb_cpu_model_is(written("like = h100\nname = a GPU\n")));
+    assert_false(lb_cpu_model_is("h100"));
+    assert_false(lb_cpu_model_is("./none.txt"));
+}
+
+static void what_is_wrong_in_a_file_is_said(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"like = epyc9654\nname = x\ncoers = 3\n", "cpu.txt:3: 'coers' is no key of a CPU's "
+                                                   "description; did you mean cores?"},
+        {"like = epyc9655\nname = x\n", "no such CPU is known; there are epyc9654, epyc9654x2"},
+        {"like = epyc9654\nname = x\nunit = sse\n", "it must be plain, avx2, avx512"},
+        {"like = epyc9654\nname = x\ncores = 95\n", "cores must be a multiple of domains"},
+        {"like = epyc9654\nname = x\ncores = 960\n", "cores times threads_per_core is above 1024"},
+        {"cores = 4\nname = x\n", "threads_per_core is missing; a first line such as 'like = "
+                                  "epyc9654' fills in the rest"},
+    };
+    struct lb_cpu_machine m;
+    struct lb_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(lb_cpu_model(written(cases[i].text), &m, &err), LB_INVALID);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("%s: %s", cases[i].says, err.text);
+    }
+    assert_int_equal(lb_cpu_model("epyc", &m, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, "'epyc': no CPU of that name is known; there are epyc9654"));
+}
+
+/* Without measured figures a plan is made with those of a usual CPU, and none is unknown. */
+static void what_was_not_measured_is_assumed(void **state)
+{
+    struct lb_cpu_topology topology;
+    struct lb_cpu_ceilings usual, kept;
+    (void)state;
+    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
+    lb_cpu_topology_make(4, 4, 2, 1, 32e6, &topology);
+    assert_false(lb_cpu_ceilings_assume(&topology, &usual));
+    kept = usual;
+    lb_cpu_key(kept.cpu);
+    kept.count = 1;
+    kept.rates[0].flops_s[LB_F32] = 123e9;
+    kept.rates[0].flops_s[LB_BF16] = (double)NAN;
+    kept.rates[0].read_bytes_s[LB_CPU_L3] = (double)NAN;
+    assert_int_equal(lb_cpu_ceilings_save(&kept, NULL), LB_OK);
+    assert_true(lb_cpu_ceilings_assume(&topology, &kept));
+    near(kept.rates[0].flops_s[LB_F32], 123e9);
+    near(kept.rates[0].flops_s[LB_BF16], usual.rates[0].flops_s[LB_BF16]);
+    near(kept.rates[0].read_bytes_s[LB_CPU_L3], usual.rates[0].read_bytes_s[LB_CPU_L3]);
+}
+
+int main(void)
+{
+#define FILES(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_are_those_of_a_calculation_by_hand),
+        cmocka_unit_test(small_groups_of_panels_serve_threads_that_had_no_work),
+        cmocka_unit_test(large_batches_divide_rows_and_single_rows_hidden_units),
+        cmocka_unit_test(plans_of_the_manual_are_chosen),
+        cmocka_unit_test(too_little_work_stays_on_fewer_threads),
+        cmocka_unit_test(more_threads_are_never_slower),
+        cmocka_unit_test(no_plan_is_below_the_lower_bound),
+        cmocka_unit_test(every_row_and_panel_has_one_owner),
+        cmocka_unit_test(weights_are_in_the_node_of_their_threads),
+        cmocka_unit_test(hyper_threads_come_after_all_cores),
+        cmocka_unit_test(two_threads_are_divided_as_measured),
+        cmocka_unit_test(tiles_share_weight_gradients_evenly),
+        FILES(widths_are_those_of_the_kernels),
+        cmocka_unit_test(figures_are_those_of_data_sheets),
+        FILES(a_file_describes_a_cpu),
+        FILES(what_is_wrong_in_a_file_is_said),
+        FILES(what_was_not_measured_is_assumed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
