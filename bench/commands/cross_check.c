@@ -262,7 +262,7 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
     printf("%s/%s%s%s%s%s: y is [%lld, %lld, %lld], and at most %.3g\n", text,
            lb_pass_name(p->pass), p->ragged ? "/ragged" : "",
            p->act == LB_ACT_RELU ? "/act-relu" : "", word ? "/cell-" : "",
-           word ? lb_cell_name((enum lb_cell)p->cell) : "", (long long)p->seq_len,
+           word ? lb_cell_name((enum lb_cell_kind)p->cell) : "", (long long)p->seq_len,
            (long long)p->batch, (long long)(p->directions * lb_h_size(p)), largest);
     if (largest == 0) /* all outputs are 0, so they are equal */
         largest = 1;

@@ -68,7 +68,7 @@ static void format_others(const struct lb_row *row, char text[256])
     if (p->cell == LB_CELL_PROJECTION)
         snprintf(cell, sizeof(cell), " projection to %" PRId32, p->projection);
     else if (p->cell != LB_CELL_STANDARD)
-        snprintf(cell, sizeof(cell), " %s", lb_cell_name((enum lb_cell)p->cell));
+        snprintf(cell, sizeof(cell), " %s", lb_cell_name((enum lb_cell_kind)p->cell));
     snprintf(text, 256, "%s%s%s%s%s%s%s%s%s%s%s", p->math != LB_IEEE ? " " : "",
              p->math != LB_IEEE ? lb_math_name(p->math) : "", layers, cell,
              p->directions > 1 ? " bidirectional" : "", p->ragged ? " ragged" : "",

@@ -19,7 +19,7 @@ const char *lb_act_name(enum lb_act act)
     return names[act];
 }
 
-const char *lb_cell_name(enum lb_cell cell)
+const char *lb_cell_name(enum lb_cell_kind cell)
 {
     static const char *const names[LB_CELL_COUNT] = {"standard",   "layernorm", "recurrent-dropout",
                                                      "projection", "peephole",  "residual"};

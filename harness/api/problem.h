@@ -9,10 +9,10 @@
  *     i = s(ai)  f = s(af)  g = tanh(ag)  o = s(ao)      c_t = f c_{t-1} + i g    h_t = o tanh(c_t)
  *     x [T, B, I]   y [T, B, D*H]   h0, c0, hn, cn [L*D, B, H]
  *
- * That is the standard cell. The other cells (enum lb_cell) change these equations as follows; what
- * is not named stays. w_cell is the weight tensor that only such a cell has, one for each layer and
- * direction, LN(v) = gain (v - mean(v)) / sqrt(var(v) + 1e-5) + bias with the mean and the variance
- * (divided by H) of the H elements of v, and * is elementwise.
+ * That is the standard cell. The other cells (enum lb_cell_kind) change these equations as follows;
+ * what is not named stays. w_cell is the weight tensor that only such a cell has, one for each
+ * layer and direction, LN(v) = gain (v - mean(v)) / sqrt(var(v) + 1e-5) + bias with the mean and
+ * the variance (divided by H) of the H elements of v, and * is elementwise.
  * - projection: w_cell = w_hr [P, H] with P < H. h_t = w_hr (o tanh(c_t)). h has the size P: w_hh
  * is [4H, P], y [T, B, D*P], h0 and hn [L*D, B, P], and I_l is D*P for l > 0. Source: Sak, Senior,
  *   Beaufays 2014; torch.nn.LSTM's proj_size, cuDNN's projSize, oneDNN's LSTM projection.
@@ -64,7 +64,7 @@ enum lb_act {
     LB_ACT_COUNT
 };
 
-enum lb_cell {
+enum lb_cell_kind {
     LB_CELL_STANDARD,
     LB_CELL_LAYERNORM,
     LB_CELL_RECURRENT_DROPOUT,
@@ -88,7 +88,7 @@ struct lb_problem {
     bool ragged; /* row b has lengths[b] <= T steps, lengths sorted descending, lengths[0] = T */
 
     /* Since interface 5, in what was padding before, so that the struct has the same size. */
-    uint8_t cell;       /* enum lb_cell */
+    uint8_t cell;       /* enum lb_cell_kind */
     int32_t projection; /* P, from 1 to H - 1, of the cell projection; else 0 */
 };
 
@@ -97,7 +97,7 @@ const char *lb_math_name(enum lb_math math); /* "ieee", "tf32", "half" */
 const char *lb_act_name(enum lb_act act);    /* "tanh", "relu" */
 
 /* "standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual". */
-const char *lb_cell_name(enum lb_cell cell);
+const char *lb_cell_name(enum lb_cell_kind cell);
 
 /* True for forward, backward and train: the forward pass must keep what a backward pass needs. */
 bool lb_trains(const struct lb_problem *problem);

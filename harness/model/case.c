@@ -33,7 +33,7 @@ struct lb_case lb_case_defaults(void)
 /* The rules of cells other than the standard one. */
 static enum lb_status check_cell(const struct lb_problem *p, struct lb_error *err)
 {
-    const char *name = lb_cell_name((enum lb_cell)p->cell);
+    const char *name = lb_cell_name((enum lb_cell_kind)p->cell);
     if (p->cell == LB_CELL_PROJECTION && (p->projection < 1 || p->projection >= p->hidden))
         return lb_fail(err, LB_INVALID,
                        "cell projection: P must be from 1 to H - 1, and is %d for H%" PRId64,

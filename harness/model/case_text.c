@@ -342,7 +342,7 @@ static void add_problem(struct writer *w, const struct lb_case *c)
     if (p->act != LB_ACT_TANH)
         add_word(w, "/act-", lb_act_name(p->act));
     if (p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION)
-        add_word(w, "/cell-", lb_cell_name((enum lb_cell)p->cell));
+        add_word(w, "/cell-", lb_cell_name((enum lb_cell_kind)p->cell));
     if (c->launch != LB_STREAM)
         add_word(w, "/", lb_launch_name(c->launch));
     if (c->cache != LB_HOT)

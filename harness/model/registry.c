@@ -227,7 +227,7 @@ enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_prob
 {
     if (problem->cell != LB_CELL_STANDARD && !(impl->cells & 1u << problem->cell))
         return lb_fail(why, LB_UNSUPPORTED, "cell %s: %s needs the standard cell",
-                       lb_cell_name((enum lb_cell)problem->cell), impl->name);
+                       lb_cell_name((enum lb_cell_kind)problem->cell), impl->name);
     return impl->supports(problem, config, why);
 }
 
