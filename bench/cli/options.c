@@ -891,7 +891,9 @@ const struct lb_option lb_option_table[] = {
      .commands = EXPLAIN,
      .set = set_text,
      .field = offsetof(struct lb_options, measured),
-     .help = "Run that --explain takes the measured price of a framework's layer from."},
+     .help =
+         "Run that --explain takes the measured price of a framework's layer, or of a cell other "
+         "than the standard one, from."},
     {.name = "--kernels",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | EXPLAIN | PROFILE,
