@@ -226,8 +226,6 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     if (!resumes && (lb_settings_weights(options->weights, options->prefix, err) != LB_OK ||
                      lb_settings_inputs(options->inputs, options->batch_first, err) != LB_OK))
         return LB_OOM;
-    if (options->command == LB_CMD_EXPLAIN && options->measured && !options->run)
-        return lb_fail(err, LB_INVALID, "--from: it has no effect without a framework and a layer");
     if (options->command == LB_CMD_EXPLAIN && options->run)
         return lb_explain_layer(options->subject, options->run, options->measured, err);
     switch (options->command) {

@@ -81,7 +81,8 @@ static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given
         span->single = lb_axis_get(c, (enum lb_axis_id)i);
         if (i == LB_AXIS_INPUT && !fixed)
             span->single = 0; /* stands for H */
-        bool allowed = axis->count == 0;
+        bool allowed =
+            axis->count == 0 || (i == LB_AXIS_PROJECTION && c->problem.cell != LB_CELL_PROJECTION);
         for (size_t k = 0; k < axis->count && !allowed; k++)
             allowed = axis->values[k] == span->single;
         if (!allowed)
@@ -107,6 +108,37 @@ static void load_values(struct planner *p, size_t first, size_t last)
 {
     for (size_t i = first; i <= last; i++)
         lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
+}
+
+/* Fits P to the current cell: 0 without a projection, and H/4 where no P is given. False for the
+ * second and later values of -P without a projection, which would repeat the first. */
+static bool settle_projection(struct planner *p)
+{
+    struct lb_problem *problem = &p->c.problem;
+    if (problem->cell != LB_CELL_PROJECTION) {
+        problem->projection = 0;
+        return p->spans[LB_AXIS_PROJECTION].at == 0;
+    }
+    if (problem->projection == 0)
+        problem->projection =
+            problem->hidden / 4 < INT32_MAX ? (int32_t)(problem->hidden / 4) : INT32_MAX;
+    if (problem->projection == 0)
+        problem->projection = 1;
+    return true;
+}
+
+/* -P without a case of the cell projection would have no effect. */
+static enum lb_status check_projection(const struct lb_selection *selection, struct lb_error *err)
+{
+    const struct lb_axis *cell = &selection->axes[LB_AXIS_CELL];
+    bool projects = selection->axes[LB_AXIS_PROJECTION].count == 0;
+    for (size_t i = 0; i < cell->count; i++)
+        projects |= cell->values[i] == LB_CELL_PROJECTION;
+    for (size_t i = 0; i < selection->cases.count; i++)
+        projects |= selection->cases.lines[i].c.problem.cell == LB_CELL_PROJECTION;
+    return projects ? LB_OK
+                    : lb_fail(err, LB_INVALID,
+                              "-P: no case has the cell projection; add --cell projection");
 }
 
 static enum lb_status count_combinations(struct planner *p, size_t impl_count)
@@ -167,6 +199,8 @@ static enum lb_status expand(struct planner *p, const struct lb_named_impl *impl
     do {
         bool holds;
         load_values(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH);
+        if (!settle_projection(p))
+            continue;
         if (p->c.problem.input == 0)
             p->c.problem.input = p->c.problem.hidden;
         LB_TRY(all_filters_hold(p, &holds));
@@ -267,6 +301,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
         .err = err,
     };
     *plan = (struct lb_plan){0};
+    LB_TRY(check_projection(selection, err));
     LB_TRY(lb_named_impls_resolve(selection, available, available_count, &p.impls, err));
     if (selection->cases.count == 0)
         LB_TRY(expand_grid(&p));

@@ -10,6 +10,8 @@ static const char *const passes[] = {"infer", "forward", "backward", "train", NU
 static const char *const maths[] = {"ieee", "tf32", "half", NULL};
 static const char *const raggeds[] = {"full", "ragged", NULL};
 static const char *const acts[] = {"tanh", "relu", NULL};
+static const char *const cells[] = {
+    "standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual", NULL};
 static const char *const launches[] = {"stream", "graph", NULL};
 static const char *const caches[] = {"hot", "cold", NULL};
 static const char *const timings[] = {"isolated", "batched", NULL};
@@ -26,6 +28,8 @@ const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
     [LB_AXIS_MATH] = {"--math", "math", maths, 0, LB_GIVEN_MATH},
     [LB_AXIS_RAGGED] = {"--ragged", "ragged", raggeds, 0, LB_GIVEN_RAGGED},
     [LB_AXIS_ACT] = {"--act", "act", acts, 0, LB_GIVEN_ACT},
+    [LB_AXIS_CELL] = {"--cell", "cell", cells, 0, LB_GIVEN_CELL},
+    [LB_AXIS_PROJECTION] = {"-P", "projection", NULL, INT32_MAX, LB_GIVEN_CELL},
     [LB_AXIS_LAUNCH] = {"--launch", "launch", launches, 0, LB_GIVEN_LAUNCH},
     [LB_AXIS_CACHE] = {"--cache", "cache", caches, 0, LB_GIVEN_CACHE},
     [LB_AXIS_TIMING] = {"--timing", "timing", timings, 0, LB_GIVEN_TIMING},
@@ -47,6 +51,8 @@ int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
     case LB_AXIS_MATH: return (int64_t)p->math;
     case LB_AXIS_RAGGED: return p->ragged;
     case LB_AXIS_ACT: return (int64_t)p->act;
+    case LB_AXIS_CELL: return p->cell;
+    case LB_AXIS_PROJECTION: return p->projection;
     case LB_AXIS_LAUNCH: return (int64_t)c->launch;
     case LB_AXIS_CACHE: return (int64_t)c->cache;
     case LB_AXIS_TIMING: return (int64_t)c->timing;
@@ -69,6 +75,8 @@ void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)
     case LB_AXIS_MATH: p->math = (enum lb_math)value; break;
     case LB_AXIS_RAGGED: p->ragged = value != 0; break;
     case LB_AXIS_ACT: p->act = (enum lb_act)value; break;
+    case LB_AXIS_CELL: p->cell = (uint8_t)value; break;
+    case LB_AXIS_PROJECTION: p->projection = (int32_t)value; break;
     case LB_AXIS_LAUNCH: c->launch = (enum lb_launch)value; break;
     case LB_AXIS_CACHE: c->cache = (enum lb_cache)value; break;
     case LB_AXIS_TIMING: c->timing = (enum lb_timing)value; break;

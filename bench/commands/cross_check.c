@@ -134,12 +134,12 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
     if (!given)
         return LB_OK;
     if (given->seq_len != p->seq_len || given->batch != p->batch ||
-        given->width != p->directions * p->hidden)
+        given->width != p->directions * lb_h_size(p))
         return lb_fail(err, LB_INVALID,
                        "--outputs: y is T %lld, B %lld, D*H %lld there, and %lld, %lld, %lld here",
                        (long long)given->seq_len, (long long)given->batch, (long long)given->width,
                        (long long)p->seq_len, (long long)p->batch,
-                       (long long)(p->directions * p->hidden));
+                       (long long)(p->directions * lb_h_size(p)));
     *output = (struct output){.name = "--outputs", .precision = "given", .dtype = given->dtype};
     output->y = given;
     check->given = NULL;
@@ -257,10 +257,12 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
         for (size_t j = 0; j < i; j++)
             all[i * check->count + j] = difference_of(check->outputs[i].y, check->outputs[j].y);
     }
-    printf("%s/%s%s%s: y is [%lld, %lld, %lld], and at most %.3g\n", text, lb_pass_name(p->pass),
-           p->ragged ? "/ragged" : "", p->act == LB_ACT_RELU ? "/act-relu" : "",
-           (long long)p->seq_len, (long long)p->batch, (long long)(p->directions * p->hidden),
-           largest);
+    bool word = p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION;
+    printf("%s/%s%s%s%s%s: y is [%lld, %lld, %lld], and at most %.3g\n", text,
+           lb_pass_name(p->pass), p->ragged ? "/ragged" : "",
+           p->act == LB_ACT_RELU ? "/act-relu" : "", word ? "/cell-" : "",
+           word ? lb_cell_name((enum lb_cell_kind)p->cell) : "", (long long)p->seq_len,
+           (long long)p->batch, (long long)(p->directions * lb_h_size(p)), largest);
     if (largest == 0) /* all outputs are 0, so they are equal */
         largest = 1;
     puts("largest difference between two outputs, over the largest of y:\n");

@@ -8,6 +8,7 @@
 
 #include "commands/criteria.h"
 #include "record/run_file.h"
+#include "report/cell_price.h"
 
 enum { WIDTH = 100 };
 
@@ -110,7 +111,8 @@ static const struct lb_row *find_row(const struct lb_run *run, char *const *word
                      {"-H", p->hidden},  {"-L", p->layers}, {"-D", p->directions}};
         const char *dtype = value_after(words, count, "--dtype");
         bool same = p->pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl) &&
-                    (!dtype || strcmp(dtype, lb_dtype_name(p->dtype)) == 0) && !p->ragged;
+                    (!dtype || strcmp(dtype, lb_dtype_name(p->dtype)) == 0) && !p->ragged &&
+                    p->cell == LB_CELL_STANDARD;
         for (size_t s = 0; same && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             const char *given = value_after(words, count, sizes[s].option);
             same = (given ? strtoll(given, NULL, 10) : 1) == sizes[s].size;
@@ -149,6 +151,31 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
                impls ? impls : "", second ? second : "");
 }
 
+/* What the run says of the price of the cell that the layer has. */
+static enum lb_status print_cell(const struct lb_criteria *criteria, const struct lb_run *run,
+                                 struct lb_error *err)
+{
+    static const struct {
+        const char *setting;
+        enum lb_cell_kind cell;
+    } cells[] = {{"proj_size", LB_CELL_PROJECTION},
+                 {"recurrent_dropout", LB_CELL_RECURRENT_DROPOUT}};
+    struct lb_cell_price *prices;
+    size_t count;
+    enum lb_status st = lb_cell_prices(run, &prices, &count, err);
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        const struct lb_setting *setting = lb_criteria_find(criteria, cells[i].setting);
+        for (size_t k = 0; setting && strtod(setting->value, NULL) > 0 && k < count; k++) {
+            char text[256];
+            lb_cell_price_text(&prices[k], text, sizeof(text));
+            if (prices[k].cell == cells[i].cell)
+                print_wrapped("measured  ", text);
+        }
+    }
+    free(prices);
+    return st;
+}
+
 static void print_layer(const struct lb_criteria *criteria)
 {
     printf("%s\n\n", criteria->title);
@@ -178,8 +205,10 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
     print_layer(&criteria);
     lb_criteria_price(&criteria, price, sizeof(price));
     print_wrapped("price     ", price);
-    if (from)
+    if (from) {
         print_measured(&run, from, price);
+        LB_TRY(print_cell(&criteria, &run, &why));
+    }
     print_wrapped("version   ", criteria.version);
     print_wrapped("source    ", criteria.source);
 done:

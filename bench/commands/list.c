@@ -19,6 +19,8 @@
 #include "plot/kernel_table.h"
 #include "plot/table.h"
 #include "record/environment.h"
+#include "record/run_file.h"
+#include "report/cell_price.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
@@ -492,6 +494,55 @@ static void explain_cpu_plan(const struct lb_case *c)
     print_teams(&plan, &topology, &c->problem, task.simd_width);
 }
 
+/* Compares a cell with the standard cell of the same sizes, and says how its price is measured. */
+static void explain_cell(const struct lb_case *c)
+{
+    struct lb_problem standard = c->problem;
+    char line[320], projection[32] = "";
+    if (c->problem.cell == LB_CELL_STANDARD)
+        return;
+    standard.cell = LB_CELL_STANDARD;
+    standard.projection = 0;
+    const char *name = lb_cell_name((enum lb_cell_kind)c->problem.cell);
+    if (c->problem.cell == LB_CELL_PROJECTION)
+        snprintf(projection, sizeof(projection), " -P %d", (int)c->problem.projection);
+    snprintf(line, sizeof(line),
+             "%s: %.3g times the flops in GEMMs and %.3g times the traffic of the standard cell; "
+             "--sweep with --cell standard,%s%s measures its price",
+             name, lb_problem_flops(&c->problem) / lb_problem_flops(&standard),
+             lb_problem_bytes(&c->problem) / lb_problem_bytes(&standard), name, projection);
+    print_wrapped_line("  cell       ", 13, line);
+}
+
+/* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
+static enum lb_status explain_prices(const struct lb_case *c, const char *from,
+                                     struct lb_error *err)
+{
+    struct lb_run run = {0};
+    struct lb_cell_price *prices = NULL;
+    size_t count = 0, printed = 0;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_run_read(from, &run, err));
+    LB_TRY(lb_cell_prices(&run, &prices, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        char text[256];
+        if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
+            continue;
+        lb_cell_price_text(&prices[i], text, sizeof(text));
+        print_wrapped_line("  measured   ", 13, text);
+        printed++;
+    }
+    if (printed == 0)
+        printf("  measured   %s has no problem with times of both the standard cell and %s\n", from,
+               c->problem.cell == LB_CELL_STANDARD
+                   ? "another one"
+                   : lb_cell_name((enum lb_cell_kind)c->problem.cell));
+done:
+    free(prices);
+    lb_run_free(&run);
+    return st;
+}
+
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
@@ -509,6 +560,9 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     explain_lower_bound(&c);
     explain_cpu_lower_bound(&c);
     explain_cpu_plan(&c);
+    explain_cell(&c);
+    if (session->options->measured && explain_prices(&c, session->options->measured, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)

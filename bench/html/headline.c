@@ -7,6 +7,7 @@
 #include "html/view.h"
 #include "html/writer.h"
 #include "plot/fastest_regions.h"
+#include "report/cell_price.h"
 #include "stats/order_stats.h"
 #include "support/terminal.h"
 
@@ -308,12 +309,34 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
     fputs("</p>\n", out);
 }
 
+/* Writes what leaving the standard cell costs; nothing when the run has no times of other cells. */
+static enum lb_status write_cell_prices(FILE *out, const struct lb_run *run, struct lb_error *err)
+{
+    struct lb_cell_price *prices;
+    size_t count;
+    enum lb_status st = lb_cell_prices(run, &prices, &count, err);
+    if (st == LB_OK && count > 0) {
+        fputs("<p>What leaving the standard cell costs:</p>\n<ul class=\"cells\">\n", out);
+        for (size_t i = 0; i < count; i++) {
+            char text[256];
+            lb_cell_price_text(&prices[i], text, sizeof(text));
+            fputs("<li>", out);
+            lb_html_format(out, "%s", text);
+            fputs("</li>\n", out);
+        }
+        fputs("</ul>\n", out);
+    }
+    free(prices);
+    return st;
+}
+
 enum lb_status lb_html_headline(FILE *out, const void *user, struct lb_error *err)
 {
     const struct lb_html_view *view = user;
     enum lb_status st = LB_OK;
     const struct lb_groups *groups = &view->groups;
     write_lead(out, view);
+    LB_TRY(write_cell_prices(out, view->run, err));
     fputs("<div class=\"settings\">\n", out);
     for (int alone = 0; alone < 2; alone++) { /* settings with a choice come first */
         for (size_t i = 0, end; i < groups->count; i = end) {

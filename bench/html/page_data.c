@@ -62,11 +62,15 @@ static void format_others(const struct lb_row *row, char text[256])
     const struct lb_case *c = &row->c;
     const char *label = row->beside ? NULL : row->label;
     const struct lb_problem *p = &c->problem;
-    char layers[32] = "";
+    char layers[32] = "", cell[64] = "";
     if (p->layers > 1)
         snprintf(layers, sizeof(layers), " L%" PRId64, p->layers);
-    snprintf(text, 256, "%s%s%s%s%s%s%s%s%s%s", p->math != LB_IEEE ? " " : "",
-             p->math != LB_IEEE ? lb_math_name(p->math) : "", layers,
+    if (p->cell == LB_CELL_PROJECTION)
+        snprintf(cell, sizeof(cell), " projection to %" PRId32, p->projection);
+    else if (p->cell != LB_CELL_STANDARD)
+        snprintf(cell, sizeof(cell), " %s", lb_cell_name((enum lb_cell_kind)p->cell));
+    snprintf(text, 256, "%s%s%s%s%s%s%s%s%s%s%s", p->math != LB_IEEE ? " " : "",
+             p->math != LB_IEEE ? lb_math_name(p->math) : "", layers, cell,
              p->directions > 1 ? " bidirectional" : "", p->ragged ? " ragged" : "",
              p->act == LB_ACT_RELU ? " relu" : "", c->cache == LB_COLD ? " cold" : "",
              c->timing == LB_BATCHED ? " batched" : "", label ? " " : "", label ? label : "");

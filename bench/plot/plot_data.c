@@ -163,6 +163,10 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
         at += snprintf(at, (size_t)(end - at), "_L%" PRId64, p->layers);
     if (p->directions > 1)
         at += snprintf(at, (size_t)(end - at), "_D%" PRId64, p->directions);
+    if (p->cell == LB_CELL_PROJECTION)
+        at += snprintf(at, (size_t)(end - at), "_P%" PRId32, p->projection);
+    else if (p->cell != LB_CELL_STANDARD)
+        at += snprintf(at, (size_t)(end - at), "_%s", lb_cell_name((enum lb_cell_kind)p->cell));
     snprintf(at, (size_t)(end - at), "%s%s%s%s", p->ragged ? "_ragged" : "",
              p->act == LB_ACT_RELU ? "_act-relu" : "", c->cache == LB_COLD ? "_cold" : "",
              c->timing == LB_BATCHED ? "_batched" : "");
@@ -199,6 +203,10 @@ void lb_page_heading(const struct lb_row *row, char *heading, size_t size)
         at += snprintf(at, (size_t)(end - at), " with %s GEMMs", lb_math_name(p->math));
     if (p->layers > 1)
         at += snprintf(at, (size_t)(end - at), ", %" PRId64 " layers", p->layers);
+    if (p->cell != LB_CELL_STANDARD)
+        at += snprintf(at, (size_t)(end - at), ", %s", lb_cell_name((enum lb_cell_kind)p->cell));
+    if (p->cell == LB_CELL_PROJECTION)
+        at += snprintf(at, (size_t)(end - at), " to %" PRId32, p->projection);
     snprintf(at, (size_t)(end - at), "%s%s%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
              p->ragged ? ", ragged" : "", p->act == LB_ACT_RELU ? ", relu" : "",
              c->cache == LB_COLD ? ", cold caches" : "",

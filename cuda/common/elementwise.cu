@@ -14,6 +14,7 @@ static const elementwise_function<R> functions[LB_OP_COUNT] = {
     elementwise_kernel<LB_OP_SIGMOID, R>,    elementwise_kernel<LB_OP_TANH, R>,
     elementwise_kernel<LB_OP_RELU, R>,       elementwise_kernel<LB_OP_SIGMOID_SLOPE, R>,
     elementwise_kernel<LB_OP_TANH_SLOPE, R>, elementwise_kernel<LB_OP_RELU_SLOPE, R>,
+    elementwise_kernel<LB_OP_SUBTRACT, R>,   elementwise_kernel<LB_OP_INVERSE_ROOT, R>,
 };
 
 /* body(R()) for the two types of arithmetic. */
@@ -43,6 +44,21 @@ enum lb_status lb_elementwise_add_bias(enum lb_dtype real, void *to, const void 
         return launch("add_bias_kernel", add_bias_kernel<R>, rows * columns, stream, err,
                       static_cast<R *>(to), static_cast<const R *>(from),
                       static_cast<const R *>(bias), columns, rows * columns);
+    });
+}
+
+enum lb_status lb_elementwise_broadcast(enum lb_dtype real, enum lb_elementwise_op op, bool per_row,
+                                        void *to, const void *from, const void *vector,
+                                        int64_t rows, int64_t columns, void *stream,
+                                        struct lb_error *err)
+{
+    return with_real(real, [&](auto type) {
+        using R = decltype(type);
+        auto kernel = op == LB_OP_SUBTRACT ? broadcast_kernel<LB_OP_SUBTRACT, R>
+                                           : broadcast_kernel<LB_OP_MULTIPLY, R>;
+        return launch("broadcast_kernel", kernel, rows * columns, stream, err, static_cast<R *>(to),
+                      static_cast<const R *>(from), static_cast<const R *>(vector), per_row,
+                      columns, rows * columns);
     });
 }
 

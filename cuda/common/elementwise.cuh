@@ -3,6 +3,7 @@
 #ifndef LB_ELEMENTWISE_CUH
 #define LB_ELEMENTWISE_CUH
 
+#include "api/problem.h"
 #include "cuda/common/elementwise.h"
 #include "cuda/common/scalar.cuh"
 
@@ -19,6 +20,8 @@ template <enum lb_elementwise_op OP, class R> __device__ inline R apply(R a, R b
     case LB_OP_RELU: return squash(a, true);
     case LB_OP_SIGMOID_SLOPE: return a * b * (R(1) - b);
     case LB_OP_TANH_SLOPE: return a * squash_slope(b, false);
+    case LB_OP_SUBTRACT: return a - b;
+    case LB_OP_INVERSE_ROOT: return R(1) / sqrt(a + R(LB_LAYERNORM_EPSILON));
     default: return a * squash_slope(b, true);
     }
 }
@@ -43,6 +46,18 @@ __global__ void add_bias_kernel(R *to, const R *from, const R *bias, int64_t col
     int64_t index = thread_index();
     if (index < count)
         to[index] = from[index] + bias[index % columns];
+}
+
+/* broadcast_kernel: to [rows, columns] = op(from [rows, columns], vector [rows] or [columns]).
+ *   The grid covers count = rows columns elements, one per thread. No shared memory. Cost per
+ *   element: it reads one R and writes one. */
+template <enum lb_elementwise_op OP, class R>
+__global__ void broadcast_kernel(R *to, const R *from, const R *vector, bool per_row,
+                                 int64_t columns, int64_t count)
+{
+    int64_t index = thread_index();
+    if (index < count)
+        to[index] = apply<OP, R>(from[index], vector[per_row ? index / columns : index % columns]);
 }
 
 /* add_row_sums_kernel: adds to `to` [columns] the sums of `from` [rows, columns] over its rows.

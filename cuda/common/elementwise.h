@@ -5,6 +5,7 @@
 #ifndef LB_ELEMENTWISE_H
 #define LB_ELEMENTWISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ enum lb_elementwise_op {
     LB_OP_SIGMOID_SLOPE, /* a b (1 - b): the gradient a, through a sigmoid whose value is b */
     LB_OP_TANH_SLOPE,    /* a (1 - b b): the gradient a, through a tanh whose value is b */
     LB_OP_RELU_SLOPE,    /* a where b > 0, else 0: the gradient a, through a relu */
+    LB_OP_SUBTRACT,      /* a - b */
+    LB_OP_INVERSE_ROOT,  /* 1 / sqrt(a + LB_LAYERNORM_EPSILON) */
     LB_OP_COUNT
 };
 
@@ -37,6 +40,13 @@ enum lb_status lb_elementwise(enum lb_dtype real, enum lb_elementwise_op op, voi
 enum lb_status lb_elementwise_add_bias(enum lb_dtype real, void *to, const void *from,
                                        const void *bias, int64_t rows, int64_t columns,
                                        void *stream, struct lb_error *err);
+
+/* to [rows, columns] = from op vector in f64 or f32, where op is LB_OP_MULTIPLY or LB_OP_SUBTRACT
+ * and the vector is [rows], one number per row, or else [columns]. */
+enum lb_status lb_elementwise_broadcast(enum lb_dtype real, enum lb_elementwise_op op, bool per_row,
+                                        void *to, const void *from, const void *vector,
+                                        int64_t rows, int64_t columns, void *stream,
+                                        struct lb_error *err);
 
 /* Adds to `to` [columns] the sums of `from` [rows, columns] over its rows, in f64 or f32. */
 enum lb_status lb_elementwise_add_row_sums(enum lb_dtype real, void *to, const void *from,

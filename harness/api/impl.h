@@ -19,10 +19,12 @@ extern "C" {
  *     2  added note (it wrote into a struct lb_error; such a note is no longer called)
  *     3  added check, and graph in lb_exec_config
  *     4  gave note a plain text buffer
+ *     5  added cells, and at the end of structs w_cell, dw_cell and mask; an implementation of a
+ *        lower number is only given problems of the standard cell
  * The number also rises when a slot's meaning changes or when a struct that is passed to the
  * implementation changes anywhere but at its end; lower numbers may then be refused. Which numbers
  * load, and which of their slots count, is in a table in model/registry.c. */
-#define LB_IMPL_ABI 4u
+#define LB_IMPL_ABI 5u
 
 enum lb_memory {
     LB_HOST,  /* tensors live in host memory; calls return when the work is done */
@@ -68,9 +70,13 @@ struct lb_buffers {
  * l, direction d. Valid during the call only. */
 struct lb_weights {
     const void *const *w_ih; /* each [4H, I_l] */
-    const void *const *w_hh; /* each [4H, H] */
+    const void *const *w_hh; /* each [4H, H]; [4H, P] for the cell projection */
     const void *const *b_ih; /* each [4H] */
     const void *const *b_hh; /* each [4H] */
+
+    /* Since interface 5: the cell's own weights, [P, H], [3, H] or [10, H] as problem.h says. Not
+     * to be read for a cell that has none. */
+    const void *const *w_cell;
 };
 
 /* Canonical weight gradients in host memory, in the problem's dtype, in the order and the shapes
@@ -80,15 +86,18 @@ struct lb_gradients {
     void *const *dw_hh;
     void *const *db_ih;
     void *const *db_hh;
+    void *const *dw_cell; /* since interface 5 */
 };
 
 /* Tensors of a forward call, in the implementation's memory, in the problem's dtype; none overlap.
+ * For the cell projection y is [T, B, D*P], and h0 and hn are [L*D, B, P]; so are their gradients.
  * In a ragged batch y must be zero past a row's end, and hn and cn are those of its last step. */
 struct lb_forward_io {
     const void *x;       /* [T, B, I] */
     const void *h0, *c0; /* [L*D, B, H] */
     void *y;             /* [T, B, D*H] */
     void *hn, *cn;       /* [L*D, B, H] */
+    const void *mask; /* since interface 5: [L*D, B, H] of the cell recurrent-dropout, else NULL */
 };
 
 /* Tensors of a backward call; x, h0, c0 and y are those of the forward call before it. All outputs
@@ -101,6 +110,7 @@ struct lb_backward_io {
     const void *dhn, *dcn; /* [L*D, B, H] */
     void *dx;              /* [T, B, I] */
     void *dh0, *dc0;       /* [L*D, B, H] */
+    const void *mask;      /* since interface 5: as in the forward call before it */
 };
 
 struct lb_impl {
@@ -157,6 +167,10 @@ struct lb_impl {
     /* (optional) Called when the work of forward or backward is done. LB_FAILED, with a sentence,
      * when a kernel found an error while it ran, such as a wait that it gave up. */
     enum lb_status (*check)(const void *self, struct lb_error *err);
+
+    /* (optional) The cells that it computes besides the standard one: 1u << LB_CELL_PEEPHOLE and so
+     * on, or-ed. supports is only asked about these. */
+    uint32_t cells;
 };
 
 #ifdef __cplusplus

@@ -19,6 +19,13 @@ const char *lb_act_name(enum lb_act act)
     return names[act];
 }
 
+const char *lb_cell_name(enum lb_cell_kind cell)
+{
+    static const char *const names[LB_CELL_COUNT] = {"standard",   "layernorm", "recurrent-dropout",
+                                                     "projection", "peephole",  "residual"};
+    return names[cell];
+}
+
 bool lb_trains(const struct lb_problem *problem)
 {
     return problem->pass != LB_INFER;
@@ -29,9 +36,35 @@ bool lb_has_backward(const struct lb_problem *problem)
     return problem->pass == LB_BACKWARD || problem->pass == LB_TRAIN;
 }
 
+int64_t lb_h_size(const struct lb_problem *problem)
+{
+    return problem->cell == LB_CELL_PROJECTION ? problem->projection : problem->hidden;
+}
+
+size_t lb_h_count(const struct lb_problem *problem)
+{
+    return lb_layer_dir_count(problem) * (size_t)problem->batch * (size_t)lb_h_size(problem);
+}
+
+/* Rows of w_cell [rows, H]. */
+static int64_t cell_weight_rows(const struct lb_problem *problem)
+{
+    switch (problem->cell) {
+    case LB_CELL_LAYERNORM: return 10;
+    case LB_CELL_PROJECTION: return problem->projection;
+    case LB_CELL_PEEPHOLE: return 3;
+    default: return 0;
+    }
+}
+
+size_t lb_cell_weight_count(const struct lb_problem *problem)
+{
+    return (size_t)cell_weight_rows(problem) * (size_t)problem->hidden;
+}
+
 int64_t lb_layer_input(const struct lb_problem *problem, int64_t layer)
 {
-    return layer == 0 ? problem->input : problem->directions * problem->hidden;
+    return layer == 0 ? problem->input : problem->directions * lb_h_size(problem);
 }
 
 size_t lb_layer_dir_count(const struct lb_problem *problem)
@@ -49,14 +82,16 @@ static bool multiply(const int64_t *factors, size_t n, int64_t *product)
     return true;
 }
 
-/* Weights and biases of a layer: D * 4H * (I_l + H + 2). */
+/* Weights and biases of a layer: D * H * (4 (I_l + size of h + 2) + rows of w_cell). */
 static bool layer_weights(const struct lb_problem *p, int64_t layer_input, int64_t *count)
 {
     int64_t columns;
-    if (__builtin_add_overflow(layer_input, p->hidden, &columns) ||
-        __builtin_add_overflow(columns, 2, &columns))
+    if (__builtin_add_overflow(layer_input, lb_h_size(p), &columns) ||
+        __builtin_add_overflow(columns, 2, &columns) ||
+        __builtin_mul_overflow(columns, 4, &columns) ||
+        __builtin_add_overflow(columns, cell_weight_rows(p), &columns))
         return false;
-    return multiply((const int64_t[]){4, p->directions, p->hidden, columns}, 4, count);
+    return multiply((const int64_t[]){p->directions, p->hidden, columns}, 3, count);
 }
 
 enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_counts *counts,
@@ -65,12 +100,13 @@ enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_cou
     const struct lb_problem *p = problem;
     int64_t size = (int64_t)lb_dtype_size(p->dtype);
     int64_t x, y, state, first, later, weights, total, bytes, wide;
+    int64_t h_size = lb_h_size(p);
 
     bool fits =
-        multiply((const int64_t[]){p->directions, p->hidden}, 2, &wide) &&
+        multiply((const int64_t[]){p->directions, h_size}, 2, &wide) &&
         multiply((const int64_t[]){p->seq_len, p->batch, p->input}, 3, &x) &&
         multiply((const int64_t[]){p->seq_len, p->batch, wide}, 3, &y) &&
-        multiply((const int64_t[]){p->layers, p->batch, wide}, 3, &state) &&
+        multiply((const int64_t[]){p->layers, p->directions, p->batch, p->hidden}, 4, &state) &&
         layer_weights(p, p->input, &first) && layer_weights(p, wide, &later) &&
         multiply((const int64_t[]){p->layers - 1, later}, 2, &weights) &&
         !__builtin_add_overflow(weights, first, &weights) &&
@@ -87,11 +123,11 @@ enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_cou
 double lb_problem_flops(const struct lb_problem *problem)
 {
     const struct lb_problem *p = problem;
-    double columns = 0;
+    double columns = 0, projected = p->cell == LB_CELL_PROJECTION ? (double)p->projection : 0;
     for (int64_t l = 0; l < p->layers && l < 2; l++) /* all later layers have the same input size */
         columns += (l == 0 ? 1.0 : (double)(p->layers - 1)) *
-                   ((double)lb_layer_input(p, l) + (double)p->hidden);
-    double forward = 2.0 * (double)p->seq_len * (double)p->batch * (double)p->directions * 4.0 *
+                   (4.0 * ((double)lb_layer_input(p, l) + (double)lb_h_size(p)) + projected);
+    double forward = 2.0 * (double)p->seq_len * (double)p->batch * (double)p->directions *
                      (double)p->hidden * columns;
     static const double passes[LB_PASS_COUNT] = {1, 1, 2, 3};
     return forward * passes[p->pass];
@@ -102,10 +138,12 @@ double lb_problem_bytes(const struct lb_problem *problem)
     struct lb_counts n;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
-    double x = (double)n.x, y = (double)n.y, state = (double)n.state, w = (double)n.weights;
-    double forward = x + w + 2 * state + y + 2 * state;
+    double x = (double)n.x, y = (double)n.y, w = (double)n.weights;
+    double states = (double)n.state + (double)lb_h_count(problem); /* of h and c together */
+    double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;
+    double forward = x + w + mask + states + y + states;
     /* Backward reads x, y, the weights, dy, h0, c0, dhn and dcn, and writes dx, dh0, dc0 and dW. */
-    double backward = x + y + w + y + 4 * state + x + 2 * state + w;
+    double backward = x + y + w + mask + y + 2 * states + x + states + w;
     double elements = problem->pass == LB_BACKWARD ? backward
                       : problem->pass == LB_TRAIN  ? forward + backward
                                                    : forward;

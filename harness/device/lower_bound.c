@@ -71,9 +71,11 @@ static bool on_tensor_cores(const struct view *v)
     return could && rate(v) > v->m->flops_clock[LB_F32];
 }
 
+/* The recurrent matrix alone, also where the cell has weights of its own: that errs towards too
+ * little, as a lower bound may. */
 static double weight_bytes(const struct view *v)
 {
-    return 4 * (double)v->p->hidden * (double)v->p->hidden * element_bytes(v);
+    return 4 * (double)v->p->hidden * (double)lb_h_size(v->p) * element_bytes(v);
 }
 
 static double clocks_to_ns(const struct view *v, double clocks)
@@ -113,9 +115,9 @@ static double reading_ns(const struct view *v, const struct sharing *s, struct l
  * without its own, and the partial sums of its own units from the SMs that share them. */
 static double row_clocks(const struct view *v, const struct sharing *s, double bytes_clock)
 {
-    double hidden = (double)v->p->hidden;
-    double units = hidden / s->cuts - hidden / s->sms;
-    double sums = 4 * hidden * (s->cuts - 1) / s->sms;
+    double h = (double)lb_h_size(v->p);
+    double units = h / s->cuts - h / s->sms;
+    double sums = 4 * (double)v->p->hidden * (s->cuts - 1) / s->sms;
     return (units + sums) * element_bytes(v) / bytes_clock;
 }
 
@@ -135,14 +137,14 @@ static struct lb_lower_bound step_of(const struct view *v, const struct sharing 
     const struct lb_machine *m = v->m;
     struct lb_lower_bound f = {.residency = residency, .sms = s->sms};
     bool cluster = residency == LB_RESIDENCY_CLUSTER;
-    double rows = v->rows / s->copies, hidden = (double)v->p->hidden;
+    double rows = v->rows / s->copies, gates = 4 * (double)v->p->hidden;
     if (!v->p->ragged)
         rows = ceil(rows);
     double tile = v->p->ragged ? 1 : fmin(rows, on_tensor_cores(v) ? TILE : 1);
     double hops = s->sms == 1 ? 0 : s->cuts > 1 ? 2 : 1;
     double row_ns =
         clocks_to_ns(v, row_clocks(v, s, cluster ? m->peer_bytes_clock : m->l2_bytes_clock));
-    double gemm_ns = clocks_to_ns(v, 8 * hidden * hidden / s->sms / rate(v));
+    double gemm_ns = clocks_to_ns(v, 2 * gates * (double)lb_h_size(v->p) / s->sms / rate(v));
     f.wait_ns = clocks_to_ns(v, hops * (cluster ? m->peer_clocks : m->l2_clocks));
     f.exchange_ns = row_ns * rows;
     f.weights_ns = reading_ns(v, s, &f);
@@ -186,7 +188,7 @@ static struct lb_lower_bound best_step(const struct view *v)
 static double free_flops(const struct lb_problem *p)
 {
     double recurrent = 8.0 * (double)p->seq_len * (double)p->batch * (double)p->hidden *
-                       (double)p->hidden * (double)p->layers * (double)p->directions;
+                       (double)lb_h_size(p) * (double)p->layers * (double)p->directions;
     double waits = p->pass == LB_TRAIN ? 2 : 1; /* backward waits for dgates w_hh, not for dw_hh */
     return lb_problem_flops(p) - waits * recurrent;
 }
@@ -200,8 +202,8 @@ static void call_bytes(const struct lb_problem *p, double share, double *read, d
     *read = *written = 0;
     if (lb_problem_counts(p, &n, NULL) != LB_OK)
         return;
-    double x = (double)n.x * share, y = (double)n.y * share, states = 2 * (double)n.state;
-    double weights = (double)n.weights;
+    double x = (double)n.x * share, y = (double)n.y * share;
+    double states = (double)n.state + (double)lb_h_count(p), weights = (double)n.weights;
     *read = (x + states + weights) * size;
     *written = (y + states) * size;
     if (p->pass == LB_BACKWARD) /* reads y too */

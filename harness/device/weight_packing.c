@@ -9,7 +9,9 @@ size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, en
     int64_t layer = (int64_t)layer_dir / problem->directions;
     if (which == LB_W_IH)
         return 4 * hidden * (size_t)lb_layer_input(problem, layer);
-    return which == LB_W_HH ? 4 * hidden * hidden : 4 * hidden;
+    if (which == LB_W_CELL)
+        return lb_cell_weight_count(problem);
+    return which == LB_W_HH ? 4 * hidden * (size_t)lb_h_size(problem) : 4 * hidden;
 }
 
 size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, size_t layer_dir,
@@ -32,7 +34,7 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
                                 struct lb_error *err)
 {
     const void *const *const from[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh, weights->b_ih,
-                                                      weights->b_hh};
+                                                      weights->b_hh, weights->w_cell};
     size_t layer_dirs = lb_layer_dir_count(problem);
     enum lb_status st = LB_OK;
     for (size_t e = 0; e < layer_dirs; e++) {
@@ -40,7 +42,8 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
             enum lb_weight which = (enum lb_weight)w;
             size_t bytes = lb_weight_elements(problem, e, which) * lb_dtype_size(problem->dtype);
             size_t offset = lb_packed_offset(problem, problem->dtype, e, which);
-            LB_TRY(space->upload((char *)buffer + offset, from[w][e], bytes, err));
+            if (bytes > 0)
+                LB_TRY(space->upload((char *)buffer + offset, from[w][e], bytes, err));
         }
     }
 done:
@@ -73,15 +76,16 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
                                   const struct lb_gradients *gradients, struct lb_error *err)
 {
     void *const *const to[LB_WEIGHT_COUNT] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
-                                              gradients->db_hh};
+                                              gradients->db_hh, gradients->dw_cell};
     size_t layer_dirs = lb_layer_dir_count(problem);
     enum lb_status st = LB_OK;
     for (size_t e = 0; e < layer_dirs; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
             enum lb_weight which = (enum lb_weight)w;
             const char *from = (const char *)buffer + lb_packed_offset(problem, stored, e, which);
-            LB_TRY(fetch(space, stored, from, problem->dtype, to[w][e],
-                         lb_weight_elements(problem, e, which), err));
+            size_t count = lb_weight_elements(problem, e, which);
+            if (count > 0)
+                LB_TRY(fetch(space, stored, from, problem->dtype, to[w][e], count, err));
         }
     }
 done:

@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
-/* The four tensors of layer_dir l*D + d, in the order of the buffer. */
+/* The tensors of layer_dir l*D + d, in the order of the buffer. */
 enum lb_weight {
-    LB_W_IH, /* [4H, I_l] */
-    LB_W_HH, /* [4H, H] */
-    LB_B_IH, /* [4H] */
-    LB_B_HH, /* [4H] */
+    LB_W_IH,   /* [4H, I_l] */
+    LB_W_HH,   /* [4H, H]; [4H, P] for the cell projection */
+    LB_B_IH,   /* [4H] */
+    LB_B_HH,   /* [4H] */
+    LB_W_CELL, /* the cell's own weights; none for the standard cell */
     LB_WEIGHT_COUNT
 };
 

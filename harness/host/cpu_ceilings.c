@@ -295,7 +295,7 @@ static double weights_ns(const struct lb_cpu_ceilings *ceilings, const struct lb
 static void best_step(const struct lb_cpu_ceilings *ceilings, const struct lb_problem *p,
                       int threads, double rows, struct lb_cpu_lower_bound *bound)
 {
-    double gates = 4 * (double)p->hidden, bytes = gates * (double)p->hidden;
+    double gates = 4 * (double)p->hidden, h_size = (double)lb_h_size(p), bytes = gates * h_size;
     bytes *= (double)lb_dtype_size(p->dtype);
     int with_rows = threads < p->batch ? threads : (int)p->batch;
     const struct division ways[] = {{bytes / threads, threads, threads > 1},
@@ -304,7 +304,7 @@ static void best_step(const struct lb_cpu_ceilings *ceilings, const struct lb_pr
     for (int i = 0; i < 2; i++) {
         enum lb_cpu_level residency;
         struct lb_cpu_rates rates = lb_cpu_rates_of(ceilings, ways[i].threads);
-        double gemm = 2 * rows * gates * (double)p->hidden / rates.flops_s[p->dtype] * 1e9;
+        double gemm = 2 * rows * gates * h_size / rates.flops_s[p->dtype] * 1e9;
         double weights = weights_ns(ceilings, &rates, &ways[i], &residency);
         double barrier = ways[i].barrier && isfinite(rates.barrier_ns) ? rates.barrier_ns : 0;
         double step = fmax(gemm, weights) + barrier;

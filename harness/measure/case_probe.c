@@ -25,9 +25,10 @@ static enum lb_status count_needed(const struct lb_problem *problem, struct need
     if (st != LB_OK)
         return st;
     double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
-    double states = 2 * (double)n.state;
+    double states = (double)n.state + (double)lb_h_count(problem);
+    double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;
     double outputs = passes * states + (double)n.y + (passes - 1) * (double)n.x;
-    double inputs = passes * states + (double)n.x + (passes - 1) * (double)n.y;
+    double inputs = passes * states + mask + (double)n.x + (passes - 1) * (double)n.y;
     needed->tensors = (outputs + LB_INPUT_SETS * inputs) * size;
     needed->host = outputs * size + (passes - 1) * (double)n.weights * size;
     needed->host += lb_reference_bytes(problem);
@@ -113,7 +114,7 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     plan->host_bytes = needed.host;
     plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
                         (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD);
-    LB_TRY(impl->supports(&c->problem, &plan->config, why));
+    LB_TRY(lb_impl_supports(impl, &c->problem, &plan->config, why));
     LB_TRY(check_room(impl, plan, available_bytes, why));
 done:
     return st;

@@ -436,7 +436,7 @@ static bool inputs_intact(struct case_context *context, enum lb_status *st, stru
 static enum lb_status write_outputs(const struct case_context *context, struct lb_error *err)
 {
     const struct lb_problem *p = &context->c->problem;
-    int64_t width = p->directions * p->hidden;
+    int64_t width = p->directions * lb_h_size(p);
     size_t count = (size_t)(p->seq_len * p->batch * width);
     double *y = malloc(count * sizeof(*y));
     if (!y)

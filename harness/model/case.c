@@ -1,6 +1,7 @@
 /* Cases: names, defaults, rules, equality. */
 #include "model/case.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 const char *lb_launch_name(enum lb_launch launch)
@@ -29,12 +30,33 @@ struct lb_case lb_case_defaults(void)
     };
 }
 
+/* The rules of cells other than the standard one. */
+static enum lb_status check_cell(const struct lb_problem *p, struct lb_error *err)
+{
+    const char *name = lb_cell_name((enum lb_cell_kind)p->cell);
+    if (p->cell == LB_CELL_PROJECTION && (p->projection < 1 || p->projection >= p->hidden))
+        return lb_fail(err, LB_INVALID,
+                       "cell projection: P must be from 1 to H - 1, and is %d for H%" PRId64,
+                       p->projection, p->hidden);
+    if (p->cell == LB_CELL_RESIDUAL && p->layers < 2)
+        return lb_fail(err, LB_INVALID,
+                       "cell residual adds a layer's input to the output of every "
+                       "layer but the first: it needs L2 or more");
+    if (p->cell != LB_CELL_STANDARD && p->act != LB_ACT_TANH)
+        return lb_fail(err, LB_INVALID, "cell %s goes with act tanh, not %s", name,
+                       lb_act_name(p->act));
+    return LB_OK;
+}
+
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
 {
     const struct lb_problem *p = &c->problem;
     if (p->math != LB_IEEE && p->dtype != LB_F32)
         return lb_fail(err, LB_INVALID, "math %s goes with dtype f32, not %s",
                        lb_math_name(p->math), lb_dtype_name(p->dtype));
+    enum lb_status st = check_cell(p, err);
+    if (st != LB_OK)
+        return st;
     if (c->timing == LB_BATCHED && c->cache == LB_COLD)
         return lb_fail(err, LB_INVALID,
                        "batched timing keeps caches hot: it does not go with cold");
@@ -51,7 +73,7 @@ bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)
     return p->seq_len == q->seq_len && p->batch == q->batch && p->input == q->input &&
            p->hidden == q->hidden && p->layers == q->layers && p->directions == q->directions &&
            p->dtype == q->dtype && p->pass == q->pass && p->math == q->math && p->act == q->act &&
-           p->ragged == q->ragged;
+           p->ragged == q->ragged && p->cell == q->cell && p->projection == q->projection;
 }
 
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
@@ -78,10 +100,10 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 uint64_t lb_case_hash_problem(const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
-    const int64_t fields[] = {p->seq_len,        p->batch,         p->input,
-                              p->hidden,         p->layers,        p->directions,
-                              (int64_t)p->dtype, (int64_t)p->pass, (int64_t)p->math,
-                              (int64_t)p->act,   p->ragged};
+    const int64_t fields[] = {
+        p->seq_len,    p->batch,          p->input,         p->hidden,        p->layers,
+        p->directions, (int64_t)p->dtype, (int64_t)p->pass, (int64_t)p->math, (int64_t)p->act,
+        p->ragged,     p->cell,           p->projection};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         hash = mix(hash, (uint64_t)fields[i]);

@@ -1,8 +1,11 @@
 /* A case: one implementation, one problem, and one way of running it; and the text form of a case.
  *
- *     impl[:variant] / T_B_I_H[_L][_D] / dtype / pass [/math] [/ragged] [/act-relu]
- *                      [/graph] [/cold] [/batched] [/thN]
+ *     impl[:variant] / T_B_I_H[_P][_L][_D] / dtype / pass [/math] [/ragged] [/act-relu]
+ *                      [/cell-NAME] [/graph] [/cold] [/batched] [/thN]
  *     cudnn:persist_static/T1024_B16_I768_H768/f16/infer
+ *     cpu_ref/T25_B16_I512_H512/f32/train/cell-peephole
+ *
+ * P, the size of h after the projection, makes the cell projection, which has no word of its own.
  *
  * The text identifies the case in every file. It says nothing about the host, and its meaning never
  * changes between releases. Fields with default values are left out when it is printed. */
@@ -52,7 +55,8 @@ enum lb_given {
     LB_GIVEN_THREADS = 1 << 10,
     LB_GIVEN_INPUT = 1 << 11,
     LB_GIVEN_LAYERS = 1 << 12,
-    LB_GIVEN_DIRECTIONS = 1 << 13 /* T, B and H are always given */
+    LB_GIVEN_DIRECTIONS = 1 << 13, /* T, B and H are always given */
+    LB_GIVEN_CELL = 1 << 14        /* by its word, or by the size P */
 };
 
 /* A case with the defaults (f32, infer, ieee, one layer, one direction, stream, hot, isolated, one
@@ -74,8 +78,9 @@ size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
  * its length. */
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
-/* Checks the rules that connect fields: tf32 and half need f32, and batched timing excludes cold
- * caches and the pass backward. LB_INVALID: err names the rule. */
+/* Checks the rules that connect fields: tf32 and half need f32, batched timing excludes cold caches
+ * and the pass backward, a cell other than the standard one needs tanh, projection P below H, and
+ * residual two layers. LB_INVALID: err names the rule. */
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
 
 /* lb_case_same: whether two cases have the same canonical text. lb_case_same_problem ignores

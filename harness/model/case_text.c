@@ -24,7 +24,7 @@ enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_
 }
 
 /* The words that may follow the sizes in a case text, and what each of them sets. */
-enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, LAUNCH, CACHE, TIMING };
+enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, CELL, LAUNCH, CACHE, TIMING };
 
 static const struct word {
     const char *text;
@@ -46,6 +46,11 @@ static const struct word {
     {"full", RAGGED, 0},
     {"act-tanh", ACT, LB_ACT_TANH},
     {"act-relu", ACT, LB_ACT_RELU},
+    {"cell-standard", CELL, LB_CELL_STANDARD},
+    {"cell-layernorm", CELL, LB_CELL_LAYERNORM},
+    {"cell-recurrent-dropout", CELL, LB_CELL_RECURRENT_DROPOUT},
+    {"cell-peephole", CELL, LB_CELL_PEEPHOLE},
+    {"cell-residual", CELL, LB_CELL_RESIDUAL},
     {"stream", LAUNCH, LB_STREAM},
     {"graph", LAUNCH, LB_GRAPH},
     {"hot", CACHE, LB_HOT},
@@ -55,9 +60,9 @@ static const struct word {
 };
 
 static const unsigned given_bits[] = {
-    [DTYPE] = LB_GIVEN_DTYPE,   [PASS] = LB_GIVEN_PASS,     [MATH] = LB_GIVEN_MATH,
-    [RAGGED] = LB_GIVEN_RAGGED, [ACT] = LB_GIVEN_ACT,       [LAUNCH] = LB_GIVEN_LAUNCH,
-    [CACHE] = LB_GIVEN_CACHE,   [TIMING] = LB_GIVEN_TIMING,
+    [DTYPE] = LB_GIVEN_DTYPE,   [PASS] = LB_GIVEN_PASS,   [MATH] = LB_GIVEN_MATH,
+    [RAGGED] = LB_GIVEN_RAGGED, [ACT] = LB_GIVEN_ACT,     [CELL] = LB_GIVEN_CELL,
+    [LAUNCH] = LB_GIVEN_LAUNCH, [CACHE] = LB_GIVEN_CACHE, [TIMING] = LB_GIVEN_TIMING,
 };
 
 static void apply_word(struct lb_case *c, enum word_field field, int value)
@@ -68,6 +73,7 @@ static void apply_word(struct lb_case *c, enum word_field field, int value)
     case MATH: c->problem.math = (enum lb_math)value; break;
     case RAGGED: c->problem.ragged = value != 0; break;
     case ACT: c->problem.act = (enum lb_act)value; break;
+    case CELL: c->problem.cell = (uint8_t)value; break;
     case LAUNCH: c->launch = (enum lb_launch)value; break;
     case CACHE: c->cache = (enum lb_cache)value; break;
     case TIMING: c->timing = (enum lb_timing)value; break;
@@ -141,17 +147,21 @@ static enum lb_status parse_size(char letter, const char *text, size_t length, i
     enum lb_status st = lb_parse_int(text, length, 1, size, err);
     if (st == LB_OK && letter == 'D' && *size > 2)
         st = lb_fail(err, LB_INVALID, "%" PRId64 ": directions must be 1 or 2", *size);
+    if (st == LB_OK && letter == 'P' && *size > INT32_MAX)
+        st = lb_fail(err, LB_INVALID, "%" PRId64 ": P must be below 2^31", *size);
     return st;
 }
 
-/* Reads T_B_I_H[_L][_D], in any order. */
+/* Reads T_B_I_H[_P][_L][_D], in any order. */
 static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsigned *given,
                                   const char **mistake, struct lb_error *err)
 {
-    static const char letters[] = "TBIHLD";
-    static const unsigned bits[] = {0, 0, LB_GIVEN_INPUT, 0, LB_GIVEN_LAYERS, LB_GIVEN_DIRECTIONS};
-    int64_t *const fields[] = {&p->seq_len, &p->batch,  &p->input,
-                               &p->hidden,  &p->layers, &p->directions};
+    static const char letters[] = "TBIHPLD";
+    static const unsigned bits[] = {
+        0, 0, LB_GIVEN_INPUT, 0, LB_GIVEN_CELL, LB_GIVEN_LAYERS, LB_GIVEN_DIRECTIONS};
+    int64_t projection = 0;
+    int64_t *const fields[] = {&p->seq_len, &p->batch,  &p->input,     &p->hidden,
+                               &projection, &p->layers, &p->directions};
     const char *end = part.at + part.length;
 
     for (const char *at = part.at;; at++) {
@@ -163,7 +173,8 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         *mistake = at;
         if (!letter)
             return lb_fail(err, LB_INVALID,
-                           "'%.*s': a size is T, B, I, H, L or D and a number, as in T25_B16_H512",
+                           "'%.*s': a size is T, B, I, H, P, L or D and a number, as in "
+                           "T25_B16_H512",
                            (int)length, at);
         size_t k = (size_t)(letter - letters);
         bool seen = bits[k] ? (*given & bits[k]) != 0 : *fields[k] != 0;
@@ -182,6 +193,8 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
         return lb_fail(err, LB_INVALID, "T, B and H must be given, as in T25_B16_H512");
     if (!(*given & LB_GIVEN_INPUT))
         p->input = p->hidden;
+    p->projection = (int32_t)projection;
+    p->cell = projection ? LB_CELL_PROJECTION : LB_CELL_STANDARD;
     return LB_OK;
 }
 
@@ -217,10 +230,13 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
         }
     }
     if (!bit)
-        return lb_fail(err, LB_INVALID,
-                       "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
-                       "backward train), tf32, half, ragged, act-relu, graph, cold, batched, thN",
-                       (int)part.length, part.at);
+        return lb_fail(
+            err, LB_INVALID,
+            "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
+            "backward train), tf32, half, ragged, act-relu, cell-NAME (layernorm peephole "
+            "recurrent-dropout residual; projection is a size, as in H512_P128), graph, "
+            "cold, batched, thN",
+            (int)part.length, part.at);
     if (*given & bit)
         return lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
                        part.at);
@@ -311,6 +327,8 @@ static void add_problem(struct writer *w, const struct lb_case *c)
     add_number(w, "_B", p->batch);
     add_number(w, "_I", p->input);
     add_number(w, "_H", p->hidden);
+    if (p->projection != 0)
+        add_number(w, "_P", p->projection);
     if (p->layers != 1)
         add_number(w, "_L", p->layers);
     if (p->directions != 1)
@@ -323,6 +341,8 @@ static void add_problem(struct writer *w, const struct lb_case *c)
         add_text(w, "/ragged");
     if (p->act != LB_ACT_TANH)
         add_word(w, "/act-", lb_act_name(p->act));
+    if (p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION)
+        add_word(w, "/cell-", lb_cell_name((enum lb_cell_kind)p->cell));
     if (c->launch != LB_STREAM)
         add_word(w, "/", lb_launch_name(c->launch));
     if (c->cache != LB_HOT)

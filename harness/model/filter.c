@@ -41,7 +41,7 @@ static const struct operation {
     {"%", 6, REMAINDER},
 };
 
-static const char letters[] = "TBIHLD";
+static const char letters[] = "TBIHPLD";
 
 enum { MAX_DEPTH = 64 }; /* of nested parentheses and unary operators */
 
@@ -98,7 +98,7 @@ static enum lb_status compile_operand(struct compiler *c)
         return emit(c, SIZE, c->at - 1, letter - letters);
     }
     if (*c->at != '(')
-        return refuse(c, "expected a number, one of T B I H L D, or (");
+        return refuse(c, "expected a number, one of T B I H P L D, or (");
     c->at++;
     LB_TRY(compile_binary(c, 1));
     if (*c->at != ')')
@@ -216,7 +216,8 @@ enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb
                                  bool *matches, struct lb_error *err)
 {
     const struct lb_problem *p = problem;
-    const int64_t sizes[] = {p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions};
+    const int64_t sizes[] = {p->seq_len,   p->batch,  p->input,     p->hidden,
+                             lb_h_size(p), p->layers, p->directions};
     int64_t stack[LB_FILTER_MAX_CODE] = {0}; /* a step pushes at most one value */
     size_t top = 0;                          /* values on the stack */
 

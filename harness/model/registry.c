@@ -227,17 +227,27 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
                    suggestion ? "?" : "");
 }
 
+enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_problem *problem,
+                                const struct lb_exec_config *config, struct lb_error *why)
+{
+    if (problem->cell != LB_CELL_STANDARD && !(impl->cells & 1u << problem->cell))
+        return lb_fail(why, LB_UNSUPPORTED, "cell %s: %s needs the standard cell",
+                       lb_cell_name((enum lb_cell_kind)problem->cell), impl->name);
+    return impl->supports(problem, config, why);
+}
+
 #define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
 
 /* Where the struct of each interface number ends, in bytes; 0: plug-ins of that number are
  * refused. */
-static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check)};
+static const size_t impl_bytes[] = {
+    0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check), END_OF(cells)};
 
 /* note wrote into a struct lb_error before this number. */
 enum { FIRST_ABI_WITH_NOTE_TEXT = 4 };
 
 _Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
-                   END_OF(check) == sizeof(struct lb_impl),
+                   sizeof(struct lb_impl) - END_OF(cells) < sizeof(void *),
                "a slot was appended: raise LB_IMPL_ABI and add where the new struct ends");
 
 /* A copy of a plug-in's struct with all slots of this program, kept reachable for leak checkers. */

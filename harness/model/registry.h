@@ -82,6 +82,11 @@ enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, str
  * contract. */
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err);
 
+/* Whether an implementation can run the problem: what its supports answers, once it is known to
+ * compute the problem's cell. LB_UNSUPPORTED with the reason. */
+enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_problem *problem,
+                                const struct lb_exec_config *config, struct lb_error *why);
+
 /* Sets *variant to the member of variants (NULL-terminated, or NULL) with that name; an empty name
  * stands for the first one, or for NULL when there are none. LB_INVALID: there is none of that
  * name. */

@@ -281,7 +281,8 @@ void lb_weights_file_free(struct lb_weights_file *file)
 bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_problem *problem)
 {
     return file->input == problem->input && file->hidden == problem->hidden &&
-           file->layers == problem->layers && file->directions == problem->directions;
+           file->layers == problem->layers && file->directions == problem->directions &&
+           problem->cell == LB_CELL_STANDARD;
 }
 
 enum lb_status lb_weights_given(const struct lb_weights_file **file, struct lb_error *err)

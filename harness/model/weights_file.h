@@ -30,7 +30,7 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
                                     struct lb_weights_file **out, struct lb_error *err);
 void lb_weights_file_free(struct lb_weights_file *file); /* accepts NULL */
 
-/* Whether the problem has the file's sizes. */
+/* Whether the problem has the file's sizes and the standard cell. */
 bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_problem *problem);
 
 /* The file that this process and its workers take weights from: the environment says which, as

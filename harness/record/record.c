@@ -308,6 +308,8 @@ static bool put_case(json_t *object, const struct lb_case *c)
         {"math", json_string(lb_math_name(p->math))},
         {"ragged", json_boolean(p->ragged)},
         {"act", json_string(lb_act_name(p->act))},
+        {"cell", json_string(lb_cell_name((enum lb_cell_kind)p->cell))},
+        {"projection", p->projection ? json_integer(p->projection) : json_null()},
         {"launch", json_string(lb_launch_name(c->launch))},
         {"cache", json_string(lb_cache_name(c->cache))},
         {"timing", json_string(lb_timing_name(c->timing))},

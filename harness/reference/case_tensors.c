@@ -21,12 +21,13 @@ struct array {
 static void list_arrays(const struct lb_results *r, struct array arrays[ARRAYS])
 {
     size_t x = r->counts.x * r->element_bytes, state = r->counts.state * r->element_bytes;
+    size_t h = r->h_count * r->element_bytes;
     const struct array all[ARRAYS] = {
         {r->y, r->counts.y * r->element_bytes},
-        {r->hn, state},
+        {r->hn, h},
         {r->cn, state},
         {r->dx, x},
-        {r->dh0, state},
+        {r->dh0, h},
         {r->dc0, state},
         {r->gradients.dw_ih ? r->gradients.dw_ih[0] : NULL, r->counts.weights * r->element_bytes},
     };
@@ -48,8 +49,8 @@ static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
 }
 
 /* All weight gradients are one block of lb_host_space, because implementations write to it and its
- * guard bands show where they write past the end. The four tables of pointers are another block,
- * which starts with the table of dw_ih. */
+ * guard bands show where they write past the end. The tables of pointers are another block, which
+ * starts with the table of dw_ih. */
 static enum lb_status create_gradients(const struct lb_problem *p, struct lb_results *results,
                                        struct lb_error *err)
 {
@@ -72,7 +73,8 @@ static enum lb_status create_gradients(const struct lb_problem *p, struct lb_res
     results->gradients = (struct lb_gradients){.dw_ih = table,
                                                .dw_hh = table + layer_dirs,
                                                .db_ih = table + 2 * layer_dirs,
-                                               .db_hh = table + 3 * layer_dirs};
+                                               .db_hh = table + 3 * layer_dirs,
+                                               .dw_cell = table + 4 * layer_dirs};
     return LB_OK;
 }
 
@@ -85,11 +87,12 @@ enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_res
     const struct lb_counts *n = &results->counts;
     LB_TRY(lb_problem_counts(problem, &results->counts, err));
     LB_TRY(allocate(n->y * size, &results->y, err));
-    LB_TRY(allocate(n->state * size, &results->hn, err));
+    results->h_count = lb_h_count(problem);
+    LB_TRY(allocate(results->h_count * size, &results->hn, err));
     LB_TRY(allocate(n->state * size, &results->cn, err));
     if (lb_has_backward(problem)) {
         LB_TRY(allocate(n->x * size, &results->dx, err));
-        LB_TRY(allocate(n->state * size, &results->dh0, err));
+        LB_TRY(allocate(results->h_count * size, &results->dh0, err));
         LB_TRY(allocate(n->state * size, &results->dc0, err));
         LB_TRY(create_gradients(problem, results, err));
     }
@@ -136,11 +139,19 @@ static bool of_backward(enum lb_tensor t)
     return (t >= LB_DY && t <= LB_DCN) || t >= LB_DX;
 }
 
-static size_t element_count(const struct lb_counts *n, enum lb_tensor t)
+static size_t element_count(const struct lb_problem *p, const struct lb_counts *n, enum lb_tensor t)
 {
-    if (t == LB_X || t == LB_DX)
-        return n->x;
-    return t == LB_Y || t == LB_DY ? n->y : n->state;
+    switch (t) {
+    case LB_X:
+    case LB_DX: return n->x;
+    case LB_Y:
+    case LB_DY: return n->y;
+    case LB_H0:
+    case LB_HN:
+    case LB_DHN:
+    case LB_DH0: return lb_h_count(p);
+    default: return n->state;
+    }
 }
 
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
@@ -151,10 +162,11 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
     *tensors = (struct lb_tensors){.space = space};
     LB_TRY(lb_problem_counts(problem, &counts, err));
     for (int t = 0; t < LB_TENSOR_COUNT; t++) {
-        if (of_backward((enum lb_tensor)t) && !lb_has_backward(problem))
+        if ((of_backward((enum lb_tensor)t) && !lb_has_backward(problem)) ||
+            (t == LB_MASK && problem->cell != LB_CELL_RECURRENT_DROPOUT))
             continue;
         tensors->bytes[t] =
-            element_count(&counts, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
+            element_count(problem, &counts, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
         LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[0][t], err));
         tensors->at[1][t] = tensors->at[0][t];
         if (t <= LB_DCN) {
@@ -182,9 +194,9 @@ void lb_tensors_destroy(struct lb_tensors *tensors)
 const char *lb_tensor_name(enum lb_tensor tensor)
 {
     static const char *const names[] = {
-        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",   [LB_DY] = "dy",
-        [LB_DHN] = "dhn", [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",
-        [LB_CN] = "cn",   [LB_DX] = "dx",   [LB_DH0] = "dh0", [LB_DC0] = "dc0"};
+        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",    [LB_DY] = "dy", [LB_DHN] = "dhn",
+        [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",    [LB_CN] = "cn", [LB_DX] = "dx",
+        [LB_DH0] = "dh0", [LB_DC0] = "dc0", [LB_MASK] = "mask"};
     return names[tensor];
 }
 
@@ -217,8 +229,9 @@ size_t lb_tensors_bytes(const struct lb_tensors *tensors)
 static const void *input_of(const struct lb_inputs *inputs, int t)
 {
     const void *const inputs_at[] = {
-        [LB_X] = inputs->x,   [LB_H0] = inputs->h0,   [LB_C0] = inputs->c0,
-        [LB_DY] = inputs->dy, [LB_DHN] = inputs->dhn, [LB_DCN] = inputs->dcn,
+        [LB_X] = inputs->x,       [LB_H0] = inputs->h0, [LB_C0] = inputs->c0,
+        [LB_MASK] = inputs->mask, [LB_DY] = inputs->dy, [LB_DHN] = inputs->dhn,
+        [LB_DCN] = inputs->dcn,
     };
     return inputs_at[t];
 }
@@ -339,7 +352,8 @@ struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int bu
                                   .c0 = at[LB_C0],
                                   .y = at[LB_Y],
                                   .hn = at[LB_HN],
-                                  .cn = at[LB_CN]};
+                                  .cn = at[LB_CN],
+                                  .mask = at[LB_MASK]};
 }
 
 struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int buffer)
@@ -354,5 +368,6 @@ struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int 
                                    .dcn = at[LB_DCN],
                                    .dx = at[LB_DX],
                                    .dh0 = at[LB_DH0],
-                                   .dc0 = at[LB_DC0]};
+                                   .dc0 = at[LB_DC0],
+                                   .mask = at[LB_MASK]};
 }

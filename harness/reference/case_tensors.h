@@ -16,6 +16,7 @@ struct lb_inputs {
     void *h0, *c0;          /* [L*D, B, H] */
     void *dy;               /* [T, B, D*H] */
     void *dhn, *dcn;        /* [L*D, B, H] */
+    void *mask;             /* [L*D, B, H] of the cell recurrent-dropout; else NULL */
     const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
     struct lb_weights weights;
 };
@@ -29,6 +30,7 @@ struct lb_results {
     void *dh0, *dc0;               /* [L*D, B, H] */
     struct lb_gradients gradients; /* one block of memory, which starts at dw_ih[0] */
 
+    size_t h_count;          /* elements of hn and dh0; counts.state has those of cn and dc0 */
     struct lb_counts counts; /* elements of the tensors; weights: of all gradients together */
     size_t element_bytes;    /* of the problem's dtype */
 };
@@ -52,7 +54,8 @@ enum lb_tensor {
     LB_X, /* inputs of forward */
     LB_H0,
     LB_C0,
-    LB_DY, /* inputs of backward */
+    LB_MASK, /* only of the cell recurrent-dropout; backward reads it too */
+    LB_DY,   /* inputs of backward */
     LB_DHN,
     LB_DCN,
     LB_Y, /* outputs of forward */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "device/weight_packing.h"
 #include "host/fp_environment.h"
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
@@ -72,19 +73,24 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     *net = (struct lb_oracle){.problem = *p, .lengths = expected->lengths};
     net->weights = take_doubles(expected, n.weights, &failed);
     net->x = draw_input(expected, LB_DRAWN_X, n.x, &failed);
-    net->h0 = draw_input(expected, LB_DRAWN_H0, n.state, &failed);
+    net->h0 = draw_input(expected, LB_DRAWN_H0, n.h, &failed);
     net->c0 = draw_input(expected, LB_DRAWN_C0, n.state, &failed);
     net->y = take_doubles(expected, n.y, &failed);
     net->gates = take_doubles(expected, n.gates, &failed);
-    net->hn = take_doubles(expected, n.state, &failed);
+    net->mask = n.mask ? draw_input(expected, LB_DRAWN_MASK, n.mask, &failed) : NULL;
+    net->scratch = n.scratch ? take_doubles(expected, n.scratch, &failed) : NULL;
+    net->kept = n.kept ? take_doubles(expected, n.kept, &failed) : NULL;
+    net->dkept = n.dkept ? take_doubles(expected, n.dkept, &failed) : NULL;
+    net->norm = n.norm ? take_doubles(expected, n.norm, &failed) : NULL;
+    net->hn = take_doubles(expected, n.h, &failed);
     net->cn = take_doubles(expected, n.state, &failed);
     if (lb_has_backward(p)) {
         net->cells = take_doubles(expected, n.cells, &failed);
         net->dy = draw_input(expected, LB_DRAWN_DY, n.between, &failed);
-        net->dhn = draw_input(expected, LB_DRAWN_DHN, n.state, &failed);
+        net->dhn = draw_input(expected, LB_DRAWN_DHN, n.h, &failed);
         net->dcn = draw_input(expected, LB_DRAWN_DCN, n.state, &failed);
         net->dx = take_doubles(expected, n.x, &failed);
-        net->dh0 = take_doubles(expected, n.state, &failed);
+        net->dh0 = take_doubles(expected, n.h, &failed);
         net->dc0 = take_doubles(expected, n.state, &failed);
         net->between = take_doubles(expected, n.between, &failed);
         expected->layer_dir_sizes =
@@ -100,24 +106,28 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
 static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_dir, char **at,
                                      struct lb_error *err)
 {
-    static const enum lb_drawn parts[4] = {LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH,
-                                           LB_DRAWN_B_HH};
+    static const enum lb_drawn parts[LB_WEIGHT_COUNT] = {
+        LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH, LB_DRAWN_B_HH, LB_DRAWN_W_CELL};
     const struct lb_problem *p = &expected->problem;
-    size_t H = (size_t)p->hidden, layer_dirs = lb_layer_dir_count(p);
-    const size_t counts[4] = {4 * H * input_of(p, layer_dir), 4 * H * H, 4 * H, 4 * H};
-    double *values = malloc((counts[0] + counts[1] + 8 * H) * sizeof(double)), *part = values;
-    double *drawn[4];
+    size_t layer_dirs = lb_layer_dir_count(p), total = 0;
+    for (int i = 0; i < LB_WEIGHT_COUNT; i++)
+        total += lb_weight_elements(p, layer_dir, (enum lb_weight)i);
+    double *values = malloc(total * sizeof(double)), *part = values;
+    double *drawn[LB_WEIGHT_COUNT];
     if (!values)
         return lb_fail(err, LB_OOM, "out of memory for drawing weights");
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < LB_WEIGHT_COUNT; i++) {
+        size_t count = lb_weight_elements(p, layer_dir, (enum lb_weight)i);
         drawn[i] = part;
-        lb_draw_weights(p, expected->seed, parts[i], layer_dir, part);
-        lb_store(p->dtype, *at, part, counts[i]);
+        if (count > 0)
+            lb_draw_weights(p, expected->seed, parts[i], layer_dir, part);
+        lb_store(p->dtype, *at, part, count);
         expected->weight_table[i * layer_dirs + layer_dir] = *at;
-        *at += counts[i] * lb_dtype_size(p->dtype);
-        part += counts[i];
+        *at += count * lb_dtype_size(p->dtype);
+        part += count;
     }
-    lb_oracle_pack(&expected->net, layer_dir, drawn[0], drawn[1], drawn[2], drawn[3]);
+    lb_oracle_pack(&expected->net, layer_dir, drawn[LB_W_IH], drawn[LB_W_HH], drawn[LB_B_IH],
+                   drawn[LB_B_HH], drawn[LB_W_CELL]);
     free(values);
     return LB_OK;
 }
@@ -133,14 +143,15 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
     expected->weight_storage = take(expected, expected->weight_bytes, 1, &failed);
     expected->weight_table =
-        take(expected, 4 * layer_dirs, sizeof(*expected->weight_table), &failed);
+        take(expected, LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table), &failed);
     if (failed)
         return lb_fail(err, LB_OOM, "out of memory for the weights");
     const void **table = expected->weight_table;
     expected->weights = (struct lb_weights){.w_ih = table,
                                             .w_hh = table + layer_dirs,
                                             .b_ih = table + 2 * layer_dirs,
-                                            .b_hh = table + 3 * layer_dirs};
+                                            .b_hh = table + 3 * layer_dirs,
+                                            .w_cell = table + 4 * layer_dirs};
     char *at = expected->weight_storage;
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
         LB_TRY(draw_layer_dir(expected, layer_dir, &at, err));
@@ -154,14 +165,15 @@ enum lb_status lb_expected_gradients(const struct lb_expected *expected, const i
 {
     const struct lb_problem *p = &expected->problem;
     struct lb_oracle net = expected->net;
-    size_t H = (size_t)p->hidden;
+    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
     net.operand = malloc(lb_lstm_counts(p).operand * sizeof(double));
     if (!net.operand)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
     for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++) {
         double *dw_ih = dw + lb_gradient_offset(p, layer_dir);
         double *dw_hh = dw_ih + 4 * H * input_of(p, layer_dir);
-        lb_oracle_weight_gradients(&net, layer_dir, counts, dw_ih, dw_hh, dw_hh + 4 * H * H);
+        double *db = dw_hh + 4 * H * P;
+        lb_oracle_weight_gradients(&net, layer_dir, counts, dw_ih, dw_hh, db, db + 4 * H);
     }
     free(net.operand);
     return LB_OK;
@@ -231,7 +243,9 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     struct lb_lstm_counts n = lb_lstm_counts(&expected->problem);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
-        free_early(expected, &expected->net.cells, n.cells);
+        /* What weight gradients of other batch sizes read stays. */
+        if (problem->cell != LB_CELL_PEEPHOLE && problem->cell != LB_CELL_LAYERNORM)
+            free_early(expected, &expected->net.cells, n.cells);
         free_early(expected, &expected->net.between, n.between);
         lb_measure_layer_dirs(&expected->net, expected->layer_dir_sizes);
     } else {
@@ -269,6 +283,11 @@ void lb_expected_destroy(struct lb_expected *expected)
         net->dh0,
         net->dc0,
         net->between,
+        net->scratch,
+        net->kept,
+        net->dkept,
+        net->norm,
+        (void *)net->mask,
         (void *)net->x,
         (void *)net->h0,
         (void *)net->c0,
@@ -287,15 +306,18 @@ double lb_expected_bytes(const struct lb_problem *problem, size_t rows)
     p.batch = (int64_t)rows;
     p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
     struct lb_lstm_counts n = lb_lstm_counts(&p);
-    double size = (double)lb_dtype_size(p.dtype), state = (double)n.state;
-    double net = (double)n.weights + (double)n.x + 4 * state + (double)n.y + (double)n.gates +
+    double size = (double)lb_dtype_size(p.dtype), states = (double)n.state + (double)n.h;
+    double net = (double)n.weights + (double)n.x + 2 * states + (double)n.y + (double)n.gates +
                  (double)n.cells + 2 * (double)n.between + (double)n.operand;
-    double results = (double)n.y / (double)p.layers + 2 * state;
-    double canonical = (double)n.weights / 2; /* packed weights hold each twice */
+    net += (double)n.mask + (double)n.scratch + (double)n.kept + (double)n.dkept + (double)n.norm;
+    double results = (double)n.y / (double)p.layers + states;
+    /* Packed weights hold the matrices twice, and the vectors of peephole or layernorm once. */
+    double canonical =
+        (double)n.weights / 2 + 10 * (double)p.hidden * (double)(p.layers * p.directions);
     double gradients = 0;
     if (lb_has_backward(&p)) {
-        net += (double)n.x + 4 * state;
-        results += (double)n.x + 2 * state + canonical;
+        net += (double)n.x + 2 * states;
+        results += (double)n.x + states + canonical;
         gradients = 2 * canonical; /* of both input sets, or before those each row counted once */
     }
     /* The oracle's arrays, those of the rounded evaluation with its results, the weights as drawn.

@@ -26,8 +26,16 @@ enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
 static const double amplitudes[] = {
     [LB_DRAWN_X] = 1.0,    [LB_DRAWN_H0] = 0.5,   [LB_DRAWN_C0] = 1.0,   [LB_DRAWN_DY] = 0.25,
     [LB_DRAWN_DHN] = 0.25, [LB_DRAWN_DCN] = 0.25, [LB_DRAWN_W_IH] = 2.5, [LB_DRAWN_W_HH] = 2.5,
-    [LB_DRAWN_B_IH] = 0.5, [LB_DRAWN_B_HH] = 0.5,
+    [LB_DRAWN_B_IH] = 0.5, [LB_DRAWN_B_HH] = 0.5, [LB_DRAWN_MASK] = 1.0,
 };
+
+/* Likewise of w_cell. The projection keeps the magnitude of h: w_hr is in +-1.75 over the root of
+ * its fan-in H, so its variance is about 1 / H. Gains of layernorm are drawn around 1. */
+static const double cell_amplitudes[LB_CELL_COUNT] = {
+    [LB_CELL_PROJECTION] = 1.75, [LB_CELL_PEEPHOLE] = 0.5, [LB_CELL_LAYERNORM] = 0.25};
+
+/* Recurrent dropout of rate 0.2: 1 / (1 - 0.2) is exact in every dtype. */
+static const double dropout_rate = 0.2, dropout_scale = 1.25;
 
 /* relu does not saturate: with the weights above h would grow without bound, with these it stays
  * below 10. The bias of gate g keeps most pre-activations away from the kink, where one rounding
@@ -115,14 +123,33 @@ void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn
 {
     size_t H = (size_t)problem->hidden, T = (size_t)problem->seq_len;
     size_t D = (size_t)problem->directions, L = (size_t)problem->layers;
+    size_t P = (size_t)lb_h_size(problem);
     bool sequence = what == LB_DRAWN_X || what == LB_DRAWN_DY;
     size_t steps = sequence ? T : L * D;
-    size_t width = what == LB_DRAWN_X ? (size_t)problem->input : what == LB_DRAWN_DY ? D * H : H;
+    size_t width = what == LB_DRAWN_X                            ? (size_t)problem->input
+                   : what == LB_DRAWN_DY                         ? D * P
+                   : what == LB_DRAWN_H0 || what == LB_DRAWN_DHN ? P
+                                                                 : H;
     for (size_t s = 0; s < steps; s++)
         for (size_t k = 0; k < rows; k++)
             draw(problem, seed, stream_of(what, k), s * width, amplitudes[what],
                  values + (s * rows + k) * width, width);
+    for (size_t i = 0; what == LB_DRAWN_MASK && i < steps * rows * width; i++)
+        values[i] = values[i] < 2 * dropout_rate - 1 ? 0 : dropout_scale;
     give_rows(problem, what, steps, width, rows, values);
+}
+
+/* Draws w_cell, [rows, H]. */
+static void draw_cell_weights(const struct lb_problem *problem, uint64_t seed, size_t layer_dir,
+                              double *values)
+{
+    size_t H = (size_t)problem->hidden, count = lb_cell_weight_count(problem);
+    double amplitude = cell_amplitudes[problem->cell];
+    if (problem->cell == LB_CELL_PROJECTION)
+        amplitude /= sqrt((double)H);
+    draw(problem, seed, stream_of(LB_DRAWN_W_CELL, layer_dir), 0, amplitude, values, count);
+    for (size_t j = 0; problem->cell == LB_CELL_LAYERNORM && j < 5 * H; j++)
+        values[j] = lb_round(problem->dtype, 1 + values[j]);
 }
 
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
@@ -130,11 +157,15 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
 {
     size_t D = (size_t)problem->directions, H = (size_t)problem->hidden, columns = 1;
     bool relu = problem->act == LB_ACT_RELU;
-    double amplitude = amplitudes[what];
     const struct lb_weights_file *given = NULL;
+    if (what == LB_DRAWN_W_CELL) {
+        draw_cell_weights(problem, seed, layer_dir, values);
+        return;
+    }
+    double amplitude = amplitudes[what];
     if (what == LB_DRAWN_W_IH || what == LB_DRAWN_W_HH) {
-        columns =
-            what == LB_DRAWN_W_HH ? H : (size_t)lb_layer_input(problem, (int64_t)(layer_dir / D));
+        columns = what == LB_DRAWN_W_HH ? (size_t)lb_h_size(problem)
+                                        : (size_t)lb_layer_input(problem, (int64_t)(layer_dir / D));
         if (relu)
             amplitude = what == LB_DRAWN_W_HH ? relu_w_hh : relu_w_ih;
     }

@@ -11,18 +11,20 @@ extern "C" {
 
 /* What is drawn. Each kind has random streams of its own. */
 enum lb_drawn {
-    LB_DRAWN_X,  /* [T, R, I] */
-    LB_DRAWN_H0, /* [L*D, R, H], as the next */
-    LB_DRAWN_C0,
-    LB_DRAWN_DY,  /* [T, R, D*H] */
-    LB_DRAWN_DHN, /* [L*D, R, H], as the next */
-    LB_DRAWN_DCN,
+    LB_DRAWN_X,    /* [T, R, I] */
+    LB_DRAWN_H0,   /* [L*D, R, P], where P is the size of h: H but for the cell projection */
+    LB_DRAWN_C0,   /* [L*D, R, H] */
+    LB_DRAWN_DY,   /* [T, R, D*P] */
+    LB_DRAWN_DHN,  /* as h0 */
+    LB_DRAWN_DCN,  /* as c0 */
     LB_DRAWN_W_IH, /* [4H, I_l] */
-    LB_DRAWN_W_HH, /* [4H, H] */
+    LB_DRAWN_W_HH, /* [4H, P] */
     LB_DRAWN_B_IH, /* [4H], as the next */
     LB_DRAWN_B_HH,
     LB_DRAWN_LENGTHS,
-    LB_DRAWN_BATCH /* which row each batch row repeats */
+    LB_DRAWN_BATCH, /* which row each batch row repeats */
+    LB_DRAWN_MASK,  /* [L*D, R, H] of recurrent-dropout: 0 with probability 0.2, else 1.25 */
+    LB_DRAWN_W_CELL /* the weights that only a cell other than the standard one has */
 };
 
 /* A case's calls read one of two sets of inputs, so that no call can know the results of the call
@@ -41,13 +43,14 @@ size_t lb_row_count(const struct lb_problem *problem);
 void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t rows,
                      int32_t *lengths);
 
-/* Draws x, h0, c0, dy, dhn or dcn in the shape given above with R = rows, rounded to the dtype.
- * The numbers of a row depend neither on rows nor on the batch. With the file of lb_inputs_given,
- * which must fit the problem, set 0 has its x, and zeros as h0 and c0; rows is lb_row_count. */
+/* Draws x, h0, c0, mask, dy, dhn or dcn in the shape given above with R = rows, rounded to the
+ * dtype. The numbers of a row depend neither on rows nor on the batch. With the file of
+ * lb_inputs_given, which must fit the problem, set 0 has its x, and zeros as h0 and c0; rows is
+ * lb_row_count. */
 void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
                   double *values);
 
-/* Draws w_ih, w_hh, b_ih or b_hh of layer_dir l*D + d, or takes them from the file of
+/* Draws w_ih, w_hh, b_ih, b_hh or w_cell of layer_dir l*D + d, or takes them from the file of
  * lb_weights_given, which must fit the problem; rounded to the dtype. */
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
                      size_t layer_dir, double *values);

@@ -72,10 +72,10 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     enum lb_status st = lb_problem_counts(problem, &n, err);
     if (st != LB_OK)
         return st;
-    char *block = malloc((n.y + 2 * n.state) * size);
+    char *block = malloc((n.y + n.state + lb_h_count(problem)) * size);
     if (!block)
         return lb_fail(err, LB_OOM, "out of memory for scaled gradients");
-    const size_t counts[] = {n.y, n.state, n.state};
+    const size_t counts[] = {n.y, lb_h_count(problem), n.state};
     void **const tensors[] = {&inputs->dy, &inputs->dhn, &inputs->dcn};
     char *at = block;
     for (int i = 0; i < 3; i++) {
@@ -98,7 +98,7 @@ struct gradient {
 static void list_gradients(const struct lb_results *r, struct gradient gradients[GRADIENTS])
 {
     gradients[0] = (struct gradient){r->dx, r->counts.x};
-    gradients[1] = (struct gradient){r->dh0, r->counts.state};
+    gradients[1] = (struct gradient){r->dh0, r->h_count};
     gradients[2] = (struct gradient){r->dc0, r->counts.state};
     gradients[3] = (struct gradient){r->gradients.dw_ih[0], r->counts.weights};
 }

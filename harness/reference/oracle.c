@@ -13,6 +13,7 @@ static double sigmoid(double v)
 #define LSTM                            lb_oracle
 #define SIGMOID(v)                      sigmoid(v)
 #define TANH(v)                         tanh(v)
+#define SQRT(v)                         sqrt(v)
 #define GATE_RELU(net, a)               ((a) > 0 ? (a) : 0)
 #define GATE_SLOPE(net, g)              ((g) > 0 ? 1 : 0)
 #define CELL_SLOPE(net, c, kept, added) ((c) > 0 ? 1 : 0)
@@ -36,19 +37,32 @@ static size_t times(size_t a, size_t b, size_t c)
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
 {
     size_t I = (size_t)problem->input, H = (size_t)problem->hidden, D = (size_t)problem->directions;
-    size_t layer_dirs = times((size_t)problem->layers, D, 1), y_width = times(D, H, 1);
-    size_t rows = times((size_t)problem->seq_len, (size_t)problem->batch, 1);
-    size_t first = 2 * (I + H) + 1, later = 2 * (y_width + H) + 1;
+    size_t P = (size_t)lb_h_size(problem), B = (size_t)problem->batch;
+    size_t layer_dirs = times((size_t)problem->layers, D, 1), y_width = times(D, P, 1);
+    size_t rows = times((size_t)problem->seq_len, B, 1), widest = I > y_width ? I : y_width;
+    size_t first = 2 * (I + P) + 1, later = 2 * (y_width + P) + 1;
     bool trains = lb_trains(problem), backward = lb_has_backward(problem);
+    bool projects = problem->cell == LB_CELL_PROJECTION;
+    bool drops = problem->cell == LB_CELL_RECURRENT_DROPOUT;
+    bool keeps = trains && (projects || problem->cell == LB_CELL_RESIDUAL);
+    size_t states = times(layer_dirs, rows, H);
     return (struct lb_lstm_counts){
-        .weights = times(4 * D, H, first) + times(4 * (layer_dirs - D), H, later),
+        .weights = times(4 * D, H, first) + times(4 * (layer_dirs - D), H, later) +
+                   times(projects ? 2 : 1, layer_dirs, lb_cell_weight_count(problem)),
         .x = times(rows, I, 1),
-        .state = times(layer_dirs, (size_t)problem->batch, H),
+        .state = times(layer_dirs, B, H),
+        .h = times(layer_dirs, B, P),
         .y = times((size_t)problem->layers, rows, y_width),
         .gates = times(trains ? layer_dirs : 1, rows, 4 * H),
-        .cells = trains ? times(layer_dirs, rows, H) : 0,
+        .cells = trains ? states : 0,
         .between = backward ? times(rows, y_width, 1) : 0,
-        .operand = backward ? times(rows, I > y_width ? I : y_width, 1) : 0,
+        .operand = backward ? times(rows, widest > H ? widest : H, 1) : 0,
+        .mask = drops ? times(layer_dirs, B, H) : 0,
+        .scratch = projects || drops ? times(B, H, 1) : 0,
+        .kept = keeps ? states : 0,
+        .dkept = projects && backward ? times(layer_dirs, rows, P) : 0,
+        .norm =
+            trains && problem->cell == LB_CELL_LAYERNORM ? times(layer_dirs, rows, 10 * H + 5) : 0,
     };
 }
 
@@ -71,23 +85,28 @@ static void pack_matrix(const double *from, size_t rows, size_t columns, double 
 
 size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir)
 {
-    size_t H = (size_t)problem->hidden, offset = 0;
+    size_t H = (size_t)problem->hidden, P = (size_t)lb_h_size(problem), offset = 0;
     for (size_t e = 0; e < layer_dir; e++) {
         size_t input = (size_t)lb_layer_input(problem, (int64_t)e / problem->directions);
-        offset += 4 * H * (input + H + 1);
+        offset += 4 * H * (input + P + 1) + lb_cell_weight_count(problem);
     }
     return offset;
 }
 
 void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
-                    const double *w_hh, const double *b_ih, const double *b_hh)
+                    const double *w_hh, const double *b_ih, const double *b_hh,
+                    const double *w_cell)
 {
     size_t H = (size_t)oracle->problem.hidden;
     struct weights w = weights_of(oracle, layer_dir);
     pack_matrix(w_ih, 4 * H, input_of(oracle, layer_dir), w.w_ih, w.w_ih_t);
-    pack_matrix(w_hh, 4 * H, H, w.w_hh, w.w_hh_t);
+    pack_matrix(w_hh, 4 * H, (size_t)lb_h_size(&oracle->problem), w.w_hh, w.w_hh_t);
     for (size_t j = 0; j < 4 * H; j++)
         w.bias[j] = b_ih[j] + b_hh[j];
+    if (oracle->problem.cell == LB_CELL_PROJECTION)
+        pack_matrix(w_cell, (size_t)oracle->problem.projection, H, w.cell, w.cell_t);
+    else if (w.cell)
+        memcpy(w.cell, w_cell, lb_cell_weight_count(&oracle->problem) * sizeof(double));
 }
 
 void lb_oracle_forward(const struct lb_oracle *oracle)
@@ -103,7 +122,9 @@ void lb_oracle_backward(const struct lb_oracle *oracle)
 }
 
 void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
-                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db)
+                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db,
+                                double *dw_cell)
 {
     weight_gradients(oracle, layer_dir, counts, dw_ih, dw_hh, db);
+    cell_weight_gradients(oracle, layer_dir, counts, dw_cell);
 }

@@ -19,20 +19,23 @@ extern "C" {
  * overflow. */
 struct lb_lstm_counts {
     size_t weights, x, y, gates, cells, between, operand;
-    size_t state; /* h0, c0, and each other array of shape [L*D, R, H] */
+    size_t state; /* c0, and each other array of shape [L*D, R, H] */
+    size_t h;     /* h0, and each other array of shape [L*D, R, P] */
+    size_t mask, scratch, kept, dkept, norm;
 };
 
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem);
 
 /* Where the weight gradients of layer_dir (l*D + d) start in an array of all of them, in elements:
- * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, H] and db [4H], one after the other. The
- * offset of layer_dir = L*D is the size of the array. */
+ * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, P], db [4H] and dw_cell, one after the
+ * other. The offset of layer_dir = L*D is the size of the array. */
 size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir);
 
 /* Packs the weights of one layer and direction into oracle->weights. All in double: w_ih [4H, I_l],
- * w_hh [4H, H], b_ih [4H], b_hh [4H]. */
+ * w_hh [4H, P], b_ih [4H], b_hh [4H], and w_cell, which is not read for a cell that has none. */
 void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
-                    const double *w_hh, const double *b_ih, const double *b_hh);
+                    const double *w_hh, const double *b_ih, const double *b_hh,
+                    const double *w_cell);
 
 /* x, h0, c0 -> y, hn, cn. When the problem trains, gates and cells keep what backward reads. */
 void lb_oracle_forward(const struct lb_oracle *oracle);
@@ -42,10 +45,12 @@ void lb_oracle_forward(const struct lb_oracle *oracle);
 void lb_oracle_backward(const struct lb_oracle *oracle);
 
 /* After a backward: writes the weight gradients of one layer and direction, dw_ih [4H, I_l],
- * dw_hh [4H, H] and db [4H], which b_ih and b_hh share. Row r counts counts[r] times, or once where
- * counts is NULL. Needs oracle->operand. */
+ * dw_hh [4H, P], db [4H], which b_ih and b_hh share, and dw_cell, which is not written for a cell
+ * that has none. Row r counts counts[r] times, or once where counts is NULL. Needs oracle->operand,
+ * and for peephole oracle->cells. */
 void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
-                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db);
+                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db,
+                                double *dw_cell);
 
 #ifdef __cplusplus
 }

@@ -73,8 +73,8 @@ static bool serves(const struct lb_expected *expected, const struct lb_problem *
     return !expected->spoiled && expected->seed == seed && expected->rows == rows &&
            q->seq_len == p->seq_len && q->input == p->input && q->hidden == p->hidden &&
            q->layers == p->layers && q->directions == p->directions && q->dtype == p->dtype &&
-           q->math == p->math && q->act == p->act && q->ragged == p->ragged &&
-           lb_has_backward(q) >= lb_has_backward(p);
+           q->math == p->math && q->act == p->act && q->ragged == p->ragged && q->cell == p->cell &&
+           q->projection == p->projection && lb_has_backward(q) >= lb_has_backward(p);
 }
 
 /* Takes matching results out of the list; NULL when there are none. */
@@ -168,16 +168,18 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
     const struct lb_oracle *net = &reference->expected->net;
     const int32_t *of = set->class_of;
     struct lb_inputs *in = &set->inputs;
-    size_t T = (size_t)p->seq_len, H = (size_t)p->hidden;
-    size_t layer_dirs = lb_layer_dir_count(p), y_width = (size_t)p->directions * H;
+    size_t T = (size_t)p->seq_len, H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
+    size_t layer_dirs = lb_layer_dir_count(p), y_width = (size_t)p->directions * P;
     in->weights = reference->expected->weights;
     in->lengths = reference->lengths;
     LB_TRY(deal_rows(reference, of, net->x, T, (size_t)p->input, &in->x, err));
-    LB_TRY(deal_rows(reference, of, net->h0, layer_dirs, H, &in->h0, err));
+    LB_TRY(deal_rows(reference, of, net->h0, layer_dirs, P, &in->h0, err));
     LB_TRY(deal_rows(reference, of, net->c0, layer_dirs, H, &in->c0, err));
+    if (net->mask)
+        LB_TRY(deal_rows(reference, of, net->mask, layer_dirs, H, &in->mask, err));
     if (lb_has_backward(p)) {
         LB_TRY(deal_rows(reference, of, net->dy, T, y_width, &in->dy, err));
-        LB_TRY(deal_rows(reference, of, net->dhn, layer_dirs, H, &in->dhn, err));
+        LB_TRY(deal_rows(reference, of, net->dhn, layer_dirs, P, &in->dhn, err));
         LB_TRY(deal_rows(reference, of, net->dcn, layer_dirs, H, &in->dcn, err));
     }
 done:
@@ -321,8 +323,9 @@ void lb_reference_close(struct lb_reference *reference)
     free(reference->dw);
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         struct input_set *set = &reference->sets[i];
-        void *const arrays[] = {set->inputs.dcn, set->inputs.dhn, set->inputs.dy, set->inputs.c0,
-                                set->inputs.h0,  set->inputs.x,   set->counts,    set->class_of};
+        void *const arrays[] = {set->inputs.dcn,  set->inputs.dhn, set->inputs.dy,
+                                set->inputs.c0,   set->inputs.h0,  set->inputs.x,
+                                set->inputs.mask, set->counts,     set->class_of};
         for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++)
             free(arrays[k]);
     }
@@ -354,9 +357,12 @@ double lb_reference_bytes(const struct lb_problem *problem)
     struct lb_counts n;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
-    double inputs = (double)n.x + 2 * (double)n.state;
+    double states = (double)n.state + (double)lb_h_count(problem);
+    double inputs = (double)n.x + states;
+    if (problem->cell == LB_CELL_RECURRENT_DROPOUT)
+        inputs += (double)n.state;
     if (lb_has_backward(problem))
-        inputs += (double)n.y + 2 * (double)n.state;
+        inputs += (double)n.y + states;
     return LB_INPUT_SETS * inputs * (double)lb_dtype_size(problem->dtype) +
            lb_expected_bytes(problem, lb_row_count(problem));
 }

@@ -88,6 +88,7 @@ static float sigmoid(float v)
 #define LSTM                            rounded
 #define SIGMOID(v)                      sigmoid(v)
 #define TANH(v)                         tanhf(v)
+#define SQRT(v)                         sqrtf(v)
 #define GATE_RELU(net, a)               gate_relu(&(net)->problem, a)
 #define GATE_SLOPE(net, g)              gate_slope(&(net)->problem, g)
 #define CELL_SLOPE(net, c, kept, added) cell_slope(&(net)->problem, c, kept, added)

@@ -44,6 +44,7 @@ static double cell_slope(double c, double kept, double added)
 #define LSTM                            rounded
 #define SIGMOID(v)                      sigmoid(v)
 #define TANH(v)                         tanh(v)
+#define SQRT(v)                         sqrt(v)
 #define GATE_RELU(net, a)               gate_relu(a)
 #define GATE_SLOPE(net, g)              gate_slope(g)
 #define CELL_SLOPE(net, c, kept, added) cell_slope(c, kept, added)

@@ -5,11 +5,30 @@
 
 enum { GATES = 4, WEIGHT_SLICES = 4 * GATES, STATES = 2 };
 
+/* How dw_cell is cut: into one slice for each vector [H], each with a gate of its own, or the whole
+ * matrix of the projection. */
+struct cell_slices {
+    size_t count;
+    const char *names[2]; /* of the first and of the second half of them */
+    int gates[10];
+};
+
+static const struct cell_slices cell_slices[LB_CELL_COUNT] = {
+    [LB_CELL_PROJECTION] = {1, {"dw_hr", "dw_hr"}, {-1}},
+    [LB_CELL_PEEPHOLE] = {3, {"dw_peephole", "dw_peephole"}, {0, 1, 3}},
+    [LB_CELL_LAYERNORM] = {10, {"dgain", "dbias"}, {0, 1, 2, 3, 4, 0, 1, 2, 3, 4}},
+};
+
+static size_t weight_slices(const struct lb_problem *problem)
+{
+    return WEIGHT_SLICES + cell_slices[problem->cell].count;
+}
+
 size_t lb_slice_count(const struct lb_problem *problem)
 {
     size_t layer_dirs = lb_layer_dir_count(problem);
     size_t forward = 1 + STATES * layer_dirs;
-    return lb_has_backward(problem) ? 2 * forward + WEIGHT_SLICES * layer_dirs : forward;
+    return lb_has_backward(problem) ? 2 * forward + weight_slices(problem) * layer_dirs : forward;
 }
 
 /* Slices of y, hn, cn, or of dx, dh0, dc0. */
@@ -19,13 +38,14 @@ static struct lb_slice row_slice(const struct lb_slice_source *from, size_t inde
     const struct lb_results *results = from->results;
     const struct lb_problem *p = &net->problem;
     size_t H = (size_t)p->hidden, T = (size_t)p->seq_len, rows = (size_t)p->batch;
+    size_t P = (size_t)lb_h_size(p);
     struct lb_slice slice = {.gate = -1,
                              .gradient = gradient,
                              .batch = from->batch,
                              .rows = rows,
                              .class_of = from->class_of};
     if (index == 0) {
-        size_t y_width = (size_t)p->directions * H;
+        size_t y_width = (size_t)p->directions * P;
         slice.tensor = gradient ? "dx" : "y";
         slice.steps = T;
         slice.width = gradient ? (size_t)p->input : y_width;
@@ -41,11 +61,34 @@ static struct lb_slice row_slice(const struct lb_slice_source *from, size_t inde
     slice.layer_dir = (index - 1) / STATES;
     slice.tensor = names[gradient][which];
     slice.steps = 1;
-    slice.width = H;
-    slice.expected = expected[gradient][which] + slice.layer_dir * rows * H;
+    slice.width = which == 0 ? P : H;
+    slice.expected = expected[gradient][which] + slice.layer_dir * rows * slice.width;
     slice.result = (const char *)actual[gradient][which] +
-                   slice.layer_dir * from->batch * H * lb_dtype_size(p->dtype);
+                   slice.layer_dir * from->batch * slice.width * lb_dtype_size(p->dtype);
     return slice;
+}
+
+/* Slice number index of dw_cell of one layer and direction. */
+static struct lb_slice cell_slice(const struct lb_slice_source *from, size_t layer_dir,
+                                  size_t index)
+{
+    const struct lb_problem *p = &from->oracle->problem;
+    const struct cell_slices *cut = &cell_slices[p->cell];
+    size_t count = lb_cell_weight_count(p), width = count / cut->count;
+    const char *result = from->results->gradients.dw_cell[layer_dir];
+    return (struct lb_slice){
+        .tensor = cut->names[index >= cut->count / 2],
+        .layer_dir = layer_dir,
+        .gate = cut->gates[index],
+        .gradient = true,
+        .summed = true,
+        .steps = 1,
+        .batch = 1,
+        .rows = 1,
+        .width = width,
+        .result = result + index * width * lb_dtype_size(p->dtype),
+        .expected = from->dw + lb_gradient_offset(p, layer_dir + 1) - count + index * width,
+    };
 }
 
 /* Slices of the weight gradients: one gate's rows of a matrix or a bias. */
@@ -54,15 +97,19 @@ static struct lb_slice weight_slice(const struct lb_slice_source *from, size_t i
     static const char *const names[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
     const struct lb_problem *p = &from->oracle->problem;
     const struct lb_gradients *g = &from->results->gradients;
-    size_t H = (size_t)p->hidden, layer_dir = index / WEIGHT_SLICES;
-    size_t which = index / GATES % 4, gate = index % GATES;
+    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
+    size_t layer_dir = index / weight_slices(p);
+    index %= weight_slices(p);
+    if (index >= WEIGHT_SLICES)
+        return cell_slice(from, layer_dir, index - WEIGHT_SLICES);
+    size_t which = index / GATES, gate = index % GATES;
     size_t input = (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
     void *const actual[] = {g->dw_ih[layer_dir], g->dw_hh[layer_dir], g->db_ih[layer_dir],
                             g->db_hh[layer_dir]};
     const double *dw = from->dw + lb_gradient_offset(p, layer_dir);
-    const double *const expected[] = {dw, dw + 4 * H * input, dw + 4 * H * (input + H),
-                                      dw + 4 * H * (input + H)}; /* both biases have one gradient */
-    size_t columns = which == 0 ? input : which == 1 ? H : 1;
+    const double *const expected[] = {dw, dw + 4 * H * input, dw + 4 * H * (input + P),
+                                      dw + 4 * H * (input + P)}; /* both biases have one gradient */
+    size_t columns = which == 0 ? input : which == 1 ? P : 1;
     return (struct lb_slice){
         .tensor = names[which],
         .layer_dir = layer_dir,

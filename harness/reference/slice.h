@@ -12,7 +12,7 @@
 struct lb_slice {
     const char *tensor; /* "y", "dw_ih", ... */
     size_t layer_dir;   /* l*D + d; 0 where the tensor has no such index */
-    int gate;           /* 0..3 (i f g o) of weight gradients, else -1 */
+    int gate;           /* 0..3 (i f g o) of weight gradients, 4 of c's in layernorm, else -1 */
     bool gradient;      /* produced by backward */
     bool summed;        /* over steps and rows: a weight gradient */
 

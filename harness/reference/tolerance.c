@@ -36,25 +36,25 @@ void lb_measure_layer_dirs(const struct lb_oracle *net, struct lb_layer_dir_size
 {
     const struct lb_problem *p = &net->problem;
     size_t T = (size_t)p->seq_len, R = (size_t)p->batch, H = (size_t)p->hidden;
-    size_t D = (size_t)p->directions, rows = T * R, y_width = D * H;
+    size_t D = (size_t)p->directions, P = (size_t)lb_h_size(p), rows = T * R, y_width = D * P;
     double steps = 0;
     for (size_t r = 0; r < R; r++)
         steps += net->lengths ? net->lengths[r] : (double)T;
     for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
         size_t l = e / D, input = (size_t)lb_layer_input(p, (int64_t)l);
         const double *in = l == 0 ? net->x : net->y + (l - 1) * rows * y_width;
-        const double *y = net->y + l * rows * y_width + e % D * H;
+        const double *y = net->y + l * rows * y_width + e % D * P;
         const double *da = net->gates + e * rows * 4 * H;
-        double h = active_squares(net, y, y_width, H);
-        for (size_t i = 0; i < R * H; i++)
-            h += net->h0[e * R * H + i] * net->h0[e * R * H + i];
+        double h = active_squares(net, y, y_width, P);
+        for (size_t i = 0; i < R * P; i++)
+            h += net->h0[e * R * P + i] * net->h0[e * R * P + i];
         double in_squares = active_squares(net, in, input, input);
         double da_squares = active_squares(net, da, 4 * H, 4 * H);
         sizes[e] = (struct lb_layer_dir_size){
             .steps = steps,
             .gradients = sqrt(da_squares / (steps * 4 * (double)H)),
             .input = sqrt(in_squares / (steps * (double)input)),
-            .state = sqrt(h / ((steps + (double)R) * (double)H)),
+            .state = sqrt(h / ((steps + (double)R) * (double)P)),
         };
     }
 }

@@ -7,6 +7,13 @@
 
 #include "reference/expected.h"
 
+/* Whether it is a vector of a cell other than the standard one. */
+static bool tensor_of_cell(const char *tensor)
+{
+    return strcmp(tensor, "dw_peephole") == 0 || strcmp(tensor, "dgain") == 0 ||
+           strcmp(tensor, "dbias") == 0;
+}
+
 /* "dw_ih of layer 1, direction 0, gate f [3, 7]" or "y [t 3, b 0, column 7]". */
 static void name_element(const struct lb_problem *p, const struct lb_slice *slice,
                          const struct lb_slice_element *at, char *text, size_t size)
@@ -17,7 +24,11 @@ static void name_element(const struct lb_problem *p, const struct lb_slice *slic
     if (!whole_tensor)
         snprintf(layer_dir, sizeof(layer_dir), " of layer %zu, direction %zu", slice->layer_dir / D,
                  slice->layer_dir % D);
-    if (slice->summed) {
+    if (strcmp(slice->tensor, "dw_hr") == 0)
+        snprintf(index, sizeof(index), " [%zu, %zu]", at->column / H, at->column % H);
+    else if (slice->summed && tensor_of_cell(slice->tensor))
+        snprintf(index, sizeof(index), ", %c [%zu]", "ifgoc"[slice->gate], at -> column);
+    else if (slice->summed) {
         size_t columns = slice->width / H, first_row = (size_t)slice->gate * H;
         snprintf(index, sizeof(index), ", gate %c [%zu, %zu]", "ifgo"[slice->gate],
                  first_row + at->column / columns, at->column % columns);

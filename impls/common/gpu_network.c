@@ -105,6 +105,8 @@ struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_
 {
     struct lb_gpu_weights w = {.w_ih = lb_gpu_weight(net, layer_dir, LB_W_IH),
                                .w_hh = lb_gpu_weight(net, layer_dir, LB_W_HH)};
+    if (lb_cell_weight_count(net->problem) > 0)
+        w.w_cell = lb_gpu_weight(net, layer_dir, LB_W_CELL);
     for (int which = 0; which < LB_WEIGHT_COUNT; which++)
         w.dweights[which] = lb_gpu_gradient(net, layer_dir, (enum lb_weight)which);
     return w;
@@ -139,10 +141,26 @@ void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t
 
 /* ---- State ---------------------------------------------------------------------------------- */
 
-/* Element 0 of a layer_dir in a tensor [L*D, B, H] T. */
-static void *state_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
+/* Elements of c, and of h, of one layer_dir. */
+static int64_t c_count(const struct lb_gpu_network *net)
 {
-    return lb_gpu_storage_at(net, base, layer_dir * net->problem->batch * net->problem->hidden);
+    return net->problem->batch * net->problem->hidden;
+}
+
+static int64_t h_count(const struct lb_gpu_network *net)
+{
+    return net->problem->batch * lb_h_size(net->problem);
+}
+
+/* Element 0 of a layer_dir in a tensor of the case. */
+static void *c_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
+{
+    return lb_gpu_storage_at(net, base, layer_dir * c_count(net));
+}
+
+static void *h_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
+{
+    return lb_gpu_storage_at(net, base, layer_dir * h_count(net));
 }
 
 enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_index,
@@ -150,11 +168,11 @@ enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_i
                                   void *c, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    int64_t count = net->problem->batch * net->problem->hidden;
-    LB_TRY(lb_stream_copy(net->streams, stream_index, h, state_at(net, io->h0, layer_dir),
-                          lb_gpu_storage(net, count), err));
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, c, state_at(net, io->c0, layer_dir), count,
-                                   lb_stream_handle(net->streams, stream_index), err));
+    LB_TRY(lb_stream_copy(net->streams, stream_index, h, h_at(net, io->h0, layer_dir),
+                          lb_gpu_storage(net, h_count(net)), err));
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, c, c_at(net, io->c0, layer_dir),
+                                   c_count(net), lb_stream_handle(net->streams, stream_index),
+                                   err));
 done:
     return st;
 }
@@ -164,12 +182,11 @@ enum lb_status lb_gpu_start_gradients(const struct lb_gpu_network *net, int stre
                                       void *dc, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    int64_t count = net->problem->batch * net->problem->hidden;
     void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dh, state_at(net, io->dhn, layer_dir),
-                                   count, stream, err));
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dc, state_at(net, io->dcn, layer_dir),
-                                   count, stream, err));
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dh, h_at(net, io->dhn, layer_dir),
+                                   h_count(net), stream, err));
+    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dc, c_at(net, io->dcn, layer_dir),
+                                   c_count(net), stream, err));
 done:
     return st;
 }
@@ -179,12 +196,11 @@ enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int str
                                        const void *dh, const void *dc, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    int64_t count = net->problem->batch * net->problem->hidden;
     void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, state_at(net, io->dh0, layer_dir), dh,
-                                      count, stream, err));
-    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, state_at(net, io->dc0, layer_dir), dc,
-                                      count, stream, err));
+    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, h_at(net, io->dh0, layer_dir), dh,
+                                      h_count(net), stream, err));
+    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, c_at(net, io->dc0, layer_dir), dc,
+                                      c_count(net), stream, err));
 done:
     return st;
 }

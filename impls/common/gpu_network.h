@@ -62,16 +62,19 @@ const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir,
                           enum lb_weight which);
 void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which);
 
-/* The matrices of one layer_dir, and the gradients of its four weight tensors. */
+/* The matrices of one layer_dir, and the gradients of its weight tensors. */
 struct lb_gpu_weights {
-    const void *w_ih, *w_hh; /* [4H, I_l], [4H, H] T */
-    void *dweights[4];       /* in the order of enum lb_weight; NULL in passes without them */
+    const void *w_ih, *w_hh; /* [4H, I_l], [4H, P] T, where P is the size of h */
+    const void *w_cell;      /* T; NULL where the cell has none */
+    void *
+        dweights[LB_WEIGHT_COUNT]; /* in the order of enum lb_weight; NULL in passes without them */
 };
 
 struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir);
 
 /* ---- State of a layer_dir, enqueued on one of the network's streams ----------------------------
- * h [B, H] T; c, dh, dc [B, H] R. The case's own tensors h0, c0, hn, cn, ... are [L*D, B, H] T. */
+ * h [B, P] T, dh [B, P] R; c, dc [B, H] R. The case's own tensors are h0 and hn [L*D, B, P] T, c0
+ * and cn [L*D, B, H] T, and likewise their gradients. */
 
 enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_index,
                                   int64_t layer_dir, const struct lb_forward_io *io, void *h,

@@ -20,12 +20,13 @@ PLUGINS = os.path.join(BUILD, "tests", "plugins")
 
 # Batch rows and steps that a fault may spare in a small problem are in the large one.
 SMALL, LARGE = "T6_B3_I4_H8", "T104_B18_I33_H40"
+CELLS = ["-L", "2", "--cell", "standard,layernorm,recurrent-dropout,projection,peephole,residual"] # of cells_*
 FAULTY_SEQ_LEN = "T7" # of gpu_fault, whose fake device breaks for that length
 COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 
 # Twins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
-           "older_1", "older_2", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
+           "older_1", "older_2", "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
            "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 
 # What must be said where a verdict that is not ok would not do. A twin without an entry is caught by
@@ -99,7 +100,8 @@ DESCRIBED = {
                   "hang_recheck": "a copy from its device never ends once timing began",
                   "past_end": "writes past the end of y on its device",
                   "lost_in_question": "its device is lost when it is asked about the case"},
-    "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure"},
+    "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure",
+              "4": "its check reports a failure"},
 }
 
 
@@ -133,6 +135,8 @@ def sweep(twin, problem, scratch):
     if twin.startswith("gpu_fault_"):
         problem = re.sub(r"^T\d+", FAULTY_SEQ_LEN, problem)
     arguments = ["--case", problem, *COMMON]
+    if twin.startswith("cells_"):
+        arguments += CELLS
     if twin == "gpu_fault_no_capture":
         arguments += ["--launch", "graph"]
     if twin in ("cheats_idle_unless_poisoned", "cheats_last_of_batch"):

@@ -631,7 +631,7 @@ static void open_reference(const struct call *c, const void *space, void *reserv
     r->buffers.workspace = must(malloc(sizes.workspace + 1));
     r->buffers.reserve = reserve;
     r->buffers.lengths = c->x_data.lengths;
-    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3]};
+    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3], NULL};
     (void)lb_impl_cpu_ref.create(r->self, &c->problem, &config, NULL);
     (void)lb_impl_cpu_ref.prepare(r->self, &r->buffers, &weights, NULL);
 }
@@ -746,7 +746,7 @@ static void add_gradients(const struct call *c, struct reference *r)
         for (int i = 0; i < count; i++)
             tensors[which][i] = must(
                 malloc(4 * gate_elements(&c->rnn, i, which) * lb_dtype_size(c->problem.dtype)));
-    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3]};
+    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3], NULL};
     (void)lb_impl_cpu_ref.gradients(r->self, &gradients, NULL);
     for (int which = 0; which < 4; which++)
         for (int i = 0; i < count; i++) {

@@ -7,6 +7,7 @@
 
 #include "device/memory.h"
 #include "model/case.h"
+#include "model/registry.h"
 
 enum { BUFFERS = 4 };
 
@@ -47,8 +48,13 @@ static enum lb_status call(const struct lb_impl *impl, void *self, const struct 
                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_forward_io forward = {
-        .x = in->x, .h0 = in->h0, .c0 = in->c0, .y = out->y, .hn = out->hn, .cn = out->cn};
+    struct lb_forward_io forward = {.x = in->x,
+                                    .h0 = in->h0,
+                                    .c0 = in->c0,
+                                    .y = out->y,
+                                    .hn = out->hn,
+                                    .cn = out->cn,
+                                    .mask = in->mask};
     struct lb_backward_io backward = {.x = in->x,
                                       .h0 = in->h0,
                                       .c0 = in->c0,
@@ -58,7 +64,8 @@ static enum lb_status call(const struct lb_impl *impl, void *self, const struct 
                                       .dcn = in->dcn,
                                       .dx = out->dx,
                                       .dh0 = out->dh0,
-                                      .dc0 = out->dc0};
+                                      .dc0 = out->dc0,
+                                      .mask = in->mask};
     LB_TRY(impl->forward(self, &forward, err));
     if (lb_has_backward(problem)) {
         LB_TRY(impl->backward(self, &backward, err));
@@ -78,7 +85,7 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     void *self = NULL;
     if (lb_has_backward(problem) && !impl->backward)
         return lb_fail(err, LB_UNSUPPORTED, "it has no backward");
-    LB_TRY(impl->supports(problem, config, err));
+    LB_TRY(lb_impl_supports(impl, problem, config, err));
     self = calloc(1, impl->state_size);
     LB_TRY(impl->create(self, problem, config, err));
     LB_TRY(impl->sizes(self, &sizes, err));
@@ -116,7 +123,7 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
     struct lb_exec_config config = {.threads = 1,
                                     .variant = impl->variants ? impl->variants[0] : NULL};
     *check = (struct lb_check){0};
-    LB_TRY(impl->supports(problem, &config, err)); /* before the oracle runs in vain */
+    LB_TRY(lb_impl_supports(impl, problem, &config, err)); /* before the oracle runs in vain */
     LB_TRY(lb_reference_open(cache, problem, seed, &reference, err));
     LB_TRY(lb_results_create(problem, &results, err));
     check->right = true;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "model/case.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 
@@ -19,7 +20,8 @@ static const char *const shapes[] = {
     "T1_B1_I1_H1",    "T1_B3_I17_H3",        "T3_B1_I1_H17",        "T17_B3_I3_H1",
     "T3_B17_I17_H17", "T17_B17_I1_H3",       "T5_B8_I16_H16",       "T3_B3_I3_H3_L3",
     "T3_B3_I3_H3_D2", "T5_B17_I3_H17_L2_D2", "T17_B3_I17_H3_L3_D2", "T1_B1_I3_H1_L3_D2",
-    "T33_B2_I7_H65",  "T40_B20_I64_H64", /* the last batch repeats a few distinct rows */
+    "T33_B2_I7_H65",  "T3_B3_I17_H17_L2_D2", "T40_B20_I64_H64", /* the last batch repeats a few
+                                                                   distinct rows */
 };
 
 /* The properties of a problem besides shape, dtype and pass. */
@@ -29,7 +31,28 @@ static const struct lb_problem kinds[] = {
     {.math = LB_IEEE, .act = LB_ACT_RELU},
     {.math = LB_TF32},
     {.math = LB_HALF},
+    {.cell = LB_CELL_LAYERNORM},
+    {.cell = LB_CELL_LAYERNORM, .ragged = true},
+    {.cell = LB_CELL_RECURRENT_DROPOUT},
+    {.cell = LB_CELL_RECURRENT_DROPOUT, .ragged = true},
+    {.cell = LB_CELL_PROJECTION},
+    {.cell = LB_CELL_PROJECTION, .ragged = true},
+    {.cell = LB_CELL_PEEPHOLE},
+    {.cell = LB_CELL_PEEPHOLE, .ragged = true},
+    {.cell = LB_CELL_RESIDUAL},
+    {.cell = LB_CELL_RESIDUAL, .ragged = true},
 };
+
+/* Gives the problem a cell, with a P for the projection. False where the cell does not go with it.
+ */
+static bool set_cell(struct lb_problem *problem, uint8_t cell)
+{
+    problem->cell = cell;
+    problem->projection = cell == LB_CELL_PROJECTION ? (int32_t)(problem->hidden + 1) / 2 : 0;
+    struct lb_case c = lb_case_defaults();
+    c.problem = *problem;
+    return lb_case_check(&c, NULL) == LB_OK;
+}
 
 struct tally {
     int right, skipped, wrong;
@@ -89,8 +112,7 @@ static void try_all(const struct lb_impl *impl, struct lb_reference_cache *cache
                 problem.math = kinds[kind].math;
                 problem.act = kinds[kind].act;
                 problem.ragged = kinds[kind].ragged;
-                if (problem.math == LB_IEEE ||
-                    problem.dtype == LB_F32) /* other combinations don't exist */
+                if (set_cell(&problem, kinds[kind].cell)) /* other combinations don't exist */
                     try_passes(impl, problem, cache, tally);
             }
 }
@@ -131,23 +153,37 @@ static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state
     }
 }
 
+static void cpu_ref_supports_every_cell(void **state)
+{
+    (void)state;
+    struct lb_exec_config config = {.threads = 1};
+    for (uint8_t cell = 0; cell < LB_CELL_COUNT; cell++) {
+        struct lb_problem problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged");
+        assert_true(set_cell(&problem, cell));
+        assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &problem, &config, NULL), LB_OK);
+    }
+}
+
 /* Draws a small problem of any kind. */
 static struct lb_problem random_problem(uint64_t seed)
 {
-    static const uint64_t bounds[10] = {20, 20, 20, 20, 3, 2, 4, 4, 2, 4};
-    uint64_t draw[10];
-    for (uint64_t i = 0; i < 10; i++)
+    static const uint64_t bounds[11] = {20, 20, 20, 20, 3, 2, 4, 4, 2, 4, 2 * LB_CELL_COUNT};
+    uint64_t draw[11];
+    for (uint64_t i = 0; i < 11; i++)
         draw[i] = lb_random_below(seed, 1, i, bounds[i]);
-    return (struct lb_problem){.seq_len = 1 + (int64_t)draw[0],
-                               .batch = 1 + (int64_t)draw[1],
-                               .input = 1 + (int64_t)draw[2],
-                               .hidden = 1 + (int64_t)draw[3],
-                               .layers = 1 + (int64_t)draw[4],
-                               .directions = 1 + (int64_t)draw[5],
-                               .dtype = (enum lb_dtype)draw[6],
-                               .pass = (enum lb_pass)draw[7],
-                               .ragged = draw[8] == 1,
-                               .act = draw[9] == 0 ? LB_ACT_RELU : LB_ACT_TANH};
+    struct lb_problem problem = {.seq_len = 1 + (int64_t)draw[0],
+                                 .batch = 1 + (int64_t)draw[1],
+                                 .input = 1 + (int64_t)draw[2],
+                                 .hidden = 1 + (int64_t)draw[3],
+                                 .layers = 1 + (int64_t)draw[4],
+                                 .directions = 1 + (int64_t)draw[5],
+                                 .dtype = (enum lb_dtype)draw[6],
+                                 .pass = (enum lb_pass)draw[7],
+                                 .ragged = draw[8] == 1,
+                                 .act = draw[9] == 0 ? LB_ACT_RELU : LB_ACT_TANH};
+    if (!set_cell(&problem, draw[10] < LB_CELL_COUNT ? (uint8_t)draw[10] : LB_CELL_STANDARD))
+        set_cell(&problem, LB_CELL_STANDARD);
+    return problem;
 }
 
 static void no_false_alarm_in_2000_random_problems(void **state)
@@ -176,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_implementation_is_right_on_what_it_supports),
         cmocka_unit_test(the_oracle_supports_every_dtype_pass_and_kind_in_double),
+        cmocka_unit_test(cpu_ref_supports_every_cell),
         cmocka_unit_test(no_false_alarm_in_2000_random_problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

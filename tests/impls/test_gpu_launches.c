@@ -134,7 +134,7 @@ static enum lb_status launch(const char *variant, const struct lb_problem *p, st
     const struct lb_exec_config config = {
         .threads = 1, .variant = variant, .stream = lb_device()->stream()};
     const void *const *t = life.tables;
-    const struct lb_weights weights = {t, t, t, t};
+    const struct lb_weights weights = {t, t, t, t, t};
     enum lb_status st = LB_OK;
     LB_TRY(lb_impl_fused.supports(p, &config, err));
     LB_TRY(lb_impl_fused.create(life.self, p, &config, err));

@@ -117,6 +117,46 @@ static void relu_gates_and_math_modes_agree_too(void **state)
     }
 }
 
+/* Every cell, dtype and pass, with and without ragged rows, in the loop that has them. */
+static void every_cell_agrees_with_the_oracle(void **state)
+{
+    static const char *const problems[][2] = {
+        {"T7_B3_I5_H6_P2", ""},
+        {"T5_B4_I3_H7_P6_L2_D2", ""},
+        {"T7_B3_I5_H6", "/cell-peephole"},
+        {"T5_B4_I3_H7_L2_D2", "/cell-peephole"},
+        {"T7_B3_I5_H6", "/cell-recurrent-dropout"},
+        {"T5_B4_I3_H7_L2_D2", "/cell-recurrent-dropout"},
+        {"T7_B3_I5_H6_L2", "/cell-residual"},
+        {"T5_B4_I3_H7_L3_D2", "/cell-residual"},
+        {"T7_B3_I5_H9", "/cell-layernorm"},
+        {"T5_B4_I3_H17_L2_D2", "/cell-layernorm"},
+    };
+    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
+    static const char *const passes[] = {"infer", "forward", "backward", "train"};
+    (void)state;
+    for (size_t p = 0; p < sizeof(problems) / sizeof(problems[0]); p++)
+        for (int k = 0; k < 32; k++) {
+            char text[LB_CASE_ID_SIZE];
+            snprintf(text, sizeof(text), "%s/%s/%s%s%s", problems[p][0], dtypes[k / 8],
+                     passes[k / 2 % 4], k % 2 ? "/ragged" : "", problems[p][1]);
+            expect_ok(&lb_impl_cuda_naive, text);
+        }
+    expect_ok(&lb_impl_cuda_naive, "T8_B3_I5_H6_P3/f32/train/tf32");
+    expect_ok(&lb_impl_cuda_naive, "T4_B2_H4_P2/f32/train/graph");
+    expect_ok(&lb_impl_cuda_naive, "T4_B2_H8/f32/train/cell-layernorm/graph");
+}
+
+static void a_loop_without_the_cell_says_so(void **state)
+{
+    struct lb_row row;
+    (void)state;
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5_P2/f32/train", FAKE_NONE, 1, &row);
+    assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
+    assert_string_equal(row.reason, "cell projection: cuda_step needs the standard cell");
+    lb_row_free(&row);
+}
+
 static void graphs_cold_caches_and_batches_are_timed(void **state)
 {
     (void)state;
@@ -197,6 +237,8 @@ int main(void)
         cmocka_unit_test(a_loop_without_one_of_its_waits_is_found),
         cmocka_unit_test(random_problems_agree_with_the_oracle),
         cmocka_unit_test(relu_gates_and_math_modes_agree_too),
+        cmocka_unit_test(every_cell_agrees_with_the_oracle),
+        cmocka_unit_test(a_loop_without_the_cell_says_so),
         cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
         cmocka_unit_test(loss_scaling_gives_the_same_gradients),
         cmocka_unit_test(overflow_is_reported_not_hidden),

@@ -35,6 +35,12 @@ static void canonical_texts_print_as_they_were(void **state)
         "a/T1_B1_I1_H1/f32/infer/half",
         "a/T1_B1_I1_H1/f32/infer/ragged",
         "a/T1_B1_I1_H1/f32/infer/act-relu",
+        "a/T1_B1_I1_H1/f32/infer/cell-layernorm",
+        "a/T1_B1_I1_H1/f32/infer/cell-recurrent-dropout",
+        "a/T1_B1_I1_H1/f32/infer/cell-peephole",
+        "a/T1_B1_I1_H1_L2/f32/infer/cell-residual",
+        "a/T1_B1_I1_H2_P1/f32/infer",
+        "a/T1_B1_I1_H2147483649_P2147483647_L2_D2/f32/infer/ragged",
         "a/T1_B1_I1_H1/f32/infer/graph",
         "a/T1_B1_I1_H1/f32/infer/cold",
         "a/T1_B1_I1_H1/f32/infer/batched",
@@ -117,6 +123,8 @@ static void given_tells_what_a_text_said_by_itself(void **state)
         {"T1_B1_H1/ieee", LB_GIVEN_MATH},
         {"T1_B1_H1/full", LB_GIVEN_RAGGED},
         {"T1_B1_H1/act-tanh", LB_GIVEN_ACT},
+        {"T1_B1_H1/cell-standard", LB_GIVEN_CELL},
+        {"T1_B1_H2_P1", LB_GIVEN_CELL},
         {"T1_B1_H1/stream", LB_GIVEN_LAUNCH},
         {"T1_B1_H1/hot", LB_GIVEN_CACHE},
         {"T1_B1_H1/isolated", LB_GIVEN_TIMING},
@@ -150,7 +158,7 @@ static void malformed_texts_name_the_column_and_what_is_allowed(void **state)
         {" T1_B1_H1", 1, "neither"},
         {"T1_B1", 1, "T, B and H must be given"},
         {"T1_B1_I1", 1, "T, B and H must be given"},
-        {"T1_B1_H1_", 10, "'': a size is T, B, I, H, L or D and a number"},
+        {"T1_B1_H1_", 10, "'': a size is T, B, I, H, P, L or D and a number"},
         {"T1__B1_H1", 4, "a size is"},
         {"T1_B1_H1_X2", 10, "'X2': a size is"},
         {"T1_B1_H1_T2", 10, "T is given twice"},
@@ -173,6 +181,13 @@ static void malformed_texts_name_the_column_and_what_is_allowed(void **state)
         {"T1_B1_H1/th2x", 10, "'2x' is not a whole number"},
         {"T1_B1_H1/th1/th2", 14, "its field is given twice"},
         {"T1_B1_H1/f16/tf32", 1, "math tf32 goes with dtype f32, not f16"},
+        {"T1_B1_H1_P1", 1, "cell projection: P must be from 1 to H - 1, and is 1 for H1"},
+        {"T1_B1_H9_P2147483648", 11, "2147483648: P must be below 2^31"},
+        {"T1_B1_H9_P2_P2", 13, "P is given twice"},
+        {"T1_B1_H9_P2/cell-peephole", 13, "'cell-peephole': its field is given twice"},
+        {"T1_B1_H9/cell-projection", 10, "projection is a size, as in H512_P128"},
+        {"T1_B1_H9/cell-residual", 1, "it needs L2 or more"},
+        {"T1_B1_H9/cell-peephole/act-relu", 1, "cell peephole goes with act tanh, not relu"},
         {"T1_B1_H1/batched/cold", 1, "batched timing keeps caches hot"},
         {"T1_B1_H1/batched/backward", 1, "timed isolated only"},
         {"T1_B1_H1/f32 ", 10, "'f32 ': allowed are"},
@@ -207,6 +222,9 @@ static struct lb_case random_case(void)
     p->math = (enum lb_math)(rand() % LB_MATH_COUNT);
     p->act = (enum lb_act)(rand() % LB_ACT_COUNT);
     p->ragged = rand() % 2;
+    p->cell = (uint8_t)(rand() % LB_CELL_COUNT);
+    if (p->cell == LB_CELL_PROJECTION)
+        p->projection = 1 + (INT32_MAX >> rand() % 31) / 2;
     c.launch = (enum lb_launch)(rand() % LB_LAUNCH_COUNT);
     c.cache = (enum lb_cache)(rand() % LB_CACHE_COUNT);
     c.timing = (enum lb_timing)(rand() % LB_TIMING_COUNT);
@@ -237,7 +255,7 @@ static void the_same_means_the_same_text(void **state)
     srand(2);
     for (int i = 0; i < 20000; i++) {
         struct lb_case a = random_case(), b = a, other = random_case();
-        switch (rand() % 8) { /* near misses, which random pairs would not give */
+        switch (rand() % 9) { /* near misses, which random pairs would not give */
         case 0: memcpy(b.variant, other.variant, sizeof(b.variant)); break;
         case 1: b.problem.seq_len = other.problem.seq_len; break;
         case 2: b.problem.layers = other.problem.layers; break;
@@ -245,6 +263,10 @@ static void the_same_means_the_same_text(void **state)
         case 4: b.problem.math = other.problem.math; break;
         case 5: b.launch = other.launch; break;
         case 6: b.threads = other.threads; break;
+        case 7:
+            b.problem.cell = other.problem.cell;
+            b.problem.projection = other.problem.projection;
+            break;
         default: b.problem.ragged = other.problem.ragged; break;
         }
         if (!b.impl[0])
@@ -267,7 +289,7 @@ static void longest_text_fits(void **state)
         .impl = "a234567890123456789012345678901",
         .variant = "b234567890123456789012345678901",
         .problem = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 2, LB_BF16, LB_BACKWARD,
-                    LB_TF32, LB_ACT_RELU, true},
+                    LB_TF32, LB_ACT_RELU, true, LB_CELL_PROJECTION, INT32_MAX},
         .launch = LB_GRAPH,
         .cache = LB_COLD,
         .timing = LB_BATCHED,

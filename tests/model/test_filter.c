@@ -105,7 +105,7 @@ static void expect_refusal(const char *text, const char *message)
 static void malformed_expressions_name_the_column(void **state)
 {
     (void)state;
-#define OPERAND  "expected a number, one of T B I H L D, or ("
+#define OPERAND  "expected a number, one of T B I H P L D, or ("
 #define OPERATOR "expected an operator (+ - * / % < <= > >= == != && ||) or "
     expect_refusal("", "--where '': column 1: " OPERAND);
     expect_refusal("T*", "--where 'T*': column 3: " OPERAND);

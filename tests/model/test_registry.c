@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "model/case.h"
 #include "model/registry.h"
 
 /* The plug-in calls it in this program. */
@@ -26,7 +27,7 @@ static enum lb_status load(const char *name, const struct lb_impl **impl, struct
 static void an_older_plugin_has_the_slots_of_its_number(void **state)
 {
     (void)state;
-    const struct lb_impl *first, *second, *third, *current;
+    const struct lb_impl *first, *second, *third, *fourth, *current;
     struct lb_error text = {""};
     assert_int_equal(load("older_1", &first, NULL), LB_OK);
     assert_string_equal(first->name, "older_1");
@@ -40,13 +41,41 @@ static void an_older_plugin_has_the_slots_of_its_number(void **state)
     assert_null(third->note);
     assert_int_equal(third->check(NULL, &text), LB_FAILED);
     assert_string_equal(text.text, "interface 3 has a check");
+    assert_int_equal(load("older_4", &fourth, NULL), LB_OK);
+    assert_int_equal(fourth->cells, 0);
     assert_int_equal(load("misbehave_none", &current, NULL), LB_OK);
-    const struct lb_impl *const all[] = {first, second, third, current};
+    const struct lb_impl *const all[] = {first, second, third, fourth, current};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         assert_int_equal(all[i]->abi, LB_IMPL_ABI);
         assert_int_equal(lb_impl_check(all[i], NULL), LB_OK);
     }
     assert_string_equal(first->name, "older_1"); /* each has a copy of its own */
+}
+
+/* A plug-in of interface 4 does not know of cells, and its supports would accept any of them. */
+static void an_older_plugin_is_given_the_standard_cell_only(void **state)
+{
+    (void)state;
+    const struct lb_impl *older;
+    struct lb_exec_config config = {.threads = 1};
+    struct lb_error why = {""};
+    struct lb_case c;
+    assert_int_equal(load("older_4", &older, NULL), LB_OK);
+    assert_int_equal(lb_case_parse("T2_B2_H4_P2", &c, NULL, NULL, NULL), LB_OK);
+    assert_int_equal(older->supports(&c.problem, &config, NULL), LB_OK);
+    assert_int_equal(lb_impl_supports(older, &c.problem, &config, &why), LB_UNSUPPORTED);
+    assert_string_equal(why.text, "cell projection: older_4 needs the standard cell");
+    assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &c.problem, &config, NULL), LB_OK);
+    assert_int_equal(lb_case_parse("T2_B2_H4", &c, NULL, NULL, NULL), LB_OK);
+    assert_int_equal(lb_impl_supports(older, &c.problem, &config, NULL), LB_OK);
+}
+
+/* Plug-ins hold copies of struct lb_problem whose size the compiler knew when they were built. */
+static void the_cell_lies_in_what_was_padding(void **state)
+{
+    (void)state;
+    assert_int_equal(offsetof(struct lb_problem, cell), offsetof(struct lb_problem, ragged) + 1);
+    assert_int_equal(sizeof(struct lb_problem), 6 * sizeof(int64_t) + 4 * sizeof(int) + 8);
 }
 
 static void other_numbers_are_refused(void **state)
@@ -55,9 +84,9 @@ static void other_numbers_are_refused(void **state)
     const struct lb_impl *impl;
     struct lb_error err = {""};
     assert_int_equal(load("older_0", &impl, &err), LB_INVALID); /* nobody asks for 0 */
-    assert_non_null(strstr(err.text, "does not offer interface 4"));
+    assert_non_null(strstr(err.text, "does not offer interface 5"));
     assert_int_equal(load("misbehave_other_abi", &impl, &err), LB_INVALID);
-    assert_non_null(strstr(err.text, "built for interface 5, this program has 4"));
+    assert_non_null(strstr(err.text, "built for interface 6, this program has 5"));
 }
 
 /* cpu_ref without a slot, with too many variants, or under a name that is none. */
@@ -137,6 +166,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_plugin_has_the_slots_of_its_number),
+        cmocka_unit_test(an_older_plugin_is_given_the_standard_cell_only),
+        cmocka_unit_test(the_cell_lies_in_what_was_padding),
         cmocka_unit_test(other_numbers_are_refused),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(another_architecture_is_said),

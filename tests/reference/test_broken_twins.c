@@ -20,6 +20,8 @@ static const char *const small_text = "T7_B5_I6_H9", *const big_text = "T110_B20
 
 static const enum lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16};
 
+extern const struct lb_impl lb_impl_cpu_ref; /* the twins of plugins/cells.c call it */
+
 static struct lb_reference_cache *cache;
 
 static int open_cache(void **state)
@@ -35,12 +37,15 @@ static int close_cache(void **state)
     return 0;
 }
 
+/* The twin of plugins/broken.c, or "cells/FAULT" of plugins/cells.c. */
 static const struct lb_impl *twin(const char *fault)
 {
     char path[512];
     const struct lb_impl *impl = NULL;
     struct lb_error err = {""};
-    snprintf(path, sizeof(path), "%s/tests/plugins/broken_%s.so", LB_BINARY_DIR, fault);
+    bool cells = strncmp(fault, "cells/", 6) == 0;
+    snprintf(path, sizeof(path), "%s/tests/plugins/%s_%s.so", LB_BINARY_DIR,
+             cells ? "cells" : "broken", fault + (cells ? 6 : 0));
     if (lb_plugin_load(path, &impl, &err) != LB_OK)
         fail_msg("%s", err.text);
     return impl;
@@ -93,6 +98,40 @@ static void an_independent_correct_implementation_passes(void **state)
     (void)state;
     expect_right("none", small_text, LB_TRAIN);
     expect_right("none", big_text, LB_TRAIN);
+}
+
+/* Problems of each cell, of which the last is dealt from a few rows. */
+static const char *const cell_problems[] = {
+    "T7_B5_I6_H9/cell-layernorm",
+    "T7_B5_I6_H9_L2_D2/cell-recurrent-dropout/ragged",
+    "T7_B5_I6_H9_P4_L2",
+    "T7_B5_I6_H9_L2/cell-peephole/ragged",
+    "T7_B5_I6_H9_L2_D2/cell-residual",
+    "T110_B20_I48_H48_P16",
+};
+
+static void the_correct_twin_of_every_cell_passes(void **state)
+{
+    (void)state;
+    assert_string_equal(lb_impl_cpu_ref.name, "cpu_ref");
+    for (size_t i = 0; i < sizeof(cell_problems) / sizeof(cell_problems[0]); i++)
+        expect_right("cells/none", cell_problems[i], LB_TRAIN);
+}
+
+static void faults_of_cells_are_found(void **state)
+{
+    (void)state;
+    expect_found("cells/swapped_gains", cell_problems[0], LB_INFER, "y [");
+    expect_found("cells/rotated_mask", cell_problems[1], LB_INFER, "y [");
+    expect_found("cells/unscaled_mask", cell_problems[1], LB_INFER, "y [");
+    expect_found("cells/transposed_w_hr", cell_problems[2], LB_INFER, "y [");
+    expect_found("cells/transposed_w_hr", cell_problems[5], LB_INFER, "y [");
+    expect_found("cells/swapped_peepholes", cell_problems[3], LB_INFER, "y [");
+    expect_found("cells/no_skip", cell_problems[4], LB_INFER, "y [");
+    expect_found("cells/no_cell_gradient", cell_problems[0], LB_TRAIN, "dgain of layer 0");
+    expect_found("cells/no_cell_gradient", cell_problems[2], LB_TRAIN, "dw_hr of layer 0");
+    expect_found("cells/no_cell_gradient", cell_problems[3], LB_TRAIN, "dw_peephole of layer 0");
+    expect_found("cells/no_cell_gradient", cell_problems[5], LB_TRAIN, "dw_hr of layer 0");
 }
 
 static void swapped_gates_are_found(void **state)
@@ -187,6 +226,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_big_problem_is_dealt_and_the_small_one_is_not),
         cmocka_unit_test(an_independent_correct_implementation_passes),
+        cmocka_unit_test(the_correct_twin_of_every_cell_passes),
+        cmocka_unit_test(faults_of_cells_are_found),
         cmocka_unit_test(swapped_gates_are_found),
         cmocka_unit_test(a_stale_h_is_found),
         cmocka_unit_test(an_unwritten_element_is_found),

@@ -1,4 +1,6 @@
-/* Compares implementations with golden files made by PyTorch's nn.LSTM (golden/make_golden.py). */
+/* Compares implementations with golden files made by PyTorch (golden/make_golden.py): by its
+ * nn.LSTM, and for cells that it does not have by its operations and its automatic differentiation.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "device/weight_packing.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 
@@ -22,7 +25,7 @@ struct golden {
     struct lb_problem problem;
     size_t layer_dirs;
     struct lb_inputs inputs;
-    void *weights[4][MAX_LAYER_DIRS]; /* w_ih, w_hh, b_ih, b_hh */
+    void *weights[LB_WEIGHT_COUNT][MAX_LAYER_DIRS]; /* w_ih, w_hh, b_ih, b_hh, w_cell */
 };
 
 static int64_t whole(const json_t *json, const char *key)
@@ -50,9 +53,25 @@ static void *stored(enum lb_dtype dtype, const json_t *list, size_t *count)
     return storage;
 }
 
+/* The mask, which the file holds per layer and direction. */
+static void *stored_mask(enum lb_dtype dtype, const json_t *list, size_t layer_dirs)
+{
+    char *all = NULL;
+    for (size_t e = 0; e < layer_dirs; e++) {
+        size_t count;
+        void *one = stored(dtype, json_array_get(list, e), &count);
+        size_t bytes = count * lb_dtype_size(dtype);
+        all = realloc(all, layer_dirs * bytes);
+        assert_non_null(all);
+        memcpy(all + e * bytes, one, bytes);
+        free(one);
+    }
+    return all;
+}
+
 static void open_golden(struct golden *g, const char *name)
 {
-    static const char *const parts[4] = {"w_ih", "w_hh", "b_ih", "b_hh"};
+    static const char *const parts[] = {"w_ih", "w_hh", "b_ih", "b_hh", "w_cell"};
     char path[512];
     json_error_t error;
     *g = (struct golden){0};
@@ -69,6 +88,12 @@ static void open_golden(struct golden *g, const char *name)
                                      .directions = whole(g->json, "directions"),
                                      .dtype = strcmp(dtype, "f64") == 0 ? LB_F64 : LB_F32,
                                      .pass = LB_TRAIN};
+    const char *cell = json_string_value(json_object_get(g->json, "cell"));
+    for (uint8_t kind = 0; cell && kind < LB_CELL_COUNT; kind++)
+        if (strcmp(cell, lb_cell_name((enum lb_cell_kind)kind)) == 0)
+            g->problem.cell = kind;
+    if (g->problem.cell == LB_CELL_PROJECTION)
+        g->problem.projection = (int32_t)whole(g->json, "projection");
     g->layer_dirs = (size_t)(g->problem.layers * g->problem.directions);
     assert_true(g->layer_dirs <= MAX_LAYER_DIRS);
     void **const slots[] = {&g->inputs.x,  &g->inputs.h0,  &g->inputs.c0,
@@ -76,21 +101,25 @@ static void open_golden(struct golden *g, const char *name)
     static const char *const keys[] = {"x", "h0", "c0", "dy", "dhn", "dcn"};
     for (size_t i = 0; i < 6; i++)
         *slots[i] = stored(g->problem.dtype, json_object_get(g->json, keys[i]), NULL);
-    for (size_t i = 0; i < 4; i++)
-        for (size_t e = 0; e < g->layer_dirs; e++)
+    for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
+        for (size_t e = 0; json_object_get(g->json, parts[i]) && e < g->layer_dirs; e++)
             g->weights[i][e] = stored(g->problem.dtype,
                                       json_array_get(json_object_get(g->json, parts[i]), e), NULL);
+    const json_t *mask = json_object_get(g->json, "mask");
+    g->inputs.mask = mask ? stored_mask(g->problem.dtype, mask, g->layer_dirs) : NULL;
     g->inputs.weights = (struct lb_weights){.w_ih = (const void *const *)g->weights[0],
                                             .w_hh = (const void *const *)g->weights[1],
                                             .b_ih = (const void *const *)g->weights[2],
-                                            .b_hh = (const void *const *)g->weights[3]};
+                                            .b_hh = (const void *const *)g->weights[3],
+                                            .w_cell = (const void *const *)g->weights[4]};
 }
 
 static void close_golden(struct golden *g)
 {
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; e < g->layer_dirs; e++)
             free(g->weights[i][e]);
+    free(g->inputs.mask);
     free(g->inputs.x);
     free(g->inputs.h0);
     free(g->inputs.c0);
@@ -119,14 +148,14 @@ static double worst_distance(const struct golden *g, const struct lb_results *r)
     const void *const results[] = {r->y, r->hn, r->cn, r->dx, r->dh0, r->dc0};
     static const char *const keys[] = {"y", "hn", "cn", "dx", "dh0", "dc0"};
     void *const *const gradients[] = {r->gradients.dw_ih, r->gradients.dw_hh, r->gradients.db_ih,
-                                      r->gradients.db_hh};
-    static const char *const gradient_keys[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
+                                      r->gradients.db_hh, r->gradients.dw_cell};
+    static const char *const gradient_keys[] = {"dw_ih", "dw_hh", "db_ih", "db_hh", "dw_cell"};
     double worst = 0;
     for (size_t i = 0; i < 6; i++)
         worst =
             fmax(worst, distance(g->problem.dtype, results[i], json_object_get(g->json, keys[i])));
-    for (size_t i = 0; i < 4; i++)
-        for (size_t e = 0; e < g->layer_dirs; e++)
+    for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
+        for (size_t e = 0; json_object_get(g->json, gradient_keys[i]) && e < g->layer_dirs; e++)
             worst = fmax(worst,
                          distance(g->problem.dtype, gradients[i][e],
                                   json_array_get(json_object_get(g->json, gradient_keys[i]), e)));
@@ -185,6 +214,49 @@ static const struct lb_impl *built_in(const char *name)
     return listed->impl;
 }
 
+static void every_cell_matches_pytorch(void **state)
+{
+    (void)state;
+    for (int cell = LB_CELL_STANDARD + 1; cell < LB_CELL_COUNT; cell++) {
+        char name[64];
+        size_t compared = 0;
+        struct golden g;
+        struct lb_exec_config config = {.threads = 1};
+        snprintf(name, sizeof(name), "cell_%s.json", lb_cell_name((enum lb_cell_kind)cell));
+        open_golden(&g, name);
+        assert_int_equal(g.problem.cell, cell);
+        for (const struct lb_registration *listed = lb_impl_table; listed->name; listed++) {
+            if (!listed->impl || listed->impl->memory != LB_HOST || !listed->impl->backward ||
+                lb_impl_supports(listed->impl, &g.problem, &config, NULL) != LB_OK)
+                continue;
+            double worst = run_golden(listed->impl, &g);
+            if (!(worst <= allowed(g.problem.dtype)))
+                fail_msg("%s, %s: off by %g of a tensor's size", listed->name, name, worst);
+            compared++;
+        }
+        assert_true(compared > 0);
+        close_golden(&g);
+    }
+}
+
+/* A file whose numbers of the cell are exchanged is found. */
+static void another_cell_does_not_match(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cell_peephole.json", "cell_layernorm.json"};
+    for (size_t i = 0; i < 2; i++) {
+        struct golden g;
+        double kept[4];
+        open_golden(&g, names[i]);
+        double *w_cell = g.weights[4][0];
+        memcpy(kept, w_cell, sizeof(kept));
+        memcpy(w_cell, w_cell + 4, sizeof(kept));
+        memcpy(w_cell + 4, kept, sizeof(kept));
+        assert_true(run_golden(built_in("cpu_ref"), &g) > 1e-2);
+        close_golden(&g);
+    }
+}
+
 static void swapped_gates_do_not_match(void **state)
 {
     (void)state;
@@ -204,6 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(implementations_match_pytorch),
         cmocka_unit_test(swapped_gates_do_not_match),
+        cmocka_unit_test(every_cell_matches_pytorch),
+        cmocka_unit_test(another_cell_does_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

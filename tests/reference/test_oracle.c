@@ -5,16 +5,19 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "device/weight_packing.h"
+#include "model/case.h"
 #include "reference/input_data.h"
 #include "reference/oracle.h"
 #include "tests/helpers/conformance_trial.h"
 
-enum { PARTS = 4 }; /* w_ih, w_hh, b_ih, b_hh */
+enum { PARTS = 5 }; /* w_ih, w_hh, b_ih, b_hh, w_cell */
 
 /* A small network that owns its arrays, and the weights that were packed into it. */
 struct network {
@@ -43,21 +46,21 @@ static void pack(struct network *net)
 {
     for (size_t e = 0; e < net->layer_dirs; e++)
         lb_oracle_pack(&net->oracle, e, net->weights[e][0], net->weights[e][1], net->weights[e][2],
-                       net->weights[e][3]);
+                       net->weights[e][3], net->weights[e][4]);
 }
 
 static void open_network(struct network *net, const char *text, const int32_t *lengths)
 {
     static const enum lb_drawn kinds[PARTS] = {LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH,
-                                               LB_DRAWN_B_HH};
+                                               LB_DRAWN_B_HH, LB_DRAWN_W_CELL};
     struct lb_problem p = trial_problem(text);
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
     net->x = drawn(&p, LB_DRAWN_X, n.x);
-    net->h0 = drawn(&p, LB_DRAWN_H0, n.state);
+    net->h0 = drawn(&p, LB_DRAWN_H0, n.h);
     net->c0 = drawn(&p, LB_DRAWN_C0, n.state);
     net->dy = drawn(&p, LB_DRAWN_DY, n.between);
-    net->dhn = drawn(&p, LB_DRAWN_DHN, n.state);
+    net->dhn = drawn(&p, LB_DRAWN_DHN, n.h);
     net->dcn = drawn(&p, LB_DRAWN_DCN, n.state);
     net->oracle = (struct lb_oracle){.problem = p,
                                      .lengths = lengths,
@@ -68,26 +71,29 @@ static void open_network(struct network *net, const char *text, const int32_t *l
                                      .y = numbers(n.y),
                                      .gates = numbers(n.gates),
                                      .cells = numbers(n.cells),
-                                     .hn = numbers(n.state),
+                                     .mask = n.mask ? drawn(&p, LB_DRAWN_MASK, n.mask) : NULL,
+                                     .scratch = n.scratch ? numbers(n.scratch) : NULL,
+                                     .kept = n.kept ? numbers(n.kept) : NULL,
+                                     .dkept = n.dkept ? numbers(n.dkept) : NULL,
+                                     .norm = n.norm ? numbers(n.norm) : NULL,
+                                     .hn = numbers(n.h),
                                      .cn = numbers(n.state),
                                      .dy = net->dy,
                                      .dhn = net->dhn,
                                      .dcn = net->dcn,
                                      .dx = numbers(n.x),
-                                     .dh0 = numbers(n.state),
+                                     .dh0 = numbers(n.h),
                                      .dc0 = numbers(n.state),
                                      .between = numbers(n.between),
                                      .operand = numbers(n.operand)};
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
-            size_t H = (size_t)p.hidden;
-            size_t columns = part == 0   ? (size_t)lb_layer_input(&p, (int64_t)e / p.directions)
-                             : part == 1 ? H
-                                         : 1;
-            net->sizes[e][part] = 4 * H * columns;
-            net->weights[e][part] = numbers(4 * H * columns);
-            net->dw[e][part] = numbers(4 * H * columns);
-            lb_draw_weights(&p, 5, kinds[part], e, net->weights[e][part]);
+            size_t count = lb_weight_elements(&p, e, (enum lb_weight)part);
+            net->sizes[e][part] = count;
+            net->weights[e][part] = numbers(count);
+            net->dw[e][part] = numbers(count);
+            if (count > 0)
+                lb_draw_weights(&p, 5, kinds[part], e, net->weights[e][part]);
         }
     pack(net);
 }
@@ -95,9 +101,10 @@ static void open_network(struct network *net, const char *text, const int32_t *l
 static void close_network(struct network *net)
 {
     struct lb_oracle *o = &net->oracle;
-    double *arrays[] = {o->weights, o->y,    o->gates, o->cells,   o->hn,      o->cn,
-                        o->dx,      o->dh0,  o->dc0,   o->between, o->operand, net->x,
-                        net->h0,    net->c0, net->dy,  net->dhn,   net->dcn};
+    double *arrays[] = {o->weights, o->y,     o->gates, o->cells,         o->hn,      o->cn,
+                        o->dx,      o->dh0,   o->dc0,   o->between,       o->operand, net->x,
+                        net->h0,    net->c0,  net->dy,  net->dhn,         net->dcn,   o->scratch,
+                        o->kept,    o->dkept, o->norm,  (double *)o->mask};
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
         free(arrays[i]);
     for (size_t e = 0; e < net->layer_dirs; e++)
@@ -126,12 +133,13 @@ static bool past_end(const struct network *net, size_t step_and_row)
 static double loss(struct network *net)
 {
     const struct lb_problem *p = &net->oracle.problem;
-    size_t y_width = (size_t)(p->directions * p->hidden), rows = (size_t)(p->seq_len * p->batch);
+    size_t y_width = (size_t)(p->directions * lb_h_size(p));
+    size_t rows = (size_t)(p->seq_len * p->batch);
     const double *y = net->oracle.y + (size_t)(p->layers - 1) * rows * y_width;
     pack(net);
     lb_oracle_forward(&net->oracle);
     double sum =
-        dot(net->oracle.hn, net->dhn, net->n.state) + dot(net->oracle.cn, net->dcn, net->n.state);
+        dot(net->oracle.hn, net->dhn, net->n.h) + dot(net->oracle.cn, net->dcn, net->n.state);
     for (size_t i = 0; i < rows; i++)
         if (!past_end(net, i))
             sum += dot(y + i * y_width, net->dy + i * y_width, y_width);
@@ -146,7 +154,7 @@ static void differentiate(struct network *net, const int32_t *counts)
     lb_oracle_backward(&net->oracle);
     for (size_t e = 0; e < net->layer_dirs; e++) {
         lb_oracle_weight_gradients(&net->oracle, e, counts, net->dw[e][0], net->dw[e][1],
-                                   net->dw[e][2]);
+                                   net->dw[e][2], net->dw[e][4]);
         memcpy(net->dw[e][3], net->dw[e][2], net->sizes[e][2] * sizeof(double));
     }
 }
@@ -173,7 +181,7 @@ static double worst_of_all(struct network *net)
 {
     struct lb_oracle *o = &net->oracle;
     double worst = worst_difference(net, net->x, o->dx, net->n.x);
-    worst = fmax(worst, worst_difference(net, net->h0, o->dh0, net->n.state));
+    worst = fmax(worst, worst_difference(net, net->h0, o->dh0, net->n.h));
     worst = fmax(worst, worst_difference(net, net->c0, o->dc0, net->n.state));
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++)
@@ -211,6 +219,51 @@ static void gradients_of_ragged_rows_match_finite_differences(void **state)
         open_network(&net, problems[i], ragged_lengths);
         differentiate(&net, NULL);
         assert_true(worst_of_all(&net) < 1e-8);
+        close_network(&net);
+    }
+}
+
+/* Every cell: several layers, both directions, with and without ragged rows. The layernorm of few
+ * numbers is badly conditioned, and differences see that, so there are more. */
+static void gradients_of_every_cell_match_finite_differences(void **state)
+{
+    (void)state;
+    static const char *const shapes[LB_CELL_COUNT][2] = {
+        [LB_CELL_LAYERNORM] = {"T4_B3_I2_H7_L3_D2", "/cell-layernorm"},
+        [LB_CELL_RECURRENT_DROPOUT] = {"T4_B3_I2_H3_L3_D2", "/cell-recurrent-dropout"},
+        [LB_CELL_PROJECTION] = {"T4_B3_I2_H5_P3_L3_D2", ""},
+        [LB_CELL_PEEPHOLE] = {"T4_B3_I2_H3_L3_D2", "/cell-peephole"},
+        [LB_CELL_RESIDUAL] = {"T4_B3_I2_H3_L3_D2", "/cell-residual"},
+    };
+    for (int cell = LB_CELL_STANDARD + 1; cell < LB_CELL_COUNT; cell++)
+        for (int ragged = 0; ragged < 2; ragged++) {
+            struct network net;
+            char text[LB_CASE_ID_SIZE];
+            snprintf(text, sizeof(text), "%s/f64/train%s%s", shapes[cell][0],
+                     ragged ? "/ragged" : "", shapes[cell][1]);
+            open_network(&net, text, ragged ? ragged_lengths : NULL);
+            assert_int_equal(net.oracle.problem.cell, cell);
+            differentiate(&net, NULL);
+            double worst = worst_of_all(&net);
+            if (!(worst < (cell == LB_CELL_LAYERNORM ? 1e-6 : 1e-8)))
+                fail_msg("%s: off by %g", text, worst);
+            close_network(&net);
+        }
+}
+
+/* The weights that only a cell has take part: a gradient of zero would be found. */
+static void finite_differences_find_a_wrong_gradient_of_each_cell(void **state)
+{
+    (void)state;
+    static const char *const problems[] = {"T4_B3_I2_H5_P3_L2/f64/train",
+                                           "T4_B3_I2_H3_L2/f64/train/cell-peephole",
+                                           "T4_B3_I2_H3_L2/f64/train/cell-layernorm"};
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        struct network net;
+        open_network(&net, problems[i], NULL);
+        differentiate(&net, NULL);
+        memset(net.dw[1][4], 0, net.sizes[1][4] * sizeof(double));
+        assert_true(worst_of_all(&net) > 1e-4);
         close_network(&net);
     }
 }
@@ -304,6 +357,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(gradients_of_ragged_rows_match_finite_differences),
+        cmocka_unit_test(gradients_of_every_cell_match_finite_differences),
+        cmocka_unit_test(finite_differences_find_a_wrong_gradient_of_each_cell),
         cmocka_unit_test(finite_differences_find_a_wrong_gradient),
         cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there),
         cmocka_unit_test(a_ragged_row_equals_the_row_alone),

@@ -163,7 +163,8 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
     net.between = between.data(), net.operand = operand.data();
     for (size_t d = 0; d < static_cast<size_t>(s.directions); d++) {
         weights w(p, d, s.saturated);
-        lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data());
+        lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data(),
+                       nullptr);
         set_inputs(r, x, d, w);
     }
     r.pre.assign(r.wide_pre.begin(), r.wide_pre.end());

@@ -1,0 +1,98 @@
+/* What leaving the standard cell costs: only problems that differ in the cell alone are compared.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report/cell_price.h"
+#include "tests/helpers/synthetic_run.h"
+
+static void add(struct lb_run *run, const char *text, double median_ns)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 5, 10);
+    row.median_ns = median_ns;
+    synthetic_add(run, row);
+}
+
+static struct lb_run run_of_cells(void)
+{
+    struct lb_run run = synthetic_empty();
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole", 1100);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train", 2000);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train/cell-peephole", 2662);
+    add(&run, "cpu_ref/T8_B1_I16_H16_P4/f32/train", 500);
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/infer/cell-peephole", 9000); /* no standard cell, */
+    add(&run, "onednn/T8_B1_I16_H16/f32/train/cell-peephole", 9000);  /* here neither, */
+    add(&run, "cpu_ref/T8_B1_I16_H16/bf16/train/cell-peephole", 9000);
+    synthetic_add(&run, synthetic_row("cpu_ref/T8_B1_I16_H16/bf16/train", LB_VERDICT_WRONG, NAN, 0,
+                                      0)); /* and here none with a time */
+    return run;
+}
+
+static void prices_are_those_of_the_same_problem(void **state)
+{
+    struct lb_run run = run_of_cells();
+    struct lb_cell_price *prices;
+    size_t count;
+    (void)state;
+    assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(prices[0].cell, LB_CELL_PROJECTION);
+    assert_int_equal(prices[0].problems, 1);
+    assert_true(fabs(prices[0].mean - 0.5) < 1e-12);
+    assert_int_equal(prices[1].cell, LB_CELL_PEEPHOLE);
+    assert_int_equal(prices[1].problems, 2);
+    assert_true(fabs(prices[1].mean - sqrt(1.1 * 1.331)) < 1e-12);
+    assert_true(fabs(prices[1].least - 1.1) < 1e-12);
+    assert_true(fabs(prices[1].most - 1.331) < 1e-12);
+    free(prices);
+    lb_run_free(&run);
+}
+
+static void a_price_is_a_sentence(void **state)
+{
+    struct lb_run run = run_of_cells();
+    struct lb_cell_price *prices;
+    size_t count;
+    char text[256];
+    (void)state;
+    assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
+    lb_cell_price_text(&prices[0], text, sizeof(text));
+    assert_string_equal(text, "projection takes 0.5 times as long as the standard cell on cpu_ref, "
+                              "train (1 problem)");
+    lb_cell_price_text(&prices[1], text, sizeof(text));
+    assert_string_equal(text, "peephole takes 1.21 times as long as the standard cell on cpu_ref, "
+                              "train (1.1 to 1.33 in 2 problems)");
+    free(prices);
+    lb_run_free(&run);
+}
+
+static void a_run_of_the_standard_cell_has_no_prices(void **state)
+{
+    struct lb_run run = synthetic_empty();
+    struct lb_cell_price *prices;
+    size_t count;
+    (void)state;
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
+    assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
+    assert_int_equal(count, 0);
+    free(prices);
+    lb_run_free(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prices_are_those_of_the_same_problem),
+        cmocka_unit_test(a_price_is_a_sentence),
+        cmocka_unit_test(a_run_of_the_standard_cell_has_no_prices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
