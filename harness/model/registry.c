@@ -226,13 +226,14 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
 
 /* Where the struct of each interface number ends, in bytes; 0: plug-ins of that number are
  * refused. */
-static const size_t impl_bytes[] = {0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check)};
+static const size_t impl_bytes[] = {
+    0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check), END_OF(update)};
 
 /* note wrote into a struct lb_error before this number. */
 enum { FIRST_ABI_WITH_NOTE_TEXT = 4 };
 
 _Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
-                   END_OF(check) == sizeof(struct lb_impl),
+                   END_OF(update) == sizeof(struct lb_impl),
                "a slot was appended: raise LB_IMPL_ABI and add where the new struct ends");
 
 /* A copy of a plug-in's struct with all slots of this program, kept reachable for leak checkers. */

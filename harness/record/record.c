@@ -52,6 +52,7 @@ static const struct number_key {
     NUMBER(err_norm),
     NUMBER(tolerance_used),
     NUMBER(prepare_ns),
+    NUMBER(update_ns),
     NUMBER(verify_ns),
     NUMBER(elapsed_ns),
     NUMBER(others_share),

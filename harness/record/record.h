@@ -54,7 +54,8 @@ struct lb_row {
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
     uint64_t hash;         /* of the bits of the checked results; 0: unknown */
 
-    double prepare_ns; /* time of create, sizes and prepare */
+    double prepare_ns; /* time of create, sizes, prepare and the first update */
+    double update_ns;  /* median time of update (impl.h); NaN: it has none, or was not timed */
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */
     double elapsed_ns; /* time of the whole case */
 

@@ -26,7 +26,7 @@ static enum lb_status load(const char *name, const struct lb_impl **impl, struct
 static void an_older_plugin_has_the_slots_of_its_number(void **state)
 {
     (void)state;
-    const struct lb_impl *first, *second, *third, *current;
+    const struct lb_impl *first, *second, *third, *fourth, *current;
     struct lb_error text = {""};
     assert_int_equal(load("older_1", &first, NULL), LB_OK);
     assert_string_equal(first->name, "older_1");
@@ -40,8 +40,11 @@ static void an_older_plugin_has_the_slots_of_its_number(void **state)
     assert_null(third->note);
     assert_int_equal(third->check(NULL, &text), LB_FAILED);
     assert_string_equal(text.text, "interface 3 has a check");
+    assert_null(third->update);
+    assert_int_equal(load("older_4", &fourth, NULL), LB_OK);
+    assert_null(fourth->update);
     assert_int_equal(load("misbehave_none", &current, NULL), LB_OK);
-    const struct lb_impl *const all[] = {first, second, third, current};
+    const struct lb_impl *const all[] = {first, second, third, fourth, current};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         assert_int_equal(all[i]->abi, LB_IMPL_ABI);
         assert_int_equal(lb_impl_check(all[i], NULL), LB_OK);
@@ -55,9 +58,9 @@ static void other_numbers_are_refused(void **state)
     const struct lb_impl *impl;
     struct lb_error err = {""};
     assert_int_equal(load("older_0", &impl, &err), LB_INVALID); /* nobody asks for 0 */
-    assert_non_null(strstr(err.text, "does not offer interface 4"));
+    assert_non_null(strstr(err.text, "does not offer interface 5"));
     assert_int_equal(load("misbehave_other_abi", &impl, &err), LB_INVALID);
-    assert_non_null(strstr(err.text, "built for interface 5, this program has 4"));
+    assert_non_null(strstr(err.text, "built for interface 6, this program has 5"));
 }
 
 /* cpu_ref without a slot, with too many variants, or under a name that is none. */

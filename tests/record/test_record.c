@@ -45,6 +45,7 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, err_norm),
     offsetof(struct lb_row, tolerance_used),
     offsetof(struct lb_row, prepare_ns),
+    offsetof(struct lb_row, update_ns),
     offsetof(struct lb_row, verify_ns),
     offsetof(struct lb_row, elapsed_ns),
     offsetof(struct lb_row, min_ns),

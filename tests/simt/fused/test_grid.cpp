@@ -3,10 +3,13 @@
  *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes
  *   test_simt_grid_fast waits            checks that endless waits are reported
  *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
+ *   test_simt_grid_fast paths            runs every built-in tile on the paths of bench/cases
+ *   test_simt_grid_fast list             prints which paths the cases of `paths` take
  *   test_simt_grid_check counts TABLE    compares what accesses cost with a table
  *
  * test_simt_grid_check also takes `clean` and `waits`, and looks for races there. */
 #include "grid_run.h"
+#include "paths.h"
 
 #include "cuda/fused/grid/backward.cuh"
 #include "cuda/fused/grid/forward.cuh"
@@ -200,6 +203,71 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
+/* Both passes of a built-in tile in one type, on the smallest shapes that take the paths of
+ * bench/cases: chunks, groups, directions and padding at a small H; then two packets or row tiles
+ * per warp, then three and more, windows and weights in shared memory, as far as the tile goes. */
+template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
+{
+    constexpr int columns = Tile::columns, units = Tile::units, small = 7 * units - 3;
+    constexpr int level = lb_grid::deep<Math> * Tile::warps; /* units of a packet of each warp */
+    constexpr int two = columns == 8 ? 13 : 27; /* rows of two groups, of which one has fewer */
+    int reach = lb_grid_reach(&Tile::figures, Math::figure);
+    bool halves = lb_grid_lane_units(Math::figure) == 8;
+    int large = halves ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
+    for (bool back : {false, true}) {
+        auto kernel = [=](bool train) {
+            return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
+        };
+        to.push_back({kernel(true), {2, columns + 1, small, 2, false}, apart()});
+        to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, {}});
+        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
+        to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
+        to.push_back({kernel(false), {2, 3, large, 1, false}, {}});
+    }
+}
+
+template <int... figures> void add_half_paths(std::vector<check_case> &to)
+{
+    add_paths<f16_math, lb_grid::tile<figures...>>(to);
+    add_paths<bf16_math, lb_grid::tile<figures...>>(to);
+}
+
+template <int... figures> void add_float_paths(std::vector<check_case> &to)
+{
+    add_paths<tf32_math, lb_grid::tile<figures...>>(to);
+    add_paths<f32_math, lb_grid::tile<figures...>>(to);
+}
+
+void print_paths(const check_case &c)
+{
+    const shape &s = c.size;
+    const path_shape taken = {s.batch,  s.hidden,       s.directions,
+                              s.ragged, c.kernel.train, c.how.cut > 0};
+    lb_grid_kernel k = {};
+    k.tile = c.kernel.tile;
+    k.math = c.kernel.math;
+    k.split = lb_grid_split_of(&k.tile, s.batch, c.how.groups);
+    k.backward = c.kernel.backward != nullptr;
+    k.beside = !c.how.apart;
+    printf("case\n");
+    print_grid_paths(stdout, &k, &taken);
+}
+
+/* `list`: prints which paths each case takes. Else runs them. */
+int test_paths(bool list)
+{
+    std::vector<check_case> on_paths;
+#define LB_PATHS_HALF(...)  add_half_paths<__VA_ARGS__>(on_paths);
+#define LB_PATHS_FLOAT(...) add_float_paths<__VA_ARGS__>(on_paths);
+    LB_GRID_HALF_TILES(LB_PATHS_HALF)
+    LB_GRID_FLOAT_TILES(LB_PATHS_FLOAT)
+    if (!list)
+        return test_clean(on_paths, 1, 2, run_case);
+    for (const check_case &c : on_paths)
+        print_paths(c);
+    return 0;
+}
+
 /* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
 template <class Math, class Tile> int wrong_sizes()
 {
@@ -243,8 +311,9 @@ int test_round_trip(bool backward, lb_grid_math math, int hidden)
         uint32_t bits = static_cast<uint32_t>(i + 1) << (math == LB_GRID_TF32 ? 13 : 0);
         memcpy(&w_hh[i * element], &bits, element);
     }
-    (backward ? lb_grid_pack_backward : lb_grid_pack_forward)(&tile, math, hidden, w_hh.data(),
-                                                              packed.data());
+    const lb_weight_layout layout =
+        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    lb_weight_pack(&layout, element, w_hh.data(), packed.data());
     for (size_t i = 0; i < packed.size(); i += element) {
         uint32_t bits = 0;
         memcpy(&bits, &packed[i], element);
@@ -281,9 +350,13 @@ int main(int argc, char **argv)
         return test_waits() | test_others_gave_up();
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin() || test_sizes() || test_packing();
+    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
+        return test_paths(!strcmp(argv[1], "list"));
     if (argc == 3 && !strcmp(argv[1], "counts"))
         return test_builtin(argv[2]);
-    fprintf(stderr, "usage: %s clean SEEDS | waits | builtin | counts TABLE.CSV | counts print\n",
+    fprintf(stderr,
+            "usage: %s clean SEEDS | waits | builtin | paths | list | counts TABLE.CSV | "
+            "counts print\n",
             argv[0]);
     return 2;
 }
