@@ -1,6 +1,6 @@
 /* Checks that the fused grid kernels are right and clean under many schedules.
  *
- *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes
+ *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes; checks packing by kernels
  *   test_simt_grid_fast waits            checks that endless waits are reported
  *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
  *   test_simt_grid_fast paths            runs every built-in tile on the paths of bench/cases
@@ -13,6 +13,8 @@
 
 #include "cuda/fused/grid/backward.cuh"
 #include "cuda/fused/grid/forward.cuh"
+
+#include "cuda/fused/common/weights.cuh" /* behind what brings the names of CUDA */
 
 #include <cmath>
 #include <cstdio>
@@ -340,12 +342,81 @@ int test_packing()
     return failures;
 }
 
+/* Launches body for each element of a layout, as the device does. */
+template <class Body> bool converts(const lb_weight_layout &layout, const Body &body)
+{
+    simt::launch_config config = {"weights"};
+    config.block.x = 64;
+    config.grid.x = static_cast<unsigned>((layout.elements + 63) / 64);
+    simt::outcome outcome = simt::launch(config, body);
+    if (!outcome.ok())
+        printf("%s", outcome.text().c_str());
+    return outcome.ok();
+}
+
+/* Checks that the kernel packs what the host packs, and writes all of it. */
+template <class Bits> int test_pack_kernel(bool backward, lb_grid_math math, int hidden)
+{
+    const lb_grid_tile tile = {16, 2, 2, 3, 8};
+    const lb_weight_layout layout =
+        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    std::vector<Bits> w_hh(4 * static_cast<size_t>(hidden * hidden)), expected(layout.elements);
+    for (size_t i = 0; i < w_hh.size(); i++)
+        w_hh[i] = static_cast<Bits>(0x3f812345u + 97 * i);
+    lb_weight_pack(&layout, sizeof(Bits), w_hh.data(), expected.data());
+    simt::device_reset();
+    const Bits *matrix = simt::device_copy(w_hh, "matrix");
+    Bits *packed = simt::device_array<Bits>(expected.size(), "packed");
+    bool right =
+        converts(layout, [=] { lb_fused_weights::pack_kernel<Bits>(packed, matrix, layout); });
+    right = right && !memcmp(packed, expected.data(), expected.size() * sizeof(Bits));
+    printf("%s pack_kernel<%zu bytes> %s\n", right ? "ok" : "FAILED", sizeof(Bits),
+           backward ? "backward" : "forward");
+    return !right;
+}
+
+/* Checks that the kernel that unpacks rounds once and writes both biases. */
+int test_unpack_kernel()
+{
+    const lb_weight_layout layout = lb_weight_layout_by_unit(13, 5);
+    std::vector<float> sums(layout.elements);
+    for (size_t i = 0; i < sums.size(); i++)
+        sums[i] = 1.0f + static_cast<float>(i) / 4099;
+    simt::device_reset();
+    const float *packed = simt::device_copy(sums, "packed");
+    __half *matrix = simt::device_array<__half>(sums.size(), "matrix");
+    __half *also = simt::device_array<__half>(sums.size(), "also");
+    bool right = converts(layout, [=] {
+        lb_fused_weights::unpack_kernel<float, __half>(matrix, also, packed, layout);
+    });
+    for (uint64_t i = 0; right && i < layout.elements; i++) {
+        double value = sums[i];
+        uint16_t rounded;
+        int64_t at = lb_weight_source(&layout, i);
+        lb_store(LB_F16, &rounded, &value, 1);
+        right = !memcmp(&matrix[at], &rounded, 2) && !memcmp(&also[at], &rounded, 2);
+    }
+    printf("%s unpack_kernel\n", right ? "ok" : "FAILED");
+    return !right;
+}
+
+int test_weight_kernels()
+{
+    int failures = test_unpack_kernel();
+    for (bool backward : {false, true}) {
+        failures += test_pack_kernel<uint16_t>(backward, LB_GRID_BF16, 61);
+        failures += test_pack_kernel<uint32_t>(backward, LB_GRID_TF32, 33);
+    }
+    return failures;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number();
+        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number() |
+               test_weight_kernels();
     if (argc == 2 && !strcmp(argv[1], "waits"))
         return test_waits() | test_others_gave_up();
     if (argc == 2 && !strcmp(argv[1], "builtin"))
