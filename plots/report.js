@@ -74,13 +74,14 @@ const SETTINGS =
 // A case is an array: numbers of its series, setting and verdict; its sizes; numbers of texts, -1
 // for none (what follows the sizes in the case's name, why it did not run, what ran, a warning).
 // One with a time goes on: times of a call in ns, the error, the lower bound in ns, flops and bytes
-// of a call, the most bytes in use, the time of preparation in ns, whether lo and hi are a 95 %
+// of a call, the most bytes in use, the time of preparation and of an update of
+// the weights in ns, whether lo and hi are a 95 %
 // interval or the range of the samples, counts, why sampling stopped, the samples as a strip, the
 // kernels, and the error over what is allowed.
 const CASES = data.cases.map((row, index) => {
     const [series, setting, T, B, I, H, verdict, tail, reason, description, warning, median_, lo,
-        hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, hasInterval, samples, blocks,
-        calls, stop, strip, kernels, toleranceUsed] = row;
+        hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, update, hasInterval, samples,
+        blocks, calls, stop, strip, kernels, toleranceUsed] = row;
     return {
         index,
         series: SERIES[series],
@@ -109,6 +110,7 @@ const CASES = data.cases.map((row, index) => {
         bytes,
         peak,
         prepare,
+        update,
         hasInterval: hasInterval === 1,
         samples,
         blocks,
@@ -794,6 +796,14 @@ const COLUMNS = [
         cell: (c) => h("td", {class: "n" + (c.rank ? " best" : ""), "data-label": "speed-up"},
             times(c.speedup), c.rank && h("small", {}, " " + c.rank))
     },
+    ...(CASES.some((c) => c.update) ? [{
+        key: "update",
+        label: "Update",
+        number: true,
+        of: (c) => c.update,
+        cell: (c) => h("td", {class: "n", "data-label": "update"}, c.update ? ns(c.update) : "–")
+    }]
+                                    : []),
     {
         key: "error",
         label: "Error",
@@ -1042,6 +1052,9 @@ function detailsOf(c, all) {
     if (all) {
         fact("peak memory", withUnit("bytes", c.peak));
         fact("preparation", ns(c.prepare));
+        if (c.update)
+            fact("update of the weights",
+                ns(c.update) + " per step of an optimizer, beyond the call");
         fact("case", h("code", {}, idOf(c)));
         if (data.repeat !== null)
             fact("repeat with",

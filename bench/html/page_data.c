@@ -158,7 +158,8 @@ static void write_times(FILE *out, const struct lb_row *row, struct texts *texts
                               row->flops,
                               row->bytes,
                               row->peak_bytes,
-                              row->prepare_ns};
+                              row->prepare_ns,
+                              row->update_ns};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         fputc(',', out);
         lb_html_json_number(out, numbers[i]);

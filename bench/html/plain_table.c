@@ -12,6 +12,16 @@ static void write_time(FILE *out, double ns)
     lb_html_ns(out, ns);
 }
 
+/* Whether a case has a time per update of the weights. */
+static bool view_has_updates(const struct lb_html_view *view)
+{
+    for (size_t i = 0; i < view->groups.count; i++)
+        for (size_t k = 0; k < view->groups.items[i].count; k++)
+            if (isfinite(view->groups.items[i].candidates[k].row->update_ns))
+                return true;
+    return false;
+}
+
 /* Writes one case; base is the baseline's row at the same problem, or NULL. */
 static void write_row(FILE *out, const struct lb_html_view *view, const struct lb_candidate *it,
                       const struct lb_row *base)
@@ -32,6 +42,8 @@ static void write_row(FILE *out, const struct lb_html_view *view, const struct l
     write_time(out, row->median_ns / (double)p->seq_len);
     lb_format_ratio(base ? base->median_ns / row->median_ns : (double)NAN, ratio);
     fprintf(out, "<td class=n>%s", ratio);
+    if (view_has_updates(view))
+        write_time(out, row->update_ns);
     if (isfinite(row->err_norm))
         fprintf(out, "<td class=n>%.1e", row->err_norm);
     else
@@ -51,6 +63,8 @@ enum lb_status lb_html_plain_table(FILE *out, const void *user, struct lb_error 
           out);
     if (view->baseline_series < view->series.count)
         lb_html_format(out, " over %s", view->baseline);
+    if (view_has_updates(view))
+        fputs("</th><th scope=\"col\" class=\"n\">Update", out);
     fputs("</th><th scope=\"col\" class=\"n\">Error</th></tr></thead><tbody>\n", out);
     for (size_t i = 0; i < view->groups.count; i++) {
         const struct lb_group *group = &view->groups.items[i];

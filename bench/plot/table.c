@@ -119,6 +119,15 @@ static double baseline_median(const struct line *lines, size_t count, size_t fir
     return (double)NAN;
 }
 
+/* Whether a row of the group that begins at lines[first] has a time per update. */
+static bool has_updates(const struct line *lines, size_t count, size_t first)
+{
+    for (size_t i = first; i < count && lines[i].group == lines[first].group; i++)
+        if (isfinite(lines[i].row->update_ns))
+            return true;
+    return false;
+}
+
 /* Writes how much of the tolerance an ok row uses, its warning and its anomalies. Outliers are
  * only in the record, because most rows have some. */
 static void describe(const struct lb_row *row, char *text, size_t size)
@@ -139,17 +148,34 @@ enum rank { RANK_ALONE, RANK_BEHIND, RANK_TOO_FEW, RANK_FASTEST, RANK_TIED };
 
 /* Which marks the table uses, so that its last lines explain them. */
 struct marks {
-    bool shortened, tied;
+    bool shortened, tied, updates;
+};
+
+/* A problem's rows have a column more where one of them has a time per update. The others are then
+ * narrower, so that a line still fits 80 columns. */
+static int print_numbers(char *line, size_t size, const char *label, const char *median,
+                         const char *spread, const char *ratio, const char *update)
+{
+    if (!update)
+        return snprintf(line, size, "  %-28s %10s  +-%7s %9s  ", label, median, spread, ratio);
+    return snprintf(line, size, "  %-20s %9s  +-%6s %8s %10s  ", label, median, spread, ratio,
+                    update);
+}
+
+/* What the rows of a problem are printed with. */
+struct group_view {
+    double base;  /* the baseline's median, or NaN */
+    bool updates; /* a row has a time per update */
 };
 
 /* Notes that do not fit the terminal are replaced by a mark that the last lines explain. */
-static void print_times(FILE *out, const struct lb_row *row, double base, int columns,
-                        enum rank rank, struct marks *marks)
+static void print_times(FILE *out, const struct lb_row *row, const struct group_view *view,
+                        int columns, enum rank rank, struct marks *marks)
 {
     static const char *const words[] = {"ok", "ok", "too few samples", "* fastest",
                                         "= fastest, tied"};
     char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], median[32], spread[32] = "-", ratio[32] = "-";
-    char notes[512], line[1024];
+    char update[32] = "-", notes[512], line[1024];
     bool bold = rank >= RANK_FASTEST && lb_has_style(out);
     row_label(row, label);
     lb_format_ns(row->median_ns, median);
@@ -157,10 +183,13 @@ static void print_times(FILE *out, const struct lb_row *row, double base, int co
     if (isfinite(row->median_lo_ns))
         snprintf(spread, sizeof(spread), "%.1f %%",
                  50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
-    if (isfinite(base))
-        snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
-    int length = snprintf(line, sizeof(line), "  %-28s %10s  +-%7s %9s  %s", label, median, spread,
-                          ratio, words[rank]);
+    if (isfinite(view->base))
+        snprintf(ratio, sizeof(ratio), "%.2fx", view->base / row->median_ns);
+    if (isfinite(row->update_ns))
+        lb_format_ns(row->update_ns, update);
+    int length = print_numbers(line, sizeof(line), label, median, spread, ratio,
+                               view->updates ? update : NULL);
+    length += snprintf(line + length, sizeof(line) - (size_t)length, "%s", words[rank]);
     bool shortened = length + (int)strlen(notes) > columns;
     fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
             bold ? "\033[0m" : "");
@@ -265,8 +294,10 @@ static void print_absent(FILE *out, const struct lb_run *run)
 static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
-    if (marks->tied || marks->shortened)
+    if (marks->tied || marks->shortened || marks->updates)
         fprintf(out, "\n");
+    if (marks->updates)
+        fprintf(out, "last time: of one update of the weights, beyond the call (update_ns)\n");
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->shortened)
@@ -285,7 +316,7 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
 enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
                               struct lb_error *err)
 {
-    struct marks marks = {false, false};
+    struct marks marks = {false, false, false};
     int columns = lb_columns(out);
     struct line *lines = calloc(run->count + 1, sizeof(*lines));
     if (!lines)
@@ -299,17 +330,19 @@ enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *b
     if (baseline[0])
         fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
                 baseline);
-    double base = (double)NAN;
+    struct group_view view = {0};
     for (size_t i = 0, first = 0; i < run->count; i++) {
         if (i == 0 || lines[i].group != lines[i - 1].group) {
             first = i;
-            base = baseline_median(lines, run->count, i, baseline);
+            view.base = baseline_median(lines, run->count, i, baseline);
+            view.updates = has_updates(lines, run->count, i);
+            marks.updates |= view.updates;
             fprintf(out, "\n%s\n", lines[i].problem);
         }
         if (lines[i].row->verdict == LB_VERDICT_ABSENT)
             continue;
         if (lines[i].row->verdict == LB_VERDICT_OK)
-            print_times(out, lines[i].row, base, columns, rank_of(lines, run->count, first, i),
+            print_times(out, lines[i].row, &view, columns, rank_of(lines, run->count, first, i),
                         &marks);
         else
             print_verdict(out, lines[i].row);

@@ -1,11 +1,11 @@
 /* The contract between the harness and an implementation: one struct of function pointers.
  *
- * For each case the harness calls supports -> create -> sizes -> prepare -> (forward | backward)*
- * -> gradients -> destroy, all on one thread. The same struct is the plug-in interface: a shared
- * object exports const struct lb_impl *lb_plugin(uint32_t abi); which returns NULL when the plug-in
- * was built for another abi. The program asks for its own number first and then for each lower one,
- * so a plug-in that was built before a slot was appended still works. The program treats the slots
- * that are missing from the plug-in's abi as NULL. */
+ * For each case the harness calls supports -> create -> sizes -> prepare -> (forward | backward |
+ * update)* -> gradients -> destroy, all on one thread. The same struct is the plug-in interface: a
+ * shared object exports const struct lb_impl *lb_plugin(uint32_t abi); which returns NULL when the
+ * plug-in was built for another abi. The program asks for its own number first and then for each
+ * lower one, so a plug-in that was built before a slot was appended still works. The program treats
+ * the slots that are missing from the plug-in's abi as NULL. */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H
 
@@ -19,8 +19,8 @@ extern "C" {
  *     2  added note (it wrote into a struct lb_error; such a note is no longer called)
  *     3  added check, and graph in lb_exec_config
  *     4  gave note a plain text buffer
- *     5  added cells, and at the end of structs w_cell, dw_cell and mask; an implementation of a
- *        lower number is only given problems of the standard cell
+ *     5  added update and cells, and at the end of structs w_cell, dw_cell and mask; an
+ *        implementation of a lower number is only given problems of the standard cell
  * The number also rises when a slot's meaning changes or when a struct that is passed to the
  * implementation changes anywhere but at its end; lower numbers may then be refused. Which numbers
  * load, and which of their slots count, is in a table in model/registry.c. */
@@ -89,6 +89,13 @@ struct lb_gradients {
     void *const *dw_cell; /* since interface 5 */
 };
 
+/* Tensors of an update, in the implementation's memory, in the layout and the dtype of the structs
+ * above; none overlap. The tables themselves are in host memory. Valid until destroy. */
+struct lb_update_io {
+    struct lb_weights weights;     /* read */
+    struct lb_gradients gradients; /* written */
+};
+
 /* Tensors of a forward call, in the implementation's memory, in the problem's dtype; none overlap.
  * For the cell projection y is [T, B, D*P], and h0 and hn are [L*D, B, P]; so are their gradients.
  * In a ragged batch y must be zero past a row's end, and hn and cn are those of its last step. */
@@ -135,8 +142,8 @@ struct lb_impl {
                              const struct lb_exec_config *config, struct lb_error *err);
     enum lb_status (*sizes)(void *self, struct lb_sizes *sizes, struct lb_error *err);
 
-    /* Converts the weights and keeps the buffers. Its time is recorded as prepare_ns, with that of
-     * create and sizes. */
+    /* Converts the weights and keeps the buffers. Its time is recorded as prepare_ns, with those of
+     * create, sizes and the first update. */
     enum lb_status (*prepare)(void *self, const struct lb_buffers *buffers,
                               const struct lb_weights *weights, struct lb_error *err);
 
@@ -167,6 +174,15 @@ struct lb_impl {
     /* (optional) Called when the work of forward or backward is done. LB_FAILED, with a sentence,
      * when a kernel found an error while it ran, such as a wait that it gave up. */
     enum lb_status (*check)(const void *self, struct lb_error *err);
+
+    /* (optional) What a step of the optimizer costs beyond its arithmetic, where weights or weight
+     * gradients are kept in a layout of the implementation's own: writes the last backward's weight
+     * gradients to io->gradients, and converts io->weights, which replace those of prepare. Timed
+     * under the rules of forward and recorded as update_ns. NULL: an optimizer can work in place,
+     * because the elements of both buffers correspond one to one. A case with backward calls
+     * prepare with NaN for weights and then update with the right ones, so that whatever update
+     * leaves out makes the results wrong. */
+    enum lb_status (*update)(void *self, const struct lb_update_io *io, struct lb_error *err);
 
     /* (optional) The cells that it computes besides the standard one: 1u << LB_CELL_PEEPHOLE and so
      * on, or-ed. supports is only asked about these. */

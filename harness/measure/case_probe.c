@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "device/timer.h"
+#include "measure/case_update.h"
 #include "model/registry.h"
 #include "reference/reference.h"
 
@@ -112,8 +113,10 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     LB_TRY(check_launch(impl, c, why));
     LB_TRY(count_needed(&c->problem, &needed, why));
     plan->host_bytes = needed.host;
-    plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
-                        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD);
+    plan->space_bytes =
+        needed.tensors + (on_host ? needed.host : 0) +
+        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
+        (impl->update && plan->has_backward ? lb_case_update_bytes(&c->problem) : 0);
     LB_TRY(lb_impl_supports(impl, &c->problem, &plan->config, why));
     LB_TRY(check_room(impl, plan, available_bytes, why));
 done:

@@ -19,6 +19,7 @@
 #include "measure/call_checks.h"
 #include "measure/case_lower_bound.h"
 #include "measure/case_probe.h"
+#include "measure/case_update.h"
 #include "model/sequence_file.h"
 #include "reference/case_tensors.h"
 #include "reference/loss_scale.h"
@@ -54,6 +55,7 @@ struct case_context {
     struct lb_tensors tensors;                   /* inputs and outputs in plan.space */
     struct lb_forward_io forward[LB_INPUT_SETS]; /* these tensors as arguments, by buffer */
     struct lb_backward_io backward[LB_INPUT_SETS];
+    struct lb_case_update update; /* all zero where update is not called */
     struct lb_timer timer;
     int calls; /* per sample: 1 when timed in isolation, more when batched */
 
@@ -84,8 +86,10 @@ static void note_peak(struct case_context *context)
 {
     if (context->impl->memory != LB_DEVICE)
         return;
-    context->used_bytes =
-        fmax(context->used_bytes, context->available_before - context->plan.space->available());
+    double used = context->available_before - context->plan.space->available();
+    if (context->update.io.weights.w_ih) /* an optimizer's tensors, which no call reads */
+        used -= lb_case_update_bytes(&context->c->problem);
+    context->used_bytes = fmax(context->used_bytes, used);
     context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes);
 }
 
@@ -205,6 +209,34 @@ done:
     return st;
 }
 
+/* Whether update is called: not for a tool that looks at what the calls of the pass do. */
+static bool updates(const struct case_context *context)
+{
+    return context->impl->update && context->plan.has_backward && !context->options->kernels &&
+           !context->options->profile;
+}
+
+/* Calls the implementation's prepare, and update where it has one. */
+static enum lb_status prepare_implementation(struct case_context *context, struct lb_error *err)
+{
+    const struct lb_weights *weights = &context->inputs[0].weights;
+    const struct lb_impl *impl = context->impl;
+    enum lb_status st = LB_OK;
+    if (updates(context))
+        LB_TRY(lb_case_update_open(&context->c->problem, context->plan.space, weights,
+                                   &context->update, err));
+    double start = lb_now_ns();
+    if (updates(context))
+        LB_TRY(
+            lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
+    else
+        LB_TRY(impl->prepare(context->self, &context->buffers, weights, err));
+    LB_TRY(context->plan.space->synchronize(err));
+    context->row->prepare_ns += lb_now_ns() - start;
+done:
+    return st;
+}
+
 /* Brings everything in place for calls: expected results, buffers, inputs and converted weights. */
 static enum lb_status prepare(struct case_context *context, struct lb_error *err)
 {
@@ -233,10 +265,7 @@ static enum lb_status prepare(struct case_context *context, struct lb_error *err
         set_lower_bound(context->impl, context->row, inputs->lengths);
 
     phase(context, "prepare");
-    start = lb_now_ns();
-    LB_TRY(context->impl->prepare(context->self, &context->buffers, &inputs->weights, err));
-    LB_TRY(context->plan.space->synchronize(err));
-    context->row->prepare_ns += lb_now_ns() - start;
+    LB_TRY(prepare_implementation(context, err));
     if (context->impl->describe) {
         const char *description = context->impl->describe(context->self);
         lb_row_print(&context->row->description, "%s%s%s", description ? description : "",
@@ -290,8 +319,12 @@ static enum lb_status poison(const struct case_context *context, struct lb_error
                        : st;
 }
 
+/* Where the weight gradients of the fetched results come from. */
+enum gradient_source { BY_GRADIENTS, BY_UPDATE };
+
 /* Waits for the last call and brings its results to the host, unscaled. */
-static enum lb_status fetch_results(struct case_context *context, struct lb_error *err)
+static enum lb_status fetch_results(struct case_context *context, enum gradient_source source,
+                                    struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     LB_TRY(context->plan.space->synchronize(err));
@@ -299,7 +332,9 @@ static enum lb_status fetch_results(struct case_context *context, struct lb_erro
         LB_TRY(context->impl->check(context->self, err));
     lb_results_poison(&context->results);
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
-    if (context->plan.has_backward)
+    if (source == BY_UPDATE)
+        LB_TRY(lb_case_update_download(&context->update, &context->results.gradients, err));
+    else if (context->plan.has_backward)
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
     lb_loss_unscale(&context->c->problem, context->loss_scale, &context->results);
     note_peak(context);
@@ -392,6 +427,8 @@ static bool guards_intact(struct case_context *context)
         {"its gradients", context->buffers.gradients},
         {"the reserve", context->buffers.reserve},
         {"the workspace", context->buffers.workspace},
+        {"the updated weights", context->update.weights},
+        {"the updated gradients", context->update.gradients},
     };
     const struct lb_gradients *gradients = &context->results.gradients;
     const char *side, *name = NULL;
@@ -432,6 +469,50 @@ static bool inputs_intact(struct case_context *context, enum lb_status *st, stru
     return false;
 }
 
+/* lb_call: one update, which a step of an optimizer would need. */
+static enum lb_status update_once(void *user, struct lb_error *err)
+{
+    struct case_context *context = user;
+    return context->impl->update(context->self, &context->update.io, err);
+}
+
+/* Whether the weight gradients that update wrote after the latest call are right, and the weights
+ * that it read unchanged. Otherwise the row has the verdict, or *st a failure to look. */
+static bool update_right(struct case_context *context, enum lb_status *st, struct lb_error *err)
+{
+    static const char of_update[] = "after update: ";
+    const size_t length = sizeof(of_update) - 1;
+    struct lb_row *row = context->row;
+    bool intact = true;
+    *st = fetch_results(context, BY_UPDATE, err);
+    if (*st == LB_OK)
+        *st = lb_case_update_intact(&context->update, &context->inputs[0].weights, &intact, err);
+    if (*st != LB_OK)
+        return false;
+    if (!results_right(context)) {
+        memmove(row->reason + length, row->reason, sizeof(row->reason) - length);
+        memcpy(row->reason, of_update, length);
+        row->reason[sizeof(row->reason) - 1] = '\0';
+        return false;
+    }
+    if (intact)
+        return true;
+    row->verdict = LB_VERDICT_WRONG;
+    snprintf(row->reason, sizeof(row->reason),
+             "it wrote to the weights of update, which it may "
+             "only read");
+    return false;
+}
+
+/* Makes one update after the latest call, on poisoned gradients, and checks it as above. */
+static bool check_update(struct case_context *context, enum lb_status *st, struct lb_error *err)
+{
+    *st = lb_case_update_poison(&context->update, err);
+    if (*st == LB_OK)
+        *st = update_once(context, err);
+    return *st == LB_OK && update_right(context, st, err);
+}
+
 /* Writes y of the latest call to the file that the options name. */
 static enum lb_status write_outputs(const struct case_context *context, struct lb_error *err)
 {
@@ -458,7 +539,7 @@ static enum lb_status call_on_set(struct case_context *context, int set, struct 
     set_order(context, order, 1);
     LB_TRY(call_before(context, err));
     LB_TRY(call_once(context, err));
-    LB_TRY(fetch_results(context, err));
+    LB_TRY(fetch_results(context, BY_GRADIENTS, err));
     phase(context, "oracle");
 done:
     return st;
@@ -531,7 +612,10 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
     phase(context, "verify");
     if (set == 0 && right && context->options->outputs)
         LB_TRY(write_outputs(context, err));
-    context->verified = right && guards_intact(context);
+    if (right && updates(context))
+        right = check_update(context, &st, err);
+    if (st == LB_OK)
+        context->verified = right && guards_intact(context);
 done:
     return st;
 }
@@ -562,7 +646,7 @@ static enum lb_status verify_again(struct case_context *context, struct lb_error
     double start = lb_now_ns();
     phase(context, "recheck");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_RECHECK);
-    LB_TRY(fetch_results(context, err));
+    LB_TRY(fetch_results(context, BY_GRADIENTS, err));
     if (!guards_intact(context))
         goto done;
     phase(context, "oracle");
@@ -591,7 +675,7 @@ static enum lb_status check_call(struct case_context *context, struct lb_error *
     LB_TRY(memory_hash(context, &hash, err));
     if (hash == context->bits[context->last_set].memory)
         return LB_OK;
-    LB_TRY(fetch_results(context, err));
+    LB_TRY(fetch_results(context, BY_GRADIENTS, err));
     if (!results_repeat(context))
         st = give_up(context, err);
 done:
@@ -843,6 +927,35 @@ static void time_overflow_check(struct case_context *context)
     context->row->overflow_check_ns = lb_median(ns, PASSES);
 }
 
+/* Takes a few samples of update, launched or replayed as the calls are, and notes their median.
+ * Afterwards the gradients must be those of the last call. */
+static enum lb_status time_update(struct case_context *context, struct lb_error *err)
+{
+    enum { FEWEST = 3, MOST = 11 };
+    static const double enough_ns = 2e7;
+    enum lb_status st = LB_OK;
+    struct lb_timer timer = {.memory = context->impl->memory};
+    double ns[MOST], spent = 0;
+    int count = 0;
+    phase(context, "update");
+    LB_TRY(lb_case_update_poison(&context->update, err));
+    LB_TRY(lb_timer_create(context->impl->memory, false, &timer, err));
+    LB_TRY(update_once(context, err)); /* loads what is loaded lazily */
+    if (context->c->launch == LB_GRAPH)
+        LB_TRY(lb_timer_capture(&timer, update_once, context, err));
+    while (count < FEWEST || (count < MOST && spent < enough_ns)) {
+        LB_TRY(lb_timer_measure(&timer, update_once, context, 1, &ns[count], err));
+        spent += ns[count++];
+    }
+    lb_sort(ns, (size_t)count);
+    context->row->update_ns = lb_median(ns, (size_t)count);
+    if (!update_right(context, &st, err) || !guards_intact(context))
+        context->row->update_ns = (double)NAN;
+done:
+    lb_timer_destroy(&timer);
+    return st;
+}
+
 /* Times the case: captures a graph if asked for, warms up, takes samples, checks the last call. */
 static enum lb_status sample(struct case_context *context, struct lb_error *err)
 {
@@ -875,6 +988,8 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     LB_TRY(lb_row_summarize(context->row, err));
     LB_TRY(verify_again(context, err));
     check_rate(context);
+    if (updates(context) && context->row->verdict == LB_VERDICT_OK)
+        LB_TRY(time_update(context, err));
 done:
     lb_samples_free(&samples);
     return st;
@@ -925,6 +1040,7 @@ static void close_case(struct case_context *context)
         free(context->self);
     }
     lb_timer_destroy(&context->timer);
+    lb_case_update_close(&context->update);
     lb_unpin();
     lb_tensors_destroy(&context->tensors);
     lb_results_destroy(&context->results);

@@ -57,6 +57,7 @@ static const struct number_key {
     NUMBER(overflow_share),
     NUMBER(overflow_check_ns),
     NUMBER(prepare_ns),
+    NUMBER(update_ns),
     NUMBER(verify_ns),
     NUMBER(elapsed_ns),
     NUMBER(others_share),

@@ -65,7 +65,8 @@ struct lb_row {
 
     uint64_t hash; /* of the bits of the checked results; 0: unknown */
 
-    double prepare_ns; /* time of create, sizes and prepare */
+    double prepare_ns; /* time of create, sizes, prepare and the first update */
+    double update_ns;  /* median time of update (impl.h); NaN: it has none, or was not timed */
     double verify_ns;  /* time of the oracle, the checked calls and the comparison */
     double elapsed_ns; /* time of the whole case */
 

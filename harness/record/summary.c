@@ -181,6 +181,7 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->overflow_check_ns = fmin(row->overflow_check_ns, block->overflow_check_ns);
     row->checked_calls += block->checked_calls;
     row->peak_bytes = fmax(row->peak_bytes, block->peak_bytes);
+    row->update_ns = fmin(row->update_ns, block->update_ns);
     row->elapsed_ns += block->elapsed_ns;
     row->others_share = fmax(row->others_share, block->others_share);
     row->verify_ns += block->verify_ns;

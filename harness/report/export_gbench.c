@@ -70,6 +70,7 @@ static bool add_counters(json_t *object, const struct lb_row *row)
         {"p5_ns", row->p5_ns},
         {"p95_ns", row->p95_ns},
         {"prepare_ns", row->prepare_ns},
+        {"update_ns", row->update_ns},
         {"floor_ns", row->floor_ns},
         {"floor_multiple", row->floor_multiple},
         {"err_max_abs", row->err_max_abs},

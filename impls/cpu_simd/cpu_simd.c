@@ -342,6 +342,16 @@ static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *
     return LB_OK;
 }
 
+/* The conversions use one thread. */
+static enum lb_status cpu_simd_update(void *self, const struct lb_update_io *io,
+                                      struct lb_error *err)
+{
+    const struct lb_cpu_simd *simd = self;
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
+        lb_cpu_pack(simd, ld, &io->weights);
+    return cpu_simd_gradients(self, &io->gradients, err);
+}
+
 static const char *cpu_simd_describe(const void *self)
 {
     return ((const struct lb_cpu_simd *)self)->description;
@@ -368,4 +378,5 @@ const struct lb_impl lb_impl_cpu_simd = {
     .gradients = cpu_simd_gradients,
     .describe = cpu_simd_describe,
     .destroy = cpu_simd_destroy,
+    .update = cpu_simd_update,
 };

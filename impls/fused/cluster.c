@@ -160,13 +160,11 @@ static size_t cluster_weight_bytes(const struct lb_problem *problem,
     return lb_cluster_weight_bytes(tile_of(plan));
 }
 
-static void cluster_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
-                         const void *w_hh, void *packed)
+static struct lb_weight_layout cluster_layout(const struct lb_problem *problem,
+                                              const struct lb_fused_plan *plan)
 {
-    if (plan->backward)
-        lb_cluster_pack_backward(tile_of(plan), (int)problem->hidden, w_hh, packed);
-    else
-        lb_cluster_pack_forward(tile_of(plan), (int)problem->hidden, w_hh, packed);
+    return plan->backward ? lb_cluster_backward_layout(tile_of(plan), (int)problem->hidden)
+                          : lb_cluster_forward_layout(tile_of(plan), (int)problem->hidden);
 }
 
 static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
@@ -204,7 +202,7 @@ const struct lb_fused_family lb_fused_cluster = {
     .plan = cluster_plan,
     .describe = cluster_describe,
     .weight_bytes = cluster_weight_bytes,
-    .pack = cluster_pack,
+    .layout = cluster_layout,
     .ready = cluster_ready,
     .forward = cluster_forward,
     .backward = cluster_backward,

@@ -301,4 +301,5 @@ const struct lb_impl lb_impl_fused = {
     .describe = fused_describe,
     .destroy = fused_destroy,
     .check = fused_check,
+    .update = lb_fused_update,
 };

@@ -53,6 +53,7 @@ enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
 
 struct lb_fused_family {
     const char *name; /* the variant that takes this family only */
+    bool cooperative; /* all blocks of a launch must be resident at once */
 
     /* Writes the plans of a pass that fit into plans [LB_FUSED_PLANS_MAX] and returns how many
      * there are. For 0, why names the limit in one sentence. Depends on nothing but its arguments.
@@ -64,11 +65,11 @@ struct lb_fused_family {
     void (*describe)(const struct lb_problem *problem, const struct lb_fused_plan *plan, char *text,
                      size_t size);
 
-    /* One direction's recurrent weights in the order in which the pass reads them: their size, and
-     * the conversion of w_hh [4H, H], in the problem's dtype. */
+    /* One direction's recurrent weights w_hh [4H, H], in the problem's dtype, in the order in which
+     * the pass reads them: their size, and their layout. */
     size_t (*weight_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
-    void (*pack)(const struct lb_problem *problem, const struct lb_fused_plan *plan,
-                 const void *w_hh, void *packed);
+    struct lb_weight_layout (*layout)(const struct lb_problem *problem,
+                                      const struct lb_fused_plan *plan);
 
     /* (optional) Bytes of args.scratch: one layer's exchange buffers and flags in the workspace,
      * contents meaningless between calls. */
@@ -117,7 +118,8 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
 
 /* Steps of a chunk where layers run in a wavefront, else seq_len. A wavefront needs one direction,
  * room on the device for all layers at the same time, and chunks that last far longer than a launch
- * costs. */
+ * costs. Families with cooperative launches have none: whether a device overlaps cooperative
+ * launches of several streams has not been measured. */
 int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
 
 /* The view of a problem; device NULL stands for an H100. */
@@ -172,14 +174,13 @@ struct lb_fused {
 enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
                                const struct lb_weights *weights, struct lb_error *err);
 
-/* Packs one direction's w_hh [4H, H] for the plan and uploads it to its part of to [D]. */
-enum lb_status lb_fused_upload_packed(const struct lb_problem *problem,
-                                      const struct lb_fused_plan *plan, int64_t direction,
-                                      const void *w_hh, void *to, struct lb_error *err);
-
 /* Downloads the last backward's gradients of a layer to the canonical layout, rounded once. */
 enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
                                  const struct lb_gradients *gradients, struct lb_error *err);
+
+/* Enqueues what lb_fused_upload and lb_fused_download do, between tensors on the device: all
+ * weights are packed, and all gradients of the last backward unpacked. */
+enum lb_status lb_fused_update(void *self, const struct lb_update_io *io, struct lb_error *err);
 
 enum lb_status lb_fused_run_forward(void *self, const struct lb_forward_io *io,
                                     struct lb_error *err);

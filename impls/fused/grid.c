@@ -245,14 +245,12 @@ static size_t grid_weight_bytes(const struct lb_problem *problem, const struct l
     return lb_grid_weight_bytes(&k.tile, (int)problem->hidden);
 }
 
-static void grid_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
-                      const void *w_hh, void *packed)
+static struct lb_weight_layout grid_layout(const struct lb_problem *problem,
+                                           const struct lb_fused_plan *plan)
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
-    if (plan->backward)
-        lb_grid_pack_backward(&k.tile, k.math, (int)problem->hidden, w_hh, packed);
-    else
-        lb_grid_pack_forward(&k.tile, k.math, (int)problem->hidden, w_hh, packed);
+    return plan->backward ? lb_grid_backward_layout(&k.tile, k.math, (int)problem->hidden)
+                          : lb_grid_forward_layout(&k.tile, k.math, (int)problem->hidden);
 }
 
 static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
@@ -286,10 +284,11 @@ static enum lb_status grid_backward(const struct lb_fused_plan *plan,
 
 const struct lb_fused_family lb_fused_grid = {
     .name = "grid",
+    .cooperative = true,
     .plan = grid_plan,
     .describe = grid_describe,
     .weight_bytes = grid_weight_bytes,
-    .pack = grid_pack,
+    .layout = grid_layout,
     .scratch_bytes = grid_scratch_bytes,
     .ready = grid_ready,
     .forward = grid_forward,

@@ -146,7 +146,8 @@ enum {
 
 static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
-    return !plan->family || p->layers <= plan->resident / plan->needed;
+    return !plan->family ||
+           (!plan->family->cooperative && p->layers <= plan->resident / plan->needed);
 }
 
 int64_t lb_fused_chunk(const struct lb_problem *p, const struct lb_fused_choice *choice)

@@ -109,11 +109,11 @@ static size_t step_weight_bytes(const struct lb_problem *problem, const struct l
                                       problem->hidden);
 }
 
-static void step_pack(const struct lb_problem *problem, const struct lb_fused_plan *plan,
-                      const void *w_hh, void *packed)
+static struct lb_weight_layout step_layout(const struct lb_problem *problem,
+                                           const struct lb_fused_plan *plan)
 {
-    lb_fused_step_pack(&tiles[plan->tile], plan->backward, problem->dtype, problem->math,
-                       problem->hidden, w_hh, packed);
+    return lb_fused_step_layout(&tiles[plan->tile], plan->backward, problem->dtype, problem->math,
+                                problem->hidden);
 }
 
 static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
@@ -148,7 +148,7 @@ const struct lb_fused_family lb_fused_step = {
     .plan = step_plan,
     .describe = step_describe,
     .weight_bytes = step_weight_bytes,
-    .pack = step_pack,
+    .layout = step_layout,
     .ready = step_ready,
     .forward = step_forward,
     .backward = step_backward,

@@ -9,7 +9,7 @@
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
 
-enum { SAMPLES = 5, STEPS = 64 /* maximum in a timed run */ };
+enum { SAMPLES = 5, STEPS = 64 /* maximum in the shorter of two timed runs */ };
 
 static int64_t timed_steps(const struct lb_problem *p)
 {
@@ -130,27 +130,67 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Median time of a step in ns, launched or replayed as in the case; the first run is not counted.
- */
+/* Runs of one length, launched or replayed as in the case. */
+struct timed_length {
+    int64_t steps;
+    struct lb_timer timer;
+    double ns[SAMPLES];
+};
+
+static void set_steps(struct trial *t, int64_t steps)
+{
+    t->forward.seq_len = t->forward.to = t->backward.seq_len = t->backward.to = (int)steps;
+}
+
+/* The first run is not counted. */
+static enum lb_status begin_length(struct trial *t, bool graph, struct timed_length *length,
+                                   struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    set_steps(t, length->steps);
+    LB_TRY(lb_timer_create(LB_DEVICE, false, &length->timer, err));
+    LB_TRY(run_once(t, err));
+    if (graph)
+        LB_TRY(lb_timer_capture(&length->timer, run_once, t, err));
+done:
+    return st;
+}
+
+/* Returns the time of a step by the difference of two lengths, in which what a sequence costs once
+ * falls out: launches, the memset before them, events. Where the longer run was not longer, all of
+ * its time counts. */
+static double step_by_difference(struct timed_length lengths[2])
+{
+    for (int k = 0; k < 2; k++)
+        qsort(lengths[k].ns, SAMPLES, sizeof(*lengths[k].ns), by_size);
+    double few = lengths[0].ns[SAMPLES / 2], many = lengths[1].ns[SAMPLES / 2];
+    return many > few ? (many - few) / (double)(lengths[1].steps - lengths[0].steps)
+                      : many / (double)lengths[1].steps;
+}
+
+/* Times n and 2 n steps in turn, so that both see the same clocks. */
 static enum lb_status time_plan(struct trial *t, bool graph, double *step_ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    double ns[SAMPLES];
     struct lb_fused_fault fault;
-    struct lb_timer timer;
-    LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
-    LB_TRY(run_once(t, err));
-    if (graph)
-        LB_TRY(lb_timer_capture(&timer, run_once, t, err));
-    for (int i = 0; i < SAMPLES; i++)
-        LB_TRY(lb_timer_measure(&timer, run_once, t, 1, &ns[i], err));
+    struct timed_length lengths[2] = {
+        {.steps = t->problem.seq_len / 2, .timer = {.memory = LB_DEVICE}},
+        {.steps = t->problem.seq_len, .timer = {.memory = LB_DEVICE}},
+    };
+    for (int k = 0; k < 2; k++)
+        LB_TRY(begin_length(t, graph, &lengths[k], err));
+    for (int i = 0; i < 2 * SAMPLES; i++) {
+        struct timed_length *length = &lengths[i % 2];
+        set_steps(t, length->steps);
+        LB_TRY(lb_timer_measure(&length->timer, run_once, t, 1, &length->ns[i / 2], err));
+    }
     LB_TRY(lb_device()->download(&fault, t->forward.fault, sizeof(fault), err));
     if (fault.raised)
         LB_TRY(lb_fail(err, LB_UNSUPPORTED, "a wait was given up"));
-    qsort(ns, SAMPLES, sizeof(*ns), by_size);
-    *step_ns = ns[SAMPLES / 2] / (double)t->problem.seq_len;
+    *step_ns = step_by_difference(lengths);
 done:
-    lb_timer_destroy(&timer);
+    for (int k = 0; k < 2; k++)
+        lb_timer_destroy(&lengths[k].timer);
     return st;
 }
 
@@ -164,7 +204,7 @@ static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_
     void *memory = NULL;
     t.problem.layers = 1;
     t.problem.ragged = false;
-    t.problem.seq_len = timed_steps(problem);
+    t.problem.seq_len = 2 * timed_steps(problem);
     size_t bytes = lay_out(&t, NULL);
     LB_TRY(plan->family->ready(&t.problem, &t.plan, err));
     LB_TRY(lb_device()->allocate(bytes, &memory, err));

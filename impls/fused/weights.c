@@ -3,82 +3,88 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/fused/common/weights.h"
 #include "device/device.h"
 #include "impls/fused/fused.h"
 
-/* Copies rows of `width` elements: canonical row q H + u becomes row 4 u + q, or the reverse. */
-static void interleave(const struct lb_problem *p, int64_t width, const void *from, void *to,
-                       bool back)
-{
-    size_t bytes = (size_t)width * lb_dtype_size(p->dtype);
-    for (int64_t u = 0; u < p->hidden; u++) {
-        for (int64_t q = 0; q < 4; q++) {
-            size_t canonical = (size_t)(q * p->hidden + u), ours = (size_t)(4 * u + q);
-            memcpy((char *)to + (back ? canonical : ours) * bytes,
-                   (const char *)from + (back ? ours : canonical) * bytes, bytes);
-        }
-    }
-}
-
-/* Writes b_ih + b_hh, interleaved, in R. */
+/* Writes b_ih + b_hh, by unit, in R. */
 static void add_biases(const struct lb_problem *p, const void *b_ih, const void *b_hh, void *to)
 {
+    const struct lb_weight_layout layout = lb_weight_layout_by_unit(p->hidden, 1);
     enum lb_dtype real = lb_fused_real(p);
     size_t size = lb_dtype_size(p->dtype);
-    for (int64_t u = 0; u < p->hidden; u++) {
-        for (int64_t q = 0; q < 4; q++) {
-            size_t at = (size_t)(q * p->hidden + u) * size;
-            double a, b;
-            lb_load(p->dtype, (const char *)b_ih + at, &a, 1);
-            lb_load(p->dtype, (const char *)b_hh + at, &b, 1);
-            a += b;
-            lb_store(real, (char *)to + (size_t)(4 * u + q) * lb_dtype_size(real), &a, 1);
-        }
+    for (uint64_t i = 0; i < layout.elements; i++) {
+        size_t at = (size_t)lb_weight_source(&layout, i) * size;
+        double a, b;
+        lb_load(p->dtype, (const char *)b_ih + at, &a, 1);
+        lb_load(p->dtype, (const char *)b_hh + at, &b, 1);
+        a += b;
+        lb_store(real, (char *)to + i * lb_dtype_size(real), &a, 1);
     }
 }
 
-enum lb_status lb_fused_upload_packed(const struct lb_problem *problem,
-                                      const struct lb_fused_plan *plan, int64_t direction,
-                                      const void *w_hh, void *to, struct lb_error *err)
+/* Packs a canonical matrix on the host and uploads it. */
+static enum lb_status upload_matrix(const struct lb_problem *p,
+                                    const struct lb_weight_layout *layout, const void *matrix,
+                                    void *to, struct lb_error *err)
 {
-    size_t bytes = plan->family->weight_bytes(problem, plan);
+    size_t size = lb_dtype_size(p->dtype), bytes = layout->elements * size;
     void *packed = malloc(bytes);
     if (!packed)
         return lb_fail(err, LB_OOM, "out of memory");
-    plan->family->pack(problem, plan, w_hh, packed);
-    enum lb_status st =
-        lb_device_space.upload((char *)to + (size_t)direction * bytes, packed, bytes, err);
+    lb_weight_pack(layout, size, matrix, packed);
+    enum lb_status st = lb_device_space.upload(to, packed, bytes, err);
     free(packed);
     return st;
+}
+
+/* The packed weights of one direction of a layer, and their layouts. */
+struct packed {
+    struct lb_weight_layout input, forward, backward;
+    char *w_ih, *bias, *w_hh, *w_hh_t; /* w_hh_t: NULL without backward */
+};
+
+static struct packed packed_of(const struct lb_fused *self, int64_t layer, int64_t direction)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    const struct lb_fused_plan *forward = &self->choice.forward, *backward = &self->choice.backward;
+    size_t d = (size_t)direction, rows = 4 * (size_t)p->hidden;
+    struct packed to = {
+        .input = lb_weight_layout_by_unit(p->hidden, l->input),
+        .forward = forward->family->layout(p, forward),
+        .w_ih = (char *)l->w_ih + d * rows * (size_t)l->input * lb_dtype_size(p->dtype),
+        .bias = (char *)l->bias + d * rows * lb_dtype_size(lb_fused_real(p)),
+        .w_hh = (char *)l->w_hh + d * forward->family->weight_bytes(p, forward),
+    };
+    if (l->w_hh_t) {
+        to.backward = backward->family->layout(p, backward);
+        to.w_hh_t = (char *)l->w_hh_t + d * backward->family->weight_bytes(p, backward);
+    }
+    return to;
 }
 
 enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
                                const struct lb_weights *weights, struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
-    const struct lb_fused_layer *l = &self->layers[layer];
     enum lb_status st = LB_OK;
-    size_t rows = (size_t)(4 * p->hidden), bias = rows * lb_dtype_size(lb_fused_real(p));
-    size_t w_ih = rows * (size_t)l->input * lb_dtype_size(p->dtype);
-    size_t room = w_ih > bias ? w_ih : bias;
-    void *scratch = malloc(room > 0 ? room : 1);
-    if (!scratch)
+    size_t bias = 4 * (size_t)p->hidden * lb_dtype_size(lb_fused_real(p));
+    void *sum = malloc(bias);
+    if (!sum)
         return lb_fail(err, LB_OOM, "out of memory");
     for (int64_t d = 0; d < p->directions; d++) {
         int64_t layer_dir = layer * p->directions + d;
-        size_t nth = (size_t)d;
-        interleave(p, l->input, weights->w_ih[layer_dir], scratch, false);
-        LB_TRY(lb_device_space.upload((char *)l->w_ih + nth * w_ih, scratch, w_ih, err));
-        add_biases(p, weights->b_ih[layer_dir], weights->b_hh[layer_dir], scratch);
-        LB_TRY(lb_device_space.upload((char *)l->bias + nth * bias, scratch, bias, err));
-        LB_TRY(lb_fused_upload_packed(p, &self->choice.forward, d, weights->w_hh[layer_dir],
-                                      l->w_hh, err));
-        if (l->w_hh_t)
-            LB_TRY(lb_fused_upload_packed(p, &self->choice.backward, d, weights->w_hh[layer_dir],
-                                          l->w_hh_t, err));
+        const struct packed to = packed_of(self, layer, d);
+        LB_TRY(upload_matrix(p, &to.input, weights->w_ih[layer_dir], to.w_ih, err));
+        add_biases(p, weights->b_ih[layer_dir], weights->b_hh[layer_dir], sum);
+        LB_TRY(lb_device_space.upload(to.bias, sum, bias, err));
+        LB_TRY(upload_matrix(p, &to.forward, weights->w_hh[layer_dir], to.w_hh, err));
+        if (to.w_hh_t)
+            LB_TRY(upload_matrix(p, &to.backward, weights->w_hh[layer_dir], to.w_hh_t, err));
     }
 done:
-    free(scratch);
+    free(sum);
     return st;
 }
 
@@ -102,7 +108,8 @@ static enum lb_status download_matrix(const struct lb_fused *self, const void *f
         values, (const char *)from + (size_t)first * lb_dtype_size(real), bytes, err));
     lb_load(real, values, doubles, count);
     lb_store(p->dtype, stored, doubles, count);
-    interleave(p, width, stored, to, true);
+    const struct lb_weight_layout layout = lb_weight_layout_by_unit(p->hidden, width);
+    lb_weight_unpack(&layout, lb_dtype_size(p->dtype), stored, to);
 done:
     free(stored);
     free(doubles);
@@ -121,7 +128,8 @@ static enum lb_status download_bias(const struct lb_fused *self, const void *fro
     if (!values)
         return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(lb_device_space.download(values, from, bytes, err));
-    interleave(p, 1, values, b_ih, true);
+    const struct lb_weight_layout layout = lb_weight_layout_by_unit(p->hidden, 1);
+    lb_weight_unpack(&layout, lb_dtype_size(p->dtype), values, b_ih);
     memcpy(b_hh, b_ih, bytes);
 done:
     free(values);
@@ -144,6 +152,67 @@ enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
                                gradients->dw_hh[layer_dir], err));
         LB_TRY(
             download_bias(self, db, gradients->db_ih[layer_dir], gradients->db_hh[layer_dir], err));
+    }
+done:
+    return st;
+}
+
+/* Enqueues the packing of one direction's weights. */
+static enum lb_status pack_direction(const struct lb_fused *self, int64_t layer, int64_t direction,
+                                     const struct lb_weights *weights, struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct packed to = packed_of(self, layer, direction);
+    const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
+    int64_t layer_dir = layer * p->directions + direction;
+    const void *w_hh = weights->w_hh[layer_dir];
+    void *stream = self->stream;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_fused_pack(p->dtype, &to.input, weights->w_ih[layer_dir], to.w_ih, stream, err));
+    LB_TRY(lb_fused_pack_biases(p->dtype, &biases, weights->b_ih[layer_dir],
+                                weights->b_hh[layer_dir], to.bias, stream, err));
+    LB_TRY(lb_fused_pack(p->dtype, &to.forward, w_hh, to.w_hh, stream, err));
+    if (to.w_hh_t)
+        LB_TRY(lb_fused_pack(p->dtype, &to.backward, w_hh, to.w_hh_t, stream, err));
+done:
+    return st;
+}
+
+/* Enqueues the unpacking of one direction's gradients. */
+static enum lb_status unpack_direction(const struct lb_fused *self, int64_t layer,
+                                       int64_t direction, const struct lb_gradients *gradients,
+                                       struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    const struct lb_fused_layer *l = &self->layers[layer];
+    int64_t layer_dir = layer * p->directions + direction, rows = 4 * p->hidden;
+    size_t real = lb_dtype_size(lb_fused_real(p)), size = lb_dtype_size(p->dtype);
+    const struct lb_weight_layout input = lb_weight_layout_by_unit(p->hidden, l->input);
+    const struct lb_weight_layout recurrent = lb_weight_layout_by_unit(p->hidden, p->hidden);
+    const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
+    const char *dw_ih = (char *)l->dw_ih + (size_t)(direction * rows * l->input) * real;
+    const char *dw_hh = (char *)l->dw_hh + (size_t)(direction * rows * p->hidden) * real;
+    const char *db = (char *)l->db + (size_t)(direction * rows) * size;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_fused_unpack(p->dtype, true, &input, dw_ih, gradients->dw_ih[layer_dir], NULL,
+                           self->stream, err));
+    LB_TRY(lb_fused_unpack(p->dtype, true, &recurrent, dw_hh, gradients->dw_hh[layer_dir], NULL,
+                           self->stream, err));
+    LB_TRY(lb_fused_unpack(p->dtype, false, &biases, db, gradients->db_ih[layer_dir],
+                           gradients->db_hh[layer_dir], self->stream, err));
+done:
+    return st;
+}
+
+enum lb_status lb_fused_update(void *state, const struct lb_update_io *io, struct lb_error *err)
+{
+    const struct lb_fused *self = state;
+    enum lb_status st = LB_OK;
+    for (int64_t i = 0; i < self->problem->layers; i++) {
+        for (int64_t d = 0; d < self->problem->directions; d++) {
+            LB_TRY(unpack_direction(self, i, d, &io->gradients, err));
+            LB_TRY(pack_direction(self, i, d, &io->weights, err));
+        }
     }
 done:
     return st;

@@ -256,20 +256,18 @@ static enum lb_status pack_bias(const struct onednn *net, size_t l,
     return lb_onednn_reorder(p, &net->layers[l], LB_BIAS, 0, dnnl_f32, staging, true, err);
 }
 
-static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffers,
-                                     const struct lb_weights *weights, struct lb_error *err)
+/* Converts the weights of all layers into their slots. */
+static enum lb_status pack(const struct onednn *net, const struct lb_weights *weights,
+                           struct lb_error *err)
 {
-    struct onednn *net = self;
     const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
-    struct lb_sizes sizes;
     int64_t widest =
         lb_layer_input(p, p->layers - 1) > p->input ? lb_layer_input(p, p->layers - 1) : p->input;
     widest = widest > p->hidden ? widest : p->hidden;
     char *staging = malloc((size_t)(p->directions * 4 * p->hidden * widest) * sizeof(float));
     if (!staging)
         return lb_fail(err, LB_OOM, "out of memory for weights");
-    LB_TRY(lay_out(net, buffers, &sizes, err));
     for (size_t l = 0; l < (size_t)p->layers; l++) {
         const void *const *w_ih = weights->w_ih, *const *w_hh = weights->w_hh;
         int64_t input = net->layers[l].input;
@@ -284,6 +282,14 @@ static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffer
 done:
     free(staging);
     return st;
+}
+
+static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffers,
+                                     const struct lb_weights *weights, struct lb_error *err)
+{
+    struct lb_sizes sizes;
+    enum lb_status st = lay_out(self, buffers, &sizes, err);
+    return st == LB_OK ? pack(self, weights, err) : st;
 }
 
 /* The address of a slot's data for this call; inputs are only read. */
@@ -444,6 +450,13 @@ done:
     return st;
 }
 
+/* The library's reorders and the staging between them are part of the time. */
+static enum lb_status onednn_update(void *self, const struct lb_update_io *io, struct lb_error *err)
+{
+    enum lb_status st = pack(self, &io->weights, err);
+    return st == LB_OK ? onednn_gradients(self, &io->gradients, err) : st;
+}
+
 static const char *onednn_describe(const void *self)
 {
     return ((const struct onednn *)self)->description;
@@ -473,4 +486,5 @@ const struct lb_impl lb_impl_onednn = {
     .gradients = onednn_gradients,
     .describe = onednn_describe,
     .destroy = onednn_destroy,
+    .update = onednn_update,
 };

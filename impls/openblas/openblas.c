@@ -179,6 +179,20 @@ static void copy_unpadded(const struct lb_openblas *blas, void *to, const char *
                part * blas->elem);
 }
 
+/* Writes the padded weights of all layers, with one bias for two. */
+static void pack(const struct lb_openblas *blas, const struct lb_weights *weights)
+{
+    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
+        struct lb_openblas_parts w = lb_openblas_parts_of(blas, blas->buffers.weights, ld);
+        copy_padded(blas, w.ih, weights->w_ih[ld], lb_openblas_input(blas, ld));
+        copy_padded(blas, w.hh, weights->w_hh[ld], blas->H);
+        copy_padded(blas, w.bias, weights->b_ih[ld], 1);
+        for (size_t g = 0; g < 4; g++)
+            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[ld], g * blas->H),
+                            lb_blas_at(blas, w.bias, g * blas->units));
+    }
+}
+
 static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buffers,
                                        const struct lb_weights *weights, struct lb_error *err)
 {
@@ -187,15 +201,7 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
     (void)err;
     blas->buffers = *buffers;
     lay_out(blas, &reserve, &workspace);
-    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
-        struct lb_openblas_parts w = lb_openblas_parts_of(blas, buffers->weights, ld);
-        copy_padded(blas, w.ih, weights->w_ih[ld], lb_openblas_input(blas, ld));
-        copy_padded(blas, w.hh, weights->w_hh[ld], blas->H);
-        copy_padded(blas, w.bias, weights->b_ih[ld], 1);
-        for (size_t g = 0; g < 4; g++)
-            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[ld], g * blas->H),
-                            lb_blas_at(blas, w.bias, g * blas->units));
-    }
+    pack(blas, weights);
     return LB_OK;
 }
 
@@ -235,6 +241,13 @@ static enum lb_status openblas_gradients(void *self, const struct lb_gradients *
     return LB_OK;
 }
 
+static enum lb_status openblas_update(void *self, const struct lb_update_io *io,
+                                      struct lb_error *err)
+{
+    pack(self, &io->weights);
+    return openblas_gradients(self, &io->gradients, err);
+}
+
 static const char *openblas_describe(const void *self)
 {
     return ((const struct lb_openblas *)self)->description;
@@ -268,4 +281,5 @@ const struct lb_impl lb_impl_openblas = {
     .gradients = openblas_gradients,
     .describe = openblas_describe,
     .destroy = openblas_destroy,
+    .update = openblas_update,
 };

@@ -26,7 +26,7 @@ COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 
 # Twins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
-           "older_1", "older_2", "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
+           "older_1", "older_2", "older_4", "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
            "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 
 # What must be said where a verdict that is not ok would not do. A twin without an entry is caught by

@@ -335,6 +335,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     return answer(cudaErrorMemoryAllocation);
 }
 
+/* What every device since compute capability 7.0 has been seen to say. */
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = LEAST_PRIORITY;
+    *greatest = GREATEST_PRIORITY;
+    return answer(cudaSuccess);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     runtime.streams[fake_queue_index(stream)] = false;
@@ -523,6 +533,8 @@ static struct fake_launch launch_of(const struct function *f, const cudaLaunchCo
             launch.cluster = config->attrs[i].val.clusterDim.x;
         else if (config->attrs[i].id == cudaLaunchAttributeCooperative)
             launch.cooperative = config->attrs[i].val.cooperative != 0;
+        else if (config->attrs[i].id == cudaLaunchAttributePriority)
+            launch.priority = config->attrs[i].val.priority;
     }
     return launch;
 }
@@ -554,6 +566,12 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
     if (refusal != FAKE_ACCEPTED)
         return answer(refusals[refusal]);
+    if (launch.priority > LEAST_PRIORITY || launch.priority < GREATEST_PRIORITY)
+        return answer(cudaErrorInvalidValue);
+    unsigned stream = 1u << fake_queue_index(config->stream);
+    runtime.counts.urgent += launch.priority == GREATEST_PRIORITY;
+    runtime.counts.cluster_streams |= launch.cluster > 0 ? stream : 0;
+    runtime.counts.cooperative_streams |= launch.cooperative ? stream : 0;
     runtime.counts.launches++;
     runtime.counts.clusters += launch.cluster > 0;
     runtime.counts.cooperative += launch.cooperative;

@@ -9,6 +9,8 @@
 
 struct fake_cudart_counts {
     int launches, clusters, cooperative, beyond_48k; /* shared memory beyond 48 KiB */
+    int urgent; /* launches with the highest priority of the device */
+    unsigned cluster_streams, cooperative_streams; /* bit i: there were some on stream i */
 };
 
 /* Resets streams, errors and the attributes of kernels to those of a new process. */

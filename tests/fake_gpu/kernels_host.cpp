@@ -48,3 +48,4 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
 
 #include "cuda/common/cell.cu"
 #include "cuda/common/elementwise.cu"
+#include "cuda/fused/common/weights.cu"

@@ -19,6 +19,7 @@ struct fake_launch {
     unsigned grid[3], block[3]; /* blocks per grid, threads per block */
     unsigned cluster;           /* blocks per cluster, along x; 0: no clusters */
     bool cooperative;           /* all blocks must be resident at once */
+    int priority;               /* 0, or lower numbers for what comes first */
     size_t shared;              /* bytes of dynamic shared memory per block */
     /* What cudaFuncSetAttribute has set for the kernel. */
     size_t shared_allowed; /* 0: not set, so the limit is 48 KiB */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/memory.h"
+#include "measure/case_update.h"
 #include "model/case.h"
 #include "model/registry.h"
 
@@ -75,6 +76,21 @@ done:
     return st;
 }
 
+/* Replaces the weight gradients by those that update writes. */
+static enum lb_status update_gradients(const struct lb_impl *impl, void *self,
+                                       const struct lb_case_update *update,
+                                       const struct lb_results *results, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_case_update_poison(update, err));
+    LB_TRY(impl->update(self, &update->io, err));
+    LB_TRY(lb_case_update_download(update, &results->gradients, err));
+    if (lb_host_space.overrun && lb_host_space.overrun(update->gradients))
+        st = lb_fail(err, LB_FAILED, "%s wrote beside the gradients of update", impl->name);
+done:
+    return st;
+}
+
 enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *problem,
                          const struct lb_exec_config *config, const struct lb_inputs *inputs,
                          const struct lb_results *results, struct lb_error *err)
@@ -82,6 +98,8 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     enum lb_status st = LB_OK;
     struct lb_sizes sizes = {0};
     struct lb_buffers buffers = {.lengths = inputs->lengths};
+    struct lb_case_update update = {0};
+    bool updates = impl->update && lb_has_backward(problem);
     void *self = NULL;
     if (lb_has_backward(problem) && !impl->backward)
         return lb_fail(err, LB_UNSUPPORTED, "it has no backward");
@@ -90,15 +108,22 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     LB_TRY(impl->create(self, problem, config, err));
     LB_TRY(impl->sizes(self, &sizes, err));
     LB_TRY(allocate(&sizes, &buffers, err));
-    LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
+    if (updates) {
+        LB_TRY(lb_case_update_open(problem, &lb_host_space, &inputs->weights, &update, err));
+        LB_TRY(lb_case_update_prepare(impl, self, &buffers, &update, err));
+    } else {
+        LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
+    }
     lb_results_poison(results);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     /* A second call, as timed calls are: it must neither depend on the first nor be disturbed by
-     * it. */
+     * it. Its weight gradients are those of update where there is one. */
     uint64_t hash = lb_results_hash(results);
     lb_results_poison(results);
     lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
+    if (updates)
+        LB_TRY(update_gradients(impl, self, &update, results, err));
     LB_TRY(check_bands(impl, &buffers, err));
     if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);
@@ -106,6 +131,7 @@ done:
     if (self)
         impl->destroy(self);
     free(self);
+    lb_case_update_close(&update);
     lb_host_space.release(buffers.workspace);
     lb_host_space.release(buffers.reserve);
     lb_host_space.release(buffers.gradients);

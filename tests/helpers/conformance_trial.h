@@ -8,7 +8,8 @@
 #include "reference/reference.h"
 
 /* Runs the problem's pass twice between one supports and one destroy, on host memory that is full
- * of NaN where nothing has been written, into results, which are poisoned before each call.
+ * of NaN where nothing has been written, into results, which are poisoned before each call. Where
+ * the implementation has an update, it converts the weights and the gradients of the second call.
  * LB_FAILED when the implementation writes outside its buffers, or promises to be deterministic and
  * is not; otherwise what it returned. */
 enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *problem,

@@ -194,6 +194,41 @@ static void every_launch_of_the_gpu_cases_is_within_the_limits(void **state)
     }
 }
 
+/* How many streams are in a set. */
+static int streams_in(unsigned set)
+{
+    int count = 0;
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
+/* A wavefront puts layers on streams of their own. Each launch of a recurrence has the highest
+ * priority, while the GEMMs and element-wise kernels of other layers have the lowest. Cooperative
+ * launches follow one another on one stream. */
+static void recurrences_come_first_and_cooperative_ones_stay_on_one_stream(void **state)
+{
+    static const char shape[] = "T1024_B4_H128_L3/f16/train";
+    struct lb_problem p = trial_problem(shape);
+    struct lb_error err = {""};
+    const struct fake_cudart_counts *counts = fake_cudart_counts();
+    (void)state;
+    install("h100");
+    assert_int_equal(launch("cluster", &p, &err), LB_OK);
+    assert_true(counts->clusters > 3 * 2);
+    assert_int_equal(counts->urgent, counts->clusters);
+    assert_true(counts->launches > counts->urgent); /* bias gradients */
+    assert_int_equal(streams_in(counts->cluster_streams), 3);
+    install("h100");
+    assert_int_equal(launch("grid", &p, &err), LB_OK);
+    assert_int_equal(counts->cooperative, 3 * 2);
+    assert_int_equal(counts->urgent, counts->cooperative);
+    assert_int_equal(streams_in(counts->cooperative_streams), 1);
+    install("h100");
+    assert_int_equal(launch("step", &p, &err), LB_OK);
+    assert_true(counts->urgent >= 3 * 2 * 1024);
+}
+
 static void a_kernel_that_is_not_readied_is_refused(void **state)
 {
     struct lb_problem p = trial_problem("T4_B16_H1024/f32/infer");
@@ -291,6 +326,7 @@ int main(void)
         SCRATCH(every_launch_of_the_gpu_cases_is_within_the_limits),
         SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
         SCRATCH(a_plan_that_loses_the_device_ends_the_case_with_its_reason),
+        cmocka_unit_test(recurrences_come_first_and_cooperative_ones_stay_on_one_stream),
         cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
         cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
     };

@@ -41,7 +41,9 @@ static void an_older_plugin_has_the_slots_of_its_number(void **state)
     assert_null(third->note);
     assert_int_equal(third->check(NULL, &text), LB_FAILED);
     assert_string_equal(text.text, "interface 3 has a check");
+    assert_null(third->update);
     assert_int_equal(load("older_4", &fourth, NULL), LB_OK);
+    assert_null(fourth->update);
     assert_int_equal(fourth->cells, 0);
     assert_int_equal(load("misbehave_none", &current, NULL), LB_OK);
     const struct lb_impl *const all[] = {first, second, third, fourth, current};

@@ -1,4 +1,5 @@
 /* The table of a sweep: which row it marks as fastest, and that it fits a terminal. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -121,6 +122,36 @@ static void the_only_one_is_no_winner(void **state)
     free(table);
 }
 
+/* The time of an update stands in a column of its own, and every line still fits 80 columns. */
+static void updates_have_a_column_where_a_row_has_one(void **state)
+{
+    static const char *const ids[] = {"cudnn:persist_static/T16_B1_H64/f32/train",
+                                      "fused/T16_B1_H64/f32/train", "fused/T16_B1_H64/f32/infer"};
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct lb_row row = synthetic_row(ids[i], LB_VERDICT_OK, 2e6, 1, 40);
+        row.update_ns = i == 1 ? 12345 : (double)NAN;
+        synthetic_add(&run, row);
+    }
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(lb_table_print(out, &run, "cudnn:persist_static", NULL), LB_OK);
+    fclose(out);
+    assert_rank(text, "cudnn:persist_static", "-  = fastest, tied");
+    assert_rank(text, "fused", "12.3 us  = fastest, tied");
+    assert_non_null(strstr(text, "one update of the weights"));
+    assert_non_null(strstr(text, "-  ok\n")); /* inference has no updates, and no column */
+    assert_null(strstr(strstr(text, "/infer"), "12.3"));
+    for (const char *line = strstr(text, "\n\n"); *line;
+         line += strcspn(line, "\n"), line += *line == '\n')
+        assert_true(strcspn(line, "\n") <= 80);
+    free(text);
+    lb_run_free(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +159,7 @@ int main(void)
         cmocka_unit_test(a_near_miss_says_how_much_of_the_tolerance_it_uses),
         cmocka_unit_test(all_that_overlap_the_fastest_are_tied),
         cmocka_unit_test(rows_with_too_few_samples_are_neither_fastest_nor_tied),
+        cmocka_unit_test(updates_have_a_column_where_a_row_has_one),
         cmocka_unit_test(the_only_one_is_no_winner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

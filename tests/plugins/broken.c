@@ -23,7 +23,11 @@ enum fault {
     dw_in_first_call,     /* the weight gradients stay those of the first backward call */
     hides_overflow,       /* stores the largest number of f16 where a gradient overflows */
     past_workspace,       /* writes one element behind the workspace that it asked for */
-    idle_after_first      /* all forward calls after the first do nothing */
+    idle_after_first,     /* all forward calls after the first do nothing */
+    idle_update,          /* an update does nothing */
+    update_keeps_weight,  /* an update leaves one recurrent weight as it was */
+    update_loses_a_gate,  /* an update leaves out the gradients of the output gate */
+    update_writes_weights /* an update changes the weights that it reads */
 };
 
 static const enum fault fault = FAULT;
@@ -104,13 +108,9 @@ static void lay_out(struct broken *s, const struct lb_buffers *buffers)
     s->dc = s->dh + s->B * s->H;
 }
 
-static enum lb_status broken_prepare(void *self, const struct lb_buffers *buffers,
-                                     const struct lb_weights *weights, struct lb_error *err)
+static void pack(struct broken *s, const struct lb_weights *weights)
 {
-    struct broken *s = self;
     enum lb_dtype dtype = s->problem.dtype;
-    (void)err;
-    lay_out(s, buffers);
     lb_load(dtype, weights->w_ih[0], s->w_ih, 4 * s->H * s->I);
     lb_load(dtype, weights->w_hh[0], s->w_hh, 4 * s->H * s->H);
     lb_load(dtype, weights->b_hh[0], s->bias, 4 * s->H);
@@ -119,6 +119,14 @@ static enum lb_status broken_prepare(void *self, const struct lb_buffers *buffer
         lb_load(dtype, (const char *)weights->b_ih[0] + j * lb_dtype_size(dtype), &b_ih, 1);
         s->bias[j] += b_ih;
     }
+}
+
+static enum lb_status broken_prepare(void *self, const struct lb_buffers *buffers,
+                                     const struct lb_weights *weights, struct lb_error *err)
+{
+    (void)err;
+    lay_out(self, buffers);
+    pack(self, weights);
     return LB_OK;
 }
 
@@ -290,6 +298,27 @@ static enum lb_status broken_gradients(void *self, const struct lb_gradients *gr
     return LB_OK;
 }
 
+static enum lb_status broken_update(void *self, const struct lb_update_io *io, struct lb_error *err)
+{
+    struct broken *s = self;
+    enum lb_dtype dtype = s->problem.dtype;
+    double kept = s->w_hh[0];
+    if (fault == idle_update)
+        return LB_OK;
+    pack(s, &io->weights);
+    if (fault == update_keeps_weight)
+        s->w_hh[0] = kept;
+    if (fault == update_writes_weights)
+        memset((void *)(uintptr_t)io->weights.b_ih[0], 0, lb_dtype_size(dtype));
+    if (fault != update_loses_a_gate)
+        return broken_gradients(self, &io->gradients, err);
+    lb_store(dtype, io->gradients.dw_ih[0], s->dw_ih, 3 * s->H * s->I);
+    lb_store(dtype, io->gradients.dw_hh[0], s->dw_hh, 4 * s->H * s->H);
+    lb_store(dtype, io->gradients.db_ih[0], s->db, 4 * s->H);
+    lb_store(dtype, io->gradients.db_hh[0], s->db, 4 * s->H);
+    return LB_OK;
+}
+
 static void broken_destroy(void *self)
 {
     (void)self;
@@ -312,6 +341,7 @@ static const struct lb_impl impl = {
     .backward = broken_backward,
     .gradients = broken_gradients,
     .destroy = broken_destroy,
+    .update = broken_update,
 };
 
 const struct lb_impl *lb_plugin(uint32_t abi)

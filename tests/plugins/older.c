@@ -34,13 +34,20 @@ static enum lb_status check(const void *self, struct lb_error *err)
     return lb_fail(err, LB_FAILED, "interface 3 has a check");
 }
 
+static enum lb_status no_update(void *self, const struct lb_update_io *io, struct lb_error *err)
+{
+    (void)self, (void)io, (void)err;
+    abort();
+}
+
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     impl = lb_impl_cpu_ref;
     impl.abi = FAULT;
     impl.name = "older_" TEXT(FAULT);
     impl.summary = "cpu_ref of an older interface";
-    impl.note = no_note;
-    impl.check = FAULT < 3 ? no_check : check;
+    impl.note = FAULT < 4 ? no_note : NULL;
+    impl.check = FAULT < 3 ? no_check : FAULT < 4 ? check : NULL;
+    impl.update = no_update;
     return abi == FAULT ? &impl : NULL;
 }

@@ -49,6 +49,7 @@ static const size_t numbers[] = {
     offsetof(struct lb_row, overflow_share),
     offsetof(struct lb_row, overflow_check_ns),
     offsetof(struct lb_row, prepare_ns),
+    offsetof(struct lb_row, update_ns),
     offsetof(struct lb_row, verify_ns),
     offsetof(struct lb_row, elapsed_ns),
     offsetof(struct lb_row, min_ns),

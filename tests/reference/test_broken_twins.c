@@ -221,6 +221,40 @@ static void a_second_call_that_does_nothing_is_found(void **state)
     assert_non_null(strstr(check.reason, "is NaN"));
 }
 
+static void an_update_that_leaves_something_out_is_found(void **state)
+{
+    static const char *const faults[] = {"idle_update", "update_keeps_weight"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        struct lb_problem problem = trial_problem(small_text);
+        struct lb_impl impl = *twin(faults[i]);
+        struct lb_check check;
+        struct lb_error err = {""};
+        problem.pass = LB_TRAIN;
+        impl.traits = 0; /* gradients that are nowhere written differ between two calls */
+        assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+        assert_false(check.right);
+        assert_non_null(strstr(check.reason, "is NaN"));
+    }
+    expect_right("idle_update", small_text, LB_INFER); /* no gradients, no update */
+}
+
+static void gradients_that_an_update_leaves_out_are_found(void **state)
+{
+    struct lb_problem problem = trial_problem(small_text);
+    struct lb_impl impl = *twin("update_loses_a_gate");
+    struct lb_check check;
+    struct lb_error err = {""};
+    (void)state;
+    problem.pass = LB_TRAIN;
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "deterministic"));
+    impl.traits = 0;
+    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+    assert_false(check.right);
+    assert_non_null(strstr(check.reason, "dw_ih of layer 0, direction 0, gate o"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +272,8 @@ int main(void)
         cmocka_unit_test(weight_gradients_of_an_earlier_call_are_found),
         cmocka_unit_test(a_write_beside_a_buffer_is_found),
         cmocka_unit_test(a_second_call_that_does_nothing_is_found),
+        cmocka_unit_test(an_update_that_leaves_something_out_is_found),
+        cmocka_unit_test(gradients_that_an_update_leaves_out_are_found),
     };
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

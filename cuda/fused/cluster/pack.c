@@ -1,7 +1,8 @@
-/* Packs recurrent weights in the order in which the lanes of the cluster kernels hold them. */
+/* The order in which the lanes of the cluster kernels hold recurrent weights, and the sizes of
+ * shared memory. */
 #include "cuda/fused/cluster/tile.h"
 
-enum { lanes = 32, depth = 16, pair = 2 };
+enum { lanes = 32, depth = 16 };
 
 /* Shared memory has the weights that do not stay in registers, then the buffers of a step, then two
  * mbarriers. */
@@ -25,59 +26,40 @@ size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile)
     return spilled_bytes(tile) + 2 * sums + 2 * gradients + 2 * sizeof(uint64_t);
 }
 
-/* The element of a fragment that a 16-bit half of a register holds: its row 0 to 15, and its column
- * 0 to 15 after the permutation that gives lane t of four the columns 4t to 4t + 3. Source: PTX
- * ISA, "Matrix Fragments for mma.m16n8k16". */
-struct element_index {
-    int row, column;
-};
+/* A fragment holds 16 rows and 16 columns of operand A in 32 lanes of four registers of two halves,
+ * after the permutation that gives lane t of four the columns 4t to 4t + 3. Half h of register r of
+ * lane 4 g + t is row g + r % 2 * 8, column 4 t + r / 2 * 2 + h. Source: PTX ISA, "Matrix Fragments
+ * for mma.m16n8k16". */
 
-static struct element_index index_in_fragment(int lane, int half)
+struct lb_weight_layout lb_cluster_forward_layout(const struct lb_cluster_tile *tile, int hidden)
 {
-    int reg = half / pair;
-    struct element_index p = {lane / 4 + reg % 2 * 8, 4 * (lane % 4) + reg / 2 * 2 + half % pair};
-    return p;
+    struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
+    int slices = lb_cluster_fragments(tile) / tile->split;
+    lb_weight_layout_add(&layout, 2, 0, 0, 1); /* half */
+    lb_weight_layout_add(&layout, 2, 1, 0, 0); /* register % 2 */
+    lb_weight_layout_add(&layout, 2, 0, 0, 2); /* register / 2 */
+    lb_weight_layout_add(&layout, 4, 0, 0, 4); /* t */
+    lb_weight_layout_add(&layout, 2, 2, 0, 0); /* g % 2 */
+    lb_weight_layout_add(&layout, 4, 0, 1, 0); /* g / 2 */
+    lb_weight_layout_add(&layout, tile->split, 0, 4, 0);
+    lb_weight_layout_add(&layout, slices, 0, 0, depth);
+    lb_weight_layout_add(&layout, tile->split, 0, 0, slices * depth); /* warp % split */
+    lb_weight_layout_add(&layout, tile->blocks * tile->warps / tile->split, 0, 4 * tile->split, 0);
+    return layout;
 }
 
-/* Returns an element of w_hh, or zero outside the matrix. */
-static uint16_t element(const uint16_t *w_hh, int hidden, int gate, int unit, int from)
+struct lb_weight_layout lb_cluster_backward_layout(const struct lb_cluster_tile *tile, int hidden)
 {
-    if (unit >= hidden || from >= hidden)
-        return 0;
-    return w_hh[((size_t)gate * (size_t)hidden + (size_t)unit) * (size_t)hidden + (size_t)from];
-}
-
-void lb_cluster_pack_forward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
-                             uint16_t *packed)
-{
-    int fragments = lb_cluster_fragments(tile), slices = fragments / tile->split;
-    for (int warp = 0; warp < tile->blocks * tile->warps; warp++) {
-        int member = warp % tile->split;
-        for (int f = 0; f < fragments; f++) {
-            int tile_of = warp - member + f % tile->split;
-            int first = (member * slices + f / tile->split) * depth;
-            for (int i = 0; i < lanes * 8; i++) {
-                struct element_index p = index_in_fragment(i / 8, i % 8);
-                int gate = p.row % 2 * 2 + p.row / 8, unit = 4 * tile_of + p.row % 8 / 2;
-                *packed++ = element(w_hh, hidden, gate, unit, first + p.column);
-            }
-        }
-    }
-}
-
-void lb_cluster_pack_backward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
-                              uint16_t *packed)
-{
-    int own = 4 * tile->warps, rows = tile->blocks / 4; /* row tiles of a warp */
-    for (int warp = 0; warp < tile->blocks * tile->warps; warp++) {
-        for (int f = 0; f < lb_cluster_fragments(tile); f++) {
-            int first = warp / tile->warps * own + f / rows * (depth / 4);
-            int to = (warp % tile->warps * rows + f % rows) * 16;
-            for (int i = 0; i < lanes * 8; i++) {
-                struct element_index p = index_in_fragment(i / 8, i % 8);
-                int gate = p.column % 4, unit = first + p.column / 4;
-                *packed++ = element(w_hh, hidden, gate, unit, to + p.row);
-            }
-        }
-    }
+    struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
+    int rows = tile->blocks / 4;               /* row tiles of a warp */
+    lb_weight_layout_add(&layout, 2, 1, 0, 0); /* half */
+    lb_weight_layout_add(&layout, 2, 0, 0, 8); /* register % 2 */
+    lb_weight_layout_add(&layout, 2, 2, 0, 0); /* register / 2 */
+    lb_weight_layout_add(&layout, 4, 0, 1, 0); /* t */
+    lb_weight_layout_add(&layout, 8, 0, 0, 1); /* g */
+    lb_weight_layout_add(&layout, rows, 0, 0, 16);
+    lb_weight_layout_add(&layout, lb_cluster_fragments(tile) / rows, 0, depth / 4, 0);
+    lb_weight_layout_add(&layout, tile->warps, 0, 0, 16 * rows);
+    lb_weight_layout_add(&layout, tile->blocks, 0, 4 * tile->warps, 0);
+    return layout;
 }

@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/fused/common/weight_layout.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -74,12 +76,10 @@ static inline size_t lb_cluster_weight_bytes(const struct lb_cluster_tile *tile)
 size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile);
 size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile);
 
-/* Pack w_hh [4H, H] of a 2-byte dtype into packed [blocks, warps, fragments, 32 lanes, 8], with
- * zeros where the tile is larger than H. */
-void lb_cluster_pack_forward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
-                             uint16_t *packed);
-void lb_cluster_pack_backward(const struct lb_cluster_tile *tile, int hidden, const uint16_t *w_hh,
-                              uint16_t *packed);
+/* Return the layout of w_hh [4H, H], of a 2-byte dtype, as packed [blocks, warps, fragments, 32
+ * lanes, 8], with zeros where the tile is larger than H. */
+struct lb_weight_layout lb_cluster_forward_layout(const struct lb_cluster_tile *tile, int hidden);
+struct lb_weight_layout lb_cluster_backward_layout(const struct lb_cluster_tile *tile, int hidden);
 
 #ifdef __cplusplus
 }

@@ -51,6 +51,16 @@ inline enum lb_status failed(const char *doing, const shape &s, cudaError_t erro
     return lb_launch_failed(doing, kernel, error, err);
 }
 
+/* The highest priority of the device's work, which is the smallest number. */
+inline int greatest_priority()
+{
+    static const int greatest = [] {
+        int least = 0, most = 0;
+        return cudaDeviceGetStreamPriorityRange(&least, &most) == cudaSuccess ? most : 0;
+    }();
+    return greatest;
+}
+
 /* The result points to *attribute, which must live as long. */
 inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttribute *attribute)
 {
@@ -131,13 +141,19 @@ inline enum lb_status clear(const shape &s, void *memory, size_t bytes, void *st
 }
 
 /* Enqueues one launch. Where not all blocks of a cooperative launch fit on the device at once, the
- * driver refuses it and starts none of them. */
+ * driver refuses it and starts none of them. The launch has the highest priority: every step waits
+ * for it, and a cluster must find all its SMs free in one GPC, while GEMMs of other layers' streams
+ * can wait and take any SM. */
 template <class... Parameters>
 enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
                        struct lb_error *err, const Parameters &...arguments)
 {
-    cudaLaunchAttribute attribute;
-    cudaLaunchConfig_t config = config_of(s, stream, &attribute);
+    cudaLaunchAttribute attributes[2];
+    cudaLaunchConfig_t config = config_of(s, stream, attributes);
+    cudaLaunchAttribute &priority = attributes[config.numAttrs++];
+    config.attrs = attributes;
+    priority.id = cudaLaunchAttributePriority;
+    priority.val.priority = greatest_priority();
     cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
     return error == cudaSuccess ? LB_OK : failed("launching", s, error, err);
 }

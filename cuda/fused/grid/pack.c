@@ -1,8 +1,6 @@
-/* Packs recurrent weights in the order in which the lanes of the grid kernels hold them, and
- * computes the sizes of the memory that the kernels use. */
+/* The order in which the lanes of the grid kernels hold recurrent weights, and the sizes of the
+ * memory that the kernels use. */
 #include "cuda/fused/grid/tile.h"
-
-#include <string.h>
 
 enum { lanes = 32, lane_bytes = 16, registers = 4, k_steps = 2, sum_bytes = 4 };
 
@@ -80,90 +78,57 @@ size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_mat
 }
 
 /* ---- Weights ----------------------------------------------------------------------------------
- */
-
-/* The element of a fragment that a lane holds: its row 0 to 15, and its depth inside a packet after
- * the permutation that gives lane t of four the t-th 16 bytes. Source: PTX ISA, "Matrix Fragments
+ *
+ * A lane holds 16 bytes of a fragment: four registers of `each` values. Value e of register r of
+ * lane 4 g + t, in k-step k, is row g + r % 2 * 8 and, after the permutation that gives lane t the
+ * t-th 16 bytes of a packet, depth each (4 t + 2 k + r / 2) + e. Source: PTX ISA, "Matrix Fragments
  * for mma.m16n8k16" and "m16n8k8". */
-struct element_index {
-    int row, depth;
-};
-
-static struct element_index index_of(enum lb_grid_math math, int k_step, int lane, int element)
-{
-    int each = lb_grid_lane_units(math) / registers; /* values per register */
-    int r = element / each;
-    struct element_index p = {lane / 4 + r % 2 * 8, registers * each * (lane % 4) +
-                                                        2 * each * k_step + each * (r / 2) +
-                                                        element % each};
-    return p;
-}
-
-struct matrix {
-    const unsigned char *w_hh;
-    enum lb_grid_math math;
-    int hidden;
-};
-
-/* Writes one element of w_hh, or zero outside the matrix, to element [lane_bytes / lane_units]
- * bytes. */
-static void put(const struct matrix *m, int gate, int unit, int from, unsigned char *element)
-{
-    size_t bytes = (size_t)(lane_bytes / lb_grid_lane_units(m->math));
-    size_t hidden = (size_t)m->hidden;
-    memset(element, 0, bytes);
-    if (unit >= m->hidden || from >= m->hidden)
-        return;
-    memcpy(element,
-           m->w_hh + (((size_t)gate * hidden + (size_t)unit) * hidden + (size_t)from) * bytes,
-           bytes);
-    if (m->math != LB_GRID_TF32)
-        return;
-    uint32_t
-        bits; /* rounds to nearest, ties away from zero, as cvt.rna does; infinities and NaN stay */
-    memcpy(&bits, element, sizeof(bits));
-    bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
-    memcpy(element, &bits, sizeof(bits));
-}
 
 /* Fragments are ordered by packet of depth, row tile, k-step. */
-void lb_grid_pack_forward(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                          const void *w_hh, void *packed)
+struct lb_weight_layout lb_grid_forward_layout(const struct lb_grid_tile *tile,
+                                               enum lb_grid_math math, int hidden)
 {
-    const struct matrix m = {w_hh, math, hidden};
-    int rows = tile->units / 4, values = lb_grid_lane_units(math);
-    unsigned char *to = packed;
-    for (int warp = 0; warp < lb_grid_blocks(tile, hidden) * tile->warps; warp++) {
-        for (int f = 0; f < lb_grid_fragments(tile); f++) {
-            int packet = f / (k_steps * rows) * tile->warps + warp % tile->warps;
-            int first = warp / tile->warps * tile->units + f / k_steps % rows * 4;
-            for (int i = 0; i < lanes * values; i++, to += lane_bytes / values) {
-                struct element_index p = index_of(math, f % k_steps, i / values, i % values);
-                put(&m, p.row % 2 * 2 + p.row / 8, first + p.row % 8 / 2,
-                    packet * lb_grid_deep(math) + p.depth, to);
-            }
-        }
-    }
+    struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
+    int each = lb_grid_lane_units(math) / registers, deep = lb_grid_deep(math);
+    layout.tf32 = math == LB_GRID_TF32;
+    lb_weight_layout_add(&layout, each, 0, 0, 1);
+    lb_weight_layout_add(&layout, 2, 1, 0, 0);              /* register % 2 */
+    lb_weight_layout_add(&layout, 2, 0, 0, each);           /* register / 2 */
+    lb_weight_layout_add(&layout, 4, 0, 0, 4 * each);       /* t */
+    lb_weight_layout_add(&layout, 2, 2, 0, 0);              /* g % 2 */
+    lb_weight_layout_add(&layout, 4, 0, 1, 0);              /* g / 2 */
+    lb_weight_layout_add(&layout, k_steps, 0, 0, 2 * each); /* k */
+    lb_weight_layout_add(&layout, tile->units / 4, 0, 4, 0);
+    lb_weight_layout_add(&layout, tile->packets, 0, 0, tile->warps * deep);
+    lb_weight_layout_add(&layout, tile->warps, 0, 0, deep);
+    lb_weight_layout_add(&layout, lb_grid_blocks(tile, hidden), 0, tile->units, 0);
+    return layout;
+}
+
+/* A digit of the backward depth, which is the gates of a block, ordered by unit. */
+static void add_depth(struct lb_weight_layout *layout, int count, int step)
+{
+    lb_weight_layout_add(layout, count, step % 4, step / 4, 0);
 }
 
 /* Fragments are ordered by row tile, packet of depth, k-step. */
-void lb_grid_pack_backward(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                           const void *w_hh, void *packed)
+struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
+                                                enum lb_grid_math math, int hidden)
 {
-    const struct matrix m = {w_hh, math, hidden};
-    int deep = lb_grid_deep(math), packets = 4 * tile->units / deep;
-    int values = lb_grid_lane_units(math);
-    unsigned char *to = packed;
-    for (int warp = 0; warp < lb_grid_blocks(tile, hidden) * tile->warps; warp++) {
-        for (int f = 0; f < lb_grid_fragments(tile); f++) {
-            int row = (f / (k_steps * packets) * tile->warps + warp % tile->warps) * 16;
-            int first = f / k_steps % packets * deep; /* of the block's gates, ordered by unit */
-            for (int i = 0; i < lanes * values; i++, to += lane_bytes / values) {
-                struct element_index p = index_of(math, f % k_steps, i / values, i % values);
-                int own = (first + p.depth) / 4;
-                put(&m, (first + p.depth) % 4, warp / tile->warps * tile->units + own, row + p.row,
-                    to);
-            }
-        }
-    }
+    struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
+    int each = lb_grid_lane_units(math) / registers, deep = lb_grid_deep(math);
+    int packets = 4 * tile->units / deep;
+    layout.tf32 = math == LB_GRID_TF32;
+    add_depth(&layout, each, 1);
+    lb_weight_layout_add(&layout, 2, 0, 0, 8); /* register % 2 */
+    add_depth(&layout, 2, each);               /* register / 2 */
+    add_depth(&layout, 4, 4 * each);           /* t */
+    lb_weight_layout_add(&layout, 8, 0, 0, 1); /* g */
+    add_depth(&layout, k_steps, 2 * each);     /* k */
+    add_depth(&layout, packets, deep);
+    lb_weight_layout_add(&layout, lb_grid_fragments(tile) / (k_steps * packets), 0, 0,
+                         16 * tile->warps);
+    lb_weight_layout_add(&layout, tile->warps, 0, 0, 16);
+    lb_weight_layout_add(&layout, lb_grid_blocks(tile, hidden), 0, tile->units, 0);
+    return layout;
 }

@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/fused/common/weight_layout.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -107,13 +109,13 @@ size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, int hidden,
 size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks);
 size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks);
 
-/* Pack w_hh [4H, H], in the storage type of `math`, into packed [blocks, warps, fragments, 32
- * lanes, 16 bytes], with zeros where the tile is larger than H. For LB_GRID_TF32 weights are
- * rounded to TF32. */
-void lb_grid_pack_forward(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                          const void *w_hh, void *packed);
-void lb_grid_pack_backward(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                           const void *w_hh, void *packed);
+/* Return the layout of w_hh [4H, H], in the storage type of `math`, as packed [blocks, warps,
+ * fragments, 32 lanes, 16 bytes], with zeros where the tile is larger than H. For LB_GRID_TF32
+ * weights are rounded to TF32. */
+struct lb_weight_layout lb_grid_forward_layout(const struct lb_grid_tile *tile,
+                                               enum lb_grid_math math, int hidden);
+struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
+                                                enum lb_grid_math math, int hidden);
 
 #ifdef __cplusplus
 }

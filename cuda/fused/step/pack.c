@@ -1,7 +1,5 @@
-/* Packs recurrent weights in the rows that the step kernels read. */
+/* The rows of recurrent weights that the step kernels read. */
 #include "cuda/fused/step/tile.h"
-
-#include <string.h>
 
 static size_t round_up(size_t value, size_t unit)
 {
@@ -23,32 +21,22 @@ size_t lb_fused_step_weight_bytes(const struct lb_fused_step_tile *tile, bool ba
            lb_fused_step_row_bytes(tile, backward, dtype, hidden);
 }
 
-/* Rounds to the nearest TF32, ties away from zero, as cvt.rna does; infinities and NaN stay. */
-static void round_to_tf32(void *value)
+struct lb_weight_layout lb_fused_step_layout(const struct lb_fused_step_tile *tile, bool backward,
+                                             enum lb_dtype dtype, enum lb_math math, int64_t hidden)
 {
-    uint32_t bits;
-    memcpy(&bits, value, sizeof(bits));
-    if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits = (bits + 0x1000u) & 0xffffe000u;
-    memcpy(value, &bits, sizeof(bits));
-}
-
-void lb_fused_step_pack(const struct lb_fused_step_tile *tile, bool backward, enum lb_dtype dtype,
-                        enum lb_math math, int64_t hidden, const void *w_hh, void *packed)
-{
+    struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
     size_t row_bytes = lb_fused_step_row_bytes(tile, backward, dtype, hidden);
-    size_t size = lb_dtype_size(dtype), h = (size_t)hidden;
-    memset(packed, 0, lb_fused_step_weight_bytes(tile, backward, dtype, hidden));
-    for (size_t q = 0; q < 4; q++) {
-        for (size_t unit = 0; unit < h; unit++) {
-            for (size_t from = 0; from < h; from++) {
-                size_t row = backward ? from : 4 * unit + q;
-                size_t column = backward ? 4 * unit + q : from;
-                char *to = (char *)packed + row * row_bytes + column * size;
-                memcpy(to, (const char *)w_hh + ((q * h + unit) * h + from) * size, size);
-                if (dtype == LB_F32 && math != LB_IEEE)
-                    round_to_tf32(to);
-            }
-        }
+    int64_t depth = (int64_t)(row_bytes / lb_dtype_size(dtype));
+    int64_t rows = (int64_t)(lb_fused_step_weight_bytes(tile, backward, dtype, hidden) / row_bytes);
+    layout.tf32 = dtype == LB_F32 && math != LB_IEEE;
+    if (backward) {
+        lb_weight_layout_add(&layout, 4, 1, 0, 0);
+        lb_weight_layout_add(&layout, depth / 4, 0, 1, 0);
+        lb_weight_layout_add(&layout, rows, 0, 0, 1);
+    } else {
+        lb_weight_layout_add(&layout, depth, 0, 0, 1);
+        lb_weight_layout_add(&layout, 4, 1, 0, 0);
+        lb_weight_layout_add(&layout, rows / 4, 0, 1, 0);
     }
+    return layout;
 }

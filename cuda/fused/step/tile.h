@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "api/problem.h"
+#include "cuda/fused/common/weight_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,12 +55,13 @@ size_t lb_fused_step_row_bytes(const struct lb_fused_step_tile *tile, bool backw
 size_t lb_fused_step_weight_bytes(const struct lb_fused_step_tile *tile, bool backward,
                                   enum lb_dtype dtype, int64_t hidden);
 
-/* Packs w_hh [4H, H] into packed [padded rows, padded depth]. In forward, row 4 u + q is gate q of
- * unit u, and the depth is H; in backward, row u is unit u, and the depth is 4H, ordered by unit.
- * Where math is not LB_IEEE, f32 weights are rounded to TF32, because kernels round only the state.
- */
-void lb_fused_step_pack(const struct lb_fused_step_tile *tile, bool backward, enum lb_dtype dtype,
-                        enum lb_math math, int64_t hidden, const void *w_hh, void *packed);
+/* Returns the layout of w_hh [4H, H] as packed [padded rows, padded depth]. In forward, row 4 u + q
+ * is gate q of unit u, and the depth is H; in backward, row u is unit u, and the depth is 4H,
+ * ordered by unit. Where math is not LB_IEEE, f32 weights are rounded to TF32, because kernels
+ * round only the state. */
+struct lb_weight_layout lb_fused_step_layout(const struct lb_fused_step_tile *tile, bool backward,
+                                             enum lb_dtype dtype, enum lb_math math,
+                                             int64_t hidden);
 
 #ifdef __cplusplus
 }

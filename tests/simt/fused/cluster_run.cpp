@@ -52,11 +52,12 @@ halves packed_weights(const subject &s, const truth &r)
     size_t halves_each = lb_cluster_weight_bytes(&s.tile) / 2;
     halves w_hh = stored(s.dtype, r.w_hh);
     halves packed(halves_each * static_cast<size_t>(r.problem.directions));
-    auto pack = s.forward ? lb_cluster_pack_forward : lb_cluster_pack_backward;
+    const lb_weight_layout layout =
+        (s.forward ? lb_cluster_forward_layout
+                   : lb_cluster_backward_layout)(&s.tile, static_cast<int>(r.problem.hidden));
     size_t matrix = 4 * static_cast<size_t>(r.problem.hidden * r.problem.hidden);
     for (size_t d = 0; d < static_cast<size_t>(r.problem.directions); d++)
-        pack(&s.tile, static_cast<int>(r.problem.hidden), w_hh.data() + d * matrix,
-             packed.data() + d * halves_each);
+        lb_weight_pack(&layout, 2, w_hh.data() + d * matrix, packed.data() + d * halves_each);
     return packed;
 }
 

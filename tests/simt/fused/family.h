@@ -29,11 +29,11 @@ template <class Case, class Verdict> bool report(const Case &c, uint64_t seed, c
 
 /* Checks that each case is right under each seed of [first, past) and has the same bits under all.
  */
-template <class Case, size_t count, class Run>
-int test_clean(const Case (&cases)[count], uint64_t first, uint64_t past, const Run &run_case)
+template <class Cases, class Run>
+int test_clean(const Cases &cases, uint64_t first, uint64_t past, const Run &run_case)
 {
     int failures = 0;
-    for (const Case &c : cases) {
+    for (const auto &c : cases) {
         double worst = 0, ms = 0;
         std::vector<unsigned char> bits;
         for (uint64_t seed = first; seed < past; seed++) {

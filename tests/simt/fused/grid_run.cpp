@@ -98,10 +98,13 @@ class trial
         bytes w_hh(truth_.w_hh.size() * lb_dtype_size(dtype_));
         bytes packed(each * static_cast<size_t>(directions()));
         lb_store(dtype_, w_hh.data(), truth_.w_hh.data(), truth_.w_hh.size());
-        auto pack = subject_.forward ? lb_grid_pack_forward : lb_grid_pack_backward;
+        const lb_weight_layout layout =
+            (subject_.forward ? lb_grid_forward_layout
+                              : lb_grid_backward_layout)(&subject_.tile, subject_.math, hidden());
         for (size_t d = 0; d < static_cast<size_t>(directions()); d++)
-            pack(&subject_.tile, subject_.math, hidden(),
-                 w_hh.data() + d * count * lb_dtype_size(dtype_), packed.data() + d * each);
+            lb_weight_pack(&layout, lb_dtype_size(dtype_),
+                           w_hh.data() + d * count * lb_dtype_size(dtype_),
+                           packed.data() + d * each);
         return simt::device_copy(packed, "weights");
     }
 

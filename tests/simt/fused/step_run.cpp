@@ -1,8 +1,10 @@
 /* Runs step kernels on the emulator: copies inputs to its memory, launches, compares results. */
 #include "step_run.h"
 
+#include "calls.h"
 #include "timing.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace simt_step
@@ -88,9 +90,11 @@ template <class Args> void trial::set_common(Args &a) const
     lb_store(s_.dtype, w_hh.data(), r_.w_hh.data(), r_.w_hh.size());
     auto *packed =
         static_cast<unsigned char *>(simt::device_allocate(each * directions, "weights", true));
+    const lb_weight_layout layout =
+        lb_fused_step_layout(&s_.tile, back, s_.dtype, s_.math, p.hidden);
     for (size_t d = 0; d < directions; d++)
-        lb_fused_step_pack(&s_.tile, back, s_.dtype, s_.math, p.hidden,
-                           w_hh.data() + d * matrix * lb_dtype_size(s_.dtype), packed + d * each);
+        lb_weight_pack(&layout, lb_dtype_size(s_.dtype),
+                       w_hh.data() + d * matrix * lb_dtype_size(s_.dtype), packed + d * each);
     a.weights = packed;
     a.seq_len = a.to = static_cast<int>(p.seq_len);
     a.batch = static_cast<int>(p.batch);
@@ -100,6 +104,9 @@ template <class Args> void trial::set_common(Args &a) const
     a.carry = poison(real_, 2 * r_.h0.size(), "carry");
 }
 
+/* The blocks of both directions that the emulator has room for at the same time. */
+constexpr unsigned most_blocks = 64;
+
 /* Launches one step. Returns false when the emulator found something wrong. */
 template <class Kernel, class Args>
 bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
@@ -108,14 +115,21 @@ bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
     int units = lb_fused_step_units(&s_.tile, s_.backward != nullptr);
     int across = (a.hidden + units - 1) / units;
     int down = (a.batch + s_.tile.columns - 1) / s_.tile.columns;
-    config.grid.x = static_cast<unsigned>(across * down);
+    unsigned blocks = static_cast<unsigned>(across * down);
     config.grid.y = static_cast<unsigned>(a.directions);
     config.block.x = static_cast<unsigned>(lb_fused_step_threads(&s_.tile));
     config.shared_bytes = lb_fused_step_shared(&s_.tile);
     config.seed = seed;
     bool relu = s_.act == LB_ACT_RELU;
     config.count = count_;
-    v_.outcome.add(simt::launch(config, [=] { kernel(a, step, relu); }));
+    /* Blocks share nothing, so that many of them may run one part after the other. */
+    for (unsigned first = 0; first < blocks && v_.outcome.ok(); first += most_blocks) {
+        config.grid.x = std::min(most_blocks, blocks - first);
+        v_.outcome.add(simt::launch(config, [=] {
+            simt::self->block_index.x += first;
+            kernel(a, step, relu);
+        }));
+    }
     return v_.outcome.ok();
 }
 

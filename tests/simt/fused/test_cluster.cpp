@@ -2,11 +2,14 @@
  *
  *   test_simt_cluster_fast clean SEEDS      runs small tiles on odd sizes
  *   test_simt_cluster_fast builtin          runs every built-in tile once; compares sizes of memory
+ *   test_simt_cluster_fast paths            runs every built-in tile on the paths of bench/cases
+ *   test_simt_cluster_fast list             prints which paths the cases of `paths` take
  *   test_simt_cluster_check counts TABLE    compares what accesses cost with a table
  *
  * test_simt_cluster_check also takes `clean`, and looks for races there. */
 #include "cluster_run.h"
 #include "family.h"
+#include "paths.h"
 
 #include "cuda/fused/cluster/backward.cuh"
 #include "cuda/fused/cluster/forward.cuh"
@@ -92,6 +95,60 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
+/* Both types of every built-in tile, on the smallest shapes that take the paths of bench/cases. The
+ * first has a second cluster with one row, a block without units, units of padding, and a sequence
+ * in two launches; the second is full and has two directions. */
+#define LB_FULL(...)                                                \
+    {                                                               \
+        2, columns_of<__VA_ARGS__>, units_of<__VA_ARGS__>, 2, false \
+    }
+#define LB_PADDED(...)                                                                            \
+    {                                                                                             \
+        2, columns_of<__VA_ARGS__> + 1, units_of<__VA_ARGS__> - 4 * warps_of<__VA_ARGS__> - 1, 1, \
+            false, 1                                                                              \
+    }
+template <int blocks, int warps, int split, int resident, int columns>
+constexpr int columns_of = columns;
+template <int blocks, int warps, int split, int resident, int columns>
+constexpr int warps_of = warps;
+template <int blocks, int warps, int split, int resident, int columns>
+constexpr int units_of = 4 * blocks *warps;
+
+#define LB_PATHS_FORWARD_OF(T, ...)                                                            \
+    {forward<T, lb_cluster::tile<__VA_ARGS__>, true>("forward " #T " " #__VA_ARGS__ " train"), \
+     LB_PADDED(__VA_ARGS__)},                                                                  \
+        {forward<T, lb_cluster::tile<__VA_ARGS__>, false>("forward " #T " " #__VA_ARGS__),     \
+         LB_FULL(__VA_ARGS__)},
+#define LB_PATHS_BACKWARD_OF(T, ...)                                                          \
+    {backward<T, lb_cluster::tile<__VA_ARGS__>>("backward " #T " " #__VA_ARGS__),             \
+     LB_PADDED(__VA_ARGS__)},                                                                 \
+        {backward<T, lb_cluster::tile<__VA_ARGS__>>("backward " #T " " #__VA_ARGS__ " full"), \
+         LB_FULL(__VA_ARGS__)},
+#define LB_PATHS_FORWARD(...)                \
+    LB_PATHS_FORWARD_OF(__half, __VA_ARGS__) \
+    LB_PATHS_FORWARD_OF(__nv_bfloat16, __VA_ARGS__)
+#define LB_PATHS_BACKWARD(...)                \
+    LB_PATHS_BACKWARD_OF(__half, __VA_ARGS__) \
+    LB_PATHS_BACKWARD_OF(__nv_bfloat16, __VA_ARGS__)
+
+/* `list`: prints which paths each case takes. Else runs them. */
+int test_paths(bool list)
+{
+    const check_case on_paths[] = {LB_CLUSTER_FORWARD_TILES(LB_PATHS_FORWARD)
+                                       LB_CLUSTER_BACKWARD_TILES(LB_PATHS_BACKWARD)};
+    if (!list)
+        return test_clean(on_paths, 1, 2, run_case);
+    for (const check_case &c : on_paths) {
+        const shape &s = c.size;
+        const path_shape taken = {s.batch,  s.hidden,       s.directions,
+                                  s.ragged, c.kernel.train, s.cut > 0};
+        printf("case\n");
+        print_cluster_paths(stdout, &c.kernel.tile, c.kernel.dtype, c.kernel.backward != nullptr,
+                            &taken);
+    }
+    return 0;
+}
+
 /* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
 #define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                              \
     {lb_cluster_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
@@ -125,8 +182,12 @@ int main(int argc, char **argv)
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin() | test_shared_memory();
+    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
+        return test_paths(!strcmp(argv[1], "list"));
     if (argc == 3 && !strcmp(argv[1], "counts"))
         return test_builtin(argv[2]);
-    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
+    fprintf(stderr,
+            "usage: %s clean SEEDS | builtin | paths | list | counts TABLE.CSV | counts print\n",
+            argv[0]);
     return 2;
 }

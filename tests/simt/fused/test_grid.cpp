@@ -1,15 +1,20 @@
 /* Checks that the fused grid kernels are right and clean under many schedules.
  *
- *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes
+ *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes; checks packing by kernels
  *   test_simt_grid_fast waits            checks that endless waits are reported
  *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
+ *   test_simt_grid_fast paths            runs every built-in tile on the paths of bench/cases
+ *   test_simt_grid_fast list             prints which paths the cases of `paths` take
  *   test_simt_grid_check counts TABLE    compares what accesses cost with a table
  *
  * test_simt_grid_check also takes `clean` and `waits`, and looks for races there. */
 #include "grid_run.h"
+#include "paths.h"
 
 #include "cuda/fused/grid/backward.cuh"
 #include "cuda/fused/grid/forward.cuh"
+
+#include "cuda/fused/common/weights.cuh" /* behind what brings the names of CUDA */
 
 #include <cmath>
 #include <cstdio>
@@ -200,6 +205,71 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
+/* Both passes of a built-in tile in one type, on the smallest shapes that take the paths of
+ * bench/cases: chunks, groups, directions and padding at a small H; then two packets or row tiles
+ * per warp, then three and more, windows and weights in shared memory, as far as the tile goes. */
+template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
+{
+    constexpr int columns = Tile::columns, units = Tile::units, small = 7 * units - 3;
+    constexpr int level = lb_grid::deep<Math> * Tile::warps; /* units of a packet of each warp */
+    constexpr int two = columns == 8 ? 13 : 27; /* rows of two groups, of which one has fewer */
+    int reach = lb_grid_reach(&Tile::figures, Math::figure);
+    bool halves = lb_grid_lane_units(Math::figure) == 8;
+    int large = halves ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
+    for (bool back : {false, true}) {
+        auto kernel = [=](bool train) {
+            return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
+        };
+        to.push_back({kernel(true), {2, columns + 1, small, 2, false}, apart()});
+        to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, {}});
+        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
+        to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
+        to.push_back({kernel(false), {2, 3, large, 1, false}, {}});
+    }
+}
+
+template <int... figures> void add_half_paths(std::vector<check_case> &to)
+{
+    add_paths<f16_math, lb_grid::tile<figures...>>(to);
+    add_paths<bf16_math, lb_grid::tile<figures...>>(to);
+}
+
+template <int... figures> void add_float_paths(std::vector<check_case> &to)
+{
+    add_paths<tf32_math, lb_grid::tile<figures...>>(to);
+    add_paths<f32_math, lb_grid::tile<figures...>>(to);
+}
+
+void print_paths(const check_case &c)
+{
+    const shape &s = c.size;
+    const path_shape taken = {s.batch,  s.hidden,       s.directions,
+                              s.ragged, c.kernel.train, c.how.cut > 0};
+    lb_grid_kernel k = {};
+    k.tile = c.kernel.tile;
+    k.math = c.kernel.math;
+    k.split = lb_grid_split_of(&k.tile, s.batch, c.how.groups);
+    k.backward = c.kernel.backward != nullptr;
+    k.beside = !c.how.apart;
+    printf("case\n");
+    print_grid_paths(stdout, &k, &taken);
+}
+
+/* `list`: prints which paths each case takes. Else runs them. */
+int test_paths(bool list)
+{
+    std::vector<check_case> on_paths;
+#define LB_PATHS_HALF(...)  add_half_paths<__VA_ARGS__>(on_paths);
+#define LB_PATHS_FLOAT(...) add_float_paths<__VA_ARGS__>(on_paths);
+    LB_GRID_HALF_TILES(LB_PATHS_HALF)
+    LB_GRID_FLOAT_TILES(LB_PATHS_FLOAT)
+    if (!list)
+        return test_clean(on_paths, 1, 2, run_case);
+    for (const check_case &c : on_paths)
+        print_paths(c);
+    return 0;
+}
+
 /* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
 template <class Math, class Tile> int wrong_sizes()
 {
@@ -243,8 +313,9 @@ int test_round_trip(bool backward, lb_grid_math math, int hidden)
         uint32_t bits = static_cast<uint32_t>(i + 1) << (math == LB_GRID_TF32 ? 13 : 0);
         memcpy(&w_hh[i * element], &bits, element);
     }
-    (backward ? lb_grid_pack_backward : lb_grid_pack_forward)(&tile, math, hidden, w_hh.data(),
-                                                              packed.data());
+    const lb_weight_layout layout =
+        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    lb_weight_pack(&layout, element, w_hh.data(), packed.data());
     for (size_t i = 0; i < packed.size(); i += element) {
         uint32_t bits = 0;
         memcpy(&bits, &packed[i], element);
@@ -271,19 +342,92 @@ int test_packing()
     return failures;
 }
 
+/* Launches body for each element of a layout, as the device does. */
+template <class Body> bool converts(const lb_weight_layout &layout, const Body &body)
+{
+    simt::launch_config config = {"weights"};
+    config.block.x = 64;
+    config.grid.x = static_cast<unsigned>((layout.elements + 63) / 64);
+    simt::outcome outcome = simt::launch(config, body);
+    if (!outcome.ok())
+        printf("%s", outcome.text().c_str());
+    return outcome.ok();
+}
+
+/* Checks that the kernel packs what the host packs, and writes all of it. */
+template <class Bits> int test_pack_kernel(bool backward, lb_grid_math math, int hidden)
+{
+    const lb_grid_tile tile = {16, 2, 2, 3, 8};
+    const lb_weight_layout layout =
+        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    std::vector<Bits> w_hh(4 * static_cast<size_t>(hidden * hidden)), expected(layout.elements);
+    for (size_t i = 0; i < w_hh.size(); i++)
+        w_hh[i] = static_cast<Bits>(0x3f812345u + 97 * i);
+    lb_weight_pack(&layout, sizeof(Bits), w_hh.data(), expected.data());
+    simt::device_reset();
+    const Bits *matrix = simt::device_copy(w_hh, "matrix");
+    Bits *packed = simt::device_array<Bits>(expected.size(), "packed");
+    bool right =
+        converts(layout, [=] { lb_fused_weights::pack_kernel<Bits>(packed, matrix, layout); });
+    right = right && !memcmp(packed, expected.data(), expected.size() * sizeof(Bits));
+    printf("%s pack_kernel<%zu bytes> %s\n", right ? "ok" : "FAILED", sizeof(Bits),
+           backward ? "backward" : "forward");
+    return !right;
+}
+
+/* Checks that the kernel that unpacks rounds once and writes both biases. */
+int test_unpack_kernel()
+{
+    const lb_weight_layout layout = lb_weight_layout_by_unit(13, 5);
+    std::vector<float> sums(layout.elements);
+    for (size_t i = 0; i < sums.size(); i++)
+        sums[i] = 1.0f + static_cast<float>(i) / 4099;
+    simt::device_reset();
+    const float *packed = simt::device_copy(sums, "packed");
+    __half *matrix = simt::device_array<__half>(sums.size(), "matrix");
+    __half *also = simt::device_array<__half>(sums.size(), "also");
+    bool right = converts(layout, [=] {
+        lb_fused_weights::unpack_kernel<float, __half>(matrix, also, packed, layout);
+    });
+    for (uint64_t i = 0; right && i < layout.elements; i++) {
+        double value = sums[i];
+        uint16_t rounded;
+        int64_t at = lb_weight_source(&layout, i);
+        lb_store(LB_F16, &rounded, &value, 1);
+        right = !memcmp(&matrix[at], &rounded, 2) && !memcmp(&also[at], &rounded, 2);
+    }
+    printf("%s unpack_kernel\n", right ? "ok" : "FAILED");
+    return !right;
+}
+
+int test_weight_kernels()
+{
+    int failures = test_unpack_kernel();
+    for (bool backward : {false, true}) {
+        failures += test_pack_kernel<uint16_t>(backward, LB_GRID_BF16, 61);
+        failures += test_pack_kernel<uint32_t>(backward, LB_GRID_TF32, 33);
+    }
+    return failures;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number();
+        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number() |
+               test_weight_kernels();
     if (argc == 2 && !strcmp(argv[1], "waits"))
         return test_waits() | test_others_gave_up();
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin() || test_sizes() || test_packing();
+    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
+        return test_paths(!strcmp(argv[1], "list"));
     if (argc == 3 && !strcmp(argv[1], "counts"))
         return test_builtin(argv[2]);
-    fprintf(stderr, "usage: %s clean SEEDS | waits | builtin | counts TABLE.CSV | counts print\n",
+    fprintf(stderr,
+            "usage: %s clean SEEDS | waits | builtin | paths | list | counts TABLE.CSV | "
+            "counts print\n",
             argv[0]);
     return 2;
 }

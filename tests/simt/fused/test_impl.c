@@ -165,6 +165,17 @@ static void a_variant_is_tuned_apart_from_auto(void **state)
     expect_description(step, "step: ", "tuned, ");
 }
 
+/* On the fake device a step costs the same in each of T launches, and the events around them cost
+ * something too, which must not be in the time of a step. */
+static void events_and_launches_fall_out_of_what_is_measured(void **state)
+{
+    (void)state;
+    tuned_file();
+    scratch_setenv("LB_TUNE", "1");
+    expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, 1000.00 us per step");
+    scratch_setenv("LB_TUNE", NULL);
+}
+
 /* A plan measured over two steps, where launches dominate, is not used for long sequences. */
 static void few_steps_are_tuned_apart_from_many(void **state)
 {

@@ -2,8 +2,11 @@
  *
  *   test_simt_step_fast clean SEEDS      runs small tiles on odd sizes; test_simt_step_check too
  *   test_simt_step_fast builtin          runs every built-in tile once in every type
+ *   test_simt_step_fast paths            runs every built-in tile on the paths of bench/cases
+ *   test_simt_step_fast list             prints which paths the cases of `paths` take
  *   test_simt_step_check counts TABLE    compares what accesses cost with a table */
 #include "family.h"
+#include "paths.h"
 #include "step_run.h"
 
 #include "cuda/fused/step/backward.cuh"
@@ -123,6 +126,52 @@ int test_builtin(const char *table = nullptr)
     return test_clean(builtin, 1, 2, run_case);
 }
 
+/* Every type of every built-in tile, on the smallest shapes that take the paths of bench/cases. The
+ * first has more slices than buffers and all columns of a tile; the second has padding, two
+ * directions and fewer slices than buffers; the third has a second tile of rows. */
+template <class Kind, class Tile> constexpr int deep_hidden(bool back)
+{
+    constexpr int size = sizeof(typename Kind::product::storage);
+    int depth = LB_FUSED_STEP_STAGES * 64 * Tile::split / size / (back ? 4 : 1);
+    int units = back ? Tile::rows : 0;
+    return (depth > units ? depth : units) + 8;
+}
+
+#define LB_PATHS_TILE_OF(kind, ...)                                                              \
+    {forward<kind, tile<__VA_ARGS__>>("forward deep " #kind " " #__VA_ARGS__, false),            \
+     {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(false), 1, false}},    \
+        {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true),              \
+         {2, 3, 24, 2, false}},                                                                  \
+        {forward<kind, tile<__VA_ARGS__>>("forward padded " #kind " " #__VA_ARGS__, true),       \
+         {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                                     \
+        {backward<kind, tile<__VA_ARGS__>>("backward deep " #kind " " #__VA_ARGS__),             \
+         {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(true), 1, false}}, \
+        {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__),                  \
+         {2, 3, 24, 2, false}},                                                                  \
+        {backward<kind, tile<__VA_ARGS__>>("backward padded " #kind " " #__VA_ARGS__),           \
+         {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_PATHS_TILE(...)              \
+    LB_PATHS_TILE_OF(f16, __VA_ARGS__)  \
+    LB_PATHS_TILE_OF(bf16, __VA_ARGS__) \
+    LB_PATHS_TILE_OF(tf32, __VA_ARGS__) \
+    LB_PATHS_TILE_OF(f32, __VA_ARGS__) LB_PATHS_TILE_OF(f64, __VA_ARGS__)
+
+/* `list`: prints which paths each case takes. Else runs them. */
+int test_paths(bool list)
+{
+    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE)};
+    if (!list)
+        return test_clean(on_paths, 1, 2, run_case);
+    for (const check_case &c : on_paths) {
+        const shape &s = c.size;
+        const path_shape taken = {s.batch, s.hidden, s.directions, s.ragged, c.kernel.train, false};
+        printf("case\n");
+        print_step_paths(stdout, &c.kernel.tile, c.kernel.dtype, c.kernel.math,
+                         c.kernel.backward != nullptr, &taken);
+    }
+    return 0;
+}
+
 /* Sums fit where the slices were, and slices fit the device with the least shared memory per block.
  */
 #define LB_ROOM(...)                                                           \
@@ -141,8 +190,12 @@ int main(int argc, char **argv)
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin();
+    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
+        return test_paths(!strcmp(argv[1], "list"));
     if (argc == 3 && !strcmp(argv[1], "counts"))
         return test_builtin(argv[2]);
-    fprintf(stderr, "usage: %s clean SEEDS | builtin | counts TABLE.CSV | counts print\n", argv[0]);
+    fprintf(stderr,
+            "usage: %s clean SEEDS | builtin | paths | list | counts TABLE.CSV | counts print\n",
+            argv[0]);
     return 2;
 }
