@@ -22,6 +22,10 @@ enum {
     MOST_OPEN = 1 << 16   /* most files that are open while rows are copied */
 };
 
+/* What a file may have given instead of drawn values, by its key in the header. */
+enum { GIVEN_COUNT = 2 };
+static const char *const given_keys[GIVEN_COUNT] = {"weights", "inputs"};
+
 /* What the index keeps of a row or a canary: where its line is, and what identifies it. */
 struct indexed_line {
     const char *id;       /* the case's text with the present name of its implementation */
@@ -63,6 +67,8 @@ struct lb_merge {
     json_t *settings;     /* object: what the headers have in common */
     json_t *shards;       /* object: from a text by which shards are sorted to a shard */
     json_t *seed;
+    json_t
+        *given[GIVEN_COUNT];   /* objects of the headers, in the order of given_keys; NULL: drawn */
     int64_t started, finished; /* the earliest and the latest time of all runs */
     struct lb_merge_counts counts;
 };
@@ -464,7 +470,7 @@ static enum lb_status take_settings(struct lb_merge *merge, const json_t *header
     static const char *const keys[] = {"sampler",      "repetitions", "processes", "loss_scale",
                                        "baseline",     "plugins",     "benchmark", "call_limit_s",
                                        "memory_bytes", "device",      "tune",      "tuned",
-                                       "kernels",      "weights"};
+                                       "kernels"};
     bool first = merge->settings == NULL, done = true;
     if (first)
         merge->settings = json_object();
@@ -495,6 +501,49 @@ static enum lb_status take_seed(struct source *source, const json_t *header, str
     if (!merge->seed)
         merge->seed = json_incref(seed);
     return LB_OK;
+}
+
+/* The hash of the values that a file gave; "none" where they were drawn. */
+static const char *hash_of_given(const json_t *object)
+{
+    const char *hash = json_string_value(json_object_get(object, "hash"));
+    return hash ? hash : "none";
+}
+
+/* Keeps, of two objects with the same values, the one whose text sorts first, so that the order of
+ * the runs does not matter. */
+static enum lb_status keep_first(json_t **kept, json_t *object, struct lb_error *err)
+{
+    char *was = dump_sorted(json_incref(*kept)), *is = dump_sorted(json_incref(object));
+    bool done = was && is;
+    if (done && strcmp(is, was) < 0) {
+        json_decref(*kept);
+        *kept = json_incref(object);
+    }
+    free(was);
+    free(is);
+    return done ? LB_OK : no_memory(err);
+}
+
+/* Takes the files that weights and inputs came from. Runs whose values differ are not one run. */
+static enum lb_status take_given(struct source *source, const json_t *header, struct lb_error *err)
+{
+    struct lb_merge *merge = source->merge;
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < GIVEN_COUNT && st == LB_OK; i++) {
+        json_t *object = json_object_get(header, given_keys[i]);
+        const char *is = hash_of_given(object), *was = hash_of_given(merge->given[i]);
+        if (merge->files == 1)
+            merge->given[i] = json_incref(object);
+        else if (strcmp(is, was) != 0)
+            st = lb_fail(err, LB_INVALID,
+                         "the hash of its %s from a file is %.20s, but that of %s is %.20s (none: "
+                         "they were drawn): they can't be one run",
+                         given_keys[i], is, merge->paths[0], was);
+        else if (object)
+            st = keep_first(&merge->given[i], object, err);
+    }
+    return st;
 }
 
 static void take_time(struct lb_merge *merge, int64_t time)
@@ -529,6 +578,7 @@ static enum lb_status take_header(struct source *source, const json_t *header, s
     source->started = time_of(header, "started");
     take_time(source->merge, source->started);
     LB_TRY(take_seed(source, header, err));
+    LB_TRY(take_given(source, header, err));
     LB_TRY(take_environments(source, header, err));
     if (json_object_get(header, "shard"))
         LB_TRY(take_shard(source->merge, json_object_get(header, "shard"), err));
@@ -704,6 +754,8 @@ void lb_merge_destroy(struct lb_merge *merge)
     json_decref(merge->settings);
     json_decref(merge->shards);
     json_decref(merge->seed);
+    for (size_t i = 0; i < GIVEN_COUNT; i++)
+        json_decref(merge->given[i]);
     free(merge);
 }
 
@@ -1058,7 +1110,10 @@ static json_t *make_header(const struct lb_merge *merge)
                                json_array_get(merge->environments, 0), "environments",
                                merge->environments, "command", "bench-lstm", "--merge", "seed",
                                merge->seed, "merged", 1, "shards", shards);
-    if (header && json_object_update(header, merge->settings) != 0) {
+    bool done = header && json_object_update(header, merge->settings) == 0;
+    for (size_t i = 0; done && i < GIVEN_COUNT; i++)
+        done = !merge->given[i] || json_object_set(header, given_keys[i], merge->given[i]) == 0;
+    if (!done) {
         json_decref(header);
         header = NULL;
     }
