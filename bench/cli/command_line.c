@@ -254,7 +254,8 @@ static bool has_bf16_unit(void)
 }
 
 /* Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
- * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone. */
+ * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone.
+ * With --shard it is in f32 alone, because all machines must cut the same plan. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;
@@ -267,7 +268,7 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
-    if (plans && options->command != LB_CMD_AB &&
+    if (plans && options->command != LB_CMD_AB && !options->shard &&
         options->selection.axes[LB_AXIS_DTYPE].count == 0 && has_bf16_unit())
         LB_TRY(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
 done:
