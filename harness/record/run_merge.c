@@ -433,13 +433,15 @@ static enum lb_status take_environments(struct source *source, const json_t *hea
 {
     json_t *list = json_object_get(header, "environments"),
            *one = json_object_get(header, "environment");
-    size_t count = source->merged ? json_array_size(list) : 1;
+    size_t count = list ? json_array_size(list) : 1;
     enum lb_status st = LB_OK;
+    if (count == 0)
+        return lb_fail(err, LB_INVALID, "the header has no environment");
     source->environments = calloc(count + 1, sizeof(*source->environments));
     if (!source->environments)
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
-        json_t *environment = source->merged ? json_array_get(list, i) : one;
+        json_t *environment = list ? json_array_get(list, i) : one;
         if (!json_is_object(environment))
             LB_TRY(lb_fail(err, LB_INVALID, "the header has no environment"));
         LB_TRY(number_of(source->merge, environment, &source->environments[i], err));
@@ -591,6 +593,47 @@ done:
     return st;
 }
 
+/* Finds the number of an environment of a later session, which is added to those of its file when
+ * it is new there, as lb_run_find_environment does. */
+static enum lb_status take_environment_of_session(struct source *source, json_t *environment,
+                                                  struct lb_error *err)
+{
+    size_t number, i = 0;
+    enum lb_status st = number_of(source->merge, environment, &number, err);
+    if (st != LB_OK)
+        return st;
+    source->environment = number;
+    while (i < source->environment_count && source->environments[i] != number)
+        i++;
+    if (i < source->environment_count)
+        return LB_OK;
+    size_t *grown = realloc(source->environments, (i + 1) * sizeof(*grown));
+    if (!grown)
+        return no_memory(err);
+    grown[i] = number;
+    source->environments = grown;
+    source->environment_count++;
+    return LB_OK;
+}
+
+/* A later session of the run begins. */
+static enum lb_status take_resume(struct source *source, json_t *object, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t i;
+    json_t *one, *environment = json_object_get(object, "environment");
+    source->started = time_of(object, "started");
+    take_time(source->merge, source->started);
+    json_array_foreach(json_object_get(object, "environments"), i, one)
+    {
+        LB_TRY(take_environment_of_session(source, one, err));
+    }
+    if (json_is_object(environment))
+        st = take_environment_of_session(source, environment, err);
+done:
+    return st;
+}
+
 /* Takes a line that is neither a row nor a canary. */
 static enum lb_status take_other(struct source *source, json_t *object, struct lb_error *err)
 {
@@ -607,12 +650,7 @@ static enum lb_status take_other(struct source *source, json_t *object, struct l
     if (strcmp(kind, "resume") != 0)
         return lb_fail(err, LB_INVALID, "kind '%.40s' is not one of row, canary, resume, footer",
                        kind);
-    json_t *environment = json_object_get(object, "environment");
-    source->started = time_of(object, "started");
-    take_time(source->merge, source->started);
-    return json_is_object(environment)
-               ? number_of(source->merge, environment, &source->environment, err)
-               : LB_OK;
+    return take_resume(source, object, err);
 }
 
 /* Indexing */
@@ -637,12 +675,13 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
         return lb_fail(err, LB_INVALID, "not a run: its first line must be the header");
     if (parts->id_length >= sizeof(text) - LB_NAME_SIZE || length >= UINT32_MAX)
         return lb_fail(err, LB_INVALID, "the text of the case, or the line, is too long");
-    if (source->merged &&
+    bool numbered = source->merged || parts->environment != -1;
+    if (numbered &&
         (parts->environment < 0 || (size_t)parts->environment >= source->environment_count))
         return lb_fail(err, LB_INVALID,
                        "environment: it must number one of the header's %zu environments",
                        source->environment_count);
-    if (source->merged)
+    if (numbered)
         line.environment = (uint32_t)source->environments[parts->environment];
     snprintf(text, sizeof(text), "%.*s", (int)parts->id_length, parts->id);
     lb_impl_rename_text(text, id, sizeof(id));
