@@ -280,8 +280,9 @@ int main(int argc, char **argv)
 
     open_standard_streams();
     start_over_without_settings(argv);
-    if (argc == 4 && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
+    if ((argc == 4 || argc == 5) && strcmp(argv[1], "--worker") == 0)
+        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10),
+                              argc == 5 ? argv[4] : NULL);
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
     if (ends_in_good_order(options.command))
         catch_signals();

@@ -42,6 +42,14 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
 /* LB_INVALID, with the name that was probably meant. */
 static enum lb_status fail_unknown(const char *word, struct lb_error *err)
 {
+    static const char jobs[] = "--jobs";
+    bool many = strncmp(word, jobs, strlen(jobs)) == 0 && strchr("=", word[strlen(jobs)]);
+    if (many || (strncmp(word, "-j", 2) == 0 && strspn(word + 2, "0123456789") == strlen(word + 2)))
+        return lb_fail(err, LB_INVALID,
+                       "%.40s: cases are not timed side by side on one host, because a time that "
+                       "was taken beside neighbours is no measurement; cut the sweep for several "
+                       "machines with --shard, or use several GPUs with --devices",
+                       word);
     const char *suggestion = NULL;
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < lb_option_count; i++) {
@@ -142,6 +150,12 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                      options->quick ? "--quick" : "--case-time");
     if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
         st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    if (st == LB_OK && options->devices && lb_option_given(options, "--device"))
+        st = lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
+    if (st == LB_OK && options->devices && options->tune)
+        st = lb_fail(err, LB_INVALID,
+                     "--tune: with --devices its choices would be measured beside busy neighbours; "
+                     "tune on one device first, with --device");
     if (st == LB_OK && options->quiet && options->verbose)
         st = lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
     return st;
@@ -254,7 +268,8 @@ static bool has_bf16_unit(void)
 }
 
 /* Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
- * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone. */
+ * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone.
+ * With --shard it is in f32 alone, because all machines must cut the same plan. */
 static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;
@@ -267,7 +282,7 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
-    if (plans && options->command != LB_CMD_AB &&
+    if (plans && options->command != LB_CMD_AB && !options->shard &&
         options->selection.axes[LB_AXIS_DTYPE].count == 0 && has_bf16_unit())
         LB_TRY(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
 done:

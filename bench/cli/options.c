@@ -164,6 +164,19 @@ static enum lb_status set_shard(struct lb_options *options, const struct lb_opti
     return lb_shard_parse(words->value, &index, &count, err);
 }
 
+static enum lb_status set_devices(struct lb_options *options, const struct lb_option *option,
+                                  const struct lb_option_words *words, struct lb_error *err)
+{
+    int devices[LB_MAX_DEVICES] = {0};
+    size_t count;
+    (void)option;
+    options->devices = words->value;
+    enum lb_status st = lb_devices_parse(words->value, devices, &count, err);
+    if (st == LB_OK)
+        options->device = devices[0];
+    return st;
+}
+
 static enum lb_status set_by(struct lb_options *options, const struct lb_option *option,
                              const struct lb_option_words *words, struct lb_error *err)
 {
@@ -1002,6 +1015,15 @@ const struct lb_option lb_option_table[] = {
      .min = 0,
      .max = 1023,
      .help = "Uses GPU number N, counted from 0 (0)."},
+    {.name = "--devices",
+     .argument = "all, or numbers of GPUs with commas between",
+     .placeholder = "all|N,...",
+     .group = LB_GROUP_SETTINGS,
+     .commands = SWEEPS | RESUME,
+     .set = set_devices,
+     .help = "Runs on several GPUs of this machine at once, each of which takes the longest "
+             "problem that is left, and says by canaries whether they disturb each other "
+             "(bench/cluster/README.md)."},
     {.name = "--tune",
      .group = LB_GROUP_SETTINGS,
      .commands = WORKERS | PROFILE,

@@ -93,7 +93,8 @@ struct lb_options {
     bool tune;                 /* measure kernel families for which no choice is kept */
     const char *tuned;         /* file of tuned choices; NULL: the usual one */
     enum lb_by by;             /* how results of several devices are told apart */
-    int device;                /* ordinal of the GPU */
+    int device;                /* ordinal of the GPU; with devices, of the first of them */
+    const char *devices;       /* "all", or ordinals with commas between; NULL: one device */
     const char *device_model;  /* plan for that GPU, a name or a path; NULL: for the real one */
     uint64_t seed;
 };

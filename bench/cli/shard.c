@@ -1,7 +1,8 @@
-/* Shards: cutting a plan into parts that run on different machines. */
+/* Cutting a plan into parts, for several machines or several devices. */
 #include "cli/shard.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,14 +72,16 @@ static int by_number(const void *a, const void *b)
 
 /* Assumes the same rate for every implementation, because the result must not depend on which of
  * them a machine has. */
-static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler)
+static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler, bool gpus)
 {
-    return (int64_t)ceil(1e3 * lb_predict_seconds(c, 4e10 * c->threads, sampler));
+    double rate = gpus ? LB_GPU_FLOPS_S : LB_CPU_FLOPS_S * c->threads;
+    return (int64_t)ceil(1e3 * lb_predict_seconds(c, rate, sampler));
 }
 
-/* Fills problems [*count] and, for each case of the plan, the number of its problem. */
+/* Fills problems [*count] and, for each case of the plan, the number of its problem. gpus: the work
+ * is that on GPUs. */
 static enum lb_status find_problems(const struct lb_plan *plan,
-                                    const struct lb_sampler_options *sampler,
+                                    const struct lb_sampler_options *sampler, bool gpus,
                                     struct problem *problems, size_t *count, size_t *problem_of,
                                     struct lb_error *err)
 {
@@ -95,7 +98,7 @@ static enum lb_status find_problems(const struct lb_plan *plan,
         } else {
             problem_of[i] = problem_of[first];
         }
-        problems[problem_of[i]].work_ms += work_of(&plan->cases[i], sampler);
+        problems[problem_of[i]].work_ms += work_of(&plan->cases[i], sampler, gpus);
     }
 done:
     lb_case_set_free(&seen);
@@ -146,7 +149,7 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     int64_t *work_ms = calloc((size_t)cut->count, sizeof(*work_ms));
     if (!problems || !problem_of || !work_ms)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count));
-    LB_TRY(find_problems(plan, sampler, problems, &count, problem_of, err));
+    LB_TRY(find_problems(plan, sampler, false, problems, &count, problem_of, err));
     assign(problems, count, work_ms, cut->count);
     cut->plan_hash = hash_of(plan, problems, problem_of);
     cut->plan_count = plan->count;
@@ -167,4 +170,69 @@ done:
     free(problem_of);
     free(problems);
     return st;
+}
+
+enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
+                              const struct lb_sampler_options *sampler, struct lb_deal *deal,
+                              struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_plan plan = {.cases = (struct lb_case *)(uintptr_t)cases, .count = count};
+    struct problem *problems = calloc(count + 1, sizeof(*problems));
+    size_t *problem_of = calloc(count + 1, sizeof(*problem_of));
+    size_t *next = calloc(count + 1, sizeof(*next)); /* place of a problem's next case */
+    *deal = (struct lb_deal){.cases = calloc(count + 1, sizeof(*deal->cases)),
+                             .starts = calloc(count + 2, sizeof(*deal->starts)),
+                             .count = count};
+    if (!problems || !problem_of || !next || !deal->cases || !deal->starts)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", count));
+    LB_TRY(find_problems(&plan, sampler, true, problems, &deal->problems, problem_of, err));
+    for (size_t i = 0; i < count; i++)
+        next[problem_of[i]]++;
+    qsort(problems, deal->problems, sizeof(*problems), by_work);
+    for (size_t p = 0; p < deal->problems; p++) {
+        size_t number = problems[p].number;
+        deal->starts[p + 1] = deal->starts[p] + next[number];
+        next[number] = deal->starts[p];
+    }
+    for (size_t i = 0; i < count; i++)
+        deal->cases[next[problem_of[i]]++] = cases[i];
+done:
+    free(next);
+    free(problem_of);
+    free(problems);
+    if (st != LB_OK)
+        lb_deal_free(deal);
+    return st;
+}
+
+void lb_deal_free(struct lb_deal *deal)
+{
+    free(deal->cases);
+    free(deal->starts);
+    *deal = (struct lb_deal){0};
+}
+
+enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, struct lb_error *err)
+{
+    *count = 0;
+    if (strcmp(text, "all") == 0)
+        return LB_OK;
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        int64_t number;
+        bool fine = lb_parse_int(at, length, 0, &number, NULL) == LB_OK && number <= 1023 &&
+                    *count < LB_MAX_DEVICES;
+        for (size_t i = 0; fine && i < *count; i++)
+            fine = devices[i] != number;
+        if (!fine)
+            return lb_fail(err, LB_INVALID,
+                           "--devices %.80s: it takes all, or up to %d different numbers of GPUs "
+                           "from 0 to 1023, such as 0,1,2,3",
+                           text, LB_MAX_DEVICES);
+        devices[(*count)++] = (int)number;
+        at += length;
+        if (!*at)
+            return LB_OK;
+    }
 }

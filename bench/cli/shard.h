@@ -1,4 +1,5 @@
-/* Shards: cutting a plan into parts that run on different machines. */
+/* Cutting a plan into parts: shards that run on different machines, and problems that are dealt to
+ * the devices of one machine. */
 #ifndef LB_SHARD_H
 #define LB_SHARD_H
 
@@ -6,6 +7,11 @@
 #include "measure/sampler.h"
 
 #define LB_SHARD_MAX_COUNT 10000
+#define LB_MAX_DEVICES     64 /* of --devices */
+
+/* Rates for predictions, in flops per second. */
+#define LB_GPU_FLOPS_S 5e12
+#define LB_CPU_FLOPS_S 4e10 /* of one thread */
 
 /* Returns a rough estimate for planning, in seconds: the flops of the case divided by `rate` in
  * flops per second, times the usual number of samples. The estimate is at most the time that a
@@ -24,6 +30,27 @@ double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_
  * LB_OOM. */
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err);
+
+/* The problems of some cases, in the order in which devices take them. Zeroed: none. */
+struct lb_deal {
+    struct lb_case *cases; /* [count] problem after problem, the longest first; owned */
+    size_t count;
+    size_t *starts;  /* [problems + 1] index of the first case of each problem; owned */
+    size_t problems; /* how many there are */
+};
+
+/* Sorts cases that run on GPUs by problem, the longest problem first, so that devices which take
+ * them in turn end at about the same time. The cases of a problem stay together, in their order.
+ * LB_OOM. */
+enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
+                              const struct lb_sampler_options *sampler, struct lb_deal *deal,
+                              struct lb_error *err);
+void lb_deal_free(struct lb_deal *deal); /* accepts a zeroed one */
+
+/* Reads the text of --devices: numbers with commas between them into devices [LB_MAX_DEVICES], or
+ * "all", for which *count is 0. LB_INVALID: anything else, or a number twice. */
+enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count,
+                                struct lb_error *err);
 
 /* Reads "I/N". LB_INVALID, with a message that says what is allowed. */
 enum lb_status lb_shard_parse(const char *text, int *index, int *count, struct lb_error *err);

@@ -70,14 +70,20 @@ enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
     return LB_OK;
 }
 
-void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
+void lb_gpu_describe(json_t *gpu, json_t *environment)
 {
     struct lb_ceilings ceilings;
+    json_object_set(environment, "gpu", gpu);
+    json_object_del(environment, "ceilings"); /* they may be those of another device */
+    if (lb_ceilings_load(json_string_value(json_object_get(gpu, "uuid")), &ceilings))
+        json_object_set_new(environment, "ceilings", lb_ceilings_to_json(&ceilings));
+}
+
+void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
+{
     if (!session->gpu)
         return;
-    json_object_set(environment, "gpu", session->gpu);
-    if (lb_ceilings_load(json_string_value(json_object_get(session->gpu, "uuid")), &ceilings))
-        json_object_set_new(environment, "ceilings", lb_ceilings_to_json(&ceilings));
+    lb_gpu_describe(session->gpu, environment);
     lb_warn(lb_libraries_mismatch(json_object_get(environment, "libraries")));
 }
 

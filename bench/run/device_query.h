@@ -22,6 +22,9 @@ enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
  * on stderr when a library has another version than the program was built against. */
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment);
 
+/* Adds the device of that record, and its ceilings, to an environment record. */
+void lb_gpu_describe(json_t *gpu, json_t *environment);
+
 /* --ceilings: measures the ceilings of the CPUs, and of the device where there is one, prints them
  * and keeps them for later runs. */
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err);

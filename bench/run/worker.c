@@ -18,6 +18,7 @@ enum { LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out its 
 struct lb_pool {
     struct lb_worker_limits limits;
     const volatile sig_atomic_t *stop;
+    const char *cpus;          /* list that workers are bound to; NULL: that of the program */
     struct lb_worker *workers; /* a list; owned */
 };
 
@@ -36,6 +37,11 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
 {
     pool->limits = *limits;
+}
+
+void lb_pool_bind(struct lb_pool *pool, const char *cpus)
+{
+    pool->cpus = cpus;
 }
 
 /* Takes the worker out of the pool and ends it. */
@@ -88,7 +94,7 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     for (*worker = pool->workers; *worker; *worker = (*worker)->next)
         if (strcmp((*worker)->name, name) == 0)
             return LB_OK;
-    enum lb_status st = lb_worker_start(name, pool->limits.device, worker, err);
+    enum lb_status st = lb_worker_start(name, pool->limits.device, pool->cpus, worker, err);
     if (st != LB_OK)
         return st;
     *started = true;
@@ -310,10 +316,15 @@ static enum lb_status ask_device(struct lb_pool *pool, enum lb_request_kind kind
     return st;
 }
 
+enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
+{
+    return ask_device(pool, LB_REQUEST_DEVICE, "device", device, why);
+}
+
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
 {
     struct lb_device_info info;
-    enum lb_status st = ask_device(pool, LB_REQUEST_DEVICE, "device", device, why);
+    enum lb_status st = lb_pool_find_device(pool, device, why);
     if (st == LB_OK)
         lb_device_from_json(*device, &info);
     if (st == LB_OK || st == LB_ABSENT)

@@ -18,7 +18,9 @@ struct lb_worker_limits {
     int device;          /* ordinal of the GPU that workers use */
 };
 
-struct lb_pool; /* keeps the workers that are alive */
+/* Keeps the workers that are alive. Several pools may be used at the same time, each by one thread
+ * at a time; a worker ends with the thread that started it. */
+struct lb_pool;
 
 /* stop (may be NULL): once it is nonzero, every wait ends with LB_INTERRUPTED. */
 enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
@@ -28,6 +30,10 @@ void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
 /* Sets other limits, for workers that are started from now on. */
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
+
+/* Binds workers that are started from now on to the CPUs of the list, which is borrowed; NULL: to
+ * those of the program. */
+void lb_pool_bind(struct lb_pool *pool, const char *cpus);
 
 /* Ends all workers, so that the next job runs in a fresh process. */
 void lb_pool_renew(struct lb_pool *pool);
@@ -71,8 +77,11 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
 /* Has the worker of the built-in implementations look for the device: *device, a new reference,
- * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. Either way the device
- * layer of this process takes the result for granted from now on (lb_device_assume). */
+ * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. */
+enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
+
+/* The same, and either way the device layer of this process takes the result for granted from now
+ * on (lb_device_assume). */
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
 /* Has that worker measure the highest rates and lowest latencies of the device: *ceilings, a new

@@ -38,9 +38,11 @@ struct lb_watch {
     const volatile sig_atomic_t *stop; /* nonzero: the user interrupts; NULL: nobody does */
 };
 
-/* Starts a worker that uses the GPU of that ordinal. LB_FAILED with the system's reason. */
-enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **worker,
-                               struct lb_error *err);
+/* Starts a worker that uses the GPU of that ordinal and, where cpus is not NULL, the CPUs of that
+ * list alone (lb_bind_cpus). It ends with the calling thread. LB_FAILED with the system's reason.
+ */
+enum lb_status lb_worker_start(const char *name, int device, const char *cpus,
+                               struct lb_worker **worker, struct lb_error *err);
 
 /* Sends a request, which is released. Whether the worker is still there is found by the wait that
  * follows. */

@@ -16,7 +16,9 @@ extern "C" {
 struct lb_device_info {
     char name[64];
     char uuid[48];       /* "GPU-...", "MIG-..." for a part of one; "" where unknown */
+    char pci[24];        /* address on the PCI bus, "0000:3b:00.0"; "" where unknown */
     int ordinal;         /* in the order of the CUDA runtime */
+    int visible;         /* how many devices the process sees; 0 where unknown */
     int major, minor;    /* compute capability */
     int sm_count;        /* multiprocessors */
     double memory_bytes; /* total, used or not */

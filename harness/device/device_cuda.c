@@ -133,6 +133,8 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
     snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
     format_uuid(properties.name, &properties.uuid, info->uuid);
+    snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.0", (unsigned)properties.pciDomainID,
+             (unsigned)properties.pciBusID, (unsigned)properties.pciDeviceID);
     info->ordinal = ordinal;
     info->major = properties.major;
     info->minor = properties.minor;
@@ -166,6 +168,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error != cudaSuccess)
         return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
+    info->visible = count;
     device.sm_count = info->sm_count;
     device.sum = NULL; /* of a device that was open before */
     device.fixed = NULL;

@@ -27,8 +27,9 @@ json_t *lb_device_to_json(const struct lb_device_info *info)
     lb_nvml_read(info->uuid, &state);
     json_t *driver = lb_nvml_driver()[0] ? json_string(lb_nvml_driver()) : json_null();
     json_t *clock = isfinite(state.sm_max_mhz) ? json_real(state.sm_max_mhz) : json_null();
-    return json_pack("{s:s, s:s, s:i, s:o, s:i, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "name",
-                     info->name, "uuid", info->uuid, "ordinal", info->ordinal, "compute",
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:o, s:i, s:f, s:f, s:f, s:o, s:o, s:o, s:o}",
+                     "name", info->name, "uuid", info->uuid, "pci", info->pci, "ordinal",
+                     info->ordinal, "visible", info->visible, "compute",
                      json_sprintf("%d.%d", info->major, info->minor), "sm_count", info->sm_count,
                      "memory_bytes", info->memory_bytes, "l2_bytes", info->l2_bytes, "shared_bytes",
                      info->shared_bytes, "cuda_driver", version_json(info->driver), "cuda_runtime",
@@ -39,9 +40,11 @@ void lb_device_from_json(const json_t *object, struct lb_device_info *info)
 {
     const char *name = json_string_value(json_object_get(object, "name"));
     const char *uuid = json_string_value(json_object_get(object, "uuid"));
+    const char *pci = json_string_value(json_object_get(object, "pci"));
     const char *compute = json_string_value(json_object_get(object, "compute"));
     *info = (struct lb_device_info){
         .ordinal = (int)json_integer_value(json_object_get(object, "ordinal")),
+        .visible = (int)json_integer_value(json_object_get(object, "visible")),
         .sm_count = (int)json_integer_value(json_object_get(object, "sm_count")),
         .memory_bytes = json_number_value(json_object_get(object, "memory_bytes")),
         .l2_bytes = json_number_value(json_object_get(object, "l2_bytes")),
@@ -51,6 +54,7 @@ void lb_device_from_json(const json_t *object, struct lb_device_info *info)
     };
     snprintf(info->name, sizeof(info->name), "%s", name ? name : "");
     snprintf(info->uuid, sizeof(info->uuid), "%s", uuid ? uuid : "");
+    snprintf(info->pci, sizeof(info->pci), "%s", pci ? pci : "");
     if (compute && sscanf(compute, "%d.%d", &info->major, &info->minor) != 2)
         info->major = info->minor = 0;
 }

@@ -6,9 +6,10 @@
 
 #include "device/device.h"
 
-/* Describes the device in a new object with the keys name, uuid, ordinal, compute ("9.0"),
- * sm_count, memory_bytes, l2_bytes, shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and
- * clock_max_mhz (null without NVML). NULL when memory runs out. */
+/* Describes the device in a new object with the keys name, uuid, pci, ordinal, visible (how
+ * many devices the process sees), compute ("9.0"), sm_count, memory_bytes, l2_bytes, shared_bytes,
+ * cuda_driver, cuda_runtime ("13.0"), driver and clock_max_mhz (null without NVML). NULL when
+ * memory runs out. */
 json_t *lb_device_to_json(const struct lb_device_info *info);
 
 /* Reads such an object; numbers whose key is missing become 0. */

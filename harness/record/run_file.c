@@ -125,19 +125,46 @@ static json_t *row_line(const struct lb_row *row)
     return line;
 }
 
-enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
-                             struct lb_error *err)
+/* Adds where the line was measured, in the places where --merge writes these keys and expects them.
+ * Drops the reference to the line; NULL when memory runs out. */
+static json_t *place_line(json_t *line, const struct lb_run_place *place)
+{
+    if (!place || !line)
+        return line;
+    json_t *placed =
+        json_pack("{s:O, s:O, s:I}", "kind", json_object_get(line, "kind"), "case",
+                  json_object_get(line, "case"), "environment", (json_int_t)place->environment);
+    bool done =
+        placed && (!place->warning[0] ||
+                   json_object_set_new(placed, "node_warning", json_string(place->warning)) == 0);
+    if (!done || json_object_update_missing(placed, line) != 0) {
+        json_decref(placed);
+        placed = NULL;
+    }
+    json_decref(line);
+    return placed;
+}
+
+enum lb_status lb_run_append_at(struct lb_run_file *file, const struct lb_row *row,
+                                const struct lb_run_place *place, struct lb_error *err)
 {
     enum lb_status st = check_present(file, err);
     if (st == LB_OK)
-        st = append_line(file, row_line(row), err);
+        st = append_line(file, place_line(row_line(row), place), err);
     if (st == LB_OK)
         file->rows++;
     return st;
 }
 
+enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
+                             struct lb_error *err)
+{
+    return lb_run_append_at(file, row, NULL, err);
+}
+
 enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
-                                    const char *when, struct lb_error *err)
+                                    const struct lb_run_place *place, const char *when,
+                                    struct lb_error *err)
 {
     json_t *object = lb_row_to_json(row);
     if (object && (json_object_set_new(object, "kind", json_string("canary")) != 0 ||
@@ -145,7 +172,7 @@ enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_ro
         json_decref(object);
         object = NULL;
     }
-    return append_line(file, object, err);
+    return append_line(file, place_line(object, place), err);
 }
 
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err)
@@ -292,24 +319,21 @@ struct reader {
     size_t environment;     /* number of that of the current session */
 };
 
-/* Finds the number of a session's environment among those of the run. A new one is added to
- * them. */
-static enum lb_status find_environment(struct reader *reader, json_t *environment,
-                                       struct lb_run *run, struct lb_error *err)
+enum lb_status lb_run_find_environment(json_t *environments, json_t *environment, size_t *number,
+                                       struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     json_t *wanted = lb_environment_identity(environment);
-    size_t count = json_array_size(run->environments);
+    size_t count = json_array_size(environments);
     bool found = false;
-    for (reader->environment = 0; reader->environment < count && !found;) {
-        json_t *other =
-            lb_environment_identity(json_array_get(run->environments, reader->environment));
+    for (*number = 0; *number < count && !found;) {
+        json_t *other = lb_environment_identity(json_array_get(environments, *number));
         found = wanted && other && json_equal(wanted, other);
-        reader->environment += !found;
+        *number += !found;
         json_decref(other);
     }
-    if (!wanted || (!found && json_array_append(run->environments, environment) != 0))
-        st = lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    if (!wanted || (!found && json_array_append(environments, environment) != 0))
+        st = lb_fail(err, LB_OOM, "out of memory for an environment");
     json_decref(wanted);
     return st;
 }
@@ -387,9 +411,9 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
                  : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
 }
 
-/* Reads the number of the row's environment, which is that of its session or, in a merged run,
- * the one that the row names. In a merged run it is also appended to id [LB_CASE_ID_SIZE + 32],
- * because a case then has one row per environment. */
+/* Reads the number of the row's environment, which is that of its session or the one that the row
+ * names. In a merged run it is also appended to id [LB_CASE_ID_SIZE + 32], because a case then has
+ * one row per environment. */
 static enum lb_status read_environment(const struct reader *reader, const json_t *object,
                                        const struct lb_run *run, struct lb_row *row, char *id,
                                        struct lb_error *err)
@@ -405,7 +429,8 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
                        "%s:%zu: environment: it must number one of the header's %zu environments",
                        reader->path, reader->line, json_array_size(run->environments));
     row->environment = (size_t)json_integer_value(number);
-    snprintf(id + length, 32, " %zu", row->environment);
+    if (json_is_true(json_object_get(run->header, "merged")))
+        snprintf(id + length, 32, " %zu", row->environment);
     return LB_OK;
 }
 
@@ -461,10 +486,19 @@ no_memory:
 static enum lb_status read_resume(struct reader *reader, json_t *object, struct lb_run *run,
                                   struct lb_error *err)
 {
-    json_t *environment = json_object_get(object, "environment");
+    enum lb_status st = LB_OK;
+    size_t i, number;
+    json_t *environment = json_object_get(object, "environment"), *one;
     if (json_array_append(run->resumes, object) != 0)
         return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
-    return environment ? find_environment(reader, environment, run, err) : LB_OK;
+    json_array_foreach(json_object_get(object, "environments"), i, one)
+    {
+        LB_TRY(lb_run_find_environment(run->environments, one, &number, err));
+    }
+    if (environment)
+        st = lb_run_find_environment(run->environments, environment, &reader->environment, err);
+done:
+    return st;
 }
 
 /* Reads one whole line; text [length] is without its newline. */

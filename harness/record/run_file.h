@@ -26,8 +26,9 @@ char *lb_run_path(const char *folder);
 struct lb_run {
     json_t *header;       /* object: schema, started, environment, command, seed, ...; cases and
                              baseline have the present names of implementations (registry.h) */
-    json_t *environments; /* array of objects: those of the header and of later sessions, or of a
-                             merged run; rows refer to them by number */
+    json_t *environments; /* array of objects: those of the header, of which a merged run and one on
+                             several devices have more than one, and of later sessions; rows refer
+                             to them by number */
     json_t *labels;       /* array of strings, one per environment; NULL until lb_run_arrange */
     json_t *resumes;      /* array of the resume lines, one for each later session of the run */
     struct lb_row *rows;
@@ -80,16 +81,31 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
  * borrowed object (environment, command). LB_IO, LB_OOM. */
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
-/* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
- * whole line, and a later append may succeed; or the file was deleted, moved or replaced, so that
- * nobody would find what is appended. LB_OOM. The process should ignore SIGXFSZ. */
+/* Where a line of a run on several devices was measured. */
+struct lb_run_place {
+    size_t environment;  /* number of the device's environment among lb_run.environments */
+    const char *warning; /* that the device is slower or faster than others, or "" */
+};
+
+/* Appends one row. place: NULL in a run on one device. LB_IO: the disk is full or the file too
+ * large; the file still ends with its last whole line, and a later append may succeed; or the file
+ * was deleted, moved or replaced, so that nobody would find what is appended. LB_OOM. The process
+ * should ignore SIGXFSZ. */
+enum lb_status lb_run_append_at(struct lb_run_file *file, const struct lb_row *row,
+                                const struct lb_run_place *place, struct lb_error *err);
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 
 /* Appends the row of a canary, which readers of the run leave out. when: "start" or "end" of a
- * session. Errors are those of lb_run_append. */
+ * session, or "busy": at its start, with all devices at work. Errors are those of lb_run_append. */
 enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
-                                    const char *when, struct lb_error *err);
+                                    const struct lb_run_place *place, const char *when,
+                                    struct lb_error *err);
+
+/* Finds the number of an environment among those of a run, by its identity
+ * (lb_environment_identity); a new one is added to the array. LB_OOM. */
+enum lb_status lb_run_find_environment(json_t *environments, json_t *environment, size_t *number,
+                                       struct lb_error *err);
 
 /* Appends the footer. Errors are those of lb_run_append. */
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err);

@@ -22,6 +22,10 @@ enum {
     MOST_OPEN = 1 << 16   /* most files that are open while rows are copied */
 };
 
+/* What a file may have given instead of drawn values, by its key in the header. */
+enum { GIVEN_COUNT = 2 };
+static const char *const given_keys[GIVEN_COUNT] = {"weights", "inputs"};
+
 /* What the index keeps of a row or a canary: where its line is, and what identifies it. */
 struct indexed_line {
     const char *id;       /* the case's text with the present name of its implementation */
@@ -63,6 +67,8 @@ struct lb_merge {
     json_t *settings;     /* object: what the headers have in common */
     json_t *shards;       /* object: from a text by which shards are sorted to a shard */
     json_t *seed;
+    json_t
+        *given[GIVEN_COUNT];   /* objects of the headers, in the order of given_keys; NULL: drawn */
     int64_t started, finished; /* the earliest and the latest time of all runs */
     struct lb_merge_counts counts;
 };
@@ -427,13 +433,15 @@ static enum lb_status take_environments(struct source *source, const json_t *hea
 {
     json_t *list = json_object_get(header, "environments"),
            *one = json_object_get(header, "environment");
-    size_t count = source->merged ? json_array_size(list) : 1;
+    size_t count = list ? json_array_size(list) : 1;
     enum lb_status st = LB_OK;
+    if (count == 0)
+        return lb_fail(err, LB_INVALID, "the header has no environment");
     source->environments = calloc(count + 1, sizeof(*source->environments));
     if (!source->environments)
         return no_memory(err);
     for (size_t i = 0; i < count; i++) {
-        json_t *environment = source->merged ? json_array_get(list, i) : one;
+        json_t *environment = list ? json_array_get(list, i) : one;
         if (!json_is_object(environment))
             LB_TRY(lb_fail(err, LB_INVALID, "the header has no environment"));
         LB_TRY(number_of(source->merge, environment, &source->environments[i], err));
@@ -464,7 +472,7 @@ static enum lb_status take_settings(struct lb_merge *merge, const json_t *header
     static const char *const keys[] = {
         "sampler",  "repetitions", "processes", "loss_scale",   "loss_scale_dynamic",
         "baseline", "plugins",     "benchmark", "call_limit_s", "memory_bytes",
-        "device",   "tune",        "tuned",     "kernels",      "weights"};
+        "device",   "tune",        "tuned",     "kernels"};
     bool first = merge->settings == NULL, done = true;
     if (first)
         merge->settings = json_object();
@@ -495,6 +503,49 @@ static enum lb_status take_seed(struct source *source, const json_t *header, str
     if (!merge->seed)
         merge->seed = json_incref(seed);
     return LB_OK;
+}
+
+/* The hash of the values that a file gave; "none" where they were drawn. */
+static const char *hash_of_given(const json_t *object)
+{
+    const char *hash = json_string_value(json_object_get(object, "hash"));
+    return hash ? hash : "none";
+}
+
+/* Keeps, of two objects with the same values, the one whose text sorts first, so that the order of
+ * the runs does not matter. */
+static enum lb_status keep_first(json_t **kept, json_t *object, struct lb_error *err)
+{
+    char *was = dump_sorted(json_incref(*kept)), *is = dump_sorted(json_incref(object));
+    bool done = was && is;
+    if (done && strcmp(is, was) < 0) {
+        json_decref(*kept);
+        *kept = json_incref(object);
+    }
+    free(was);
+    free(is);
+    return done ? LB_OK : no_memory(err);
+}
+
+/* Takes the files that weights and inputs came from. Runs whose values differ are not one run. */
+static enum lb_status take_given(struct source *source, const json_t *header, struct lb_error *err)
+{
+    struct lb_merge *merge = source->merge;
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < GIVEN_COUNT && st == LB_OK; i++) {
+        json_t *object = json_object_get(header, given_keys[i]);
+        const char *is = hash_of_given(object), *was = hash_of_given(merge->given[i]);
+        if (merge->files == 1)
+            merge->given[i] = json_incref(object);
+        else if (strcmp(is, was) != 0)
+            st = lb_fail(err, LB_INVALID,
+                         "the hash of its %s from a file is %.20s, but that of %s is %.20s (none: "
+                         "they were drawn): they can't be one run",
+                         given_keys[i], is, merge->paths[0], was);
+        else if (object)
+            st = keep_first(&merge->given[i], object, err);
+    }
+    return st;
 }
 
 static void take_time(struct lb_merge *merge, int64_t time)
@@ -529,6 +580,7 @@ static enum lb_status take_header(struct source *source, const json_t *header, s
     source->started = time_of(header, "started");
     take_time(source->merge, source->started);
     LB_TRY(take_seed(source, header, err));
+    LB_TRY(take_given(source, header, err));
     LB_TRY(take_environments(source, header, err));
     if (json_object_get(header, "shard"))
         LB_TRY(take_shard(source->merge, json_object_get(header, "shard"), err));
@@ -537,6 +589,47 @@ static enum lb_status take_header(struct source *source, const json_t *header, s
         LB_TRY(take_shard(source->merge, shard, err));
     }
     st = take_settings(source->merge, header, err);
+done:
+    return st;
+}
+
+/* Finds the number of an environment of a later session, which is added to those of its file when
+ * it is new there, as lb_run_find_environment does. */
+static enum lb_status take_environment_of_session(struct source *source, json_t *environment,
+                                                  struct lb_error *err)
+{
+    size_t number, i = 0;
+    enum lb_status st = number_of(source->merge, environment, &number, err);
+    if (st != LB_OK)
+        return st;
+    source->environment = number;
+    while (i < source->environment_count && source->environments[i] != number)
+        i++;
+    if (i < source->environment_count)
+        return LB_OK;
+    size_t *grown = realloc(source->environments, (i + 1) * sizeof(*grown));
+    if (!grown)
+        return no_memory(err);
+    grown[i] = number;
+    source->environments = grown;
+    source->environment_count++;
+    return LB_OK;
+}
+
+/* A later session of the run begins. */
+static enum lb_status take_resume(struct source *source, json_t *object, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t i;
+    json_t *one, *environment = json_object_get(object, "environment");
+    source->started = time_of(object, "started");
+    take_time(source->merge, source->started);
+    json_array_foreach(json_object_get(object, "environments"), i, one)
+    {
+        LB_TRY(take_environment_of_session(source, one, err));
+    }
+    if (json_is_object(environment))
+        st = take_environment_of_session(source, environment, err);
 done:
     return st;
 }
@@ -557,12 +650,7 @@ static enum lb_status take_other(struct source *source, json_t *object, struct l
     if (strcmp(kind, "resume") != 0)
         return lb_fail(err, LB_INVALID, "kind '%.40s' is not one of row, canary, resume, footer",
                        kind);
-    json_t *environment = json_object_get(object, "environment");
-    source->started = time_of(object, "started");
-    take_time(source->merge, source->started);
-    return json_is_object(environment)
-               ? number_of(source->merge, environment, &source->environment, err)
-               : LB_OK;
+    return take_resume(source, object, err);
 }
 
 /* Indexing */
@@ -587,12 +675,13 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
         return lb_fail(err, LB_INVALID, "not a run: its first line must be the header");
     if (parts->id_length >= sizeof(text) - LB_NAME_SIZE || length >= UINT32_MAX)
         return lb_fail(err, LB_INVALID, "the text of the case, or the line, is too long");
-    if (source->merged &&
+    bool numbered = source->merged || parts->environment != -1;
+    if (numbered &&
         (parts->environment < 0 || (size_t)parts->environment >= source->environment_count))
         return lb_fail(err, LB_INVALID,
                        "environment: it must number one of the header's %zu environments",
                        source->environment_count);
-    if (source->merged)
+    if (numbered)
         line.environment = (uint32_t)source->environments[parts->environment];
     snprintf(text, sizeof(text), "%.*s", (int)parts->id_length, parts->id);
     lb_impl_rename_text(text, id, sizeof(id));
@@ -704,6 +793,8 @@ void lb_merge_destroy(struct lb_merge *merge)
     json_decref(merge->settings);
     json_decref(merge->shards);
     json_decref(merge->seed);
+    for (size_t i = 0; i < GIVEN_COUNT; i++)
+        json_decref(merge->given[i]);
     free(merge);
 }
 
@@ -1058,7 +1149,10 @@ static json_t *make_header(const struct lb_merge *merge)
                                json_array_get(merge->environments, 0), "environments",
                                merge->environments, "command", "bench-lstm", "--merge", "seed",
                                merge->seed, "merged", 1, "shards", shards);
-    if (header && json_object_update(header, merge->settings) != 0) {
+    bool done = header && json_object_update(header, merge->settings) == 0;
+    for (size_t i = 0; done && i < GIVEN_COUNT; i++)
+        done = !merge->given[i] || json_object_set(header, given_keys[i], merge->given[i]) == 0;
+    if (!done) {
         json_decref(header);
         header = NULL;
     }

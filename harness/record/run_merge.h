@@ -32,8 +32,8 @@ void lb_merge_destroy(struct lb_merge *merge); /* accepts NULL */
 
 /* Indexes one run.jsonl, which may be a result of merging. The file must not change until
  * lb_merge_write has returned. LB_INVALID: it is not a run, its schema version is another one,
- * its seed differs from that of the runs before it (err has both seeds), or it is one side of
- * --ab. LB_IO, LB_OOM. */
+ * its seed, or the hash of the weights or inputs that a file gave, differs from that of the runs
+ * before it (err has both values), or it is one side of --ab. LB_IO, LB_OOM. */
 enum lb_status lb_merge_add(struct lb_merge *merge, const char *path, struct lb_error *err);
 
 /* Sorts the index. Call it once, after the last lb_merge_add and before the functions below.

@@ -20,12 +20,24 @@ static bool is_built(const struct lb_registry *registry, const char *name)
     return impl_entry && !impl_entry->absent;
 }
 
+/* The implementation that times a device; NULL: there is none. */
+static const char *device_impl(const struct lb_registry *registry)
+{
+    if (is_built(registry, "cuda_step"))
+        return "cuda_step";
+    for (size_t i = 0; i < registry->count; i++)
+        if (!registry->impl_entries[i].absent && registry->impl_entries[i].memory == LB_DEVICE)
+            return registry->impl_entries[i].name;
+    return NULL;
+}
+
 void lb_canaries_choose(const struct lb_registry *registry, bool device, int threads,
                         struct lb_case canaries[LB_CANARY_COUNT])
 {
-    const char *impl = device && is_built(registry, "cuda_step") ? "cuda_step"
-                       : is_built(registry, "cpu_simd")          ? "cpu_simd"
-                                                                 : "cpu_ref";
+    const char *on_device = device ? device_impl(registry) : NULL;
+    const char *impl = on_device                        ? on_device
+                       : is_built(registry, "cpu_simd") ? "cpu_simd"
+                                                        : "cpu_ref";
     for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
         lb_case_parse(problems[i], &canaries[i], NULL, NULL, NULL);
         snprintf(canaries[i].impl, sizeof(canaries[i].impl), "%s", impl);
@@ -169,4 +181,71 @@ enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t coun
     free(summaries);
     free(sorted);
     return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu canaries", count);
+}
+
+/* The median and the spread of a node's times of one canary; false when it has none. */
+static bool center_of(const struct lb_canary_time *times, size_t count, size_t node, const char *id,
+                      double *scratch, double *center, double *spread)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (times[i].node == node && strcmp(times[i].id, id) == 0)
+            scratch[n++] = log(times[i].median_ns);
+    if (n == 0)
+        return false;
+    *spread = spread_of(scratch, n);
+    *center = lb_median(scratch, n);
+    return true;
+}
+
+/* Whether an earlier time is of the same node and canary. */
+static bool is_repeated(const struct lb_canary_time *times, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (times[k].node == times[i].node && strcmp(times[k].id, times[i].id) == 0)
+            return true;
+    return false;
+}
+
+/* Compares one node. shifts [canaries] receives the shift of each canary, scratch [all times]. */
+static void compare_node(const struct lb_canary_time *alone, size_t alone_count,
+                         const struct lb_canary_time *busy, size_t busy_count, size_t node,
+                         double *shifts, double *scratch, struct lb_canary_change *change)
+{
+    size_t slower = 0, faster = 0;
+    for (size_t i = 0; i < alone_count; i++) {
+        double before, after, spread, other;
+        if (alone[i].node != node || is_repeated(alone, i) ||
+            !center_of(alone, alone_count, node, alone[i].id, scratch, &before, &spread) ||
+            !center_of(busy, busy_count, node, alone[i].id, scratch, &after, &other))
+            continue;
+        shifts[change->canaries++] = after - before;
+        change->spread = fmax(change->spread, fmax(spread, other));
+    }
+    double least = fmax(LB_CANARY_SPREADS * change->spread, log1p(LB_CANARY_LEAST));
+    for (size_t i = 0; i < change->canaries; i++) {
+        slower += shifts[i] > least;
+        faster += shifts[i] < -least;
+    }
+    change->disturbed = slower >= 2 || faster >= 2;
+    if (change->canaries > 0) {
+        lb_sort(shifts, change->canaries);
+        change->shift = lb_median(shifts, change->canaries);
+    }
+}
+
+enum lb_status lb_canaries_compare(const struct lb_canary_time *alone, size_t alone_count,
+                                   const struct lb_canary_time *busy, size_t busy_count,
+                                   size_t nodes, struct lb_canary_change *changes,
+                                   struct lb_error *err)
+{
+    double *scratch = calloc(alone_count + busy_count + 1, sizeof(*scratch));
+    double *shifts = calloc(alone_count + 1, sizeof(*shifts));
+    bool done = scratch && shifts;
+    memset(changes, 0, nodes * sizeof(*changes));
+    for (size_t n = 0; done && n < nodes; n++)
+        compare_node(alone, alone_count, busy, busy_count, n, shifts, scratch, &changes[n]);
+    free(shifts);
+    free(scratch);
+    return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu canaries", alone_count);
 }

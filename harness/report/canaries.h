@@ -11,7 +11,8 @@
 #define LB_CANARY_LEAST   0.05 /* and by more than this */
 #define LB_CANARY_NODES   3    /* with fewer nodes per device, it is unclear which one is off */
 
-/* Chooses the canaries of a sweep. On a GPU (`device`) they run with cuda_step, else with
+/* Chooses the canaries of a sweep. On a GPU (`device`) they run with cuda_step or, where that was
+ * not built, with the first implementation that runs on a device, such as a plug-in; else with
  * cpu_simd on that many threads, or with cpu_ref where the former was not built. All shards that
  * run the same build choose the same canaries. */
 void lb_canaries_choose(const struct lb_registry *registry, bool device, int threads,
@@ -51,5 +52,26 @@ struct lb_canary_verdict {
 enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
                                  const size_t *devices, size_t nodes,
                                  struct lb_canary_verdict *verdicts, struct lb_error *err);
+
+/* How the canaries of a node change when its neighbours are busy. */
+struct lb_canary_change {
+    size_t
+        canaries; /* that were timed both alone and beside busy neighbours; 0: nothing is known */
+    bool disturbed;
+    double shift; /* logarithm of the time beside busy neighbours over the time alone: the median
+                     over the canaries */
+    double
+        spread; /* of a canary's times in one of the two conditions, as a logarithm: the largest */
+};
+
+/* Compares the times alone [alone_count] with those beside busy neighbours [busy_count] for each
+ * node. changes [nodes] receives the result. The spread of a canary's times in one condition is
+ * 1.4826 times the median absolute deviation of their logarithms. A node is disturbed when the
+ * medians of two or more canaries differ in the same direction, each by more than LB_CANARY_SPREADS
+ * times the node's largest spread and by more than LB_CANARY_LEAST. LB_OOM. */
+enum lb_status lb_canaries_compare(const struct lb_canary_time *alone, size_t alone_count,
+                                   const struct lb_canary_time *busy, size_t busy_count,
+                                   size_t nodes, struct lb_canary_change *changes,
+                                   struct lb_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "cli/command_line.h"
 #include "cli/help.h"
+#include "host/cpu_ceilings.h"
 
 /* The text of --help; the caller's to free. */
 static char *help_text(void)
@@ -169,6 +170,41 @@ static void values_are_read_in_every_way_of_writing_them(void **state)
     }
 }
 
+static enum lb_cpu_unit best_unit; /* that the machine is said to have */
+
+enum lb_cpu_unit __wrap_lb_cpu_best_unit(enum lb_dtype dtype);
+enum lb_cpu_unit __wrap_lb_cpu_best_unit(enum lb_dtype dtype)
+{
+    (void)dtype;
+    return best_unit;
+}
+
+/* How many dtypes the quick grid of that command line has on a machine with that unit; 0: the
+ * default, f32 alone. */
+static size_t quick_dtypes(const char *line, enum lb_cpu_unit unit)
+{
+    struct lb_options options;
+    struct lb_error err = {""};
+    best_unit = unit;
+    if (read_line(line, &options, &err) != LB_OK)
+        fail_msg("%s: %s", line, err.text);
+    assert_true(options.quick);
+    size_t count = options.selection.axes[LB_AXIS_DTYPE].count;
+    lb_options_free(&options);
+    return count;
+}
+
+/* Machines of a cluster would otherwise cut different plans into shards. */
+static void the_quick_grid_of_a_shard_is_the_same_on_every_machine(void **state)
+{
+    (void)state;
+    assert_int_equal(quick_dtypes("--sweep", LB_CPU_AVX512BF16), 2);
+    assert_int_equal(quick_dtypes("--sweep --shard 1/2", LB_CPU_AVX512BF16), 0);
+    assert_int_equal(quick_dtypes("--sweep --shard 1/2", LB_CPU_AVX2), 0);
+    assert_int_equal(quick_dtypes("--list --shard 1/2", LB_CPU_AVX512BF16), 0);
+    assert_int_equal(quick_dtypes("--sweep --shard 1/2 --dtype f64,bf16,f16", LB_CPU_AVX2), 3);
+}
+
 /* Several options share a setter and differ in the field that it sets. */
 static void every_plain_option_sets_its_own_field(void **state)
 {
@@ -269,6 +305,7 @@ int main(void)
         cmocka_unit_test(every_command_has_one_row),
         cmocka_unit_test(a_setting_is_refused_where_it_has_no_effect),
         cmocka_unit_test(values_are_read_in_every_way_of_writing_them),
+        cmocka_unit_test(the_quick_grid_of_a_shard_is_the_same_on_every_machine),
         cmocka_unit_test(every_plain_option_sets_its_own_field),
         cmocka_unit_test(the_two_formats_of_google_benchmark_are_kept_apart),
         cmocka_unit_test(words_behind_the_first_go_to_their_command),

@@ -197,6 +197,59 @@ static void a_known_plan_is_cut_as_ever(void **state)
     lb_plan_free(&plan);
 }
 
+/* Devices take problems in this order: no case is lost, and the first is the longest. */
+static void problems_of_random_plans_are_dealt_whole_the_longest_first(void **state)
+{
+    uint64_t draws = 3;
+    (void)state;
+    for (int trial = 0; trial < 100; trial++) {
+        struct lb_plan plan = random_plan(&draws);
+        struct lb_sampler_options s = sampler();
+        struct lb_deal deal;
+        double before = INFINITY;
+        assert_int_equal(lb_deal_create(plan.cases, plan.count, &s, &deal, NULL), LB_OK);
+        const struct lb_plan dealt = {.cases = deal.cases, .count = deal.count};
+        assert_int_equal(deal.count, plan.count);
+        assert_int_equal(deal.starts[0], 0);
+        assert_int_equal(deal.starts[deal.problems], plan.count);
+        for (size_t i = 0; i < plan.count; i++)
+            assert_true(find(&dealt, &plan.cases[i]) < plan.count);
+        for (size_t p = 0; p < deal.problems; p++) {
+            double seconds = 0;
+            const struct lb_case *first = &deal.cases[deal.starts[p]];
+            assert_true(deal.starts[p] < deal.starts[p + 1]);
+            for (size_t i = 0; i < deal.count; i++)
+                assert_int_equal(lb_case_same_problem(first, &deal.cases[i]),
+                                 i >= deal.starts[p] && i < deal.starts[p + 1]);
+            for (size_t i = deal.starts[p]; i < deal.starts[p + 1]; i++) {
+                seconds += lb_predict_seconds(&deal.cases[i], LB_GPU_FLOPS_S, &s);
+                assert_true(i == deal.starts[p] ||
+                            find(&plan, &deal.cases[i - 1]) < find(&plan, &deal.cases[i]));
+            }
+            assert_true(seconds <= before + 1e-3 * (double)MOST); /* it is rounded up to ms */
+            before = seconds;
+        }
+        lb_deal_free(&deal);
+        free(plan.cases);
+    }
+}
+
+static void what_is_no_list_of_devices_is_refused(void **state)
+{
+    static const char *const bad[] = {"",     ",",  "0,",  ",1",  "0,0", "a",
+                                      "1024", "-1", "0;1", "ALL", "0 1"};
+    int devices[LB_MAX_DEVICES];
+    size_t count;
+    struct lb_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(lb_devices_parse(bad[i], devices, &count, &err), LB_INVALID);
+    assert_int_equal(lb_devices_parse("all", devices, &count, &err), LB_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(lb_devices_parse("3,1023,0", devices, &count, &err), LB_OK);
+    assert_true(count == 3 && devices[0] == 3 && devices[1] == 1023 && devices[2] == 0);
+}
+
 static void what_is_no_shard_is_refused(void **state)
 {
     static const char *const wrong[] = {"",    "1",    "0/3",     "4/3", "1/0", "-1/3", "1/-3",
@@ -217,6 +270,8 @@ int main(void)
         cmocka_unit_test(shards_are_balanced_as_longest_first_guarantees),
         cmocka_unit_test(all_shards_of_a_plan_have_one_hash_and_other_plans_another),
         cmocka_unit_test(a_known_plan_is_cut_as_ever),
+        cmocka_unit_test(problems_of_random_plans_are_dealt_whole_the_longest_first),
+        cmocka_unit_test(what_is_no_list_of_devices_is_refused),
         cmocka_unit_test(what_is_no_shard_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,9 +177,10 @@ class Merging(MergeTest):
             shutil.rmtree(scratch, ignore_errors=True)
 
     def make(self, name, host="a", started="2026-01-31T12:00:00Z", cases=(), factor=1.0, noise=None,
-             seed=1, shard=None, **environment):
-        """A run with rows of those cases: (H, median, verdict)."""
+             seed=1, shard=None, files=None, **environment):
+        """A run with rows of those cases: (H, median, verdict). files: what the header says of them."""
         header = json.loads(json.dumps(self.lines[0]))
+        header.update(files or {})
         header["started"] = started
         header["seed"] = seed
         header["environment"].update({"host": host, **environment})
@@ -272,6 +273,40 @@ class Merging(MergeTest):
         done = self.merge("merged", "1", "2", exit_code=2)
         self.assertIn("its schema version is 2, but this program merges version 1", done.stderr)
         self.assertFalse(os.path.exists(self.path("merged/run.jsonl")))
+
+    def given(self, file, digit):
+        """What a header says of the files that weights and x came from."""
+        return {"weights": {"file": f"/{file}.safetensors", "prefix": "", "hash": digit * 16},
+                "inputs": {"file": f"/{file}.npy", "batch_first": False, "hash": digit * 16}}
+
+    def test_other_weights_and_inputs_are_refused_with_both_hashes(self):
+        self.make("1", files=self.given("b", "1"), cases=[(8, 1000, "ok")])
+        for key, other in ("weights", "drawn"), ("inputs", "drawn"), ("weights", "2"), ("inputs", "2"):
+            files = self.given("b", "1")
+            if other == "drawn":
+                del files[key]
+            else:
+                files[key]["hash"] = other * 16
+            is_now = "none" if other == "drawn" else other * 16
+            self.make("2", files=files, cases=[(16, 1000, "ok")])
+            for runs, now, before in (("1", "2"), is_now, "1" * 16), (("2", "1"), "1" * 16, is_now):
+                done = self.merge("merged", *runs, exit_code=2)
+                self.assertRegex(done.stderr, f"{runs[1]}/run.jsonl:1: the hash of its {key} from a file "
+                                              f"is {now}, but that of .*{runs[0]}/run.jsonl is {before} ")
+        self.assertFalse(os.path.exists(self.path("merged/run.jsonl")))
+
+    def test_the_same_weights_and_inputs_stay_in_the_header_whatever_the_order(self):
+        names = ["1", "2", "3"]
+        for index, file in enumerate("bac"):
+            self.make(names[index], files=self.given(file, "1"), cases=[(8 * (1 + index), 1000, "ok")])
+        self.merge("merged", *names)
+        header = read_lines(self.path("merged"))[0]
+        self.assertEqual({key: header[key] for key in ("weights", "inputs")}, self.given("a", "1"))
+        for order in names[::-1], ["2", "1", "3", "merged"]:
+            self.merge("other", *order)
+            self.assertEqual(self.read("other"), self.read("merged"))
+        self.merge("again", "merged")
+        self.assertEqual(self.read("again"), self.read("merged"))
 
     def test_what_is_no_run_is_refused(self):
         os.mkdir(self.path("empty"))

@@ -60,7 +60,9 @@ static void a_device_survives_its_record(void **state)
     (void)state;
     assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
     strcpy(info.uuid, "GPU-1");
+    strcpy(info.pci, "0000:3b:00.0");
     info.ordinal = 3;
+    info.visible = 8;
     info.driver = 13000;
     info.runtime = 12080;
     json_t *object = lb_device_to_json(&info);
@@ -69,7 +71,9 @@ static void a_device_survives_its_record(void **state)
     info.modelled = false; /* a record describes a real device */
     assert_string_equal(back.name, info.name);
     assert_string_equal(back.uuid, info.uuid);
+    assert_string_equal(back.pci, "0000:3b:00.0");
     assert_int_equal(back.ordinal, 3);
+    assert_int_equal(back.visible, 8);
     assert_int_equal(back.major, 9);
     assert_int_equal(back.sm_count, 132);
     assert_int_equal(back.driver, 13000);

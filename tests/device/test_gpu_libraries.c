@@ -1,5 +1,6 @@
 /* What the fakes of a GPU's libraries refuse: each call is right, and with one thing changed it is
  * refused, as the library's manual says. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "device/streams.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/launch_limits.h"
+#include "tests/helpers/scratch_folder.h"
 
 static cudaStream_t stream;
 
@@ -26,6 +28,11 @@ static int install(void **state)
     fake_cublas_reset(false);
     fake_cudnn_reset(FAKE_CUDNN_SOUND);
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess ? 0 : -1;
+}
+
+static int install_in_scratch(void **state)
+{
+    return scratch_setup(state) == 0 ? install(state) : -1;
 }
 
 static void *memory_of(size_t bytes)
@@ -291,6 +298,63 @@ static void a_library_without_memory_gives_no_handle(void **state)
 }
 
 /* A wrong address is not seen in the call: whoever waits learns of it, and everybody after that. */
+/* ---- Several devices ----------------------------------------------------------------------- */
+
+/* What a thread of its own sees: its device, and whether it may work there. */
+static void *look_from_a_thread(void *user)
+{
+    int *seen = user;
+    void *memory;
+    (void)cudaGetDevice(&seen[0]);
+    seen[1] = cudaMalloc(&memory, 16);
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+static void a_process_works_on_the_device_that_it_opened_alone(void **state)
+{
+    struct lb_device_info info;
+    struct lb_error err = {""};
+    struct cudaDeviceProp properties;
+    cudaEvent_t event;
+    int count, device, seen[2];
+    pthread_t thread;
+    (void)state;
+    scratch_setenv("LB_FAKE_DEVICES", "4");
+    fake_cudart_reset(); /* install has used device 0 */
+    assert_int_equal(cudaGetDeviceCount(&count), cudaSuccess);
+    assert_int_equal(count, 4);
+    assert_int_equal(cudaSetDevice(4), cudaErrorInvalidDevice);
+    assert_int_equal(cudaGetDeviceProperties(&properties, 4), cudaErrorInvalidDevice);
+    assert_int_equal(lb_device_cuda.open(4, &info, &err), LB_ABSENT);
+    assert_string_equal(err.text, "no CUDA device 4: there are 4, counted from 0");
+    assert_int_equal(lb_device_cuda.open(2, &info, &err), LB_OK);
+    assert_int_equal(info.ordinal, 2);
+    assert_int_equal(info.visible, 4);
+    assert_string_equal(info.pci, "0000:03:00.0");
+    assert_int_equal(strncmp(info.uuid, "GPU-02000000-", 13), 0);
+    assert_int_equal(cudaGetDevice(&device), cudaSuccess);
+    assert_int_equal(device, 2);
+
+    void *memory = memory_of(16);
+    assert_int_equal(cudaEventCreate(&event), cudaSuccess);
+    assert_int_equal(cudaSetDevice(1), cudaSuccess);
+    assert_int_equal(cudaMemsetAsync(memory, 0, 16, lb_device_cuda.stream()),
+                     cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaEventRecord(event, lb_device_cuda.stream()),
+                     cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaStreamSynchronize(lb_device_cuda.stream()),
+                     cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaFree(memory), cudaErrorInvalidResourceHandle);
+    assert_int_equal(pthread_create(&thread, NULL, look_from_a_thread, seen), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(seen[0], 0);
+    assert_int_equal(seen[1], cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaSetDevice(2), cudaSuccess);
+    assert_int_equal(cudaMemsetAsync(memory, 0, 16, lb_device_cuda.stream()), cudaSuccess);
+    assert_int_equal(cudaFree(memory), cudaSuccess);
+}
+
 static void a_wrong_address_shows_in_the_next_wait(void **state)
 {
     const struct product right = {CUBLAS_OP_N, CUBLAS_OP_N,        3,    5, 3, CUDA_R_32F,
@@ -481,6 +545,8 @@ int main(void)
         cmocka_unit_test_setup(a_library_without_memory_gives_no_handle, install),
         cmocka_unit_test_setup(calls_of_cudnn_have_their_arguments_checked, install),
         cmocka_unit_test_setup(algorithms_of_cudnn_have_their_limits, install),
+        cmocka_unit_test_setup_teardown(a_process_works_on_the_device_that_it_opened_alone,
+                                        install_in_scratch, scratch_teardown),
         cmocka_unit_test(a_wrong_address_shows_in_the_next_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The CUDA runtime on the fake device. It has the functions that the project calls and refuses
+/* The CUDA runtime on the fake device, or, for the choice of a device, on as many as
+ * LB_FAKE_DEVICES says. It has the functions that the project calls and refuses
  * what their manual refuses. A program that is linked with this file runs its own host code as
  * it will on a real device, including device_cuda.c and the launchers of cuda/. Kernels that
  * nvcc compiled are launched and do nothing, because they have no machine code for the host. */
@@ -43,8 +44,12 @@ static int function_count;
 static struct configuration configurations[CONFIGURATIONS_MAX];
 static int configuration_count;
 
+/* The device that a thread has chosen; 0 in a new thread. */
+static _Thread_local int current;
+
 static struct {
     cudaError_t last;
+    int device; /* number, from 1, of the device that the process uses; 0: none yet */
     bool streams[LB_STREAMS_MAX];
     struct CUevent_st events[EVENTS_MAX];
     bool spoiled; /* a call that a capture does not allow has invalidated it */
@@ -54,6 +59,7 @@ static struct {
 void fake_cudart_reset(void)
 {
     memset(&runtime, 0, sizeof(runtime));
+    current = 0;
     for (int i = 0; i < function_count; i++) {
         functions[i].shared_allowed = 0;
         functions[i].wide_clusters = false;
@@ -100,6 +106,7 @@ static const struct {
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
     {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
      "invalid configuration argument"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -153,21 +160,41 @@ cudaError_t cudaGetLastError(void)
 
 /* ---- The device ---------------------------------------------------------------------------- */
 
+static bool exists(int ordinal)
+{
+    const char *count = getenv("LB_FAKE_DEVICES");
+    return ordinal >= 0 && ordinal < (count ? atoi(count) : 1);
+}
+
+/* Called by what works on a device. Whether the calling thread's device is another one than that
+ * of the first such call: the project uses one device per process, so that is refused here, where
+ * CUDA would do the work on the wrong device, or refuse it only where a stream or event is used. */
+static bool is_elsewhere(void)
+{
+    if (runtime.device == 0)
+        runtime.device = current + 1;
+    return runtime.device != current + 1;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     struct lb_device_info info;
-    *count = fake_device.open(0, &info, NULL) == LB_OK;
+    bool any = fake_device.open(0, &info, NULL) == LB_OK;
+    for (*count = 0; any && exists(*count);)
+        ++*count;
     return answer(*count ? cudaSuccess : cudaErrorNoDevice);
 }
 
 cudaError_t cudaSetDevice(int ordinal)
 {
-    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidValue);
+    if (exists(ordinal))
+        current = ordinal;
+    return answer(exists(ordinal) ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDevice(int *ordinal)
 {
-    *ordinal = 0;
+    *ordinal = current;
     return answer(cudaSuccess);
 }
 
@@ -186,9 +213,11 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordinal)
 {
     const struct lb_device_info *info = fake_device_info();
-    if (ordinal != 0)
-        return answer(cudaErrorInvalidValue);
+    if (!exists(ordinal))
+        return answer(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof(*properties));
+    properties->uuid.bytes[0] = (char)ordinal;
+    properties->pciBusID = 1 + ordinal;
     memcpy(properties->name, info->name, sizeof(info->name));
     properties->major = info->major;
     properties->minor = info->minor;
@@ -211,19 +240,23 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
     default: return answer(cudaErrorInvalidValue);
     }
-    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidValue);
+    return answer(exists(ordinal) ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
                             : answer_status(fake_device.allocate(bytes, memory, NULL));
 }
 
 cudaError_t cudaFree(void *memory)
 {
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     if (spoils_capture())
         return answer(cudaErrorStreamCaptureUnsupported);
     fake_device.release(memory);
@@ -283,6 +316,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
                             cudaStream_t stream)
 {
     const struct copy c = {to, from, bytes};
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     if (kind == cudaMemcpyDeviceToDevice)
         return !fake_device_holds(to, bytes) || !fake_device_holds(from, bytes)
                    ? answer(cudaErrorInvalidValue)
@@ -315,6 +350,8 @@ static enum lb_status run_fill(const void *arguments, struct lb_error *err)
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
     const struct fill f = {to, byte, bytes};
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     return fake_device_holds(to, bytes)
                ? answer_status(fake_enqueue(stream, run_fill, &f, sizeof(f), NULL))
                : answer(cudaErrorInvalidValue);
@@ -325,6 +362,8 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     (void)flags;
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     for (int i = 0; i < LB_STREAMS_MAX; i++) {
         if (runtime.streams[i])
             continue;
@@ -354,6 +393,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     (void)stream;
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
                             : answer_status(fake_device.synchronize(NULL));
 }
@@ -395,6 +436,8 @@ static enum lb_status run_stamp(const void *arguments, struct lb_error *err)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     enum lb_status st = LB_OK;
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     if (event->timed)
         st = fake_enqueue(stream, run_stamp, &event, sizeof(event), NULL);
     event->point = fake_queue_point(fake_queue_index(stream));
@@ -478,6 +521,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t ready, cudaStream_t stream)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream)
 {
     (void)stream;
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     return answer_status(fake_device.replay(ready, NULL));
 }
 
@@ -560,6 +605,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     (void)arguments;
     if (!f)
         return answer(cudaErrorInvalidDeviceFunction);
+    if (is_elsewhere())
+        return answer(cudaErrorInvalidResourceHandle);
     if (!config->stream && spoils_capture())
         return answer(cudaErrorStreamCaptureImplicit);
     struct fake_launch launch = launch_of(f, config);
