@@ -29,10 +29,9 @@ enum fake_fault {
     FAKE_HOLD_EXPIRES     /* a held stream continues before all work is enqueued */
 };
 
-/* Times on the device's clock: a fill, two events with nothing between them, the delay of
+/* Times on the device's clock: two events with nothing between them, the delay of
  * FAKE_SLOW_FIRST, the fixed work, and the wait for the host to launch a graph. */
 enum {
-    FAKE_FILL_NS = 10000000,
     FAKE_EVENTS_NS = 500,
     FAKE_SLOW_NS = 2000000000,
     FAKE_REFERENCE_NS = 40000,
@@ -77,6 +76,12 @@ void fake_device_share_memory(void);
 
 /* Whether all these bytes lie in one block of the device's memory. */
 bool fake_device_holds(const void *memory, size_t bytes);
+
+/* Enqueue a copy and a fill within the device's memory. LB_FAILED when a range lies elsewhere. */
+enum lb_status fake_enqueue_copy(void *stream, void *to, const void *from, size_t bytes,
+                                 struct lb_error *err);
+enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
+                                 struct lb_error *err);
 
 /* The next `count` timed pieces of work are refused, like launches that ask for too many
  * resources. The device continues to work. */
