@@ -340,11 +340,12 @@ static bool results_repeat(struct case_context *context)
     if (hash == first)
         return true;
     phase(context, "oracle");
-    if (!results_right(context)) {
+    bool right = results_right(context);
+    phase(context, "sample");
+    if (!right) {
         name_call(context);
         return false;
     }
-    phase(context, "sample");
     if (!(context->impl->traits & LB_DETERMINISTIC))
         return true;
     context->row->verdict = LB_VERDICT_WRONG;
@@ -436,10 +437,10 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
     LB_TRY(call_before(context, err));
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, err));
-    phase(context, "oracle");
     struct checked_bits *bits = &context->bits[set];
-    bits->results = lb_results_hash(&context->results);
     LB_TRY(memory_hash(context, &bits->memory, err));
+    phase(context, "oracle");
+    bits->results = lb_results_hash(&context->results);
     if (set == 0)
         context->row->hash = bits->results;
     bool right = results_right(context);

@@ -361,7 +361,7 @@ static enum lb_status fake_hash(const void *memory, size_t bytes, uint64_t *hash
     enum lb_status st = outside_capture("hashing", err);
     if (st != LB_OK)
         return st;
-    hang_if(fake.fault == FAKE_HANG_RECHECK && fake.timed);
+    hang_if(fake.fault == FAKE_HANG_HASH || (fake.fault == FAKE_HANG_RECHECK && fake.timed));
     if (!fake_device_holds(memory, bytes))
         return lb_fail(err, LB_FAILED, "hashing: invalid argument");
     enter();

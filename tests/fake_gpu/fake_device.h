@@ -24,6 +24,7 @@ enum fake_fault {
     FAKE_HANG_UPLOAD,     /* a copy to the device never ends */
     FAKE_SLOW_FIRST,      /* the first timed call takes FAKE_SLOW_NS longer */
     FAKE_HANG_RECHECK,    /* once timing has begun, a copy from the device never ends */
+    FAKE_HANG_HASH,       /* a hash of its memory never ends */
     FAKE_LAUNCH_FAULT,    /* the next kernel that runs touches an illegal address */
     FAKE_LIBRARY_FAULT,   /* the next call of a library starts such a kernel */
     FAKE_HOLD_EXPIRES     /* a held stream continues before all work is enqueued */
