@@ -190,6 +190,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordin
         return answer(cudaErrorInvalidValue);
     memset(properties, 0, sizeof(*properties));
     memcpy(properties->name, info->name, sizeof(info->name));
+    for (int i = 0; i < 16; i++)
+        properties->uuid.bytes[i] = (char)(16 * i + 1);
     properties->major = info->major;
     properties->minor = info->minor;
     properties->multiProcessorCount = info->sm_count;
