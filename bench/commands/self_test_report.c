@@ -49,7 +49,9 @@ static void print_machine(FILE *out, const struct lb_noise_check *noise)
         fprintf(out, "  %-26s %d, %d other processes on them, %d held back\n", "GPUs", noise->gpus,
                 noise->gpu_tenants, noise->gpus_throttled);
     else
-        fprintf(out, "  %-26s none that NVML shows\n", "GPUs");
+        fprintf(out, "  %-26s %s\n", "GPUs",
+                noise->nvml_silent ? "unknown, because NVML does not answer"
+                                   : "none that NVML shows");
 }
 
 static void print_rate(FILE *out, const char *name, const struct lb_self_rate *rate)

@@ -48,7 +48,8 @@ struct lb_device_api {
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
-    /* Waits, and adds a hash of memory to *hash: another one when a byte has changed. */
+    /* hash waits for the stream's work and adds a hash of memory to *hash. Where a byte of memory
+     * changes, the hash changes. */
     enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
     /* Waits, and sets *found to how many of the f16 values of memory [count] are infinite or NaN.
      */
@@ -57,29 +58,30 @@ struct lb_device_api {
 
     enum lb_status (*synchronize)(struct lb_error *err); /* waits for all work of the stream */
 
-    /* Time between two events on the stream: start enqueues the first, stop enqueues the second
-     * and waits for it. */
+    /* start and stop measure the time between two events on the stream: start enqueues the first,
+     * stop enqueues the second and waits for it. */
     enum lb_status (*start)(struct lb_error *err);
     enum lb_status (*stop)(double *ns, struct lb_error *err);
 
-    /* Time of a fixed amount of arithmetic on all multiprocessors, which tells their clock. Waits.
-     */
+    /* reference measures the time of a fixed amount of arithmetic on all multiprocessors, which
+     * tells their clock. It waits until the arithmetic is done. */
     enum lb_status (*reference)(double *ns, struct lb_error *err);
     /* (optional) hold enqueues a kernel that spins until the next stop has enqueued its event, so
      * that work enqueued in between starts when all of it is there; after LB_HOLD_NS it ends
-     * without that. held: whether the last hold lasted until its stop. */
+     * without that. held returns whether the last hold lasted until its stop. */
     enum lb_status (*hold)(struct lb_error *err);
     bool (*held)(void);
 
-    /* The work enqueued between begin and end becomes a graph, uploaded and ready for replay. end
-     * must be called after begin, also after a failure in between; *graph is then NULL. */
+    /* The work enqueued between capture_begin and capture_end becomes a graph, uploaded and ready
+     * for replay. capture_end must be called after capture_begin, also after a failure in between;
+     * *graph is then NULL. */
     enum lb_status (*capture_begin)(struct lb_error *err);
     enum lb_status (*capture_end)(void **graph, struct lb_error *err);
     enum lb_status (*replay)(void *graph, struct lb_error *err);
     void (*graph_release)(void *graph); /* accepts NULL */
 
-    /* True after a fault, such as an illegal address, after which this process cannot use the
-     * device any more. */
+    /* lost returns true after a fault, such as an illegal address, after which this process cannot
+     * use the device any more. */
     bool (*lost)(void);
 };
 

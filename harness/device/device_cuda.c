@@ -324,7 +324,7 @@ done:
     return st;
 }
 
-/* The first of them loads the kernel. */
+/* The first launch is not timed, because it loads the kernel. */
 static enum lb_status cuda_reference(double *ns, struct lb_error *err)
 {
     enum { TIMES = 5 };

@@ -1,12 +1,11 @@
-/* Launches the kernel of device_kernels.cuh. */
+/* The harness's own kernels: launchers of those in device_kernels.cuh, and the kernel that holds a
+ * stream, which only a device can run because it reads the device's clock. */
 #include "device/device_kernels.h"
 
 #include <cuda_runtime_api.h>
 
 #include "device/device.h"
 #include "device/device_kernels.cuh"
-
-namespace kernels = lb_device_kernels;
 
 namespace lb_device_kernels
 {
@@ -31,6 +30,8 @@ __global__ void hold_kernel(volatile unsigned *flags, unsigned ticket, unsigned 
 }
 
 } // namespace lb_device_kernels
+
+namespace kernels = lb_device_kernels;
 
 /* How many blocks read so many bytes word by word. */
 static unsigned blocks_for(size_t bytes)

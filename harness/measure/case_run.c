@@ -399,11 +399,12 @@ static bool results_repeat(struct case_context *context)
     if (hash == first)
         return true;
     phase(context, "oracle");
-    if (!results_right(context)) {
+    bool right = results_right(context);
+    phase(context, "sample");
+    if (!right) {
         name_call(context);
         return false;
     }
-    phase(context, "sample");
     if (!(context->impl->traits & LB_DETERMINISTIC))
         return true;
     context->row->verdict = LB_VERDICT_WRONG;
@@ -480,8 +481,6 @@ static enum lb_status update_once(void *user, struct lb_error *err)
  * that it read unchanged. Otherwise the row has the verdict, or *st a failure to look. */
 static bool update_right(struct case_context *context, enum lb_status *st, struct lb_error *err)
 {
-    static const char of_update[] = "after update: ";
-    const size_t length = sizeof(of_update) - 1;
     struct lb_row *row = context->row;
     bool intact = true;
     *st = fetch_results(context, BY_UPDATE, err);
@@ -490,17 +489,15 @@ static bool update_right(struct case_context *context, enum lb_status *st, struc
     if (*st != LB_OK)
         return false;
     if (!results_right(context)) {
-        memmove(row->reason + length, row->reason, sizeof(row->reason) - length);
-        memcpy(row->reason, of_update, length);
-        row->reason[sizeof(row->reason) - 1] = '\0';
+        char found[LB_ROW_TEXT_SIZE];
+        snprintf(found, sizeof(found), "%s", row->reason);
+        lb_row_print(&row->reason, "after update: %s", found);
         return false;
     }
     if (intact)
         return true;
     row->verdict = LB_VERDICT_WRONG;
-    snprintf(row->reason, sizeof(row->reason),
-             "it wrote to the weights of update, which it may "
-             "only read");
+    lb_row_print(&row->reason, "it wrote to the weights of update, which it may only read");
     return false;
 }
 
@@ -540,7 +537,6 @@ static enum lb_status call_on_set(struct case_context *context, int set, struct 
     LB_TRY(call_before(context, err));
     LB_TRY(call_once(context, err));
     LB_TRY(fetch_results(context, BY_GRADIENTS, err));
-    phase(context, "oracle");
 done:
     return st;
 }
@@ -555,6 +551,7 @@ static enum lb_status try_loss_scale(void *user, double scale, int set, bool *ov
     if (context->loss_scale != scale)
         LB_TRY(scale_inputs(context, scale, err));
     LB_TRY(call_on_set(context, set, err));
+    phase(context, "oracle");
     *overflow = lb_gradients_non_finite(&context->c->problem, &context->results) > 0;
     if (*overflow)
         return LB_OK;
@@ -604,8 +601,9 @@ static enum lb_status verify_set(struct case_context *context, int set, struct l
     enum lb_status st = LB_OK;
     LB_TRY(call_on_set(context, set, err));
     struct checked_bits *bits = &context->bits[set];
-    bits->results = lb_results_hash(&context->results);
     LB_TRY(memory_hash(context, &bits->memory, err));
+    phase(context, "oracle");
+    bits->results = lb_results_hash(&context->results);
     if (set == 0)
         context->row->hash = bits->results;
     bool right = results_right(context);

@@ -22,17 +22,20 @@ struct lb_noise_check {
     int gpus;                 /* -1: NVML is missing */
     int gpu_tenants;          /* processes that compute on these GPUs */
     int gpus_throttled;       /* GPUs whose clocks are lowered by power or heat */
+    bool nvml_silent;         /* NVML did not answer in time; the GPU part is unknown */
 };
 
-/* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. */
-void lb_noise_check_run(double busy_s, struct lb_noise_check *noise);
+/* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. NVML has nvml_limit_s
+ * seconds to answer: it is asked by a process of its own, because a driver in trouble may never
+ * answer. */
+void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise);
 
 /* Writes advice on source of noise number index, counted from 0 over those that were found: what it
  * is, what it does to times, what to do about it. False when there are no more. */
 bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,
                            size_t size);
 
-/* Fills the GPU part only. */
+/* Fills the GPU part only, however long NVML takes. */
 void lb_noise_check_gpu(struct lb_noise_check *noise);
 
 #endif

@@ -98,6 +98,7 @@ DESCRIBED = {
                   "wrong_later": "its results are wrong from the ninth call on",
                   "hang_upload": "a copy to its device never ends",
                   "hang_recheck": "a copy from its device never ends once timing began",
+                  "hang_hash": "a hash of its memory never ends",
                   "past_end": "writes past the end of y on its device",
                   "lost_in_question": "its device is lost when it is asked about the case"},
     "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure",

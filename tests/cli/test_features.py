@@ -103,6 +103,11 @@ class Features(unittest.TestCase):
                  "exception specification is incompatible with that of previous function 'cospi' "
                  "(declared at line 2601 of math_functions.h); this CUDA does not know the C library "
                  "here: CUDA 13.0 or newer does"),
+                ("ERROR: No supported gcc/g++ host compiler found.\n"
+                 "       Use 'nvcc -ccbin <compiler>' to specify a host compiler.\n"
+                 "nvcc fatal   : Failed to preprocess host compiler properties.",
+                 "No supported gcc/g++ host compiler found; set CUDAHOSTCXX to an older C++ "
+                 "compiler, such as g++-12"),
                 ("nvcc fatal   : Unsupported gpu architecture 'compute_80'",
                  "nvcc fatal   : Unsupported gpu architecture 'compute_80'")):
             broken = toolkit(12040)

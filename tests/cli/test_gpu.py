@@ -79,6 +79,9 @@ class DeviceFaults(ProgramTest):
     def test_an_upload_that_hangs_costs_one_row(self):
         self.fault("hang_upload", "timeout", "^upload did not return within 2 s$", 1)
 
+    def test_a_hash_of_results_that_hangs_costs_one_row(self):
+        self.fault("hang_hash", "timeout", "^verify did not return within 2 s$", 1)
+
     def test_a_check_of_timed_calls_that_hangs_costs_one_row(self):
         self.fault("hang_recheck", "timeout", "^(sample|recheck) did not return within 2[.0-9]* s$", 1)
 

@@ -1,8 +1,10 @@
 /* A stub of NVML with two GPUs: the first is busy and hot, the second is idle and cannot report its
  * temperature; "MIG-part" is a part of the second. The stub has NVML's soname, so that loading NVML
  * finds it. With LB_STUB_NEW it lacks what newer drivers may drop, and has what they added. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 
@@ -10,6 +12,7 @@ typedef int *device;
 static int numbers[3] = {0, 1, 2 /* the part of a GPU */};
 int (*stub_sm_mhz)(void); /* the SM clock of the first GPU, if it is set */
 int stub_inits;           /* how many times the library was initialised */
+bool stub_hangs;          /* asking for the number of GPUs never ends */
 
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned length);
@@ -39,6 +42,8 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length)
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
+    while (stub_hangs)
+        pause();
     *count = 2;
     return SUCCESS;
 }

@@ -119,16 +119,22 @@ static enum lb_status refuse(void *user, struct lb_error *err)
     return lb_fail(err, LB_FAILED, "the call's own reason");
 }
 
+/* A timer of calls with cold caches, on a fake device in its initial state. */
+static void open_timer(enum fake_fault fault, struct lb_timer *timer)
+{
+    fake_device_install(fault);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    assert_int_equal(lb_timer_create(LB_DEVICE, true, timer, NULL), LB_OK);
+}
+
 static void timers_capture_once_and_replay(void **state)
 {
     struct lb_timer timer;
     int calls = 0;
     double ns;
     (void)state;
-    fake_device_install(FAKE_NONE);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    open_timer(FAKE_NONE, &timer);
     assert_int_equal(lb_timer_bytes(LB_DEVICE, true), 2 << 20);
-    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
     assert_int_equal(lb_timer_measure(&timer, work, &calls, 3, &ns, NULL), LB_OK);
     assert_int_equal(calls, 3);
     assert_int_equal(fake_device_counts()->fills, 1);
@@ -147,9 +153,7 @@ static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
     struct lb_timer timer;
     double ns;
     (void)state;
-    fake_device_install(FAKE_NONE);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    open_timer(FAKE_NONE, &timer);
     assert_int_equal(enqueue_two(NULL, NULL), LB_OK);
     assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 4, &ns, NULL), LB_OK);
     assert_true(ns == (4 * 2 * FAKE_WORK_NS + FAKE_EVENTS_NS) / 4.0);
@@ -166,9 +170,7 @@ static void the_launch_of_a_graph_is_not_part_of_its_time(void **state)
     struct lb_timer timer;
     double ns;
     (void)state;
-    fake_device_install(FAKE_NONE);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    open_timer(FAKE_NONE, &timer);
     assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
     assert_int_equal(fake_device_counts()->holds, 0);
     assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
@@ -189,9 +191,7 @@ static void a_stream_that_cannot_be_held_long_enough_is_not_held_again(void **st
     struct lb_timer timer;
     double ns;
     (void)state;
-    fake_device_install(FAKE_HOLD_EXPIRES);
-    assert_int_equal(lb_device_open(0, NULL), LB_OK);
-    assert_int_equal(lb_timer_create(LB_DEVICE, true, &timer, NULL), LB_OK);
+    open_timer(FAKE_HOLD_EXPIRES, &timer);
     assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -40,6 +41,24 @@ static void *memory_of(size_t bytes)
     void *memory;
     assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
     return memory;
+}
+
+/* ---- The device ------------------------------------------------------------------------------ */
+
+/* NVML and nvidia-smi find a device by this name; a part of a GPU has one of its own kind. */
+static void a_device_is_named_as_nvml_names_it(void **state)
+{
+    static const char *const names[][2] = {{"NVIDIA H100 80GB HBM3", "GPU-"},
+                                           {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "MIG-"}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct lb_device_info info = *fake_device_info();
+        snprintf(info.name, sizeof(info.name), "%s", names[i][0]);
+        fake_device_be(&info);
+        assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
+        assert_memory_equal(info.uuid, names[i][1], 4);
+        assert_string_equal(info.uuid + 4, "01112131-4151-6171-8191-a1b1c1d1e1f1");
+    }
 }
 
 /* ---- Launches ------------------------------------------------------------------------------ */
@@ -264,20 +283,28 @@ static void products_have_their_arguments_checked(void **state)
     assert_int_equal(cudaFree(memory), cudaSuccess);
 }
 
-static void a_workspace_is_aligned_and_lasts_until_the_stream_changes(void **state)
+static void a_workspace_is_aligned_and_large_and_lasts_until_the_stream_changes(void **state)
 {
     const struct product right = {CUBLAS_OP_N, CUBLAS_OP_N,        3,    5, 3, CUDA_R_32F,
                                   CUDA_R_32F,  CUBLAS_COMPUTE_32F, false};
     cublasHandle_t handle;
-    char *memory = memory_of(2048), *workspace = memory_of(4096);
+    enum { RECOMMENDED = 32 << 20 }; /* on the fake device, whose compute capability is 9.0 */
+    char *memory = memory_of(2048), *workspace = memory_of(RECOMMENDED);
     (void)state;
     assert_int_equal(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
     assert_int_equal(cublasSetStream(handle, stream), CUBLAS_STATUS_SUCCESS);
     assert_int_equal(cublasSetWorkspace(handle, workspace + 128, 1024),
                      CUBLAS_STATUS_INVALID_VALUE);
-    assert_int_equal(cublasSetWorkspace(handle, workspace, 8192), CUBLAS_STATUS_INVALID_VALUE);
-    assert_int_equal(cublasSetWorkspace(handle, workspace, 4096), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(cublasSetWorkspace(handle, workspace, RECOMMENDED + 1),
+                     CUBLAS_STATUS_INVALID_VALUE);
+    assert_int_equal(cublasSetWorkspace(handle, workspace, (16 << 10) - 1), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(multiply(handle, &right, memory), CUBLAS_STATUS_ALLOC_FAILED);
+    assert_int_equal(cublasSetWorkspace(handle, workspace, RECOMMENDED - 1), CUBLAS_STATUS_SUCCESS);
     assert_int_equal(multiply(handle, &right, memory), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(fake_cublas_counts()->with_small_workspace, 1);
+    assert_int_equal(cublasSetWorkspace(handle, workspace, RECOMMENDED), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(multiply(handle, &right, memory), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(fake_cublas_counts()->with_small_workspace, 1);
     assert_int_equal(fake_cublas_counts()->without_workspace, 0);
     assert_int_equal(cublasSetStream(handle, stream), CUBLAS_STATUS_SUCCESS);
     assert_int_equal(multiply(handle, &right, memory), CUBLAS_STATUS_SUCCESS);
@@ -537,11 +564,13 @@ static void algorithms_of_cudnn_have_their_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_device_is_named_as_nvml_names_it, install),
         cmocka_unit_test_setup(launches_have_limits, install),
         cmocka_unit_test_setup(captures_take_what_is_enqueued_alone, install),
         cmocka_unit_test_setup(a_stream_that_does_not_come_back_spoils_the_capture, install),
         cmocka_unit_test_setup(products_have_their_arguments_checked, install),
-        cmocka_unit_test_setup(a_workspace_is_aligned_and_lasts_until_the_stream_changes, install),
+        cmocka_unit_test_setup(a_workspace_is_aligned_and_large_and_lasts_until_the_stream_changes,
+                               install),
         cmocka_unit_test_setup(a_library_without_memory_gives_no_handle, install),
         cmocka_unit_test_setup(calls_of_cudnn_have_their_arguments_checked, install),
         cmocka_unit_test_setup(algorithms_of_cudnn_have_their_limits, install),

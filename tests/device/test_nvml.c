@@ -12,6 +12,7 @@
 #include "measure/noise_check.h"
 
 extern int stub_inits;
+extern bool stub_hangs;
 
 static void a_device_is_read_by_its_uuid(void **state)
 {
@@ -58,6 +59,28 @@ static void tenants_and_heat_are_noise(void **state)
     assert_int_equal(noise.gpus_throttled, 1); /* an idle GPU does not count */
 }
 
+/* Whatever holds the library up, the look at the machine ends and is otherwise whole. */
+static void a_library_that_never_answers_holds_nothing_up(void **state)
+{
+    struct lb_noise_check noise;
+    char advice[200];
+    (void)state;
+    lb_noise_check_run(0.01, 60, &noise);
+    assert_false(noise.nvml_silent);
+    assert_int_equal(noise.gpus, 2);
+    assert_int_equal(noise.gpu_tenants, 3);
+    stub_hangs = true;
+    lb_noise_check_run(0.01, 0.2, &noise);
+    stub_hangs = false;
+    assert_true(noise.nvml_silent);
+    assert_int_equal(noise.gpus, -1);
+    assert_true(noise.cpus >= 1);
+    bool told = false;
+    for (size_t i = 0; !told && lb_noise_check_advice(&noise, i, advice, sizeof(advice)); i++)
+        told = strstr(advice, "NVML does not answer") != NULL;
+    assert_true(told);
+}
+
 static void the_library_is_initialised_once(void **state)
 {
     struct lb_gpu_use use;
@@ -75,6 +98,7 @@ int main(void)
         cmocka_unit_test(what_a_device_does_not_report_is_unknown),
         cmocka_unit_test(a_part_of_a_gpu_has_the_state_of_the_whole),
         cmocka_unit_test(tenants_and_heat_are_noise),
+        cmocka_unit_test(a_library_that_never_answers_holds_nothing_up),
         cmocka_unit_test(the_library_is_initialised_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,12 @@
 #include "fake_libraries.h"
 #include "queue.h"
 
-enum { WORKSPACE_ALIGNMENT = 256, SCRIBBLE = 256, HANDLES_MAX = 64 };
+enum {
+    WORKSPACE_ALIGNMENT = 256,
+    WORKSPACE_LEAST = 16 << 10, /* with less, the manual says, some routines fail */
+    SCRIBBLE = 256,
+    HANDLES_MAX = 64
+};
 
 struct cublasContext {
     void *stream;
@@ -91,6 +96,13 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
     handle->workspace = workspace;
     handle->workspace_bytes = bytes;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The size that the manual recommends for this device. */
+static size_t recommended_workspace(void)
+{
+    int major = fake_device_info()->major;
+    return (size_t)(major == 9 || major == 10 ? 32 : major == 12 ? 12 : 4) << 20;
 }
 
 /* ---- GEMMs ------------------------------------------------------------------------------ */
@@ -231,6 +243,8 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
     cublasStatus_t status = check_gemm(&g, compute);
     if (status != CUBLAS_STATUS_SUCCESS || m == 0 || n == 0)
         return status;
+    if (handle->workspace && handle->workspace_bytes < WORKSPACE_LEAST)
+        return CUBLAS_STATUS_ALLOC_FAILED;
     /* alpha and beta have the type of the sums. */
     bool in_double = compute == CUBLAS_COMPUTE_64F;
     g.alpha = in_double ? *(const double *)alpha : (double)*(const float *)alpha;
@@ -239,6 +253,8 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
     g.workspace_bytes = handle->workspace_bytes;
     library.counts.gemms++;
     library.counts.without_workspace += !handle->workspace;
+    library.counts.with_small_workspace +=
+        handle->workspace && handle->workspace_bytes < recommended_workspace();
     return fake_enqueue(handle->stream, run_gemm, &g, sizeof(g), NULL) == LB_OK
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;

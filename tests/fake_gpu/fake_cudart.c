@@ -216,9 +216,11 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordin
     if (!exists(ordinal))
         return answer(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof(*properties));
-    properties->uuid.bytes[0] = (char)ordinal;
     properties->pciBusID = 1 + ordinal;
     memcpy(properties->name, info->name, sizeof(info->name));
+    for (int i = 0; i < 16; i++)
+        properties->uuid.bytes[i] = (char)(16 * i + 1);
+    properties->uuid.bytes[0] = (char)(properties->uuid.bytes[0] + ordinal);
     properties->major = info->major;
     properties->minor = info->minor;
     properties->multiProcessorCount = info->sm_count;
@@ -296,32 +298,13 @@ cudaError_t cudaFreeHost(void *memory)
     return answer(cudaSuccess);
 }
 
-struct copy {
-    void *to;
-    const void *from;
-    size_t bytes;
-};
-
-/* fake_work */
-static enum lb_status run_copy(const void *arguments, struct lb_error *err)
-{
-    const struct copy *c = arguments;
-    (void)err;
-    if (!fake_device_hollow())
-        memcpy(c->to, c->from, c->bytes);
-    return LB_OK;
-}
-
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    const struct copy c = {to, from, bytes};
     if (is_elsewhere())
         return answer(cudaErrorInvalidResourceHandle);
     if (kind == cudaMemcpyDeviceToDevice)
-        return !fake_device_holds(to, bytes) || !fake_device_holds(from, bytes)
-                   ? answer(cudaErrorInvalidValue)
-                   : answer_status(fake_enqueue(stream, run_copy, &c, sizeof(c), NULL));
+        return answer_status(fake_enqueue_copy(stream, to, from, bytes, NULL));
     if (spoils_capture()) /* copies to and from memory that is not pinned */
         return answer(cudaErrorStreamCaptureUnsupported);
     if (fake_queue_index(stream) != 0)
@@ -331,30 +314,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
                              : fake_device.download(to, from, bytes, NULL));
 }
 
-struct fill {
-    void *to;
-    int byte;
-    size_t bytes;
-};
-
-/* fake_work */
-static enum lb_status run_fill(const void *arguments, struct lb_error *err)
-{
-    const struct fill *f = arguments;
-    (void)err;
-    if (!fake_device_hollow())
-        memset(f->to, f->byte, f->bytes);
-    return LB_OK;
-}
-
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    const struct fill f = {to, byte, bytes};
     if (is_elsewhere())
         return answer(cudaErrorInvalidResourceHandle);
-    return fake_device_holds(to, bytes)
-               ? answer_status(fake_enqueue(stream, run_fill, &f, sizeof(f), NULL))
-               : answer(cudaErrorInvalidValue);
+    return answer_status(fake_enqueue_fill(stream, to, byte, bytes, NULL));
 }
 
 /* ---- Streams and events -------------------------------------------------------------------- */

@@ -156,6 +156,61 @@ bool fake_device_holds(const void *memory, size_t bytes)
     return block && bytes <= (size_t)(block->memory + block->bytes - (const char *)memory);
 }
 
+/* ---- Copies and fills within the device's memory ------------------------------------------------
+ */
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+/* fake_work */
+static enum lb_status run_copy(const void *arguments, struct lb_error *err)
+{
+    const struct copy *c = arguments;
+    (void)err;
+    if (!fake.hollow)
+        memcpy(c->to, c->from, c->bytes);
+    return LB_OK;
+}
+
+enum lb_status fake_enqueue_copy(void *stream, void *to, const void *from, size_t bytes,
+                                 struct lb_error *err)
+{
+    const struct copy c = {to, from, bytes};
+    return fake_device_holds(to, bytes) && fake_device_holds(from, bytes)
+               ? fake_enqueue(stream, run_copy, &c, sizeof(c), err)
+               : lb_fail(err, LB_FAILED, "copying: invalid argument");
+}
+
+struct fill {
+    void *to;
+    int byte;
+    size_t bytes;
+};
+
+/* fake_work */
+static enum lb_status run_fill(const void *arguments, struct lb_error *err)
+{
+    const struct fill *fill = arguments;
+    (void)err;
+    if (!fake.hollow)
+        memset(fill->to, fill->byte, fill->bytes);
+    return LB_OK;
+}
+
+enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
+                                 struct lb_error *err)
+{
+    const struct fill fill = {to, byte, bytes};
+    return fake_device_holds(to, bytes) ? fake_enqueue(stream, run_fill, &fill, sizeof(fill), err)
+                                        : lb_fail(err, LB_FAILED, "filling: invalid argument");
+}
+
+/* ---- The device's functions ---------------------------------------------------------------------
+ */
+
 static enum lb_status fake_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
     if (fake.fault == FAKE_ABSENT)
@@ -292,30 +347,10 @@ static enum lb_status fake_download(void *to, const void *from, size_t bytes, st
     return copy(to, from, from, bytes, err);
 }
 
-struct fill {
-    void *to;
-    int byte;
-    size_t bytes;
-};
-
-/* fake_work */
-static enum lb_status run_fill(const void *arguments, struct lb_error *err)
-{
-    const struct fill *fill = arguments;
-    (void)err;
-    if (!fake.hollow)
-        memset(fill->to, fill->byte, fill->bytes);
-    fake_clock_add(FAKE_FILL_NS - FAKE_WORK_NS);
-    return LB_OK;
-}
-
 static enum lb_status fake_fill(void *to, int byte, size_t bytes, struct lb_error *err)
 {
-    const struct fill fill = {to, byte, bytes};
-    if (!fake_device_holds(to, bytes))
-        return lb_fail(err, LB_FAILED, "filling: invalid argument");
     fake.counts.fills++;
-    enum lb_status st = fake_enqueue(NULL, run_fill, &fill, sizeof(fill), err);
+    enum lb_status st = fake_enqueue_fill(NULL, to, byte, bytes, err);
     /* A host that shares the memory writes there without waiting, so the fill must run now. */
     return st == LB_OK && fake.shared && !fake.capturing ? fake_queue_run(err) : st;
 }
@@ -326,7 +361,7 @@ static enum lb_status fake_hash(const void *memory, size_t bytes, uint64_t *hash
     enum lb_status st = outside_capture("hashing", err);
     if (st != LB_OK)
         return st;
-    hang_if(fake.fault == FAKE_HANG_RECHECK && fake.timed);
+    hang_if(fake.fault == FAKE_HANG_HASH || (fake.fault == FAKE_HANG_RECHECK && fake.timed));
     if (!fake_device_holds(memory, bytes))
         return lb_fail(err, LB_FAILED, "hashing: invalid argument");
     enter();

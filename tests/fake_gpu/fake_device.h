@@ -24,15 +24,15 @@ enum fake_fault {
     FAKE_HANG_UPLOAD,     /* a copy to the device never ends */
     FAKE_SLOW_FIRST,      /* the first timed call takes FAKE_SLOW_NS longer */
     FAKE_HANG_RECHECK,    /* once timing has begun, a copy from the device never ends */
+    FAKE_HANG_HASH,       /* a hash of its memory never ends */
     FAKE_LAUNCH_FAULT,    /* the next kernel that runs touches an illegal address */
     FAKE_LIBRARY_FAULT,   /* the next call of a library starts such a kernel */
     FAKE_HOLD_EXPIRES     /* a held stream continues before all work is enqueued */
 };
 
-/* Times on the device's clock: a fill, two events with nothing between them, the delay of
+/* Times on the device's clock: two events with nothing between them, the delay of
  * FAKE_SLOW_FIRST, the fixed work, and the wait for the host to launch a graph. */
 enum {
-    FAKE_FILL_NS = 10000000,
     FAKE_EVENTS_NS = 500,
     FAKE_SLOW_NS = 2000000000,
     FAKE_REFERENCE_NS = 40000,
@@ -77,6 +77,12 @@ void fake_device_share_memory(void);
 
 /* Whether all these bytes lie in one block of the device's memory. */
 bool fake_device_holds(const void *memory, size_t bytes);
+
+/* Enqueue a copy and a fill within the device's memory. LB_FAILED when a range lies elsewhere. */
+enum lb_status fake_enqueue_copy(void *stream, void *to, const void *from, size_t bytes,
+                                 struct lb_error *err);
+enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
+                                 struct lb_error *err);
 
 /* The next `count` timed pieces of work are refused, like launches that ask for too many
  * resources. The device continues to work. */

@@ -22,6 +22,7 @@ const struct fake_cudart_counts *fake_cudart_counts(void);
 struct fake_cublas_counts {
     int gemms;
     int without_workspace; /* of these, without the caller's workspace: cuBLAS would allocate one */
+    int with_small_workspace; /* with less of it than the manual recommends: they may be slow */
 };
 
 /* Resets the counts. refuses_handles: the next handle can't be created. */

@@ -3,9 +3,9 @@
 #include "streams_host.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "device/streams.h"
+#include "fake_device.h"
 #include "queue.h"
 
 struct lb_streams {
@@ -117,48 +117,18 @@ done:
     return st;
 }
 
-struct zero {
-    void *to;
-    size_t bytes;
-};
-
-static enum lb_status run_zero(const void *arguments, struct lb_error *err)
-{
-    const struct zero *z = arguments;
-    (void)err;
-    memset(z->to, 0, z->bytes);
-    return LB_OK;
-}
-
 enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
                               struct lb_error *err)
 {
-    const struct zero z = {to, bytes};
     enum lb_status st = check_stream(streams, stream_index, err);
-    return st == LB_OK ? fake_enqueue(fake_queue_stream(stream_index), run_zero, &z, sizeof(z), err)
-                       : st;
-}
-
-struct copy {
-    void *to;
-    const void *from;
-    size_t bytes;
-};
-
-static enum lb_status run_copy(const void *arguments, struct lb_error *err)
-{
-    const struct copy *c = arguments;
-    (void)err;
-    memcpy(c->to, c->from, c->bytes);
-    return LB_OK;
+    return st == LB_OK ? fake_enqueue_fill(fake_queue_stream(stream_index), to, 0, bytes, err) : st;
 }
 
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {
-    const struct copy c = {to, from, bytes};
     enum lb_status st = check_stream(streams, stream_index, err);
-    return st == LB_OK ? fake_enqueue(fake_queue_stream(stream_index), run_copy, &c, sizeof(c), err)
+    return st == LB_OK ? fake_enqueue_copy(fake_queue_stream(stream_index), to, from, bytes, err)
                        : st;
 }
 

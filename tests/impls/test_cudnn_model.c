@@ -43,7 +43,14 @@ static int close_cache(void **state)
 
 /* The linker redirects calls of these functions here (--wrap), so that a test can leave out a
  * part of what the caller does. */
-static enum { WHOLE, NO_ZEROED_GRADIENTS, NO_ZEROED_TAILS, NO_WORKSPACE, SHORT_ROWS } left_out;
+static enum {
+    WHOLE,
+    NO_ZEROED_GRADIENTS,
+    NO_ZEROED_TAILS,
+    NO_WORKSPACE,
+    SMALL_WORKSPACE,
+    SHORT_ROWS
+} left_out;
 
 cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
@@ -73,8 +80,9 @@ cublasStatus_t __real_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory,
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes)
 {
+    size_t given = left_out == SMALL_WORKSPACE ? 4096 : bytes;
     return left_out == NO_WORKSPACE ? CUBLAS_STATUS_SUCCESS
-                                    : __real_cublasSetWorkspace_v2(handle, memory, bytes);
+                                    : __real_cublasSetWorkspace_v2(handle, memory, given);
 }
 
 typedef cublasStatus_t gemm_function(cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t,
@@ -161,6 +169,7 @@ static void expect_ok(const char *text)
         fake_queue_order((enum fake_order)order);
         expect(text, LB_VERDICT_OK, "");
         assert_int_equal(fake_cublas_counts()->without_workspace, 0);
+        assert_int_equal(fake_cublas_counts()->with_small_workspace, 0);
     }
     fake_queue_order(FAKE_LAZY);
 }
@@ -435,6 +444,8 @@ static void an_implementation_that_leaves_something_out_is_found(void **state)
     left_out = NO_WORKSPACE;
     expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
     assert_true(fake_cublas_counts()->without_workspace > 0);
+    left_out = SMALL_WORKSPACE;
+    expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OOM, "the resource allocation failed");
     left_out = WHOLE;
 }
 

@@ -29,6 +29,7 @@ static const struct {
     {"hang_upload", FAKE_HANG_UPLOAD},
     {"slow_first", FAKE_SLOW_FIRST},
     {"hang_recheck", FAKE_HANG_RECHECK},
+    {"hang_hash", FAKE_HANG_HASH},
 };
 
 /* Whether FAULT names a fault of the implementation itself rather than of the device. */
