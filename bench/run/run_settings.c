@@ -269,8 +269,7 @@ done:
 
 /* The environment, with the versions of the frameworks whose plug-ins the run uses. NULL when
  * memory runs out. */
-static json_t *environment_json(const struct lb_settings *settings,
-                                const struct lb_library *libraries)
+static json_t *environment_json(const struct lb_settings *settings, json_t *libraries)
 {
     json_t *environment = lb_environment(libraries);
     json_t *versions = json_object_get(environment, "libraries");

@@ -741,8 +741,8 @@ static enum lb_status skip_rest(struct sweep *sweep, struct lb_error *err)
         for (size_t i = 0; i < batch.count && st == LB_OK; i++) {
             struct lb_row row = lb_row_make(&batch.cases[i]);
             row.verdict = LB_VERDICT_SKIPPED;
-            snprintf(row.reason, sizeof(row.reason), "all devices were lost; the first: %.400s",
-                     sweep->runners[0].lost.text);
+            lb_row_print(&row.reason, "all devices were lost; the first: %.400s",
+                         sweep->runners[0].lost.text);
             st = lb_run_append_at(&sweep->file, &row, sweep->runners[0].place, err);
             lb_row_free(&row);
             lb_progress_done(&sweep->progress, false, true);

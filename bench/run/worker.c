@@ -13,7 +13,10 @@
 #include "run/worker_process.h"
 #include "support/library_versions.h"
 
-enum { LEAVE_LIMIT_S = 10 /* for ending by itself: a profiler may write out its results */ };
+enum {
+    LEAVE_LIMIT_S = 10, /* for ending by itself: a profiler may write out its results */
+    LOAD_LIMIT_S = 60   /* for loading a library, at least: that is no call of an implementation */
+};
 
 struct lb_pool {
     struct lb_worker_limits limits;
@@ -285,13 +288,17 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
                                  json_t **libraries, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const struct lb_worker_limits of_cases = pool->limits;
     *libraries = lb_linked_libraries();
     if (!*libraries)
         return lb_fail(err, LB_OOM, "out of memory");
+    pool->limits.call_s = fmax(of_cases.call_s, LOAD_LIMIT_S);
+    pool->limits.memory_bytes = 0;
     for (size_t i = 0; i < registry->count && st == LB_OK; i++)
         if (registry->impl_entries[i].library && !registry->impl_entries[i].absent)
             st = ask_library(pool, &registry->impl_entries[i], *libraries, err);
     drop_named(pool, "libraries"); /* the workers of cases load what their cases need */
+    pool->limits = of_cases;
     return st;
 }
 

@@ -29,11 +29,13 @@ static void set_tables(struct lb_case_update *u)
     u->io.weights = (struct lb_weights){.w_ih = weights + LB_W_IH * layer_dirs,
                                         .w_hh = weights + LB_W_HH * layer_dirs,
                                         .b_ih = weights + LB_B_IH * layer_dirs,
-                                        .b_hh = weights + LB_B_HH * layer_dirs};
+                                        .b_hh = weights + LB_B_HH * layer_dirs,
+                                        .w_cell = weights + LB_W_CELL * layer_dirs};
     u->io.gradients = (struct lb_gradients){.dw_ih = gradients + LB_W_IH * layer_dirs,
                                             .dw_hh = gradients + LB_W_HH * layer_dirs,
                                             .db_ih = gradients + LB_B_IH * layer_dirs,
-                                            .db_hh = gradients + LB_B_HH * layer_dirs};
+                                            .db_hh = gradients + LB_B_HH * layer_dirs,
+                                            .dw_cell = gradients + LB_W_CELL * layer_dirs};
 }
 
 enum lb_status lb_case_update_open(const struct lb_problem *problem, const struct lb_space *space,
@@ -83,8 +85,8 @@ enum lb_status lb_case_update_intact(const struct lb_case_update *update,
                                      struct lb_error *err)
 {
     const struct lb_problem *p = update->problem;
-    const void *const *const expected[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh,
-                                                          weights->b_ih, weights->b_hh};
+    const void *const *const expected[LB_WEIGHT_COUNT] = {
+        weights->w_ih, weights->w_hh, weights->b_ih, weights->b_hh, weights->w_cell};
     enum lb_status st = LB_OK;
     size_t bytes = lb_packed_bytes(p, p->dtype);
     char *now = malloc(bytes);
@@ -93,11 +95,13 @@ enum lb_status lb_case_update_intact(const struct lb_case_update *update,
         return lb_fail(err, LB_OOM, "out of memory for the weights of an update");
     LB_TRY(update->space->download(now, update->weights, bytes, err));
     for (size_t e = 0; e < lb_layer_dir_count(p); e++)
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++)
-            *intact =
-                *intact &&
-                memcmp(now + lb_packed_offset(p, p->dtype, e, (enum lb_weight)w), expected[w][e],
-                       lb_weight_elements(p, e, (enum lb_weight)w) * lb_dtype_size(p->dtype)) == 0;
+        for (int w = 0; w < LB_WEIGHT_COUNT && *intact; w++) {
+            enum lb_weight which = (enum lb_weight)w;
+            size_t size = lb_weight_elements(p, e, which) * lb_dtype_size(p->dtype);
+            if (size > 0)
+                *intact = memcmp(now + lb_packed_offset(p, p->dtype, e, which), expected[w][e],
+                                 size) == 0;
+        }
 done:
     free(now);
     return st;
@@ -130,7 +134,7 @@ enum lb_status lb_case_update_prepare(const struct lb_impl *impl, void *self,
     lb_poison(poison, bytes);
     for (size_t e = 0; e < layer_dirs; e++)
         tensors[e] = poison;
-    const struct lb_weights none = {tensors, tensors, tensors, tensors};
+    const struct lb_weights none = {tensors, tensors, tensors, tensors, tensors};
     LB_TRY(impl->prepare(self, buffers, &none, err));
     LB_TRY(impl->update(self, &update->io, err));
 done:

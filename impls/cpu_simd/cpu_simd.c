@@ -307,8 +307,10 @@ static enum lb_status cpu_simd_prepare(void *self, const struct lb_buffers *buff
     (void)err;
     simd->buffers = *buffers;
     lay_out(simd, &reserve, &workspace);
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work,
-                          &(struct lb_cpu_call){.simd = simd, .weights = weights});
+    struct lb_cpu_call call = {.simd = simd, .weights = weights};
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work, &call);
+    if (lb_has_backward(&simd->problem))
+        lb_pinned_threads_run(simd->pinned_threads, lb_cpu_touch_work, &call);
     return LB_OK;
 }
 
@@ -342,13 +344,13 @@ static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *
     return LB_OK;
 }
 
-/* The conversions use one thread. */
+/* Weights are packed by all threads, each its own; gradients are unpacked by one. */
 static enum lb_status cpu_simd_update(void *self, const struct lb_update_io *io,
                                       struct lb_error *err)
 {
     const struct lb_cpu_simd *simd = self;
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
-        lb_cpu_pack(simd, ld, &io->weights);
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work,
+                          &(struct lb_cpu_call){.simd = simd, .weights = &io->weights});
     return cpu_simd_gradients(self, &io->gradients, err);
 }
 

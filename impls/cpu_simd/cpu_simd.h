@@ -84,6 +84,10 @@ size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
  * lb_cpu_call. */
 void lb_cpu_pack_work(void *arg, size_t thread);
 
+/* Writes zeros to the weight gradients, each thread to those of its panels, so that they lie in the
+ * memory of its node. arg is a struct lb_cpu_call. */
+void lb_cpu_touch_work(void *arg, size_t thread);
+
 /* Unpacks the gradients of a layer_dir to the canonical layout. */
 void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
                    const struct lb_gradients *gradients);

@@ -200,7 +200,7 @@ static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, siz
     }
 }
 
-/* Writes zeros to the weight gradients of the thread's panels, so that they lie in its node. */
+/* Writes zeros to the weight gradients of a layer_dir that the thread's panels have. */
 static void touch_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread)
 {
     const struct lb_cpu_sizes *s = &simd->s;
@@ -220,12 +220,15 @@ void lb_cpu_pack_work(void *arg, size_t thread)
     const struct lb_cpu_simd *simd = call->simd;
     size_t first = thread / simd->team_size * simd->team_size; /* of its team */
     bool packs = first == 0 || simd->copy_of[first - 1] != simd->copy_of[first];
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
-        if (packs)
-            pack_layer_dir(simd, ld, thread, call->weights);
-        if (lb_has_backward(&simd->problem))
-            touch_gradients(simd, ld, thread);
-    }
+    for (size_t ld = 0; ld < simd->s.layer_dirs && packs; ld++)
+        pack_layer_dir(simd, ld, thread, call->weights);
+}
+
+void lb_cpu_touch_work(void *arg, size_t thread)
+{
+    const struct lb_cpu_simd *simd = ((const struct lb_cpu_call *)arg)->simd;
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
+        touch_gradients(simd, ld, thread);
 }
 
 /* from [panels, columns, 4, simd_width] -> to [4H, columns]. */
