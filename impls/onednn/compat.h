@@ -21,6 +21,7 @@ typedef dnnl_memory_desc_t lb_memory_desc;
 /* The descriptors of an LSTM's tensors, in the order of the library's arguments. */
 struct lb_lstm_descs {
     const_dnnl_memory_desc_t x, h0, c0, w_ih, w_hh, bias, y, hn, cn;
+    const_dnnl_memory_desc_t peephole, projection; /* NULL: the cell has none */
 };
 
 #if DNNL_VERSION_MAJOR < 3
@@ -45,9 +46,9 @@ static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_eng
                                             const_dnnl_primitive_attr_t attr)
 {
     dnnl_rnn_desc_t lstm;
-    dnnl_status_t st = lb_dnnl.dnnl_lstm_forward_desc_init(&lstm, kind, direction, d->x, d->h0,
-                                                           d->c0, d->w_ih, d->w_hh, d->bias, d->y,
-                                                           d->hn, d->cn, dnnl_rnn_flags_undef);
+    dnnl_status_t st = lb_dnnl.dnnl_lstm_forward_desc_init_v3(
+        &lstm, kind, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->peephole, d->projection,
+        d->bias, d->y, d->hn, d->cn, dnnl_rnn_flags_undef);
     return st == dnnl_success ? lb_dnnl.dnnl_primitive_desc_create(out, &lstm, attr, engine, NULL)
                               : st;
 }
@@ -59,10 +60,10 @@ lb_lstm_backward(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_rnn_dire
                  const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
     dnnl_rnn_desc_t lstm;
-    dnnl_status_t st = lb_dnnl.dnnl_lstm_backward_desc_init(
-        &lstm, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->bias, d->y, d->hn,
-        d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh, g->bias, g->y, g->hn, g->cn,
-        dnnl_rnn_flags_undef);
+    dnnl_status_t st = lb_dnnl.dnnl_lstm_backward_desc_init_v3(
+        &lstm, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->peephole,
+        d->projection, d->bias, d->y, d->hn, d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh,
+        g->peephole, g->projection, g->bias, g->y, g->hn, g->cn, dnnl_rnn_flags_undef);
     return st == dnnl_success
                ? lb_dnnl.dnnl_primitive_desc_create(out, &lstm, attr, engine, forward)
                : st;
@@ -88,8 +89,8 @@ static inline dnnl_status_t lb_lstm_forward(dnnl_primitive_desc_t *out, dnnl_eng
                                             const_dnnl_primitive_attr_t attr)
 {
     return lb_dnnl.dnnl_lstm_forward_primitive_desc_create(
-        out, engine, kind, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, NULL, NULL, d->bias,
-        d->y, d->hn, d->cn, dnnl_rnn_flags_undef, attr);
+        out, engine, kind, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->peephole,
+        d->projection, d->bias, d->y, d->hn, d->cn, dnnl_rnn_flags_undef, attr);
 }
 
 static inline dnnl_status_t
@@ -98,9 +99,10 @@ lb_lstm_backward(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_rnn_dire
                  const_dnnl_primitive_desc_t forward, const_dnnl_primitive_attr_t attr)
 {
     return lb_dnnl.dnnl_lstm_backward_primitive_desc_create(
-        out, engine, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, NULL, NULL,
-        d->bias, d->y, d->hn, d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh, NULL, NULL, g->bias,
-        g->y, g->hn, g->cn, dnnl_rnn_flags_undef, forward, attr);
+        out, engine, dnnl_backward, direction, d->x, d->h0, d->c0, d->w_ih, d->w_hh, d->peephole,
+        d->projection, d->bias, d->y, d->hn, d->cn, g->x, g->h0, g->c0, g->w_ih, g->w_hh,
+        g->peephole, g->projection, g->bias, g->y, g->hn, g->cn, dnnl_rnn_flags_undef, forward,
+        attr);
 }
 
 #endif

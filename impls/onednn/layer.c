@@ -23,6 +23,8 @@ static const struct {
     [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, false, true, false},
     [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, false, true, false},
     [LB_BIAS] = {DNNL_ARG_BIAS, false, true, true},
+    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, false, true, true},
+    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, false, true, false},
     [LB_Y] = {DNNL_ARG_DST_LAYER, false, true, true},
     [LB_HN] = {DNNL_ARG_DST_ITER, false, true, true},
     [LB_CN] = {DNNL_ARG_DST_ITER_C, false, true, true},
@@ -37,6 +39,7 @@ static const struct {
     [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, true, false, true},
     [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, true, false, true},
     [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, true, false, true},
+    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, true, false, true},
     [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, true, false, true},
     [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, true, false, true},
     [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, true, false, true},
@@ -77,7 +80,7 @@ done:
  * destroyed. */
 struct descs {
     struct lb_lstm_descs of;
-    lb_memory_desc owned[9];
+    lb_memory_desc owned[11];
     size_t count;
 };
 
@@ -91,7 +94,7 @@ static enum lb_status create_descs(const struct lb_problem *p, int64_t input, bo
                                    struct descs *descs, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    int64_t T = p->seq_len, B = p->batch, H = p->hidden, D = p->directions;
+    int64_t T = p->seq_len, B = p->batch, H = p->hidden, D = p->directions, P = lb_h_size(p);
     dnnl_data_type_t type = p->dtype == LB_BF16 && !gradient ? dnnl_bf16 : dnnl_f32;
     struct lb_lstm_descs *of = &descs->of;
     const struct {
@@ -102,16 +105,21 @@ static enum lb_status create_descs(const struct lb_problem *p, int64_t input, bo
         dnnl_format_tag_t tag;
     } rows[] = {
         {&of->x, 3, {T, B, input}, type, dnnl_tnc},
-        {&of->h0, 4, {1, D, B, H}, type, dnnl_ldnc},
+        {&of->h0, 4, {1, D, B, P}, type, dnnl_ldnc},
         {&of->c0, 4, {1, D, B, H}, dnnl_f32, dnnl_ldnc},
         {&of->w_ih, 5, {1, D, input, 4, H}, type, dnnl_format_tag_any},
-        {&of->w_hh, 5, {1, D, H, 4, H}, type, dnnl_format_tag_any},
+        {&of->w_hh, 5, {1, D, P, 4, H}, type, dnnl_format_tag_any},
         {&of->bias, 4, {1, D, 4, H}, dnnl_f32, dnnl_ldgo},
-        {&of->y, 3, {T, B, D * H}, type, dnnl_tnc},
-        {&of->hn, 4, {1, D, B, H}, type, dnnl_ldnc},
+        {&of->y, 3, {T, B, D * P}, type, dnnl_tnc},
+        {&of->hn, 4, {1, D, B, P}, type, dnnl_ldnc},
         {&of->cn, 4, {1, D, B, H}, dnnl_f32, dnnl_ldnc},
+        {&of->peephole, 4, {1, D, 3, H}, dnnl_f32, dnnl_ldgo},
+        {&of->projection, 4, {1, D, H, P}, type, dnnl_format_tag_any},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if ((rows[i].desc == &of->peephole && p->cell != LB_CELL_PEEPHOLE) ||
+            (rows[i].desc == &of->projection && p->cell != LB_CELL_PROJECTION))
+            continue;
         lb_memory_desc *owned = &descs->owned[descs->count];
         *owned = NULL;
         descs->count++;
@@ -250,10 +258,15 @@ enum lb_status lb_onednn_reorder(const struct lb_problem *problem,
     dnnl_primitive_t reorder = NULL;
     int64_t D = problem->directions, H = problem->hidden;
     dnnl_dims_t matrix = {1, D, columns, 4, H}, vector = {1, D, 4, H};
+    dnnl_dims_t peepholes = {1, D, 3, H}, projection = {1, D, H, lb_h_size(problem)};
     const_dnnl_memory_desc_t of_slot = desc_of(layer, slot);
     LB_TRY(lb_onednn_open(&engine, &stream, err));
     if (columns > 0)
         TRY_DNNL(lb_memory_desc_create(&desc, 5, matrix, type, dnnl_ldgoi));
+    else if (slot == LB_PROJECTION)
+        TRY_DNNL(lb_memory_desc_create(&desc, 4, projection, type, dnnl_ldoi));
+    else if (slot == LB_PEEPHOLE || slot == LB_DPEEPHOLE)
+        TRY_DNNL(lb_memory_desc_create(&desc, 4, peepholes, type, dnnl_ldgo));
     else
         TRY_DNNL(lb_memory_desc_create(&desc, 4, vector, type, dnnl_ldgo));
     TRY_DNNL(lb_dnnl.dnnl_memory_create(&memory, desc, engine, plain));

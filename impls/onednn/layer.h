@@ -14,6 +14,8 @@ enum lb_slot {
     LB_W_IH,
     LB_W_HH,
     LB_BIAS,
+    LB_PEEPHOLE,
+    LB_PROJECTION,
     LB_Y,
     LB_HN,
     LB_CN,
@@ -28,6 +30,7 @@ enum lb_slot {
     LB_DW_IH,
     LB_DW_HH,
     LB_DBIAS,
+    LB_DPEEPHOLE,
     LB_DY,
     LB_DHN,
     LB_DCN,
@@ -49,8 +52,9 @@ enum lb_status lb_onednn_open(dnnl_engine_t *engine, dnnl_stream_t *stream, stru
 enum lb_status lb_onednn_status(dnnl_status_t status, const char *what, struct lb_error *err);
 
 /* Builds the primitives of a layer with input size I_l: forward, and backward where the pass has
- * it. Tensors are plain (x [T, B, I_l], h0 [D, B, H]); c0 and cn and, with bf16, all gradients are
- * f32; packed weights are in the library's own format. The caller destroys a half-built layer. */
+ * it. Tensors are plain (x [T, B, I_l], h0 [D, B, P], where P is the size of h); c0 and cn and,
+ * with bf16, all gradients are f32; packed weights are in the library's own format. The caller
+ * destroys a half-built layer. */
 enum lb_status lb_onednn_layer_create(const struct lb_problem *problem, int64_t input,
                                       struct lb_onednn_layer *layer, struct lb_error *err);
 void lb_onednn_layer_destroy(struct lb_onednn_layer *layer); /* accepts a zeroed one */
@@ -67,7 +71,8 @@ enum lb_status lb_onednn_forward(const struct lb_onednn_layer *layer, struct lb_
 enum lb_status lb_onednn_backward(const struct lb_onednn_layer *layer, struct lb_error *err);
 
 /* Converts plain weights [D, 4H, columns] of the given type to a slot's format, or back. With
- * columns 0 it converts the bias [D, 4H]. */
+ * columns 0 it converts the bias [D, 4H], the peepholes or their gradient [D, 3, H], or the
+ * projection [D, P, H], by the slot. */
 enum lb_status lb_onednn_reorder(const struct lb_problem *problem,
                                  const struct lb_onednn_layer *layer, enum lb_slot slot,
                                  int64_t columns, dnnl_data_type_t type, void *plain, bool to_slot,

@@ -9,8 +9,8 @@
 
 #if DNNL_VERSION_MAJOR < 3
 #define LB_DNNL_FUNCTIONS_OF_VERSION(X) \
-    X(dnnl_lstm_backward_desc_init)     \
-    X(dnnl_lstm_forward_desc_init)      \
+    X(dnnl_lstm_backward_desc_init_v3)  \
+    X(dnnl_lstm_forward_desc_init_v3)   \
     X(dnnl_memory_desc_init_by_tag)     \
     X(dnnl_primitive_desc_create)
 #else

@@ -1,5 +1,5 @@
 /* onednn: oneDNN's LSTM primitive, one per layer. It supports f32 and bf16, both directions and
- * all passes.
+ * all passes; of the cells other than the standard one peephole, and projection without backward.
  *
  * `prepare` converts the weights to the format that the library asks for. With bf16, the library
  * requires cell states and all gradients in f32; converting them is part of the timed call. */
@@ -16,8 +16,8 @@ struct onednn {
     struct lb_onednn_layer *layers; /* [L]; owned */
 
     /* In the harness's buffers; NULL where the pass or the dtype needs none. */
-    char *lower;           /* outputs of all layers but the last, each [T, B, D*H]; dtype */
-    char *hn;              /* [L*D, B, H] dtype, kept for backward */
+    char *lower;           /* outputs of all layers but the last, each [T, B, D*P]; dtype */
+    char *hn;              /* [L*D, B, P] dtype, kept for backward */
     float *c0, *cn;        /* [L*D, B, H] */
     float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
     float *dx, *dh0, *dc0; /* likewise */
@@ -26,13 +26,15 @@ struct onednn {
 };
 
 /* The slots of each layer in the buffer of weights, and in that of weight gradients. */
-static const enum lb_slot packed_slots[] = {LB_W_IH, LB_W_HH, LB_BIAS, LB_BACK_W_IH, LB_BACK_W_HH};
-static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS};
+static const enum lb_slot packed_slots[] = {LB_W_IH,       LB_W_HH,      LB_BIAS,     LB_PEEPHOLE,
+                                            LB_PROJECTION, LB_BACK_W_IH, LB_BACK_W_HH};
+static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS, LB_DPEEPHOLE};
 
-enum { PACKED = 5, GRADIENTS = 3 };
+enum { PACKED = 7, GRADIENTS = 4 };
 
 struct counts {
-    size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*H], [L*D, B, H], [D, B, H] */
+    size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*P], [L*D, B, H], [D, B, H] */
+    size_t h, h_slice;            /* [L*D, B, P], [D, B, P]; with a backward P is H */
     size_t size;                  /* bytes of one element in the dtype */
 };
 
@@ -40,10 +42,13 @@ static struct counts counts_of(const struct lb_problem *p)
 {
     size_t rows = (size_t)p->seq_len * (size_t)p->batch;
     size_t wide = (size_t)p->directions * (size_t)p->hidden;
+    size_t h_wide = (size_t)(p->directions * lb_h_size(p));
     return (struct counts){
         .L = (size_t)p->layers,
         .x = rows * (size_t)p->input,
-        .y = rows * wide,
+        .y = rows * h_wide,
+        .h = (size_t)p->layers * (size_t)p->batch * h_wide,
+        .h_slice = (size_t)p->batch * h_wide,
         .state = (size_t)p->layers * (size_t)p->batch * wide,
         .slice = (size_t)p->batch * wide,
         .size = lb_dtype_size(p->dtype),
@@ -84,6 +89,13 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "act-%s: oneDNN's LSTM has tanh only",
                        lb_act_name(p->act));
+    if (p->cell == LB_CELL_PROJECTION && lb_has_backward(p))
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "pass %s: oneDNN's LSTM with projection has no backward pass",
+                       lb_pass_name(p->pass));
+    if (p->cell == LB_CELL_PROJECTION && p->pass == LB_INFER && p->dtype == LB_BF16)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "dtype bf16: with projection oneDNN's inference is wrong (seen in 2.6.3)");
     if (p->ragged)
         return lb_fail(why, LB_UNSUPPORTED, "ragged: oneDNN's LSTM takes full lengths only");
     return LB_OK;
@@ -130,6 +142,13 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (net->layers[0].backward_pd)
         lb_dnnl.dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0,
                                           &back);
+    /* That kernel reads memory that nobody wrote (seen in 2.6.3); in training mode it does not. */
+    if (problem->cell == LB_CELL_PROJECTION && problem->pass == LB_INFER &&
+        strncmp(kernel, "ref", 3) == 0)
+        LB_TRY(lb_fail(err, LB_UNSUPPORTED,
+                       "cell projection: this CPU gets oneDNN's kernel %.20s, whose inference with "
+                       "projection is wrong",
+                       kernel));
     snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
              back ? back : "", config->threads, config->threads == 1 ? "" : "s");
@@ -162,7 +181,7 @@ static size_t lay_out_kept(struct onednn *net, char *base)
     struct lb_arena arena = {.base = base};
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
     net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * n.size);
-    net->hn = trains ? lb_arena_take(&arena, n.state * n.size) : NULL;
+    net->hn = trains ? lb_arena_take(&arena, n.h * n.size) : NULL;
     net->c0 = converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
     net->cn = trains || converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
     return arena.used;
@@ -256,6 +275,33 @@ static enum lb_status pack_bias(const struct onednn *net, size_t l,
     return lb_onednn_reorder(p, &net->layers[l], LB_BIAS, 0, dnnl_f32, staging, true, err);
 }
 
+/* Converts w_cell of a layer into its slot, if the cell has one. staging [D, 3, H] f32 or [D, P,
+ * H]. */
+static enum lb_status pack_cell(const struct onednn *net, size_t l,
+                                const struct lb_weights *weights, char *staging,
+                                struct lb_error *err)
+{
+    const struct lb_problem *p = &net->problem;
+    size_t count = lb_cell_weight_count(p), size = lb_dtype_size(p->dtype);
+    bool projects = p->cell == LB_CELL_PROJECTION;
+    dnnl_data_type_t type = projects && p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32;
+    if (count == 0)
+        return LB_OK;
+    for (size_t d = 0; d < (size_t)p->directions; d++) {
+        const char *from = weights->w_cell[l * (size_t)p->directions + d];
+        float *vectors = (float *)(void *)staging + d * count;
+        if (projects)
+            memcpy(staging + d * count * size, from, count * size);
+        for (size_t j = 0; !projects && j < count; j++) {
+            double value;
+            lb_load(p->dtype, from + j * size, &value, 1);
+            vectors[j] = (float)value;
+        }
+    }
+    return lb_onednn_reorder(p, &net->layers[l], projects ? LB_PROJECTION : LB_PEEPHOLE, 0, type,
+                             staging, true, err);
+}
+
 /* Converts the weights of all layers into their slots. */
 static enum lb_status pack(const struct onednn *net, const struct lb_weights *weights,
                            struct lb_error *err)
@@ -272,7 +318,8 @@ static enum lb_status pack(const struct onednn *net, const struct lb_weights *we
         const void *const *w_ih = weights->w_ih, *const *w_hh = weights->w_hh;
         int64_t input = net->layers[l].input;
         LB_TRY(pack_matrix(net, l, LB_W_IH, input, w_ih, staging, err));
-        LB_TRY(pack_matrix(net, l, LB_W_HH, p->hidden, w_hh, staging, err));
+        LB_TRY(pack_matrix(net, l, LB_W_HH, lb_h_size(p), w_hh, staging, err));
+        LB_TRY(pack_cell(net, l, weights, staging, err));
         LB_TRY(pack_bias(net, l, weights, (float *)(void *)staging, err));
         if (lb_has_backward(p)) {
             LB_TRY(pack_matrix(net, l, LB_BACK_W_IH, input, w_ih, staging, err));
@@ -315,14 +362,14 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
                                      void *cn, struct lb_error *err)
 {
     struct counts n = counts_of(&net->problem);
-    size_t state = l * n.slice * n.size, lower = n.y * n.size;
+    size_t state = l * n.slice * n.size, h = l * n.h_slice * n.size, lower = n.y * n.size;
     const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
     const struct slot_data list[] = {
         {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
-        {LB_H0, (const char *)h0 + state},
+        {LB_H0, (const char *)h0 + h},
         {LB_C0, cells},
         {LB_Y, l == n.L - 1 ? y : net->lower + l * lower},
-        {LB_HN, net->hn ? net->hn + state : (char *)hn + state},
+        {LB_HN, net->hn ? net->hn + h : (char *)hn + h},
         {LB_CN, net->cn ? (char *)(net->cn + l * n.slice) : (char *)cn + state},
     };
     return set_data(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
@@ -341,7 +388,7 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
         LB_TRY(lb_onednn_forward(&net->layers[l], err));
     }
     if (net->hn)
-        memcpy(io->hn, net->hn, n.state * n.size);
+        memcpy(io->hn, net->hn, n.h * n.size);
     if (net->cn && net->problem.dtype == LB_BF16)
         f32_to_bf16(net->cn, io->cn, n.state);
     else if (net->cn)
@@ -356,6 +403,8 @@ static void clear_gradients(const struct onednn *net)
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < GRADIENTS; i++) {
             void *data;
+            if (!net->layers[l].memory[gradient_slots[i]])
+                continue;
             lb_dnnl.dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
             memset(data, 0, lb_onednn_bytes(&net->layers[l], gradient_slots[i]));
         }
@@ -444,6 +493,10 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
         LB_TRY(lb_onednn_reorder(p, layer, LB_DBIAS, 0, dnnl_f32, staging, false, err));
         copy_gradient(net, l, staging, 4 * H, gradients->db_ih);
         copy_gradient(net, l, staging, 4 * H, gradients->db_hh);
+        if (p->cell != LB_CELL_PEEPHOLE)
+            continue;
+        LB_TRY(lb_onednn_reorder(p, layer, LB_DPEEPHOLE, 0, dnnl_f32, staging, false, err));
+        copy_gradient(net, l, staging, 3 * H, gradients->dw_cell);
     }
 done:
     free(staging);
@@ -487,4 +540,5 @@ const struct lb_impl lb_impl_onednn = {
     .describe = onednn_describe,
     .destroy = onednn_destroy,
     .update = onednn_update,
+    .cells = 1u << LB_CELL_PEEPHOLE | 1u << LB_CELL_PROJECTION,
 };

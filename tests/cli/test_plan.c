@@ -94,6 +94,31 @@ static void every_axis_reaches_its_field(void **state)
                 CASES("cpu_ref/T2_B3_I5_H5/bf16/infer/batched"));
 }
 
+static void a_projection_has_sizes_and_other_cells_none(void **state)
+{
+    (void)state;
+    expect_plan(ARGS("-T", "2", "-B", "3", "-H", "8,2", "--cell", "standard,projection,peephole",
+                     "--impl", "cpu_ref"), /* P is H/4, and at least 1 */
+                CASES("cpu_ref/T2_B3_I8_H8/f32/infer", "cpu_ref/T2_B3_I8_H8_P2/f32/infer",
+                      "cpu_ref/T2_B3_I8_H8/f32/infer/cell-peephole",
+                      "cpu_ref/T2_B3_I2_H2/f32/infer", "cpu_ref/T2_B3_I2_H2_P1/f32/infer",
+                      "cpu_ref/T2_B3_I2_H2/f32/infer/cell-peephole"));
+    expect_plan(ARGS("-T", "2", "-B", "3", "-H", "8", "--cell", "projection,standard", "-P",
+                     "3,5,8", "--impl", "cpu_ref"), /* P8 is not below H */
+                CASES("cpu_ref/T2_B3_I8_H8_P3/f32/infer", "cpu_ref/T2_B3_I8_H8_P5/f32/infer",
+                      "cpu_ref/T2_B3_I8_H8/f32/infer"));
+    expect_plan(ARGS("-T", "2", "-B", "3", "-H", "8", "-L", "1,2", "--cell", "residual", "--impl",
+                     "cpu_ref"),
+                CASES("cpu_ref/T2_B3_I8_H8_L2/f32/infer/cell-residual"));
+    expect_plan(ARGS("-T", "2", "-B", "3", "-H", "8", "--cell", "projection", "-P", "2,4",
+                     "--where", "P < 3", "--impl", "cpu_ref"),
+                CASES("cpu_ref/T2_B3_I8_H8_P2/f32/infer"));
+    expect_plan(ARGS("--case", "cpu_ref/T2_B3_H8_P2", "--case", "cpu_ref/T2_B3_H8", "-P", "2"),
+                CASES("cpu_ref/T2_B3_I8_H8_P2/f32/infer", "cpu_ref/T2_B3_I8_H8/f32/infer"));
+    expect_failure(ARGS("-T", "2", "-B", "3", "-H", "8", "-P", "2"),
+                   "-P: no case has the cell projection; add --cell projection");
+}
+
 static void implementations_of_a_problem_are_adjacent(void **state)
 {
     (void)state;
@@ -360,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grids_default_to_f32_infer_and_square_input),
         cmocka_unit_test(every_axis_reaches_its_field),
+        cmocka_unit_test(a_projection_has_sizes_and_other_cells_none),
         cmocka_unit_test(implementations_of_a_problem_are_adjacent),
         cmocka_unit_test(batches_of_one_problem_follow_each_other),
         cmocka_unit_test(implementations_stand_for_all_their_variants),

@@ -27,6 +27,28 @@ class Sweep(ProgramTest):
             self.assertGreater(row["median_ns"], 0)
             self.assertGreaterEqual(len(row["samples_ns"]), 1)
 
+    def test_every_cell_is_measured_and_has_a_price(self):
+        cells = ["standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual"]
+        rows, _ = self.sweep("-T", "3", "-B", "2", "-H", "8", "-L", "2", "--cell", ",".join(cells), "--pass",
+                             "train", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.001")
+        self.assertEqual(len(rows), 2 * len(cells))
+        for case, row in rows.items():
+            fits = row["impl"] == "cpu_ref" or row["cell"] == "standard"
+            self.assertEqual(row["verdict"], "ok" if fits else "unsupported", (case, row["reason"]))
+            if not fits:
+                self.assertEqual(row["reason"], f"cell {row['cell']}: cpu_simd needs the standard cell")
+            self.assertEqual(row["projection"], 2 if row["cell"] == "projection" else None)
+        median = {row["cell"]: row["median_ns"] for row in rows.values() if row["impl"] == "cpu_ref"}
+        said = run("--explain", "cpu_ref/T3_B2_H8_L2/f32/train/cell-peephole", "--from", self.path("run"))
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("cell       peephole: 1 times the flops", said.stdout)
+        ratio = f"{median['peephole'] / median['standard']:.3g}"
+        self.assertIn(f"measured   peephole takes {ratio} times as long as the standard cell on cpu_ref", said.stdout)
+        page = run("--report", self.path("run"), "-o", self.path("page.html"))
+        self.assertEqual(page.returncode, 0, page.stderr)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertIn(f"<li>peephole takes {ratio} times as long", file.read())
+
     def test_the_header_says_how_the_run_came_about(self):
         self.sweep(*TINY, "--impl", "cpu_ref", "--seed", "5")
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:

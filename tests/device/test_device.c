@@ -269,6 +269,45 @@ static void packed_tensors_are_aligned_and_do_not_overlap(void **state)
     assert_int_equal(lb_packed_bytes(&c.problem, LB_F32) % 256, 0);
 }
 
+static struct lb_problem problem_of(const char *text)
+{
+    struct lb_case c;
+    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    return c.problem;
+}
+
+/* Sizes, flops and bytes of a projection and of peepholes, counted by hand. */
+static void cells_have_their_own_sizes_and_costs(void **state)
+{
+    struct lb_problem p = problem_of("T3_B2_I5_H8_P2_L2_D2/f32/infer");
+    struct lb_counts n;
+    (void)state;
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_IH), 32 * 5);
+    assert_int_equal(lb_weight_elements(&p, 3, LB_W_IH), 32 * 4);
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_HH), 32 * 2);
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 2 * 8);
+    assert_int_equal(lb_problem_counts(&p, &n, NULL), LB_OK);
+    assert_int_equal(n.y, 3 * 2 * 4);
+    assert_int_equal(n.state, 4 * 2 * 8);
+    assert_int_equal(lb_h_count(&p), 4 * 2 * 2);
+    assert_int_equal(n.weights, 2 * (32 * (5 + 2 + 2) + 16) + 2 * (32 * (4 + 2 + 2) + 16));
+    double macs = 3 * 2 * 2 * (32 * (5 + 2) + 16 + 32 * (4 + 2) + 16);
+    assert_true(lb_problem_flops(&p) == 2 * macs);
+    double moved = 3 * 2 * 5 + (double)n.weights + 3 * 2 * 4 + 2 * (4 * 2 * 8 + 4 * 2 * 2);
+    assert_true(lb_problem_bytes(&p) == 4 * moved);
+
+    struct lb_problem standard = problem_of("T3_B2_I5_H8/f32/train");
+    p = problem_of("T3_B2_I5_H8/f32/train/cell-peephole");
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 3 * 8);
+    assert_true(lb_problem_flops(&p) == lb_problem_flops(&standard));
+    /* Read in both passes, and its gradient is written. */
+    assert_true(lb_problem_bytes(&p) == lb_problem_bytes(&standard) + 4 * 3 * 3 * 8);
+    p = problem_of("T3_B2_I5_H8/f32/train/cell-recurrent-dropout");
+    assert_true(lb_problem_bytes(&p) == lb_problem_bytes(&standard) + 4 * 2 * 2 * 8); /* the mask */
+    p = problem_of("T3_B2_I5_H8/f32/infer/cell-layernorm");
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 10 * 8);
+}
+
 static void ceilings_survive_a_file_and_give_lower_bounds(void **state)
 {
     struct lb_ceilings kept, back;
@@ -423,6 +462,7 @@ int main(void)
         cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
         cmocka_unit_test(a_failed_capture_is_ended_and_reports_the_first_failure),
         cmocka_unit_test(packed_tensors_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(cells_have_their_own_sizes_and_costs),
         SCRATCH(ceilings_survive_a_file_and_give_lower_bounds),
         SCRATCH(ceilings_that_can_not_be_saved_leave_the_old_ones),
         cmocka_unit_test(throttling_is_described_in_words),

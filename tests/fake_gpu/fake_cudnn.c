@@ -681,7 +681,7 @@ static enum lb_status run_forward(const void *arguments, struct lb_error *err)
         !reachable(c.y, y_bytes(&c.problem)) || !reachable(c.hx, states) ||
         !reachable(c.cx, states) || !reachable(c.hy, states) || !reachable(c.cy, states))
         return fake_device_lose(err);
-    const struct lb_forward_io io = {c.x, c.hx, c.cx, c.y, c.hy, c.cy};
+    const struct lb_forward_io io = {c.x, c.hx, c.cx, c.y, c.hy, c.cy, NULL};
     scribble(&c);
     open_reference(&c, c.weights, c.reserve ? c.reserve + 1 : NULL, &r);
     (void)lb_impl_cpu_ref.forward(r.self, &io, NULL);
@@ -723,8 +723,8 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     memcpy(copies + ys + states, c.dcy, states);
     memcpy(copies + ys + 2 * states, c.cx, states);
     void *no_x = must(calloc(1, x_bytes(&c.problem)));
-    const struct lb_backward_io io = {no_x,  c.hx,  c.cx, c.y_in, c.dy,
-                                      c.dhy, c.dcy, c.dx, c.dhx,  c.dcx};
+    const struct lb_backward_io io = {no_x,  c.hx, c.cx,  c.y_in, c.dy, c.dhy,
+                                      c.dcy, c.dx, c.dhx, c.dcx,  NULL};
     void *kept = must(malloc(c.reserve->kept)); /* cpu_ref changes it and is called again */
     memcpy(kept, c.reserve + 1, c.reserve->kept);
     open_reference(&c, c.weights, kept, &r);
@@ -783,7 +783,8 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
                                       copies + ys + states,
                                       ignored,
                                       ignored + x_bytes(&c.problem),
-                                      ignored + x_bytes(&c.problem) + states};
+                                      ignored + x_bytes(&c.problem) + states,
+                                      NULL};
     open_reference(&c, c.reserve->weights, c.reserve + 1, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
     add_gradients(&c, &r);

@@ -104,8 +104,8 @@ static enum lb_status call(const struct life *life, const struct lb_problem *p,
                            struct lb_error *err)
 {
     void *t = life->tensors;
-    const struct lb_forward_io forward = {t, t, t, t, t, t};
-    const struct lb_backward_io backward = {t, t, t, t, t, t, t, t, t, t};
+    const struct lb_forward_io forward = {t, t, t, t, t, t, NULL};
+    const struct lb_backward_io backward = {t, t, t, t, t, t, t, t, t, t, NULL};
     enum lb_status st = LB_OK;
     LB_TRY(lb_impl_fused.forward(life->self, &forward, err));
     if (lb_has_backward(p))

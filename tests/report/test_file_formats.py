@@ -26,7 +26,7 @@ LATER = {"others_share", "reference_ns", "chain_steps", "chain_ns", "floor_multi
          "checked_calls", "order_seed", "input_sets",
          "call_bytes", "working_set_bytes", "deterministic",
          "tolerance_used", "gradient_err_norm", "loss_scale", "overflow_share",
-         "overflow_check_ns"}
+         "overflow_check_ns", "cell", "projection"}
 
 
 def refuse(word):
@@ -88,7 +88,7 @@ class Files(unittest.TestCase):
         wrong = next(row for row in self.rows if row["verdict"] == "wrong")
         breaks = [(ok, key, None) for key in ok if key not in LATER]
         breaks += [(ok, "case", "T1_B1_H1"), (ok, "case", ok["case"] + "/th"), (ok, "hidden", 0), (ok, "hidden", 1.5),
-                   (ok, "directions", 3), (ok, "dtype", "int8"), (ok, "verdict", "good"), (ok, "hash", "abc"),
+                   (ok, "directions", 3), (ok, "cell", "gru"), (ok, "projection", 0), (ok, "dtype", "int8"), (ok, "verdict", "good"), (ok, "hash", "abc"),
                    (ok, "median_ns", "12"), (ok, "err_norm", -1), (ok, "samples_ns", [1, None]),
                    (ok, "samples_ns", [-1]), (ok, "blocks", [0.5]), (ok, "ragged", 0), (oom, "reason", ""),
                    (wrong, "samples_ns", [1000]), (self.lines[0], "schema", 2), (self.lines[0], "command", []),
