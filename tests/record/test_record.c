@@ -192,6 +192,7 @@ static void unknown_numbers_are_null(void **state)
     assert_true(json_is_null(json_object_get(object, "hash")));
     assert_int_equal(json_array_size(json_object_get(object, "samples_ns")), 0);
     json_decref(object);
+    lb_row_free(&row);
 }
 
 static void interval_is_unknown_below_six_samples(void **state)
