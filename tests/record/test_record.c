@@ -199,6 +199,7 @@ static void unknown_numbers_are_null(void **state)
     assert_true(json_is_null(json_object_get(object, "hash")));
     assert_int_equal(json_array_size(json_object_get(object, "samples_ns")), 0);
     json_decref(object);
+    lb_row_free(&row);
 }
 
 static void interval_is_unknown_below_six_samples(void **state)
@@ -219,6 +220,8 @@ static void text_in_another_encoding_loses_no_row(void **state)
     lb_row_print(&row.reason, "cut in a letter: \xc3");
     struct lb_row copy = read_back(&row);
     assert_string_equal(copy.reason, "cut in a letter: ?");
+    lb_row_free(&copy);
+    lb_row_free(&row);
 }
 
 /* Derived numbers in a file that contradict its samples are ignored. */
