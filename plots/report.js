@@ -74,14 +74,13 @@ const SETTINGS =
 // A case is an array: numbers of its series, setting and verdict; its sizes; numbers of texts, -1
 // for none (what follows the sizes in the case's name, why it did not run, what ran, a warning).
 // One with a time goes on: times of a call in ns, the error, the lower bound in ns, flops and bytes
-// of a call, the most bytes in use, the time of preparation and of an update of
-// the weights in ns, whether lo and hi are a 95 %
+// of a call, the most bytes in use, the time of preparation in ns, whether lo and hi are a 95 %
 // interval or the range of the samples, counts, why sampling stopped, the samples as a strip, the
-// kernels, and the error over what is allowed.
+// kernels, the error over what is allowed, and the time of an update of the weights in ns.
 const CASES = data.cases.map((row, index) => {
     const [series, setting, T, B, I, H, verdict, tail, reason, description, warning, median_, lo,
-        hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, update, hasInterval, samples,
-        blocks, calls, stop, strip, kernels, toleranceUsed] = row;
+        hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, hasInterval, samples, blocks,
+        calls, stop, strip, kernels, toleranceUsed, update] = row;
     return {
         index,
         series: SERIES[series],

@@ -158,8 +158,7 @@ static void write_times(FILE *out, const struct lb_row *row, struct texts *texts
                               row->flops,
                               row->bytes,
                               row->peak_bytes,
-                              row->prepare_ns,
-                              row->update_ns};
+                              row->prepare_ns};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         fputc(',', out);
         lb_html_json_number(out, numbers[i]);
@@ -169,6 +168,8 @@ static void write_times(FILE *out, const struct lb_row *row, struct texts *texts
             text_index(texts, lb_stop_reason_name(row->stop_reason)), strip,
             text_index(texts, kernels));
     lb_html_json_number(out, row->tolerance_used);
+    fputc(',', out);
+    lb_html_json_number(out, row->update_ns);
 }
 
 /* Writes a case as an array; one without a time ends after its texts. */

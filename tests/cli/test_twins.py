@@ -18,8 +18,6 @@ TWINS = {
     "zero_gate_gradient": BACKWARD,
     "dropped_row_in_dw": BACKWARD,
     "dw_in_first_call": BACKWARD,
-    "idle_update": BACKWARD,
-    "update_keeps_weight": BACKWARD,
     "update_loses_a_gate": BACKWARD,
     "update_writes_weights": BACKWARD,
 }
