@@ -5,9 +5,10 @@
 #     sudo tests/fresh.sh --cuda SUITE [FOLDER]
 #     sudo tests/fresh.sh --aarch64 SUITE [FOLDER]
 #
-# With --cuda the only command is bench/quickstart.sh --cuda, which fetches about 2 GB of wheels,
-# builds everything for CUDA and sweeps; without a GPU the rows of CUDA say so. With --aarch64 the tree
-# is cross compiled for 64-bit Arm, and its unit tests are run by QEMU.
+# With --cuda the commands are bench/quickstart.sh --cuda, which fetches about 2 GB of wheels, builds
+# everything for CUDA and sweeps (without a GPU the rows of CUDA say so), and tests/simt/budgets.py,
+# which holds the kernels to their budgets with the wheels' nvcc. With --aarch64 the tree is cross
+# compiled for 64-bit Arm, and its unit tests are run by QEMU.
 #
 # SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
 # installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
@@ -227,6 +228,10 @@ main() {
     fi
     if [ "$mode" = --cuda ]; then
       try "$who" "$log" bench/quickstart.sh --cuda
+      # The wheels have the newest nvcc: no kernel may spill with it.
+      try "$who" "$log" python3 tests/simt/budgets.py hold --out build/budgets \
+        --nvcc build/cuda/nvidia/cu13/bin/nvcc
+      say "$(grep -E '^[0-9]+ kernels of nvcc' "$log" | tail -n 1)"
     elif [ "$mode" = --aarch64 ]; then
       enter "$who" bash -c "$install_aarch64" >>"$log" 2>&1
       try "$who" "$log" cmake --preset aarch64
