@@ -78,6 +78,10 @@ void fake_device_share_memory(void);
 /* Whether all these bytes lie in one block of the device's memory. */
 bool fake_device_holds(const void *memory, size_t bytes);
 
+/* Calls visit for each block of the device's memory. */
+void fake_device_each_block(void (*visit)(void *memory, size_t bytes, void *context),
+                            void *context);
+
 /* The next `count` timed pieces of work are refused, like launches that ask for too many
  * resources. The device continues to work. */
 void fake_device_refuse(int count);

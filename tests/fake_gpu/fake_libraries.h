@@ -9,11 +9,15 @@
 
 struct fake_cudart_counts {
     int launches, clusters, cooperative, beyond_48k; /* shared memory beyond 48 KiB */
+    int following;                                   /* programmatic dependent launches */
 };
 
 /* Resets streams, errors and the attributes of kernels to those of a new process. */
 void fake_cudart_reset(void);
 const struct fake_cudart_counts *fake_cudart_counts(void);
+
+/* Sets the CUDA version of the driver, 1000 major + 10 minor, until the next reset. */
+void fake_cudart_set_driver(int version);
 
 /* ---- cuBLAS (fake_cublas.c) ---------------------------------------------------------------- */
 
