@@ -1,6 +1,22 @@
 /* The part of ptx.cuh that needs sm_90: clusters, mbarriers that count bytes, asynchronous stores
  * and bulk copies. Only ptx.cuh includes it, inside its namespace. */
 
+/* ---- Launches that begin before the one before has ended: "griddepcontrol" --------------------
+ */
+
+/* Waits until the launch before has ended and all that it wrote is visible. Returns at once where
+ * this launch began after that, as it does without the attribute. */
+__device__ inline void grid_dependency_wait()
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* Lets the next launch begin, once all blocks of this one have called this or have ended. */
+__device__ inline void launch_dependents()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 /* ---- Clusters: "mapa", "barrier.cluster", "ld", "st" ----------------------------------------- */
 
 /* The address of the same variable in block `rank` of the cluster. */

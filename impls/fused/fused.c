@@ -59,7 +59,11 @@ static void describe(struct lb_fused *self)
         describe_plan(self, &c->backward);
     }
     if (self->chunk < self->problem->seq_len)
-        add_text(self, "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+        add_text(self,
+                 self->problem->layers > 1
+                     ? "; layers in a wavefront, %lld steps apart"
+                     : "; GEMMs beside the recurrence, in chunks of %lld steps",
+                 (long long)self->chunk);
     if (c->note[0])
         add_text(self, "; %s", c->note);
 }
@@ -96,12 +100,14 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_fused *self = state;
+    struct lb_fused_view view;
     enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = config->stream;
     LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
     LB_TRY(use_tuned(self, config, err));
-    self->chunk = lb_fused_chunk(problem, &self->choice);
+    LB_TRY(lb_fused_see(problem, lb_device_known(NULL), &view, err));
+    self->chunk = lb_fused_chunk(&view, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -180,6 +186,8 @@ static int stream_count(const struct lb_fused *self)
     const struct lb_problem *p = self->problem;
     if (self->chunk == p->seq_len)
         return 1;
+    if (p->layers == 1)
+        return 2; /* GEMMs and the recurrence */
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
@@ -220,6 +228,7 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
     const struct lb_fused_fault none = {0};
+    struct lb_fused_view view;
     struct fused_carvers carvers = {.weights = {.base = buffers->weights},
                                     .gradients = {.base = buffers->gradients},
                                     .reserve = {.base = buffers->reserve},
@@ -228,7 +237,8 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     if (lb_has_backward(p))
         LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
     void *scratch = carve(self, &carvers);
-    if (lb_fused_chunk(p, &self->choice) == p->seq_len)
+    LB_TRY(lb_fused_see(p, lb_device_known(NULL), &view, err));
+    if (lb_fused_chunk(&view, &self->choice) == p->seq_len)
         self->chunk = p->seq_len; /* the device has less room than was expected */
     describe(self);
     LB_TRY(lb_streams_create(stream_count(self), self->stream, &self->streams, err));

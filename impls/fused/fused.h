@@ -116,11 +116,17 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
 enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *variant, bool backward,
                              struct lb_fused_plan *plan, struct lb_error *err);
 
-/* Steps of a chunk where layers run in a wavefront, else seq_len. A wavefront needs one direction,
- * room on the device for all layers at the same time, and chunks that last far longer than a launch
- * costs. Families with cooperative launches have none: whether a device overlaps cooperative
- * launches of several streams has not been measured. */
-int64_t lb_fused_chunk(const struct lb_problem *problem, const struct lb_fused_choice *choice);
+/* Steps of a chunk where a sequence runs in chunks, else seq_len. Several layers then run in a
+ * wavefront, which needs one direction, room on the device for all of them at the same time, and
+ * chunks that last far longer than a launch costs. Families with cooperative launches have no
+ * wavefront: whether a device overlaps cooperative launches of several streams has not been
+ * measured. With one layer, the GEMMs of other chunks run
+ * beside its recurrence, where SMs that it leaves idle hide enough of them. */
+int64_t lb_fused_chunk(const struct lb_fused_view *view, const struct lb_fused_choice *choice);
+
+/* Returns the predicted time in ns of a call's GEMMs that run neither beside a recurrence nor in
+ * it, and of what chunks of `chunk` steps cost. */
+double lb_fused_gemms_ns(const struct lb_fused_view *view, int64_t chunk);
 
 /* The view of a problem; device NULL stands for an H100. */
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
@@ -162,7 +168,7 @@ struct lb_fused {
     void *stream;
     struct lb_streams *streams;
     struct lb_fused_choice choice;
-    int64_t chunk; /* steps that layers run apart in a wavefront; T: they follow one another */
+    int64_t chunk; /* steps of a chunk, see lb_fused_chunk; T: the sequence is not cut */
     struct lb_fused_layer *layers; /* [L] */
     const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
     int32_t *device_lengths;       /* the same on the device */

@@ -27,11 +27,13 @@ enum {
     COPY_CLOCKS = 4,     /* an address and a store of h to one more copy */
     BARRIER_CLOCKS = 60, /* __syncthreads of 8 warps */
     READ_CLOCKS = 270,   /* from a read of the second-level cache until its first data arrive */
-    ROUND_CLOCKS = 57,   /* instructions of one round of polling */
-    /* Instructions per packet from its arrival to the first product: tests, epoch, restoring NaN
-     * and infinity (121 for four packets); backward to the sum (352 for eight). */
-    PACKET_CLOCKS = 30,
-    SUM_CLOCKS = 44,
+    /* Instructions of one round of polling, until its loads are issued, and after their arrival. */
+    ROUND_CLOCKS = 22,
+    BACK_ROUND_CLOCKS = 38,
+    /* Instructions per packet from its arrival to its first product: test, vote, epoch, restoring
+     * NaN and infinity; backward to its sum. */
+    PACKET_CLOCKS = 27,
+    SUM_CLOCKS = 18,
     SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
     SLICE_CLOCK_BYTES = 64,  /* that one slice gives per clock (the same whitepaper) */
     LINE_BYTES = 128
@@ -116,7 +118,16 @@ static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_
 static double missed_clocks(const struct lb_fused_plan *plan, const struct lb_grid_kernel *k)
 {
     double warps = (double)plan->needed * k->tile.warps;
-    return (READ_CLOCKS + ROUND_CLOCKS) * (warps / (warps + 1) - 0.5);
+    int round = k->backward ? BACK_ROUND_CLOCKS : ROUND_CLOCKS;
+    return (READ_CLOCKS + round) * (warps / (warps + 1) - 0.5);
+}
+
+/* Returns the clocks until `count` packets have been read and used, each after the one before and
+ * while those behind it are read. All warps ask for their first packets first, and what answers
+ * them is taken to serve them in that order. */
+static double pipelined(double reading, double using, double count)
+{
+    return fmax(reading / count + using, reading + using / count);
 }
 
 /* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
@@ -133,20 +144,23 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double product = fmax(8 * own * units * columns / flops_clock(m, k->math),
                           fmin(spilled, fragments * 512) / m->shared_bytes_clock);
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
-    double moved, parts, packets; /* packets: clocks for those of 16 bytes per lane of each warp */
+    double moved, parts, arrived; /* arrived: clocks until all that moves has come and is used */
     if (k->backward) {            /* sends sums for all units, receives sums from all blocks */
         moved = 2 * units * moved_columns(k, 4) * 4;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
-        packets = ceil(moved / 2 / (warps * 512)) * SUM_CLOCKS;
+        double packets = ceil(moved / 2 / (warps * 512)); /* per thread */
+        arrived =
+            product + pipelined(cache_clocks(v, plan, k, moved), packets * SUM_CLOCKS, packets);
         cells += BARRIER_CLOCKS;
     } else { /* receives h of all units; each warp has sums of its part of the depth */
+        double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
         parts = 2 * warps * own * columns * 16;
-        packets = ceil(units / lb_grid_deep(k->math) / warps) * columns / 8 * PACKET_CLOCKS;
+        arrived = pipelined(cache_clocks(v, plan, k, moved),
+                            packets * columns / 8 * PACKET_CLOCKS + product, packets);
         cells += (LB_GRID_COPIES - 1) * COPY_CLOCKS;
     }
-    return cache_clocks(v, plan, k, moved) + packets + product + parts / m->shared_bytes_clock +
-           cells;
+    return arrived + parts / m->shared_bytes_clock + cells;
 }
 
 /* Returns the predicted time of a step in ns. With several chunks, the state of one is exchanged

@@ -141,8 +141,12 @@ done:
 
 enum {
     CHUNKS_MAX = 16,  /* a layer waits for one chunk of the layer below, a sixteenth of its work */
-    CHUNK_NS = 50000, /* ten times the cost of loading weights and starting kernels */
+    CHUNK_NS = 50000, /* ten times START_NS */
+    START_NS = 5000,  /* to start kernels and to load weights anew for a chunk */
 };
+
+/* The share of the peak that cuBLAS reaches in GEMMs over many steps. */
+static const double gemm_share = 0.6;
 
 static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
@@ -150,12 +154,68 @@ static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan 
            (!plan->family->cooperative && p->layers <= plan->resident / plan->needed);
 }
 
-int64_t lb_fused_chunk(const struct lb_problem *p, const struct lb_fused_choice *choice)
+static int64_t wavefront_chunks(const struct lb_problem *p, const struct lb_fused_choice *choice)
 {
     double chunks = floor((double)p->seq_len * choice->forward.step_ns / CHUNK_NS);
-    if (p->layers < 2 || p->directions != 1 || chunks < 2 || !side_by_side(p, &choice->forward) ||
-        !side_by_side(p, &choice->backward))
+    if (!side_by_side(p, &choice->forward) || !side_by_side(p, &choice->backward))
+        return 1;
+    return (int64_t)fmin(chunks, CHUNKS_MAX);
+}
+
+/* Returns the time in ns on all SMs of the GEMMs over all steps of a pass: the input GEMM; backward
+ * dx, dw_ih and dw_hh. */
+static double pass_gemms_ns(const struct lb_fused_view *v, bool backward)
+{
+    const struct lb_problem *p = v->problem;
+    const struct lb_machine *m = &v->machine;
+    bool tf32 = p->dtype == LB_F32 && p->math != LB_IEEE;
+    double rate = (tf32 ? m->tf32_flops_clock : m->flops_clock[p->dtype]) * gemm_share;
+    double depth = backward ? 2.0 * (double)p->input + (double)p->hidden : (double)p->input;
+    double flops = 8.0 * (double)(p->seq_len * p->batch * p->directions * p->hidden) * depth;
+    return flops / (rate * v->device->sm_count * m->clock_hz) * 1e9;
+}
+
+/* Whether the SMs that a pass leaves idle multiply its GEMMs during its steps. Step kernels come
+ * and go, so that GEMMs would take SMs that the next step needs. */
+static bool hides_gemms(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    if (!plan->family)
+        return true;
+    double idle = 1 - (double)plan->needed / plan->resident;
+    return plan->family != &lb_fused_step &&
+           pass_gemms_ns(v, plan->backward) < idle * (double)v->problem->seq_len * plan->step_ns;
+}
+
+static double all_gemms_ns(const struct lb_fused_view *v)
+{
+    return pass_gemms_ns(v, false) + (lb_has_backward(v->problem) ? pass_gemms_ns(v, true) : 0);
+}
+
+static double starts_ns(const struct lb_problem *p)
+{
+    return lb_has_backward(p) ? 2 * START_NS : START_NS;
+}
+
+double lb_fused_gemms_ns(const struct lb_fused_view *view, int64_t chunk)
+{
+    double chunks = ceil((double)view->problem->seq_len / (double)chunk);
+    return all_gemms_ns(view) / chunks + (chunks - 1) * starts_ns(view->problem);
+}
+
+/* The last (forward: the first) of n chunks' GEMMs is not hidden, and each chunk more costs a
+ * start: GEMMs / n + n starts is least at the root of their ratio. */
+static int64_t beside_chunks(const struct lb_fused_view *v, const struct lb_fused_choice *choice)
+{
+    if (!hides_gemms(v, &choice->forward) || !hides_gemms(v, &choice->backward))
+        return 1;
+    return (int64_t)fmin(sqrt(all_gemms_ns(v) / starts_ns(v->problem)), CHUNKS_MAX);
+}
+
+int64_t lb_fused_chunk(const struct lb_fused_view *view, const struct lb_fused_choice *choice)
+{
+    const struct lb_problem *p = view->problem;
+    if (p->directions != 1)
         return p->seq_len;
-    int64_t count = (int64_t)fmin(chunks, CHUNKS_MAX);
-    return (p->seq_len + count - 1) / count;
+    int64_t count = p->layers > 1 ? wavefront_chunks(p, choice) : beside_chunks(view, choice);
+    return count < 2 ? p->seq_len : (p->seq_len + count - 1) / count;
 }

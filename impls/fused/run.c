@@ -17,15 +17,22 @@ static const void *layer_input(const struct lb_fused *self, int64_t layer, const
     return layer == 0 ? x : self->layers[layer - 1].y;
 }
 
-/* In a wavefront layers have streams of their own. */
+/* In a wavefront layers have streams of their own, each for GEMMs and recurrence. A single layer
+ * that runs in chunks has its GEMMs on stream 0 and its recurrence on stream 1. */
 static int stream_index_of(const struct lb_fused *self, int64_t layer)
 {
     return (int)(layer % lb_streams_count(self->streams));
 }
 
-static void *stream_of(const struct lb_fused *self, int64_t layer)
+static int recurrence_stream(const struct lb_fused *self, int64_t layer)
 {
-    return lb_stream_handle(self->streams, stream_index_of(self, layer));
+    bool beside = self->problem->layers == 1 && lb_streams_count(self->streams) > 1;
+    return beside ? 1 : stream_index_of(self, layer);
+}
+
+static void *stream_of(const struct lb_fused *self, int stream_index)
+{
+    return lb_stream_handle(self->streams, stream_index);
 }
 
 /* What follows on layer `waiter` starts after what has been enqueued for layer `awaited`. */
@@ -33,6 +40,20 @@ static enum lb_status wait_for_layer(struct lb_fused *self, int64_t waiter, int6
                                      struct lb_error *err)
 {
     int a = stream_index_of(self, waiter), b = stream_index_of(self, awaited);
+    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
+}
+
+/* The same between the GEMMs and the recurrence of a layer. */
+static enum lb_status wait_for_gemms(struct lb_fused *self, int64_t layer, struct lb_error *err)
+{
+    int a = recurrence_stream(self, layer), b = stream_index_of(self, layer);
+    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
+}
+
+static enum lb_status wait_for_recurrence(struct lb_fused *self, int64_t layer,
+                                          struct lb_error *err)
+{
+    int a = stream_index_of(self, layer), b = recurrence_stream(self, layer);
     return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
 }
 
@@ -93,13 +114,15 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     LB_TRY(input_gemm(self, layer, io->x, first, end, err));
-    LB_TRY(plan->family->forward(plan, &args, stream_of(self, layer), err));
+    LB_TRY(wait_for_gemms(self, layer, err));
+    LB_TRY(
+        plan->family->forward(plan, &args, stream_of(self, recurrence_stream(self, layer)), err));
 done:
     return st;
 }
 
-/* A layer's chunk follows the same chunk of the layer below. A chunk is the whole sequence unless
- * layers run in a wavefront. */
+/* A layer's chunk follows the same chunk of the layer below. With one layer, the input GEMM of a
+ * chunk runs beside the recurrence of earlier chunks. */
 enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
                                     struct lb_error *err)
 {
@@ -181,12 +204,13 @@ static int64_t same_length(const struct lb_fused *self, int64_t row)
     return end;
 }
 
-/* Computes dw_hh of a direction: dgates of each step times h before it, which is h0 at a row's
- * first step and after that y of the neighbouring time. Past a row's end dgates is zero in one
- * direction and y in the other, so that only the GEMM of the first steps in reverse depends on
- * lengths. */
+/* Computes times [first, end) of dw_hh of a direction: dgates of each step times h before it, which
+ * is h0 at a row's first step and after that y of the neighbouring time. Past a row's end dgates is
+ * zero in one direction and y in the other, so that only the GEMM of the first steps in reverse
+ * depends on lengths. Later times come first; in direction 1 there are no chunks. */
 static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, int64_t direction,
-                                         const struct lb_backward_io *io, struct lb_error *err)
+                                         const struct lb_backward_io *io, int64_t first,
+                                         int64_t end, struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
@@ -197,41 +221,48 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
     const void *h0 = at(self, io->h0, (layer * p->directions + direction) * batch * h);
     const void *dgates = at(self, l->dgates, direction * 4 * h);
     void *dw = real_at(self, l->dw_hh, direction * 4 * h * h);
-    for (int64_t row = 0, end; row < batch; row = end) {
-        end = direction == 0 ? batch : same_length(self, row);
+    bool begun = end < p->seq_len;
+    for (int64_t row = 0, next; first == 0 && row < batch; row = next) {
+        next = direction == 0 ? batch : same_length(self, row);
         int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
-        int64_t first = direction == 0 ? 0 : length - 1;
-        struct lb_gemm g = over_rows(self, at(self, dgates, (first * batch + row) * 4 * width),
-                                     4 * h, at(self, h0, row * h), h, h, end - row, dw);
-        g.accumulate = row > 0;
+        int64_t time = direction == 0 ? 0 : length - 1;
+        struct lb_gemm g = over_rows(self, at(self, dgates, (time * batch + row) * 4 * width),
+                                     4 * h, at(self, h0, row * h), h, h, next - row, dw);
+        g.accumulate = begun || row > 0;
         LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
     }
-    int64_t later =
-        direction == 0 ? 1 : 0; /* 1: dgates is at the later of two neighbouring times */
+    int64_t time = first > 0 ? first : 1; /* the later of two neighbouring times */
+    int64_t of_dgates = direction == 0 ? time : time - 1, of_y = 2 * time - 1 - of_dgates;
     struct lb_gemm g =
-        over_rows(self, at(self, dgates, later * batch * 4 * width), 4 * h,
-                  at(self, y, (1 - later) * batch * width), h, width, (p->seq_len - 1) * batch, dw);
-    g.accumulate = true;
+        over_rows(self, at(self, dgates, of_dgates * batch * 4 * width), 4 * h,
+                  at(self, y, of_y * batch * width), h, width, (end - time) * batch, dw);
+    g.accumulate = begun || first == 0;
     LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
 done:
     return st;
 }
 
-/* Computes what is summed over all steps: dw_ih, dw_hh and db. */
+/* Computes what is summed over all steps: dw_ih and dw_hh by adding times [first, end), of which
+ * the last come first, and db in the end. */
 static enum lb_status weight_gradients(struct lb_fused *self, int64_t layer,
-                                       const struct lb_backward_io *io, struct lb_error *err)
+                                       const struct lb_backward_io *io, int64_t first, int64_t end,
+                                       struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     enum lb_status st = LB_OK;
-    int64_t gates = 4 * p->directions * p->hidden, rows = p->seq_len * p->batch;
-    struct lb_gemm dw = over_rows(self, l->dgates, gates, layer_input(self, layer, io->x), l->input,
-                                  l->input, rows, l->dw_ih);
-    LB_TRY(lb_stream_gemm(self->streams, stream_index_of(self, layer), &dw, err));
-    LB_TRY(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, rows, gates, l->sums,
-                               stream_of(self, layer), err));
+    int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
+    int stream_index = stream_index_of(self, layer);
+    struct lb_gemm dw = over_rows(self, at(self, l->dgates, row * gates), gates,
+                                  at(self, layer_input(self, layer, io->x), row * l->input),
+                                  l->input, l->input, (end - first) * p->batch, l->dw_ih);
+    dw.accumulate = end < p->seq_len;
+    LB_TRY(lb_stream_gemm(self->streams, stream_index, &dw, err));
+    if (first == 0)
+        LB_TRY(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, p->seq_len * p->batch, gates,
+                                   l->sums, stream_of(self, stream_index), err));
     for (int64_t d = 0; d < p->directions; d++)
-        LB_TRY(recurrent_gradient(self, layer, d, io, err));
+        LB_TRY(recurrent_gradient(self, layer, d, io, first, end, err));
 done:
     return st;
 }
@@ -260,7 +291,9 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .lengths = self->device_lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
-    LB_TRY(plan->family->backward(plan, &args, stream_of(self, layer), err));
+    LB_TRY(
+        plan->family->backward(plan, &args, stream_of(self, recurrence_stream(self, layer)), err));
+    LB_TRY(wait_for_recurrence(self, layer, err));
     LB_TRY(input_gradient(self, layer, io, first, end, err));
 done:
     return st;
@@ -272,7 +305,7 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
-    bool wavefront = self->chunk < p->seq_len;
+    bool wavefront = p->layers > 1 && self->chunk < p->seq_len;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
     LB_TRY(lb_streams_fork(self->streams, err));
     for (; first >= 0; first -= self->chunk) {
@@ -282,11 +315,11 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
                 LB_TRY(wait_for_layer(self, i, i + 1, err));
             LB_TRY(backward_chunk(self, i, io, first, end, err));
             if (!wavefront) /* layers share dgates */
-                LB_TRY(weight_gradients(self, i, io, err));
+                LB_TRY(weight_gradients(self, i, io, first, end, err));
         }
     }
     for (int64_t i = p->layers - 1; wavefront && i >= 0; i--)
-        LB_TRY(weight_gradients(self, i, io, err));
+        LB_TRY(weight_gradients(self, i, io, 0, p->seq_len, err));
     LB_TRY(lb_streams_join(self->streams, err));
 done:
     return st;

@@ -8,15 +8,23 @@
 #include "impls/fused/fused.h"
 
 #define FIGURES(...) {__VA_ARGS__},
-static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)};
+static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(FIGURES)
+                                                      LB_FUSED_STEP_TENSOR_TILES(FIGURES)};
 
-enum { TILES = sizeof(tiles) / sizeof(*tiles) };
+#define ONE(...) +1
+enum {
+    TILES = sizeof(tiles) / sizeof(*tiles),
+    PLAIN_TILES = 0 LB_FUSED_STEP_TILES(ONE) /* the first, for all types */
+};
 
 /* The cost of what is neither moving bytes nor multiplying matrices. They are estimates: nothing
  * has been measured on a device. */
 enum {
     LAUNCH_NS =
         1300, /* from one node of a graph to the next: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
+    /* From the end of a step to a step whose blocks wait for it. No figure is published; that of a
+     * barrier of all blocks by atomics is taken (gpu-benches, 1.04 to 1.08 us). */
+    FOLLOW_NS = 1040,
     CELL_CLOCKS = 400, /* sums through shared memory, the cell, late inputs */
 };
 
@@ -42,9 +50,17 @@ static int64_t block_count(const struct lb_problem *p, const struct lb_fused_ste
            round_up_div(p->batch, t->columns) * p->directions;
 }
 
+/* Whether the blocks of a step are resident before the step before has ended. */
+static bool follows(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    int driver = v->device->driver; /* 0: not known */
+    return v->device->major >= 9 && (driver == 0 || driver >= 12030) &&
+           2 * plan->needed <= plan->resident;
+}
+
 /* Returns the predicted time of a step in ns: the launch, the first bytes, and then the longest of
  * moving bytes through an SM's port, moving all bytes through the cache or from device memory, and
- * multiplying. */
+ * multiplying. Steps that follow each other have fetched the first slices of their weights. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
@@ -54,7 +70,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
                      (double)lb_fused_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
     double row = (double)lb_fused_step_row_bytes(t, plan->backward, p->dtype, p->hidden);
     double rows = 16.0 * t->row_tiles; /* of weights; of the state only existing rows are read */
-    double bytes = (rows + fmin(t->columns, (double)p->batch)) * row;
+    double fetched = follows(v, plan) ? (LB_FUSED_STEP_STAGES - 1) * 64.0 * t->split : 0;
+    double bytes = rows * fmax(row - fetched, 0) + fmin(t->columns, (double)p->batch) * row;
     double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
     double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
     double rate = on_tensor_cores(p) ? tf32 * tensor_share : m->flops_clock[p->dtype] * plain_share;
@@ -64,7 +81,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     if (weights > v->device->l2_bytes)
         cache = fmax(cache, weights / m->memory_bytes_s);
     double work = fmax(fmax(port, product) / m->clock_hz, cache);
-    return LAUNCH_NS + ((m->l2_clocks + CELL_CLOCKS) / m->clock_hz + work) * 1e9;
+    double begin = follows(v, plan) ? FOLLOW_NS : LAUNCH_NS;
+    return begin + ((m->l2_clocks + CELL_CLOCKS) / m->clock_hz + work) * 1e9;
 }
 
 static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
@@ -74,15 +92,16 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
     int count = 0;
     if (lb_device_needs(view->device, 8, 0, "", why) != LB_OK)
         return 0;
-    for (int i = 0; i < TILES; i++) {
+    for (int i = 0; i < (on_tensor_cores(p) ? TILES : PLAIN_TILES); i++) {
         int64_t needed = block_count(p, &tiles[i], backward);
         size_t shared = lb_fused_step_shared(&tiles[i]);
         if (needed > INT32_MAX || (double)shared > view->device->shared_bytes)
             continue;
         struct lb_fused_plan *plan = &plans[count++];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i, .needed = (int)needed};
+        int each = lb_fused_step_pairs(&tiles[i], p->dtype, p->math) ? 2 : 1;
         plan->resident =
-            view->device->sm_count * (int)(view->device->shared_bytes / (double)shared);
+            view->device->sm_count * (int)fmin(each, view->device->shared_bytes / (double)shared);
         plan->step_ns = step_ns(view, plan);
     }
     if (count == 0)

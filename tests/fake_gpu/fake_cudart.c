@@ -53,6 +53,7 @@ static struct {
     bool streams[LB_STREAMS_MAX];
     struct CUevent_st events[EVENTS_MAX];
     bool spoiled; /* a call that a capture does not allow has invalidated it */
+    int driver;   /* 0: CUDART_VERSION */
     struct fake_cudart_counts counts;
 } runtime;
 
@@ -64,6 +65,16 @@ void fake_cudart_reset(void)
         functions[i].shared_allowed = 0;
         functions[i].wide_clusters = false;
     }
+}
+
+void fake_cudart_set_driver(int version)
+{
+    runtime.driver = version;
+}
+
+static int driver_version(void)
+{
+    return runtime.driver ? runtime.driver : CUDART_VERSION;
 }
 
 const struct fake_cudart_counts *fake_cudart_counts(void)
@@ -128,6 +139,7 @@ static const struct {
      "dependency created on uncaptured work in another stream"},
     {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
      "operation not permitted on an event last recorded in a capturing stream"},
 };
@@ -200,7 +212,7 @@ cudaError_t cudaGetDevice(int *ordinal)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = CUDART_VERSION;
+    *version = driver_version();
     return cudaSuccess;
 }
 
@@ -529,6 +541,15 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
     return answer(cudaSuccess);
 }
 
+/* All kernels are built for this device. */
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *host)
+{
+    const struct lb_device_info *info = fake_device_info();
+    memset(attributes, 0, sizeof(*attributes));
+    attributes->ptxVersion = attributes->binaryVersion = 10 * info->major + info->minor;
+    return answer(find(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+}
+
 static struct fake_launch launch_of(const struct function *f, const cudaLaunchConfig_t *config)
 {
     struct fake_launch launch = {
@@ -544,6 +565,8 @@ static struct fake_launch launch_of(const struct function *f, const cudaLaunchCo
             launch.cooperative = config->attrs[i].val.cooperative != 0;
         else if (config->attrs[i].id == cudaLaunchAttributePriority)
             launch.priority = config->attrs[i].val.priority;
+        else if (config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            launch.follows = config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
     }
     return launch;
 }
@@ -564,6 +587,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
         [FAKE_INVALID_VALUE] = cudaErrorInvalidValue,
         [FAKE_INVALID_CLUSTER_SIZE] = cudaErrorInvalidClusterSize,
         [FAKE_COOPERATIVE_TOO_LARGE] = cudaErrorCooperativeLaunchTooLarge,
+        [FAKE_NOT_SUPPORTED] = cudaErrorNotSupported,
     };
     const struct function *f = find(host);
     (void)arguments;
@@ -583,7 +607,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     runtime.counts.urgent += launch.priority == GREATEST_PRIORITY;
     runtime.counts.cluster_streams |= launch.cluster > 0 ? stream : 0;
     runtime.counts.cooperative_streams |= launch.cooperative ? stream : 0;
+    if (launch.follows && fake_device_capturing() && driver_version() < 12030)
+        return answer(cudaErrorStreamCaptureUnsupported);
     runtime.counts.launches++;
+    runtime.counts.following += launch.follows;
     runtime.counts.clusters += launch.cluster > 0;
     runtime.counts.cooperative += launch.cooperative;
     runtime.counts.beyond_48k += launch.shared > 48 << 10;

@@ -150,6 +150,12 @@ static const struct block *block_of(const char *address)
     return NULL;
 }
 
+void fake_device_each_block(void (*visit)(void *memory, size_t bytes, void *context), void *context)
+{
+    for (const struct block *block = fake.blocks; block; block = block->next)
+        visit(block->memory, block->bytes, context);
+}
+
 bool fake_device_holds(const void *memory, size_t bytes)
 {
     const struct block *block = block_of(memory);

@@ -84,6 +84,10 @@ enum lb_status fake_enqueue_copy(void *stream, void *to, const void *from, size_
 enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
                                  struct lb_error *err);
 
+/* Calls visit for each block of the device's memory. */
+void fake_device_each_block(void (*visit)(void *memory, size_t bytes, void *context),
+                            void *context);
+
 /* The next `count` timed pieces of work are refused, like launches that ask for too many
  * resources. The device continues to work. */
 void fake_device_refuse(int count);

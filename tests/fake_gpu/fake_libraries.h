@@ -11,11 +11,15 @@ struct fake_cudart_counts {
     int launches, clusters, cooperative, beyond_48k; /* shared memory beyond 48 KiB */
     int urgent; /* launches with the highest priority of the device */
     unsigned cluster_streams, cooperative_streams; /* bit i: there were some on stream i */
+    int following;                                 /* programmatic dependent launches */
 };
 
 /* Resets streams, errors and the attributes of kernels to those of a new process. */
 void fake_cudart_reset(void);
 const struct fake_cudart_counts *fake_cudart_counts(void);
+
+/* Sets the CUDA version of the driver, 1000 major + 10 minor, until the next reset. */
+void fake_cudart_set_driver(int version);
 
 /* ---- cuBLAS (fake_cublas.c) ---------------------------------------------------------------- */
 

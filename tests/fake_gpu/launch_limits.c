@@ -67,6 +67,8 @@ enum fake_refusal fake_launch_check(const struct lb_device_info *device,
         return FAKE_INVALID_VALUE;
     if (l->cluster > widest)
         return FAKE_INVALID_CLUSTER_SIZE;
+    if (l->follows && device->major < 9)
+        return FAKE_NOT_SUPPORTED;
     uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     if (l->cooperative && blocks > (uint64_t)fake_launch_resident(device, l))
         return FAKE_COOPERATIVE_TOO_LARGE;
@@ -82,6 +84,7 @@ enum lb_status fake_launch_allow(const struct fake_launch *launch, const char *w
         [FAKE_INVALID_VALUE] = "invalid argument",
         [FAKE_INVALID_CLUSTER_SIZE] = "cluster is misaligned or too large",
         [FAKE_COOPERATIVE_TOO_LARGE] = "too many blocks in cooperative launch",
+        [FAKE_NOT_SUPPORTED] = "operation not supported",
     };
     enum fake_refusal refusal = fake_launch_check(fake_device_info(), launch);
     return refusal == FAKE_ACCEPTED

@@ -20,6 +20,7 @@ struct fake_launch {
     unsigned cluster;           /* blocks per cluster, along x; 0: no clusters */
     bool cooperative;           /* all blocks must be resident at once */
     int priority;               /* 0, or lower numbers for what comes first */
+    bool follows;               /* programmatic dependent launch */
     size_t shared;              /* bytes of dynamic shared memory per block */
     /* What cudaFuncSetAttribute has set for the kernel. */
     size_t shared_allowed; /* 0: not set, so the limit is 48 KiB */
@@ -32,7 +33,8 @@ enum fake_refusal {
     FAKE_INVALID_CONFIGURATION, /* threads, grid, or a cluster that does not divide it */
     FAKE_INVALID_VALUE,         /* more shared memory than cudaFuncSetAttribute has allowed */
     FAKE_INVALID_CLUSTER_SIZE,
-    FAKE_COOPERATIVE_TOO_LARGE
+    FAKE_COOPERATIVE_TOO_LARGE,
+    FAKE_NOT_SUPPORTED /* programmatic dependent launch before sm_90 */
 };
 
 enum fake_refusal fake_launch_check(const struct lb_device_info *device,

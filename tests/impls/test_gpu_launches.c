@@ -244,6 +244,28 @@ static void a_kernel_that_is_not_readied_is_refused(void **state)
     assert_non_null(strstr(err.text, "launching the grid kernel: invalid argument"));
 }
 
+/* The first step of a call follows what is no step, so that it must begin after that. */
+static void steps_follow_each_other_where_the_device_can(void **state)
+{
+    static const struct {
+        const char *device;
+        int driver, following;
+    } cases[] = {
+        {"h100", 12030, 3 + 4}, {"b200", 13000, 3 + 4}, {"h100", 12020, 0}, {"a100", 13000, 0}};
+    struct lb_problem p = trial_problem("T4_B16_H256/f16/train");
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_error err = {""};
+        install(cases[i].device);
+        fake_cudart_set_driver(cases[i].driver);
+        if (launch("step", &p, &err) != LB_OK)
+            fail_msg("%s: %s", cases[i].device, err.text);
+        assert_int_equal(fake_cudart_counts()->following, cases[i].following);
+        assert_int_equal(launch("grid", &p, &err), LB_OK);
+        assert_int_equal(fake_cudart_counts()->following, cases[i].following);
+    }
+}
+
 static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4",
@@ -328,6 +350,7 @@ int main(void)
         SCRATCH(a_plan_that_loses_the_device_ends_the_case_with_its_reason),
         cmocka_unit_test(recurrences_come_first_and_cooperative_ones_stay_on_one_stream),
         cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
+        cmocka_unit_test(steps_follow_each_other_where_the_device_can),
         cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

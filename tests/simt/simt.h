@@ -26,6 +26,15 @@ struct site {
     }
 };
 
+/* Bytes of memory. */
+struct span {
+    unsigned char *begin;
+    size_t bytes;
+};
+
+/* The global memory that a launch changed. */
+using written = std::vector<span>;
+
 struct launch_config {
     const char *kernel; /* name for reports */
     dim3 grid = {1, 1, 1};
@@ -34,6 +43,13 @@ struct launch_config {
     unsigned cluster = 1;    /* consecutive blocks per cluster */
     uint64_t seed = 0;  /* 0: round robin; else a random schedule, the same for the same seed */
     bool count = false; /* count what accesses cost; needs kernels compiled for check mode */
+    /* With programmatic dependent launch, this launch begins before the one before has written what
+     * is in *follows: its threads find poison there until all have called grid_dependency_wait, and
+     * may write nothing before. nullptr: the launch begins after the one before. */
+    const written *follows = nullptr;
+    written *leaves = nullptr;    /* receives what this launch changes; may be *follows */
+    const span *memory = nullptr; /* [memory_count] global memory beside device_allocate's */
+    size_t memory_count = 0;
 };
 
 /* What the emulator finds. Wrong results are for the test to find. */
@@ -44,6 +60,7 @@ enum class fault {
     proxy,         /* an async-proxy access of generic writes without fence.proxy.async */
     remote_start,  /* a peer's shared memory before it is known to run */
     remote_exit,   /* a peer's shared memory after, or not ordered before, its exit */
+    early,         /* a launch that follows another writes before that has ended */
     deadlock,      /* all threads wait */
     livelock,      /* all threads spin */
     misuse,        /* divergent barrier, bad mask, broken mbarrier, copy never waited for */

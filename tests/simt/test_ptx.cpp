@@ -291,6 +291,77 @@ static void copy_async_copies_and_fills_with_zeros()
     }
 }
 
+/* A launch that doubles an array, and one that adds to it and follows the first. What the second
+ * does before it waits is done with what the first has not written yet. */
+struct chain {
+    int *values = simt::device_copy(std::vector<int>(64, 3), "values");
+    int *sums = simt::device_array<int>(64, "sums");
+    simt::outcome outcome;
+
+    template <class Before> chain(uint64_t seed, const Before &before)
+    {
+        simt::written written;
+        simt::launch_config config = grid_of(2, 32, seed, 1, 256);
+        config.leaves = &written;
+        int *to = values, *added = sums;
+        CHECK(clean(simt::launch(config, [=] {
+            lb_ptx::launch_dependents();
+            to[blockIdx.x * 32 + threadIdx.x] *= 2;
+        })));
+        config.follows = &written;
+        outcome = simt::launch(config, [=] {
+            int i = static_cast<int>(blockIdx.x * 32 + threadIdx.x);
+            int early = before(to, added, i);
+            lb_ptx::grid_dependency_wait();
+            lb_ptx::grid_dependency_wait(); /* once more has no effect */
+            added[i] = to[i] + early;
+        });
+    }
+};
+
+static void a_launch_that_waits_finds_what_the_one_before_has_written()
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        chain c(seed, [](const int *, const int *, int) { return 1; });
+        CHECK(clean(c.outcome));
+        for (int i = 0; i < 64; i++)
+            CHECK(c.values[i] == 6 && c.sums[i] == 7);
+    }
+}
+
+static void a_launch_that_does_not_wait_finds_nothing()
+{
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        chain reads(seed, [](const int *values, const int *, int i) { return values[i]; });
+        CHECK(reads.sums[0] != 12);
+        CHECK(!simt::check_mode || reads.outcome.has(simt::fault::uninitialised));
+        chain copies(seed, [](const int *values, const int *, int i) {
+            LB_DYNAMIC_SHARED(int, to);
+            lb_ptx::copy_async<4>(to + threadIdx.x, values + i);
+            lb_ptx::copy_async_commit();
+            lb_ptx::grid_dependency_wait(); /* too late for the copy */
+            lb_ptx::copy_async_wait<0>();
+            return to[threadIdx.x];
+        });
+        CHECK(copies.sums[0] != 12);
+        CHECK(!simt::check_mode || copies.outcome.has(simt::fault::uninitialised));
+        chain writes(seed, [](const int *, int *sums, int i) { return sums[i] = 1; });
+        CHECK(writes.outcome.has(simt::fault::early));
+    }
+}
+
+static void every_thread_of_a_launch_that_follows_waits()
+{
+    simt::written written;
+    simt::launch_config config = grid_of(1, 32);
+    config.follows = &written;
+    simt::outcome o = simt::launch(config, [] {
+        if (threadIdx.x != 3)
+            lb_ptx::grid_dependency_wait();
+    });
+    CHECK(o.has(simt::fault::misuse));
+}
+
 static void cluster_addresses_reach_the_peer()
 {
     CHECK(clean(simt::launch(grid_of(4, 1, 3, 2, 64), [] {
@@ -468,6 +539,10 @@ static const test tests[] = {
      exp2_and_reciprocal_flush_denormals_and_keep_their_limits},
     {"strong_operations_load_store_and_add", strong_operations_load_store_and_add},
     {"copy_async_copies_and_fills_with_zeros", copy_async_copies_and_fills_with_zeros},
+    {"a_launch_that_waits_finds_what_the_one_before_has_written",
+     a_launch_that_waits_finds_what_the_one_before_has_written},
+    {"a_launch_that_does_not_wait_finds_nothing", a_launch_that_does_not_wait_finds_nothing},
+    {"every_thread_of_a_launch_that_follows_waits", every_thread_of_a_launch_that_follows_waits},
     {"cluster_addresses_reach_the_peer", cluster_addresses_reach_the_peer},
     {"mbarrier_ends_a_phase_at_its_counts", mbarrier_ends_a_phase_at_its_counts},
     {"mbarrier_waits_for_expected_bytes", mbarrier_waits_for_expected_bytes},

@@ -39,6 +39,9 @@ struct shape {
     unsigned cluster; /* blocks per cluster, along x; 0: no clusters */
     bool cooperative; /* all blocks must be resident at once */
     size_t shared;    /* bytes of dynamic shared memory per block */
+    /* The launch may begin while the one before it on the stream still runs, for which its kernel
+     * waits itself (programmatic dependent launch). */
+    bool follows = false;
 };
 
 #ifdef __CUDACC__
@@ -70,7 +73,7 @@ inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttr
     config.dynamicSmemBytes = s.shared;
     config.stream = static_cast<cudaStream_t>(stream);
     config.attrs = attribute;
-    config.numAttrs = s.cluster > 0 || s.cooperative;
+    config.numAttrs = s.cluster > 0 || s.cooperative || s.follows;
     if (s.cluster > 0) {
         attribute->id = cudaLaunchAttributeClusterDimension;
         attribute->val.clusterDim.x = s.cluster;
@@ -78,6 +81,9 @@ inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttr
     } else if (s.cooperative) {
         attribute->id = cudaLaunchAttributeCooperative;
         attribute->val.cooperative = 1;
+    } else if (s.follows) {
+        attribute->id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute->val.programmaticStreamSerializationAllowed = 1;
     }
     return config;
 }
@@ -133,6 +139,24 @@ enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int
     return LB_OK;
 }
 
+/* Asks whether launches of the kernel may follow each other. It must have been compiled for sm_90
+ * or later, because older code does not wait, and a graph keeps such launches since CUDA 12.3. */
+template <class... Parameters>
+enum lb_status ask_follows(void (*function)(Parameters...), const shape &s, bool *follows,
+                           struct lb_error *err)
+{
+    cudaFuncAttributes attributes;
+    int driver = 0;
+    cudaError_t error =
+        cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(function));
+    if (error == cudaSuccess)
+        error = cudaDriverGetVersion(&driver);
+    if (error != cudaSuccess)
+        return failed("asking the version of", s, error, err);
+    *follows = attributes.ptxVersion >= 90 && CUDART_VERSION >= 12030 && driver >= 12030;
+    return LB_OK;
+}
+
 inline enum lb_status clear(const shape &s, void *memory, size_t bytes, void *stream,
                             struct lb_error *err)
 {
@@ -163,6 +187,9 @@ enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stre
 template <class... Parameters>
 enum lb_status ask_resident(void (*kernel)(Parameters...), const shape &s, int *resident,
                             struct lb_error *err);
+template <class... Parameters>
+enum lb_status ask_follows(void (*kernel)(Parameters...), const shape &s, bool *follows,
+                           struct lb_error *err);
 enum lb_status clear(const shape &s, void *memory, size_t bytes, void *stream,
                      struct lb_error *err);
 template <class... Parameters>

@@ -83,7 +83,7 @@ __device__ inline void send_sums(const backward_thread<Math, Tile> &t, const flo
 }
 
 /* Adds the sums for this block's units from this thread's share of the blocks, in the order of
- * blocks, into parts. False when a wait gave up. */
+ * blocks and each as soon as it has arrived, into parts. False when a wait gave up. */
 template <class Math, class Tile>
 __device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int state, int chunk,
                                      int step, float4 *parts)
@@ -95,20 +95,21 @@ __device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int s
     bool live = quad / 2 / Tile::units * 8 + quad % 2 * 4 < live_columns<Tile>(p, chunk);
     float4 sum = make_float4(0, 0, 0, 0);
     for (int first = share; first < p.blocks && live; first += window * thread::shares) {
-        uint32_t words[window][4], wanted = 0;
+        requests<window, last_bit> sums(epoch_of(state));
         auto from = [&](int n) { return first + n * thread::shares; };
         for (int n = 0; n < window; n++)
-            wanted |= from(n) < p.blocks ? 1u << n : 0;
+            sums.wanted |= from(n) < p.blocks ? 1u << n : 0;
         const unsigned char *base = t.sums(state, chunk, p.rank, first) + quad * 16;
-        bool came = t.wait.read(
-            words, wanted, epoch_of(state), last_bit, step,
-            [&](int n) { return base + n * thread::shares * thread::quads * 16; },
-            [&](int n) { return p.first_block + from(n); });
-        if (!came)
-            return false;
+        auto address = [&](int n) { return base + n * thread::shares * thread::quads * 16; };
+        sums.load(0, address);
+#pragma unroll
         for (int n = 0; n < window; n++) {
-            sum.x += __uint_as_float(words[n][0]), sum.y += __uint_as_float(words[n][1]);
-            sum.z += __uint_as_float(words[n][2]), sum.w += __uint_as_float(words[n][3]);
+            if (!sums.await(n, t.wait, p.first_block + from(n), step, address))
+                return false;
+            float part[4];
+            for (int w = 0; w < 4; w++)
+                part[w] = __uint_as_float(sums.words[n][w] ^ sums.epoch);
+            sum.x += part[0], sum.y += part[1], sum.z += part[2], sum.w += part[3];
         }
     }
     parts[threadIdx.x] = sum;

@@ -108,77 +108,93 @@ __device__ inline void first_packets(const lb_fused_forward_args &a,
     }
 }
 
-/* Returns a word as it was before send_h. Where h was NaN or infinite, this sets the highest bit of
- * the exponent, which makes it NaN again. */
-template <class Math> __device__ inline uint32_t restore(uint32_t word)
-{
-    constexpr uint32_t twice = Math::word_units == 2 ? 0x10001u : 1;
-    return word | ((word + Math::above_one * twice) & Math::spare * twice);
-}
+/* This lane's part of a window of packets of h before a step. Each packet has `eights` slices of 8
+ * columns. */
+template <class Math, class Tile> struct window_of_h {
+    static constexpr int count = Tile::window * Tile::eights;
+    static constexpr uint32_t twice = Math::word_units == 2 ? 0x10001u : 1;
+    static constexpr uint32_t spare = Math::spare * twice;
+    const forward_thread<Math, Tile> &t;
+    int first, step;
+    const unsigned char *from; /* this lane's 16 bytes of the first slice */
+    requests<count, spare> slices;
 
-/* Receives this lane's part of a window of packets of h before `step`. False when the wait gave up.
- */
-template <class Math, class Tile>
-__device__ inline bool receive_h(const lb_fused_forward_args &a,
-                                 const forward_thread<Math, Tile> &t, int step, int chunk,
-                                 int first, uint32_t (&words)[Tile::window * Tile::eights][4])
-{
-    constexpr int count = Tile::window * Tile::eights;
-    constexpr uint32_t spare = Math::spare * (Math::word_units == 2 ? 0x10001u : 1);
-    const block_place &p = t.place;
-    int state = step - a.from;
-    if (state == 0) {
-        first_packets<Math, Tile>(a, t, chunk, first, words);
-        return true;
+    /* Requests packets `first` to first + Tile::window - 1 of this warp. */
+    __device__ inline window_of_h(const lb_fused_forward_args &a,
+                                  const forward_thread<Math, Tile> &thread, int at_step, int chunk,
+                                  int first_packet)
+        : t(thread), first(first_packet), step(at_step),
+          slices(at_step == a.from ? 0 : epoch_of(at_step - a.from) * spare)
+    {
+        const block_place &p = t.place;
+        int state = step - a.from;
+        from = t.slice(state, chunk, first * Tile::warps + p.warp, 0) + place_in_slice(p.lane);
+        if (state == 0) {
+            first_packets<Math, Tile>(a, t, chunk, first, slices.words);
+            return;
+        }
+#pragma unroll
+        for (int n = 0; n < count; n++) {
+            int column = n % Tile::eights * 8 + p.lane / 4;
+            if (column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent)
+                slices.wanted |= 1u << n;
+        }
+        slices.load(0, address());
     }
-    auto unit = [&](int n) {
-        int packet = (first + n / Tile::eights) * Tile::warps + p.warp;
-        return packet * deep<Math> + p.lane % 4 * Math::lane_units;
-    };
-    uint32_t wanted = 0;
-    for (int n = 0; n < count; n++) {
-        int column = n % Tile::eights * 8 + p.lane / 4;
-        if (column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent)
-            wanted |= 1u << n;
+
+    /* Returns the first unit of slice n that this lane reads. */
+    __device__ inline int unit(int n) const
+    {
+        int packet = (first + n / Tile::eights) * Tile::warps + t.place.warp;
+        return packet * deep<Math> + t.place.lane % 4 * Math::lane_units;
     }
-    const unsigned char *from =
-        t.slice(state, chunk, first * Tile::warps + p.warp, 0) + place_in_slice(p.lane);
-    bool came = t.wait.read(
-        words, wanted, epoch_of(state) * spare, spare, step,
-        [&](int n) {
-            int slices = n / Tile::eights * Tile::warps * Tile::eights + n % Tile::eights;
-            return from + slices * slice_bytes;
-        },
-        [&](int n) { return p.first_block + unit(n) / Tile::units; });
-    for (int n = 0; n < count; n++)
-        for (int w = 0; w < 4; w++)
-            words[n][w] = restore<Math>(words[n][w]);
-    return came;
-}
+
+    __device__ inline auto address() const
+    {
+        const unsigned char *base = from;
+        return [base](int n) {
+            int slice = n / Tile::eights * Tile::warps * Tile::eights + n % Tile::eights;
+            return base + slice * slice_bytes;
+        };
+    }
+
+    /* Waits for slice n. False when the wait gave up. */
+    __device__ inline bool await(int n)
+    {
+        int awaited = t.place.first_block + unit(n) / Tile::units;
+        return slices.await(n, t.wait, awaited, step, address());
+    }
+
+    /* Returns word w of slice n as it was before send_h. Where h was NaN or infinite, this sets the
+     * highest bit of the exponent, which makes it NaN again. The first state was not sent. */
+    __device__ inline uint32_t take(int n, int w) const
+    {
+        uint32_t word = slices.words[n][w] ^ slices.epoch;
+        return word | ((word + (slices.wanted ? Math::above_one * twice : 0)) & spare);
+    }
+};
 
 /* ---- Matrix product----------------------------------------------------------------------------
  */
 
-/* Makes operands of a window's packets. Where Math::staged, they go through shared memory, so that
- * all lanes can read what each lane received. */
+/* Makes operands of packet q of a window, its slices from n on. Where Math::staged, they go through
+ * shared memory, so that all lanes can read what each lane received. A packet of a later window
+ * takes the place of one that all lanes have read: they have met for others since then. */
 template <class Math, class Tile>
-__device__ inline void make_operands(const uint32_t (&words)[Tile::window * Tile::eights][4],
-                                     unsigned char *stage, int lane,
-                                     typename Math::operand (&b)[Tile::window * Tile::eights])
+__device__ inline void make_operands(const window_of_h<Math, Tile> &h, int n, unsigned char *stage,
+                                     int lane, typename Math::operand (&b)[Tile::eights])
 {
-    constexpr int count = Tile::window * Tile::eights;
     if constexpr (Math::staged) {
-        __syncwarp(); /* the window before has been read */
-        for (int n = 0; n < count; n++)
-            *reinterpret_cast<uint4 *>(stage + n * slice_bytes + place_in_slice(lane)) =
-                make_uint4(words[n][0], words[n][1], words[n][2], words[n][3]);
+        for (int i = 0; i < Tile::eights; i++)
+            *reinterpret_cast<uint4 *>(stage + (n + i) * slice_bytes + place_in_slice(lane)) =
+                make_uint4(h.take(n + i, 0), h.take(n + i, 1), h.take(n + i, 2), h.take(n + i, 3));
         __syncwarp();
-        for (int n = 0; n < count; n++)
-            b[n] = Math::take(stage + n * slice_bytes, lane);
+        for (int i = 0; i < Tile::eights; i++)
+            b[i] = Math::take(stage + (n + i) * slice_bytes, lane);
     } else {
-        for (int n = 0; n < count; n++)
+        for (int i = 0; i < Tile::eights; i++)
             for (int w = 0; w < 4; w++)
-                b[n].x[w] = words[n][w];
+                b[i].x[w] = h.take(n + i, w);
     }
 }
 
@@ -193,24 +209,26 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
                                ? 4 / tiles
                                : 1; /* independent sums, which hide the latency of the products */
     typename Math::sums sum[chains][Tile::rows][Tile::eights] = {};
-    bool came = true;
 #pragma unroll
     for (int first = 0; first < Tile::packets; first += Tile::window) {
-        uint32_t words[Tile::window * Tile::eights][4];
-        typename Math::operand b[Tile::window * Tile::eights];
-        came = came && receive_h<Math, Tile>(a, t, step, chunk, first, words);
-        if (!__all_sync(~0u, came))
-            return false;
-        make_operands<Math, Tile>(words, stage, t.place.lane, b);
+        window_of_h<Math, Tile> h(a, t, step, chunk, first);
 #pragma unroll
         for (int q = 0; q < Tile::window; q++) {
             if ((first + q) * Tile::warps + t.place.warp >= t.packets())
-                continue;
+                break; /* the whole warp */
+            typename Math::operand b[Tile::eights];
+            bool came = true;
+#pragma unroll
+            for (int i = 0; i < Tile::eights; i++)
+                came = came && h.await(q * Tile::eights + i);
+            if (!__all_sync(~0u, came))
+                return false;
+            make_operands<Math, Tile>(h, q * Tile::eights, stage, t.place.lane, b);
             for (int m = 0; m < Tile::rows; m++) {
                 uint32_t w[2][4];
                 get_pair(t.weights, (first + q) * Tile::rows + m, w);
                 for (int i = 0; i < Tile::eights; i++)
-                    Math::multiply(sum[q % chains][m][i], w, b[q * Tile::eights + i]);
+                    Math::multiply(sum[q % chains][m][i], w, b[i]);
             }
         }
     }

@@ -33,6 +33,7 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static_assert(units == 8 || units % 16 == 0, "whole packets and row tiles");
     static_assert(columns == 8 || columns == 16, "a window holds 8 packets of 8 columns");
     static_assert(resident <= fragments && packets % window == 0, "windows are whole");
+    static_assert(window > 1 || packets == 1, "staging a packet again takes another in between");
 };
 
 /* ---- Number formats---------------------------------------------------------------------------
@@ -289,45 +290,19 @@ __device__ inline uint32_t epoch_of(int state)
     return ((state - 1) / 2 + 1) & 1;
 }
 
-/* Reads packets until every word has the expected epoch; no other flag says that data have arrived.
- * A wait that takes too long gives up and is written to the fault record. Once there is a record,
+/* A wait that takes too long gives up and is written to the fault record. Once there is a record,
  * all other waits give up too. */
 struct waiting {
     lb_fused_fault *fault;
     uint32_t spin_limit;
 
-    /* Reads this lane's 16 bytes of each packet n whose bit is set in `wanted`. address(n) is where
-     * they are, owner(n) the block that writes them. A word has arrived when its bits under `mask`
-     * equal those of `epoch`. Returns words [count][4] with these bits cleared, and zeros for
-     * packets that are not wanted. False when the wait gave up. */
-    template <int count, class Address, class Owner>
-    __device__ inline bool read(uint32_t (&words)[count][4], uint32_t wanted, uint32_t epoch,
-                                uint32_t mask, int step, const Address &address,
-                                const Owner &owner) const
+    /* Whether a wait for the block `awaited` goes on after `round` rounds. */
+    __device__ inline bool goes_on(uint32_t round, int awaited, int step) const
     {
-        uint32_t late = wanted;
-        for (uint32_t round = 0; late; round++) {
-            if (round >= spin_limit || (round % 256 == 255 && others_gave_up())) {
-                give_up(owner(__ffs(static_cast<int>(late)) - 1), step);
-                return false;
-            }
-#pragma unroll
-            for (int n = 0; n < count; n++)
-                if (late >> n & 1)
-                    lb_ptx::load_relaxed4<scope::gpu>(words[n], address(n));
-#pragma unroll
-            for (int n = 0; n < count; n++) {
-                uint32_t differs = 0;
-                for (int w = 0; w < 4; w++)
-                    differs |= words[n][w] ^ epoch;
-                if (late >> n & 1 && !(differs & mask))
-                    late &= ~(1u << n);
-            }
-        }
-        for (int n = 0; n < count; n++)
-            for (int w = 0; w < 4; w++)
-                words[n][w] = wanted >> n & 1 ? words[n][w] ^ epoch : 0;
-        return true;
+        if (round < spin_limit && (round % 256 != 255 || !others_gave_up()))
+            return true;
+        give_up(awaited, step);
+        return false;
     }
 
     __device__ inline bool others_gave_up() const
@@ -343,6 +318,54 @@ struct waiting {
         fault->block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
         fault->awaited = awaited;
         fault->step = step;
+    }
+};
+
+/* Packets that a lane reads, 16 bytes of each: no other flag than the epoch says that data have
+ * arrived. All are requested at once, and each can be used as soon as it has arrived, while those
+ * behind it are on their way. address(n) is where packet n is. A word has arrived when its bits
+ * under `mask` equal those of `epoch`. */
+template <int count, uint32_t mask> struct requests {
+    uint32_t words[count][4];
+    uint32_t wanted; /* bit n: packet n is read; the others count as zeros that have arrived */
+    uint32_t epoch;
+
+    __device__ inline explicit requests(uint32_t expected) : wanted(0), epoch(expected)
+    {
+        for (int n = 0; n < count; n++)
+            for (int w = 0; w < 4; w++)
+                words[n][w] = epoch;
+    }
+
+    /* Requests packet `first` and all behind it. */
+    template <class Address> __device__ inline void load(int first, const Address &address)
+    {
+#pragma unroll
+        for (int n = first; n < count; n++)
+            if (wanted >> n & 1)
+                lb_ptx::load_relaxed4<scope::gpu>(words[n], address(n));
+    }
+
+    __device__ inline bool late(int n) const
+    {
+        uint32_t differs = 0;
+        for (int w = 0; w < 4; w++)
+            differs |= words[n][w] ^ epoch;
+        return wanted >> n & 1 && differs & mask;
+    }
+
+    /* Waits for packet n, which the block `awaited` writes before `step`. Whenever it is late,
+     * those behind it are requested again too. False when the wait gave up. */
+    template <class Address>
+    __device__ inline bool await(int n, const waiting &wait, int awaited, int step,
+                                 const Address &address)
+    {
+        for (uint32_t round = 0; late(n); round++) {
+            if (!wait.goes_on(round, awaited, step))
+                return false;
+            load(n, address);
+        }
+        return true;
     }
 };
 

@@ -91,19 +91,22 @@ __device__ inline void finish_gradient(const lb_fused_backward_args &a, const bl
  *   columns * 4H flops. Per cell with R = f32, it reads 28 bytes and one T and writes 4 bytes and
  *   4 T. */
 template <class Product, class Tile>
-__global__ void __launch_bounds__(Tile::threads, 1)
+__global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
     fused_step_backward_kernel(lb_fused_backward_args a, int step, bool relu)
 {
     using T = typename Product::storage;
     LB_DYNAMIC_SHARED(unsigned char, memory);
     block_place<Tile> p(Tile::rows, a.hidden);
-    if (step + 1 < length_of(a, p.first_row)) { /* lengths descend */
-        fetcher<Product, Tile> from(
-            a.weights, p.direction, a.hidden, p.first_unit,
-            4l * a.hidden * static_cast<long>(sizeof(T)),
-            [&](int row) { return gradient_row<T>(a, p.direction, p.first_row + row, step); });
+    fetcher<Product, Tile> from(a.weights, p.direction, a.hidden, p.first_unit,
+                                4l * a.hidden * static_cast<long>(sizeof(T)), [&](int row) {
+                                    return gradient_row<T>(a, p.direction, p.first_row + row, step);
+                                });
+    bool lives = step + 1 < length_of(a, p.first_row); /* lengths descend */
+    if (lives)
+        prefetch_weights(from, memory);
+    follow_previous_step();
+    if (lives)
         multiply_block(from, memory);
-    }
     for (int index = threadIdx.x; index < Tile::rows * Tile::columns; index += Tile::threads)
         finish_gradient<Product>(a, p, index, step, relu, memory);
 }

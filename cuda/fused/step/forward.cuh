@@ -22,7 +22,8 @@ __device__ inline const T *state_row(const lb_fused_forward_args &a, int directi
     return from + index * a.hidden;
 }
 
-/* A cell and its inputs, which are loaded before the matrix product. */
+/* A cell and its inputs, which are loaded before the matrix product: load_cell what no step writes,
+ * load_c what the step before wrote. */
 template <class R> struct forward_cell {
     int unit, row, length; /* length 0: the cell is padding */
     R pre[4], c;
@@ -32,7 +33,6 @@ template <class Product, class Tile>
 __device__ inline void load_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
                                  int step, int index, forward_cell<typename Product::real> &cell)
 {
-    using T = typename Product::storage;
     using R = typename Product::real;
     constexpr int units = 4 * Tile::row_tiles;
     cell.unit = p.first_unit + index % units;
@@ -44,6 +44,16 @@ __device__ inline void load_cell(const lb_fused_forward_args &a, const block_pla
     size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
     for (int q = 0; q < 4; q++)
         cell.pre[q] = static_cast<const R *>(a.pre)[4 * at + q];
+}
+
+template <class Product, class Tile>
+__device__ inline void load_c(const lb_fused_forward_args &a, const block_place<Tile> &p, int step,
+                              forward_cell<typename Product::real> &cell)
+{
+    using T = typename Product::storage;
+    using R = typename Product::real;
+    if (step >= cell.length)
+        return;
     size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
     cell.c = step == 0 ? R(convert_to_real(static_cast<const T *>(a.c0)[state]))
                        : static_cast<const R *>(a.carry)[state];
@@ -97,7 +107,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
  *   columns * H flops. Per cell with R = f32, it reads 20 bytes and writes 4 and one T, with
  *   `cells` 20 more. */
 template <class Product, class Tile>
-__global__ void __launch_bounds__(Tile::threads, 1)
+__global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
     fused_step_forward_kernel(lb_fused_forward_args a, int step, bool relu)
 {
     using T = typename Product::storage;
@@ -105,18 +115,24 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     constexpr int own = (units * Tile::columns + Tile::threads - 1) / Tile::threads;
     LB_DYNAMIC_SHARED(unsigned char, memory);
     block_place<Tile> p(units, a.hidden);
+    fetcher<Product, Tile> from(a.weights, p.direction, 4l * a.hidden, 4l * p.first_unit,
+                                a.hidden * static_cast<long>(sizeof(T)), [&](int row) {
+                                    return state_row<T>(a, p.direction, p.first_row + row, step);
+                                });
+    /* Lengths descend: when the block's first row has ended, all its rows have. */
+    bool lives = step < length_of(a, p.first_row);
+    if (lives)
+        prefetch_weights(from, memory);
     forward_cell<typename Product::real> cells[own];
 #pragma unroll
     for (int n = 0; n < own; n++)
         load_cell<Product>(a, p, step, static_cast<int>(threadIdx.x) + n * Tile::threads, cells[n]);
-    /* Lengths descend: when the block's first row has ended, all its rows have. */
-    if (step < length_of(a, p.first_row)) {
-        fetcher<Product, Tile> from(
-            a.weights, p.direction, 4l * a.hidden, 4l * p.first_unit,
-            a.hidden * static_cast<long>(sizeof(T)),
-            [&](int row) { return state_row<T>(a, p.direction, p.first_row + row, step); });
+    follow_previous_step();
+#pragma unroll
+    for (int n = 0; n < own; n++)
+        load_c<Product>(a, p, step, cells[n]);
+    if (lives)
         multiply_block(from, memory);
-    }
 #pragma unroll
     for (int n = 0; n < own; n++)
         finish_cell<Product>(a, p, cells[n], static_cast<int>(threadIdx.x) + n * Tile::threads,

@@ -16,18 +16,24 @@ using forward_row = lb_fused_launch::row<key, lb_fused_forward_args, int, bool>;
 using backward_row = lb_fused_launch::row<key, lb_fused_backward_args, int, bool>;
 
 /* The rows of one pass and tile: one for each type. */
-#define LB_STEP_ROWS(kernel, ...)                                                           \
-    {{{__VA_ARGS__}, LB_F64, false}, kernel<plain_product<double>, tile<__VA_ARGS__>>},     \
-        {{{__VA_ARGS__}, LB_F32, false}, kernel<plain_product<float>, tile<__VA_ARGS__>>},  \
-        {{{__VA_ARGS__}, LB_F32, true}, kernel<tensor_product<float>, tile<__VA_ARGS__>>},  \
+#define LB_STEP_TENSOR_ROWS(kernel, ...)                                                    \
+    {{{__VA_ARGS__}, LB_F32, true}, kernel<tensor_product<float>, tile<__VA_ARGS__>>},      \
         {{{__VA_ARGS__}, LB_F16, true}, kernel<tensor_product<__half>, tile<__VA_ARGS__>>}, \
         {{{__VA_ARGS__}, LB_BF16, true},                                                    \
          kernel<tensor_product<__nv_bfloat16>, tile<__VA_ARGS__>>},
-#define LB_STEP_FORWARD_ROWS(...)  LB_STEP_ROWS(fused_step_forward_kernel, __VA_ARGS__)
-#define LB_STEP_BACKWARD_ROWS(...) LB_STEP_ROWS(fused_step_backward_kernel, __VA_ARGS__)
+#define LB_STEP_ROWS(kernel, ...)                                                          \
+    {{{__VA_ARGS__}, LB_F64, false}, kernel<plain_product<double>, tile<__VA_ARGS__>>},    \
+        {{{__VA_ARGS__}, LB_F32, false}, kernel<plain_product<float>, tile<__VA_ARGS__>>}, \
+        LB_STEP_TENSOR_ROWS(kernel, __VA_ARGS__)
+#define LB_STEP_FORWARD(...)         LB_STEP_ROWS(fused_step_forward_kernel, __VA_ARGS__)
+#define LB_STEP_BACKWARD(...)        LB_STEP_ROWS(fused_step_backward_kernel, __VA_ARGS__)
+#define LB_STEP_TENSOR_FORWARD(...)  LB_STEP_TENSOR_ROWS(fused_step_forward_kernel, __VA_ARGS__)
+#define LB_STEP_TENSOR_BACKWARD(...) LB_STEP_TENSOR_ROWS(fused_step_backward_kernel, __VA_ARGS__)
 
-static const forward_row forward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_FORWARD_ROWS)};
-static const backward_row backward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_BACKWARD_ROWS)};
+static const forward_row forward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_FORWARD)
+                                               LB_FUSED_STEP_TENSOR_TILES(LB_STEP_TENSOR_FORWARD)};
+static const backward_row backward_rows[] = {
+    LB_FUSED_STEP_TILES(LB_STEP_BACKWARD) LB_FUSED_STEP_TENSOR_TILES(LB_STEP_TENSOR_BACKWARD)};
 
 static lb_fused_launch::shape shape_of(const lb_fused_step_kernel &k, int hidden, int batch,
                                        int directions)
@@ -50,17 +56,23 @@ static enum lb_status ready(const Row (&rows)[count], struct lb_fused_step_kerne
     bool tensor = k->dtype == LB_F32 ? k->math != LB_IEEE : k->dtype != LB_F64;
     const Row *row = lb_fused_launch::find(rows, key{k->tile, k->dtype, tensor}, "step", err);
     k->row = row;
-    return row ? lb_fused_launch::ask_resident(row->kernel, shape_of(*k, 1, 1, 1), blocks, err)
-               : LB_UNSUPPORTED;
+    if (!row)
+        return LB_UNSUPPORTED;
+    const lb_fused_launch::shape shape = shape_of(*k, 1, 1, 1);
+    enum lb_status st = lb_fused_launch::ask_resident(row->kernel, shape, blocks, err);
+    return st == LB_OK ? lb_fused_launch::ask_follows(row->kernel, shape, &k->follows, err) : st;
 }
 
+/* Launches one step. Where it is not the first of a call, it follows the launch of another step;
+ * what is in front of the first does not let anything begin before it has ended. */
 template <class Row, class Args>
 static enum lb_status launch(const struct lb_fused_step_kernel *k, const Args &args, int step,
-                             void *stream, struct lb_error *err)
+                             bool first, void *stream, struct lb_error *err)
 {
-    return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel,
-                                    shape_of(*k, args.hidden, args.batch, args.directions), stream,
-                                    err, args, step, k->act == LB_ACT_RELU);
+    lb_fused_launch::shape shape = shape_of(*k, args.hidden, args.batch, args.directions);
+    shape.follows = k->follows && !first;
+    return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel, shape, stream, err,
+                                    args, step, k->act == LB_ACT_RELU);
 }
 
 } // namespace lb_fused_step
@@ -79,7 +91,8 @@ enum lb_status lb_fused_step_forward(const struct lb_fused_step_kernel *kernel,
 {
     enum lb_status st = LB_OK;
     for (int step = args->from; step < args->to && st == LB_OK; step++)
-        st = lb_fused_step::launch<lb_fused_step::forward_row>(kernel, *args, step, stream, err);
+        st = lb_fused_step::launch<lb_fused_step::forward_row>(kernel, *args, step,
+                                                               step == args->from, stream, err);
     return st;
 }
 
@@ -90,6 +103,7 @@ enum lb_status lb_fused_step_backward(const struct lb_fused_step_kernel *kernel,
     enum lb_status st = LB_OK;
     int last = args->from > 0 ? args->from : -1; /* step -1 is the initial state */
     for (int step = args->to - 1; step >= last && st == LB_OK; step--)
-        st = lb_fused_step::launch<lb_fused_step::backward_row>(kernel, *args, step, stream, err);
+        st = lb_fused_step::launch<lb_fused_step::backward_row>(kernel, *args, step,
+                                                                step == args->to - 1, stream, err);
     return st;
 }

@@ -65,6 +65,7 @@ __device__ inline void load_chunk(double (&v)[2], const unsigned char *from)
 template <class T> struct plain_product {
     using storage = T;
     using real = T;
+    static constexpr int paired_row_tiles = sizeof(T) == 8 ? 0 : 2;
 
     template <int cells>
     static __device__ inline void step(T (&sum)[cells][4], const unsigned char *weights,
@@ -129,6 +130,7 @@ __device__ inline void multiply<float>(float (&sum)[4], const uint32_t (&a)[4], 
 template <class Format> struct tensor_product {
     using storage = Format;
     using real = float;
+    static constexpr int paired_row_tiles = 4;
 
     template <int cells>
     static __device__ inline void step(float (&sum)[cells][4], const unsigned char *weights,
@@ -155,6 +157,10 @@ template <class Format> struct tensor_product {
     }
 };
 
+/* The blocks per SM for which registers must suffice: two where lb_fused_step_pairs says so. */
+template <class Product, class Tile>
+constexpr int blocks_per_sm = Tile::row_tiles <= Product::paired_row_tiles ? 2 : 1;
+
 /* ---- Cells of a
  * block-----------------------------------------------------------------------------
  */
@@ -173,6 +179,18 @@ template <class Tile> struct block_place {
         direction = static_cast<int>(blockIdx.y);
     }
 };
+
+/* A launch may begin while that of the step before still runs. What a step writes may be read, and
+ * memory may be written, only after this. Every thread calls it, so that no step ends before the
+ * step before it has ended. The next launch may then begin too: at most two run at the same time.
+ */
+__device__ inline void follow_previous_step()
+{
+#ifdef LB_PTX_SM90
+    lb_ptx::grid_dependency_wait();
+    lb_ptx::launch_dependents();
+#endif
+}
 
 /* Returns the steps of a batch row, or 0 where there is no such row. */
 template <class Args> __device__ inline int length_of(const Args &a, int row)
@@ -244,8 +262,8 @@ template <class Product, class Tile> struct fetcher {
 
     /* Bytes past the depth become zero. A chunk that is not aligned to 16 bytes is copied element
      * by element. */
-    static __device__ inline void fetch_state(unsigned char *to, const unsigned char *from,
-                                              const unsigned char *any, long valid)
+    static __device__ inline void copy_state(unsigned char *to, const unsigned char *from,
+                                             const unsigned char *any, long valid)
     {
         using T = typename Product::storage;
         valid = from ? min(max(valid, 0L), static_cast<long>(chunk)) : 0L;
@@ -259,24 +277,37 @@ template <class Product, class Tile> struct fetcher {
                                                : convert_to_storage<T>(inside_t<T>(0));
     }
 
-    /* Starts to copy slice k to its stage. */
-    __device__ inline void fetch(unsigned char *stage, int k) const
+    /* Start to copy weights or state of slice k to its stage. */
+    __device__ inline void fetch_weights(unsigned char *stage, int k) const
     {
         long from = static_cast<long>(k) * Tile::slice;
         unsigned char *to = stage + row() * Tile::pitch + at();
         for (int j = 0; j < weight_rows; j++)
             lb_ptx::copy_async<chunk>(to + j * Tile::fetched * Tile::pitch, weights[j] + from);
-        to += Tile::rows * Tile::pitch;
+    }
+
+    __device__ inline void fetch_state(unsigned char *stage, int k) const
+    {
+        long from = static_cast<long>(k) * Tile::slice;
+        unsigned char *to = stage + (Tile::rows + row()) * Tile::pitch + at();
         for (int j = 0; j < state_rows; j++)
-            fetch_state(to + j * Tile::fetched * Tile::pitch, state[j] ? state[j] + from : nullptr,
-                        weights[0], left - from);
+            copy_state(to + j * Tile::fetched * Tile::pitch, state[j] ? state[j] + from : nullptr,
+                       weights[0], left - from);
     }
 };
+
+/* Starts to copy the weights of the first slices, which no step writes. */
+template <class Product, class Tile>
+__device__ inline void prefetch_weights(const fetcher<Product, Tile> &from, unsigned char *memory)
+{
+    for (int k = 0; k < LB_FUSED_STEP_STAGES - 1 && k < from.slices; k++)
+        from.fetch_weights(memory + k * Tile::stage, k);
+}
 
 /* Computes this block's sums into shared memory, [split, rows, columns + 1], with one part for each
  * warp that shares a depth. Slices go through a ring of `stages` buffers. After the one barrier per
  * slice, the slice has arrived for all threads, and no thread reads the previous one, whose buffer
- * is filled next. */
+ * is filled next. prefetch_weights comes first. */
 template <class Product, class Tile>
 __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsigned char *memory)
 {
@@ -287,15 +318,18 @@ __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsign
     R sum[Tile::cells][4] = {};
     for (int k = 0; k < stages - 1; k++) {
         if (k < from.slices)
-            from.fetch(memory + k * Tile::stage, k);
+            from.fetch_state(memory + k * Tile::stage, k);
         lb_ptx::copy_async_commit();
     }
     for (int k = 0; k < from.slices; k++) {
         lb_ptx::copy_async_wait<stages - 2>();
         __syncthreads();
         int next = k + stages - 1;
-        if (next < from.slices)
-            from.fetch(memory + next % stages * Tile::stage, next);
+        unsigned char *stage = memory + next % stages * Tile::stage;
+        if (next < from.slices) {
+            from.fetch_weights(stage, next);
+            from.fetch_state(stage, next);
+        }
         lb_ptx::copy_async_commit();
         const unsigned char *at = memory + k % stages * Tile::stage + member * 2 * k_bytes;
         for (int s = 0; s < 2 * k_bytes; s += k_bytes)

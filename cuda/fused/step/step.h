@@ -11,14 +11,16 @@
 extern "C" {
 #endif
 
-/* One of the built kernels; tile is in LB_FUSED_STEP_TILES. */
+/* One of the built kernels; tile is in a list of tile.h. */
 struct lb_fused_step_kernel {
     struct lb_fused_step_tile tile;
     enum lb_dtype dtype;
     enum lb_math math; /* f32: LB_IEEE without tensor cores, else TF32 */
     enum lb_act act;
     bool backward;
-    const void *row; /* of the table of kernels; set by lb_fused_step_ready */
+    /* Set by lb_fused_step_ready: */
+    const void *row; /* of the table of kernels */
+    bool follows;    /* a step's launch may begin while that of the step before still runs */
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many of its blocks run

@@ -22,9 +22,11 @@ struct lb_fused_step_tile {
     int row_tiles, columns, split;
 };
 
-/* The built tiles: X(row_tiles, columns, split), each with 8 warps. Kernels are compiled from this
- * list, plans choose from it, and budgets.csv has a row for each kernel. */
-#define LB_FUSED_STEP_TILES(X) X(1, 16, 8) X(2, 32, 4) X(4, 64, 2)
+/* The built tiles: X(row_tiles, columns, split), each with 8 warps. Kernels are compiled from these
+ * lists, plans choose from them, and budgets.csv has a row for each kernel. Tiles of the second
+ * list are for tensor cores: on the plain units a thread would have too many sums and cells. */
+#define LB_FUSED_STEP_TILES(X)        X(1, 16, 8) X(2, 32, 4) X(4, 64, 2)
+#define LB_FUSED_STEP_TENSOR_TILES(X) X(8, 64, 1)
 
 enum {
     LB_FUSED_STEP_STAGES = 4 /* slices in shared memory: one is read while three are copied */
@@ -39,6 +41,15 @@ static inline int lb_fused_step_threads(const struct lb_fused_step_tile *tile)
 static inline int lb_fused_step_units(const struct lb_fused_step_tile *tile, bool backward)
 {
     return (backward ? 16 : 4) * tile->row_tiles;
+}
+
+/* Returns whether registers suffice for two blocks per SM, so that blocks of the next step can be
+ * resident while those of a step run. */
+static inline bool lb_fused_step_pairs(const struct lb_fused_step_tile *tile, enum lb_dtype dtype,
+                                       enum lb_math math)
+{
+    bool plain = dtype == LB_F32 && math == LB_IEEE;
+    return dtype != LB_F64 && tile->row_tiles <= (plain ? 2 : 4);
 }
 
 /* Returns the bytes of dynamic shared memory per block. A row has 16 bytes more than its slice, so

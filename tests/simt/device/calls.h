@@ -73,6 +73,9 @@ void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
 void fence_proxy_async();
 
+/* Returns when all threads of the launch have called it: see follow.cpp. */
+void grid_dependency_wait(site at);
+
 /* A weak access by a wrapper on behalf of the thread, which the compiler does not announce. */
 void weak_access(const void *address, size_t bytes, bool write, site at);
 

@@ -132,6 +132,18 @@ template <int keep> inline void copy_async_wait()
     simt::copy_async_wait(keep);
 }
 
+/* ---- Launches that begin early --------------------------------------------------------------- */
+
+inline void grid_dependency_wait(site at = site::here())
+{
+    simt::grid_dependency_wait(at);
+}
+
+/* The emulator begins each launch that follows another as early as it may. */
+inline void launch_dependents()
+{
+}
+
 /* ---- Clusters -------------------------------------------------------------------------------- */
 
 inline uint32_t map_shared_address(uint32_t address, unsigned rank, site at = site::here())

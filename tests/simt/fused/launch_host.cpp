@@ -2,9 +2,14 @@
  * in a stream of the fake device. */
 #include "cuda/fused/common/fused_launch.cuh"
 
+#include <cstring>
+#include <vector>
+
 #include "cuda/common/ptx.cuh"
 #include "cuda/fused/grid/grid.h"
+#include "device/streams.h"
 #include "simt.h"
+#include "tests/fake_gpu/fake_device.h"
 #include "tests/fake_gpu/launch_limits.h"
 #include "tests/fake_gpu/queue.h"
 
@@ -25,6 +30,14 @@ enum lb_status ask_resident(void (*)(Parameters...), const shape &s, int *reside
                             struct lb_error *)
 {
     *resident = s.cooperative ? lb_grid_host_resident : lb_host_sms / (s.cluster ? s.cluster : 1);
+    return LB_OK;
+}
+
+/* As on sm_90 and later with CUDA 12.3. */
+template <class... Parameters>
+enum lb_status ask_follows(void (*)(Parameters...), const shape &, bool *follows, struct lb_error *)
+{
+    *follows = true;
     return LB_OK;
 }
 
@@ -49,7 +62,30 @@ static enum lb_status check(const shape &s, struct lb_error *err)
     launch.shared = s.shared;
     launch.shared_allowed = SIZE_MAX; /* which leaves the device's own limit */
     launch.wide_clusters = s.cluster > 8;
+    launch.follows = s.follows;
     return fake_launch_allow(&launch, s.family, err);
+}
+
+static void add_span(void *memory, size_t bytes, void *all)
+{
+    static_cast<std::vector<simt::span> *>(all)->push_back(
+        {static_cast<unsigned char *>(memory), bytes});
+}
+
+/* Runs a launch of the step family. One that follows another begins before that has written
+ * anything. */
+template <class Body>
+static simt::outcome launch_step(simt::launch_config config, int stream, bool follows,
+                                 const Body &body)
+{
+    static simt::written written[LB_STREAMS_MAX]; /* by the last launch on each stream */
+    std::vector<simt::span> memory;
+    fake_device_each_block(add_span, &memory);
+    config.memory = memory.data();
+    config.memory_count = memory.size();
+    config.follows = follows ? &written[stream] : nullptr;
+    config.leaves = &written[stream];
+    return simt::launch(config, body);
 }
 
 /* Enqueues a launch. What the emulator finds is returned to the call that waits for the launch. */
@@ -65,10 +101,13 @@ static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error
     config.seed = launches++;
     if (check(s, err) != LB_OK)
         return LB_FAILED;
+    bool step = strcmp(s.family, "step") == 0, follows = s.follows;
+    int index = fake_queue_index(stream);
     auto work = [=](struct lb_error *late) {
         if (fake_launch_begin(late) != LB_OK)
             return LB_FAILED;
-        simt::outcome outcome = simt::launch(config, body);
+        simt::outcome outcome =
+            step ? launch_step(config, index, follows, body) : simt::launch(config, body);
         return outcome.ok() ? LB_OK : lb_fail(late, LB_FAILED, "%.400s", outcome.text().c_str());
     };
     return fake_enqueue_call(stream, work, err);

@@ -2,9 +2,6 @@
  * down before any run, so that the first run tests the model. */
 #include "predictions.h"
 
-/* The share of the peak that cuBLAS reaches in GEMMs over all steps. */
-static const double product_share = 0.6;
-
 static const int hiddens[] = {128, 256, 512, 768, 1024}, batches[] = {1, 8, 16, 32, 64};
 static const int lengths[] = {128, 1024};
 
@@ -29,19 +26,22 @@ static enum lb_status choose(int seq_len, int batch, int hidden, const char *var
     return lb_fused_choose(&p, NULL, variant, choice, NULL);
 }
 
-/* Returns the time of a call in us: all steps in sequence, and the GEMMs over all steps. */
+/* Returns the time of a call in us: all steps in sequence, and the GEMMs that they do not hide. */
 static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int hidden,
                       enum lb_pass pass, const struct lb_fused_choice *c, double *floor_us)
 {
     const struct lb_problem p = problem_of(seq_len, batch, hidden, pass);
-    const struct lb_machine *m = &v->machine;
     const struct lb_lower_bound_run run = {0};
+    struct lb_fused_view view = *v;
+    struct lb_fused_choice passes = *c;
     struct lb_lower_bound floor;
-    lb_lower_bound_of(m, v->device, &p, &run, &floor);
-    double inputs_ns = floor.input_ns / product_share * m->clock_max_hz / m->clock_hz;
-    double step = c->forward.step_ns + (pass == LB_TRAIN ? c->backward.step_ns : 0);
+    lb_lower_bound_of(&v->machine, v->device, &p, &run, &floor);
     *floor_us = floor.total_ns / 1e3;
-    return (seq_len * step + inputs_ns) / 1e3;
+    view.problem = &p;
+    if (pass != LB_TRAIN)
+        passes.backward.family = NULL;
+    double step = c->forward.step_ns + (pass == LB_TRAIN ? c->backward.step_ns : 0);
+    return (seq_len * step + lb_fused_gemms_ns(&view, lb_fused_chunk(&view, &passes))) / 1e3;
 }
 
 static void print_cell(FILE *to, const struct lb_fused_view *view, int hidden, int batch)

@@ -65,10 +65,11 @@ class trial
     verdict &v_;
     bool count_;
     lb_dtype real_;
+    simt::written written_; /* by the step before, which the next may begin without */
 
     template <class Args> void set_common(Args &a) const;
     template <class Kernel, class Args>
-    bool launch(Kernel kernel, const Args &a, int step, uint64_t seed);
+    bool launch(Kernel kernel, const Args &a, int step, bool first, uint64_t seed);
     void check(const char *name, lb_dtype dtype, const void *got, const doubles &expected);
 };
 
@@ -107,9 +108,10 @@ template <class Args> void trial::set_common(Args &a) const
 /* The blocks of both directions that the emulator has room for at the same time. */
 constexpr unsigned most_blocks = 64;
 
-/* Launches one step. Returns false when the emulator found something wrong. */
+/* Launches one step, which begins before the one before has written anything. Returns false when
+ * the emulator found something wrong. */
 template <class Kernel, class Args>
-bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
+bool trial::launch(Kernel kernel, const Args &a, int step, bool first, uint64_t seed)
 {
     simt::launch_config config = {s_.name};
     int units = lb_fused_step_units(&s_.tile, s_.backward != nullptr);
@@ -122,13 +124,19 @@ bool trial::launch(Kernel kernel, const Args &a, int step, uint64_t seed)
     config.seed = seed;
     bool relu = s_.act == LB_ACT_RELU;
     config.count = count_;
+    const simt::written before = written_;
+    config.follows = first ? nullptr : &before;
+    written_.clear();
     /* Blocks share nothing, so that many of them may run one part after the other. */
-    for (unsigned first = 0; first < blocks && v_.outcome.ok(); first += most_blocks) {
-        config.grid.x = std::min(most_blocks, blocks - first);
+    for (unsigned from = 0; from < blocks && v_.outcome.ok(); from += most_blocks) {
+        simt::written part;
+        config.leaves = &part;
+        config.grid.x = std::min(most_blocks, blocks - from);
         v_.outcome.add(simt::launch(config, [=] {
-            simt::self->block_index.x += first;
+            simt::self->block_index.x += from;
             kernel(a, step, relu);
         }));
+        written_.insert(written_.end(), part.begin(), part.end());
     }
     return v_.outcome.ok();
 }
@@ -150,7 +158,7 @@ void trial::forward(uint64_t seed)
         a.cells = poison(real_, r_.cells.size(), "cells");
     }
     for (int step = 0; step < a.seq_len; step++)
-        if (!launch(s_.forward, a, step, seed + static_cast<uint64_t>(step)))
+        if (!launch(s_.forward, a, step, step == 0, seed + static_cast<uint64_t>(step)))
             return;
     check("y", s_.dtype, a.y, r_.y);
     check("hn", s_.dtype, a.hn, r_.hn);
@@ -175,7 +183,8 @@ void trial::backward(uint64_t seed)
     a.dh0 = poison(s_.dtype, r_.dh0.size(), "dh0");
     a.dc0 = poison(s_.dtype, r_.dc0.size(), "dc0");
     for (int step = a.seq_len - 1; step >= -1; step--)
-        if (!launch(s_.backward, a, step, seed + static_cast<uint64_t>(step + 1)))
+        if (!launch(s_.backward, a, step, step == a.seq_len - 1,
+                    seed + static_cast<uint64_t>(step + 1)))
             return;
     check("dgates", s_.dtype, a.dgates, r_.dgates);
     check("dh0", s_.dtype, a.dh0, r_.dh0);

@@ -111,6 +111,55 @@ static void a_wavefront_without_one_of_its_waits_is_found(void **state)
     gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
 }
 
+/* Describes the fake device by a file. lb_machine_of knows the file that was read last. */
+static void describe_device(const char *text)
+{
+    struct lb_device_info info;
+    struct lb_error err;
+    FILE *file = fopen(scratch_path("device.txt"), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    if (lb_device_model(scratch_path("device.txt"), &info, &err) != LB_OK)
+        fail_msg("%s", err.text);
+}
+
+/* On a device that multiplies so slowly that the GEMMs of few steps take longer than a launch, one
+ * layer runs in chunks. GEMMs that add to dw round more often, so that only inference has the same
+ * bits as without chunks. */
+static void gemms_beside_the_recurrence_give_the_same_results(void **state)
+{
+    static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 1\n";
+    static const char *const cases[] = {"fused:cluster/T8_B2_I4096_H6/f16/infer",
+                                        "fused:cluster/T8_B2_I4096_H6/f16/train/graph",
+                                        "fused:grid/T8_B2_I4096_H6/f16/infer/ragged"};
+    static const struct gpu_case_waits waits[] = {
+        {"fused:cluster/T8_B2_I4096_H6/f16/train", FAKE_WAIT, FAKE_FORWARD, 2},
+        {"fused:cluster/T8_B2_I4096_H6/f16/train", FAKE_WAIT, FAKE_BACKWARD, 2},
+        {"fused:cluster/T8_B2_I4096_H6/f16/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"fused:cluster/T8_B2_I4096_H6/f16/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+    };
+    struct lb_row plain, row;
+    (void)state;
+    run_case(cases[0], &plain);
+    assert_null(strstr(plain.description, "beside"));
+    describe_device(slow);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int order = 0; order < FAKE_ORDER_COUNT; order++) {
+            fake_queue_order((enum fake_order)order);
+            run_case(cases[i], &row);
+            if (!strstr(row.description, "GEMMs beside the recurrence"))
+                fail_msg("%s: %s", cases[i], row.description);
+            assert_true(i > 0 || row.hash == plain.hash);
+            lb_row_free(&row);
+        }
+    }
+    gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
+    expect_ok("fused:step/T8_B2_I4096_H6/f16/infer"); /* in one piece: steps come and go */
+    lb_row_free(&plain);
+    describe_device("like = h100\nname = no device\n");
+}
+
 /* Returns the file that keeps tuned choices during a test. */
 static const char *tuned_file(void)
 {
@@ -426,18 +475,19 @@ static void predictions_on_paper_are_those_of_the_model(void **state)
 
 int main(int argc, char **argv)
 {
-#define TUNING(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
+#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
-        TUNING(what_was_measured_is_known_to_later_runs),
-        TUNING(a_plan_that_can_not_be_launched_is_passed_over),
-        TUNING(a_variant_is_tuned_apart_from_auto),
-        TUNING(events_and_launches_fall_out_of_what_is_measured),
-        TUNING(few_steps_are_tuned_apart_from_many),
-        TUNING(what_was_measured_by_launches_is_not_taken_for_replays),
-        TUNING(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
+        SCRATCH(gemms_beside_the_recurrence_give_the_same_results),
+        SCRATCH(what_was_measured_is_known_to_later_runs),
+        SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
+        SCRATCH(a_variant_is_tuned_apart_from_auto),
+        SCRATCH(events_and_launches_fall_out_of_what_is_measured),
+        SCRATCH(few_steps_are_tuned_apart_from_many),
+        SCRATCH(what_was_measured_by_launches_is_not_taken_for_replays),
+        SCRATCH(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
         cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),

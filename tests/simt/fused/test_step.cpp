@@ -110,17 +110,20 @@ verdict run_case(const check_case &c, uint64_t seed)
      {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                        \
         {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__), \
          {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
-#define LB_BUILTIN_TILE(...)            \
+#define LB_BUILTIN_TENSOR_TILE(...)     \
     LB_BUILTIN_TILES(f16, __VA_ARGS__)  \
     LB_BUILTIN_TILES(bf16, __VA_ARGS__) \
-    LB_BUILTIN_TILES(tf32, __VA_ARGS__) \
+    LB_BUILTIN_TILES(tf32, __VA_ARGS__)
+#define LB_BUILTIN_TILE(...)            \
+    LB_BUILTIN_TENSOR_TILE(__VA_ARGS__) \
     LB_BUILTIN_TILES(f32, __VA_ARGS__) LB_BUILTIN_TILES(f64, __VA_ARGS__)
 
 /* Without a table it runs every built-in tile once. With a table, or "print", it counts what
  * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
-    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)};
+    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)
+                                      LB_FUSED_STEP_TENSOR_TILES(LB_BUILTIN_TENSOR_TILE)};
     if (table)
         return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
     return test_clean(builtin, 1, 2, run_case);
@@ -174,13 +177,18 @@ int test_paths(bool list)
 
 /* Sums fit where the slices were, and slices fit the device with the least shared memory per block.
  */
-#define LB_ROOM(...)                                                           \
-    static_assert(tile<__VA_ARGS__>::split * tile<__VA_ARGS__>::rows *         \
-                          (tile<__VA_ARGS__>::columns + 1) * sizeof(double) <= \
-                      LB_FUSED_STEP_STAGES * tile<__VA_ARGS__>::stage,         \
-                  "sums fit where slices were");                               \
-    static_assert(LB_FUSED_STEP_STAGES * tile<__VA_ARGS__>::stage <= 99 << 10, "sm_120's limit");
+template <class R, class Tile> constexpr bool has_room()
+{
+    static_assert(Tile::split * Tile::rows * (Tile::columns + 1) * sizeof(R) <=
+                      LB_FUSED_STEP_STAGES * Tile::stage,
+                  "sums fit where slices were");
+    static_assert(LB_FUSED_STEP_STAGES * Tile::stage <= 99 << 10, "sm_120's limit");
+    return true;
+}
+#define LB_ROOM(...)        static_assert(has_room<double, tile<__VA_ARGS__>>(), "");
+#define LB_TENSOR_ROOM(...) static_assert(has_room<float, tile<__VA_ARGS__>>(), "");
 LB_FUSED_STEP_TILES(LB_ROOM)
+LB_FUSED_STEP_TENSOR_TILES(LB_TENSOR_ROOM)
 
 } // namespace
 

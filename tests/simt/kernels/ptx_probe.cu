@@ -64,6 +64,12 @@ __global__ void probe_tensor(float *out)
 
 template __global__ void probe_order<scope::cluster>(uint32_t *, uint64_t *);
 
+__global__ void probe_dependency()
+{
+    lb_ptx::grid_dependency_wait();
+    lb_ptx::launch_dependents();
+}
+
 __global__ void probe_cluster()
 {
     LB_DYNAMIC_SHARED(float, shared);

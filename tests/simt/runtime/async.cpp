@@ -198,6 +198,20 @@ void deliver_rest()
         land(0);
 }
 
+void read_all_sources()
+{
+    for (thread &t : state.threads)
+        for (copy_groups *groups : {&t.copies, &t.bulk}) {
+            for (auto &group : groups->committed)
+                for (copy &c : group)
+                    take_source(c);
+            for (copy &c : groups->open)
+                take_source(c);
+        }
+    for (copy &c : in_flight)
+        take_source(c);
+}
+
 void check_no_copies(thread *leaving)
 {
     bool unread = !leaving->bulk.open.empty() || !leaving->copies.open.empty();

@@ -58,6 +58,7 @@ struct thread : identity {
     const char *waits_for = nullptr; /* nullptr: ready or running */
     site waits_at = {};
     bool done = false;
+    bool followed = false; /* it has called grid_dependency_wait */
     copy_groups copies, bulk;
     int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1, -1}; /* -1: not in use */
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
@@ -123,6 +124,7 @@ struct launch_state {
     std::vector<block> blocks;
     std::vector<barrier> clusters;
     barrier grid;
+    std::vector<thread *> following; /* threads in grid_dependency_wait */
     uint64_t random_state = 0;
     unsigned accesses_to_preemption = 0;
     uint32_t number = 0; /* of this launch, never 0 */
@@ -202,6 +204,7 @@ void shadow_begin();
 void shadow_access(const unsigned char *canonical, size_t bytes, bool write, const actor &by,
                    uint32_t place);
 void shadow_block_exit(block *b);
+void shadow_initialise(const span &bytes, bool initialised); /* what device_allocate returned */
 
 /* mbarrier.cpp */
 void mbarrier_begin();
@@ -213,7 +216,13 @@ void async_begin();
 void deliver_sometimes(); /* at a yield; with seeds for early copies, some may land */
 void deliver_when_idle(); /* when all threads spin */
 void deliver_rest();      /* when the kernel is over */
+void read_all_sources();  /* of all copies that have been started */
 void check_no_copies(thread *leaving);
+
+/* follow.cpp: launches that begin before the one before has ended */
+void follow_begin();
+void follow_end();
+void check_followed(const thread *leaving);
 
 /* count.cpp: has an effect only when the launch asks for counts */
 void count_access(const void *address, size_t bytes, bool write, bool strong, uint32_t place);

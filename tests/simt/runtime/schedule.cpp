@@ -113,6 +113,7 @@ void thread_main()
     (*kernel_body)();
     thread *t = current();
     check_no_copies(t);
+    check_followed(t);
     t->done = true;
     t->in_warp->alive &= ~(1u << t->lane);
     t->home->live--;
@@ -290,7 +291,9 @@ outcome launch_kernel(const launch_config &config, bool check, const std::functi
         order_begin();
         shadow_begin();
     }
+    follow_begin();
     run_all();
+    follow_end();
     count_finish();
     restore_static_shared();
     check_red_zones();

@@ -333,6 +333,17 @@ void shadow_begin()
         reset_word(shadow[w], false, 0);
 }
 
+void shadow_initialise(const span &bytes, bool initialised)
+{
+    for (size_t i = 0; i < bytes.bytes; i++) {
+        word &w = shadow[static_cast<size_t>(bytes.begin + i - arena) / word_bytes];
+        if (!w.bytes)
+            split(w);
+        w.bytes[static_cast<size_t>(bytes.begin + i - arena) % word_bytes].initialised =
+            initialised;
+    }
+}
+
 void shadow_access(const unsigned char *address, size_t bytes, bool write, const actor &by,
                    uint32_t place)
 {
