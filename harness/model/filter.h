@@ -3,8 +3,8 @@
  *
  *     T*B <= 65536 && (H % 128 == 0 || I != H)
  *
- * Operands are decimal numbers and T B I H L D. The operators are those of C, here in order of
- * precedence:
+ * Operands are decimal numbers and T B I H P L D, where P is the size of h: H unless the cell
+ * projects it. The operators are those of C, here in order of precedence:
  *     ! - (unary)     * / %     + -     < <= > >=     == !=     &&     ||
  * && and || evaluate their right side only when the left one does not decide. A problem matches
  * when the result is not 0. */

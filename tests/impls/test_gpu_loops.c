@@ -117,7 +117,8 @@ static void relu_gates_and_math_modes_agree_too(void **state)
     }
 }
 
-/* Every cell, dtype and pass, with and without ragged rows, in the loop that has them. */
+/* Every cell and dtype, with and without ragged rows, in the loop that has them. The other two
+ * passes are parts of these; they are tried in one dtype. */
 static void every_cell_agrees_with_the_oracle(void **state)
 {
     static const char *const problems[][2] = {
@@ -133,11 +134,13 @@ static void every_cell_agrees_with_the_oracle(void **state)
         {"T5_B4_I3_H17_L2_D2", "/cell-layernorm"},
     };
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
-    static const char *const passes[] = {"infer", "forward", "backward", "train"};
+    static const char *const passes[] = {"infer", "train", "forward", "backward"};
     (void)state;
     for (size_t p = 0; p < sizeof(problems) / sizeof(problems[0]); p++)
         for (int k = 0; k < 32; k++) {
             char text[LB_CASE_ID_SIZE];
+            if (k / 2 % 4 > 1 && k / 8 > 0)
+                continue;
             snprintf(text, sizeof(text), "%s/%s/%s%s%s", problems[p][0], dtypes[k / 8],
                      passes[k / 2 % 4], k % 2 ? "/ragged" : "", problems[p][1]);
             expect_ok(&lb_impl_cuda_naive, text);
