@@ -24,6 +24,16 @@ def plugin(name):
     return os.path.join(BUILD, "tests", "plugins", name + ".so")
 
 
+def without_libraries(folder, pattern="."):
+    """The environment of a program whose workers can load none of the libraries of others that match."""
+    os.makedirs(folder, exist_ok=True)
+    for soname in re.findall(r"workers load (\S+)$", run("--version").stdout, re.MULTILINE):
+        if re.search(pattern, soname):
+            with open(os.path.join(folder, soname), "w", encoding="utf-8") as file:
+                file.write("no library")
+    return {**os.environ, "LD_LIBRARY_PATH": folder}
+
+
 def run(*arguments, cwd=None, env=None, timeout=120):
     """Runs the program to its end: exit code, stdout, stderr."""
     return subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, timeout=timeout,

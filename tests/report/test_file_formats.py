@@ -26,7 +26,7 @@ LATER = {"others_share", "reference_ns", "chain_steps", "chain_ns", "floor_multi
          "checked_calls", "order_seed", "input_sets",
          "call_bytes", "working_set_bytes", "deterministic",
          "tolerance_used", "gradient_err_norm", "loss_scale", "overflow_share",
-         "overflow_check_ns", "cell", "projection"}
+         "overflow_check_ns", "cell", "projection", "update_ns"}
 
 
 def refuse(word):
