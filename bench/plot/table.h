@@ -16,7 +16,8 @@ void lb_choose_baseline(const struct lb_run *run, const char *name,
 void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
 
 /* Prints the rows grouped by problem, fastest first: median, half width of its interval, speed-up
- * over the baseline, time per update where a row of the problem has one, verdict and reason. Ends with a line that counts the verdicts. */
+ * over the baseline, time per update where a row of the problem has one, verdict and reason. Ends
+ * with a line that counts the verdicts. */
 enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
                               struct lb_error *err);
 

@@ -22,8 +22,8 @@ struct lb_run_options {
 struct lb_run_observer {
     void *user;
     /* A phase begins: "create", "oracle", "upload", "prepare", "verify", "sample", "recheck",
-     * "update", "trace" or "destroy". In "oracle" the harness computes on the host; in all others the
-     * implementation, the driver or a tool may be called, and may hang. */
+     * "update", "trace" or "destroy". In "oracle" the harness computes on the host; in all others
+     * the implementation, the driver or a tool may be called, and may hang. */
     void (*phase)(void *user, const char *phase);
     /* The row is complete; only destroy is still to be called. */
     void (*result)(void *user, const struct lb_row *row);
