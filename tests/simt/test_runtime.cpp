@@ -390,6 +390,24 @@ static void a_write_past_the_end_is_found_out()
     CHECK(o.text().find("values+12 (of 12)") != std::string::npos);
 }
 
+/* A load and a store of a vector, plain ones and one with a cache hint. */
+static void a_vector_that_is_not_aligned_is_found_out()
+{
+    auto *bytes = simt::device_copy(std::vector<unsigned char>(64), "bytes");
+    auto load = [=](int at) { return *reinterpret_cast<const uint4 *>(bytes + at); };
+    auto *to = reinterpret_cast<float4 *>(bytes + 40);
+    CHECK(clean(simt::launch(grid_of(1, 1), [=] { bytes[32] = load(16).x != 0; })));
+    simt::outcome o = simt::launch(grid_of(1, 1), [=] { bytes[32] = load(8).x != 0; });
+    CHECK(o.has(simt::fault::misuse));
+    CHECK(o.text().find("bytes+8 (of 64) is not aligned to 16 bytes") != std::string::npos);
+    CHECK(simt::launch(grid_of(1, 1), [=] {
+              *to = make_float4(1, 2, 3, 4);
+          }).has(simt::fault::misuse));
+    CHECK(simt::launch(grid_of(1, 1), [=] {
+              __stcs(to, make_float4(1, 2, 3, 4));
+          }).has(simt::fault::misuse));
+}
+
 static void a_peer_that_has_exited_cannot_be_mapped()
 {
     simt::outcome o = simt::launch(grid_of(2, 1, 0, 2, 16), [] {
@@ -430,6 +448,7 @@ static const test tests[] = {
     {"a_divergent_barrier_is_found_out", a_divergent_barrier_is_found_out},
     {"a_lane_outside_its_mask_is_found_out", a_lane_outside_its_mask_is_found_out},
     {"a_write_past_the_end_is_found_out", a_write_past_the_end_is_found_out},
+    {"a_vector_that_is_not_aligned_is_found_out", a_vector_that_is_not_aligned_is_found_out},
     {"a_peer_that_has_exited_cannot_be_mapped", a_peer_that_has_exited_cannot_be_mapped},
 };
 

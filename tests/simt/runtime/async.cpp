@@ -12,6 +12,13 @@
 namespace simt
 {
 
+void check_alignment(const void *address, size_t bytes, const char *what, site at)
+{
+    if (reinterpret_cast<uintptr_t>(address) % bytes)
+        fail(at, "%s: address %s is not aligned to %zu bytes", what,
+             address_name(canonical(address)).c_str(), bytes);
+}
+
 namespace
 {
 
@@ -56,13 +63,6 @@ void land(size_t i)
     in_flight[i] = std::move(in_flight.back());
     in_flight.pop_back();
     move_data(c);
-}
-
-void check_alignment(const void *address, size_t bytes, const char *what, site at)
-{
-    if (reinterpret_cast<uintptr_t>(address) % bytes)
-        fail(at, "%s: address %s is not aligned to %zu bytes", what,
-             address_name(canonical(address)).c_str(), bytes);
 }
 
 /* Checks a copy for races, as part of the issuer's program order. */

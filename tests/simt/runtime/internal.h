@@ -218,6 +218,7 @@ void deliver_when_idle(); /* when all threads spin */
 void deliver_rest();      /* when the kernel is over */
 void read_all_sources();  /* of all copies that have been started */
 void check_no_copies(thread *leaving);
+void check_alignment(const void *address, size_t bytes, const char *what, site at);
 
 /* follow.cpp: launches that begin before the one before has ended */
 void follow_begin();

@@ -1,6 +1,7 @@
-/* tsan_hooks.cpp: the functions that -fsanitize=thread makes every memory access call.
+/* tsan_hooks.cpp: the functions that -fsanitize=thread makes every memory access call, and the one
+ * that -fsanitize=alignment calls for an access that is not aligned to its type.
  *
- * The program is linked with these instead of the sanitizer's own library. The compiler does not
+ * The program is linked with these instead of the sanitizers' own libraries. The compiler does not
  * announce calls of memcpy, memmove and memset, so device/device.h redirects them here. */
 #include "internal.h"
 
@@ -48,6 +49,17 @@ void is_volatile(void *address, size_t bytes, strong kind)
     strong_begin(address, bytes, order, {"a volatile access", 0});
     strong_end(address, order, true); /* true, because it may have changed memory */
 }
+
+/* What the compiler says of an access, in the layout that GCC and Clang share. */
+struct described_access {
+    const char *file;
+    uint32_t line, column;
+    const struct {
+        uint16_t kind, info;
+        char name[1];
+    } * type;
+    unsigned char log_alignment, kind;
+};
 
 } // namespace
 
@@ -100,6 +112,14 @@ void __tsan_write_range(void *p, unsigned long n)
 
 void __tsan_init()
 {
+}
+
+/* A device refuses such an access: an ordinary load or store of a vector is one instruction. */
+void __ubsan_handle_type_mismatch_v1(const simt::described_access *access, const void *address)
+{
+    simt::site at = {access->file, static_cast<int>(access->line)};
+    if (simt::self)
+        simt::check_alignment(address, size_t{1} << access->log_alignment, access->type->name, at);
 }
 
 /* Called for classes of the tests; kernels have no virtual functions. */
