@@ -77,7 +77,7 @@ class TimedRegions(NvtxTest):
         self.assertEqual(nvtx_events.emitted_inside(processes[0]), [])
         regions = nvtx_events.timed_regions(processes[0])
         timed = [region for phase, region in regions if phase == "timed"]
-        # Of a batch a few untimed calls follow when the inputs have changed places.
+        # After some samples of several calls, a check makes another batch of them.
         samples = sum(len(row["samples_ns"]) for row in rows)
         self.assertTrue(samples <= len(timed) < 1.1 * samples + 4, (samples, len(timed)))
 
