@@ -80,11 +80,14 @@ static void print_plan(FILE *to, const struct lb_problem *p, struct lb_fused_pla
 /* Prints the paths of one problem by all variants on one device. */
 static void print_problem(FILE *to, const struct lb_problem *p, const struct lb_device_info *device)
 {
+    struct lb_fused_view view;
+    if (lb_fused_see(p, device, &view, NULL) != LB_OK)
+        return;
     for (int v = 0; lb_fused_variants[v]; v++) {
         struct lb_fused_choice choice;
         if (lb_fused_choose(p, device, lb_fused_variants[v], &choice, NULL) != LB_OK)
             continue;
-        bool cut = lb_fused_chunk(p, &choice) < p->seq_len;
+        bool cut = lb_fused_chunk(&view, &choice) < p->seq_len;
         print_plan(to, p, &choice.forward, cut);
         if (lb_has_backward(p))
             print_plan(to, p, &choice.backward, cut);

@@ -153,16 +153,19 @@ template <class Kind, class Tile> constexpr int deep_hidden(bool back)
          {2, 3, 24, 2, false}},                                                                  \
         {backward<kind, tile<__VA_ARGS__>>("backward padded " #kind " " #__VA_ARGS__),           \
          {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
-#define LB_PATHS_TILE(...)              \
+#define LB_PATHS_TENSOR_TILE(...)       \
     LB_PATHS_TILE_OF(f16, __VA_ARGS__)  \
     LB_PATHS_TILE_OF(bf16, __VA_ARGS__) \
-    LB_PATHS_TILE_OF(tf32, __VA_ARGS__) \
+    LB_PATHS_TILE_OF(tf32, __VA_ARGS__)
+#define LB_PATHS_TILE(...)            \
+    LB_PATHS_TENSOR_TILE(__VA_ARGS__) \
     LB_PATHS_TILE_OF(f32, __VA_ARGS__) LB_PATHS_TILE_OF(f64, __VA_ARGS__)
 
 /* `list`: prints which paths each case takes. Else runs them. */
 int test_paths(bool list)
 {
-    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE)};
+    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE)
+                                       LB_FUSED_STEP_TENSOR_TILES(LB_PATHS_TENSOR_TILE)};
     if (!list)
         return test_clean(on_paths, 1, 2, run_case);
     for (const check_case &c : on_paths) {
