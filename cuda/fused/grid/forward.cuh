@@ -410,20 +410,19 @@ __device__ inline void load_state(const lb_fused_forward_args &a, const block_pl
     }
 }
 
-/* Stores c for the next launch. Each thread stores what it computed itself, since no barrier
- * follows the last step. */
+/* Stores c for the next launch. Not by the threads that computed it, which would take more
+ * registers: hence the barrier. */
 template <class Math, class Tile>
 __device__ inline void store_carry(const lb_fused_forward_args &a, const block_place &p,
                                    const forward_shared<Math, Tile> &s)
 {
-    for (int chunk = 0; chunk < p.chunks; chunk++)
-        for (int at = threadIdx.x; at < Tile::cells; at += Tile::threads) {
-            int i = chunk * Tile::cells + at;
-            cell_place cell = find_cell<Tile>(p, a.hidden, chunk, at);
-            if (s.lengths[i] > a.to)
-                static_cast<float *>(a.carry)[state_index(a, p.direction, cell.row, cell.unit)] =
-                    s.c[i];
-        }
+    __syncthreads();
+    for (int i = threadIdx.x; i < p.chunks * Tile::cells; i += Tile::threads) {
+        cell_place cell = find_cell<Tile>(p, a.hidden, i / Tile::cells, i % Tile::cells);
+        if (s.lengths[i] > a.to)
+            static_cast<float *>(a.carry)[state_index(a, p.direction, cell.row, cell.unit)] =
+                s.c[i];
+    }
 }
 
 template <class Math, class Tile> __device__ inline void forward_run(const lb_grid_forward_args &g)
