@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host/cpu_topology.h"
+#include "host/numa_cpus.h"
 
 static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
@@ -33,28 +34,10 @@ static void take(int count, cpu_set_t *some)
                 CPU_SET((size_t)topology.places[i].cpu, some);
 }
 
-/* Writes the CPUs of a set: "CPU 3", "CPUs 0-1,4". */
-static void describe(const cpu_set_t *set, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, CPU_COUNT(set) == 1 ? "CPU" : "CPUs");
-    const char *before = " ";
-    for (size_t first = 0; first < CPU_SETSIZE; first++) {
-        size_t last = first;
-        if (!CPU_ISSET(first, set))
-            continue;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
-            last++;
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used,
-                                     first == last ? "%s%zu" : "%s%zu-%zu", before, first, last);
-        before = ",";
-        first = last;
-    }
-}
-
 void lb_pin(int count, char *text, size_t size)
 {
     cpu_set_t some;
+    char list[LB_CPU_LIST_SIZE];
     snprintf(text, size, "any CPU");
     if (!look())
         return;
@@ -65,7 +48,8 @@ void lb_pin(int count, char *text, size_t size)
     if (sched_setaffinity(0, sizeof(some), &some) != 0)
         return;
     given = some;
-    describe(&some, text, size);
+    lb_allowed_cpus(list);
+    snprintf(text, size, count == 1 ? "CPU %s" : "CPUs %s", list);
 }
 
 void lb_unpin(void)

@@ -12,9 +12,12 @@ typedef enum lb_status lb_measure(void *user, double *ns, struct lb_error *err);
 struct lb_sampler_options {
     size_t min_samples; /* at least this many, unless max_ns runs out first */
     size_t max_samples;
-    double precision; /* stop when the half width of the median's 95 % interval, divided by the
-                         median, is at most this */
-    double max_ns;    /* wall time for warm-up and samples together */
+    double precision;      /* stop when the half width of the median's 95 % interval, divided by the
+                              median, is at most this */
+    double max_ns;         /* wall time for warm-up and samples together */
+    const double *made_ns; /* [made] times of calls that were made already: the first of the
+                              warm-up */
+    size_t made;
     void (*warm)(void *user); /* (optional) called between warm-up and the first sample */
     void (*done)(void *user); /* (optional) called after the last sample */
     int calls;                /* (optional) that one sample times; 0 stands for 1 */
@@ -26,11 +29,12 @@ struct lb_sampler_options lb_sampler_defaults(void);
 struct lb_samples {
     double *ns; /* [count] in the order taken; owned */
     size_t count;
-    size_t warmup; /* number of calls before them */
+    size_t warmup; /* number of calls before them, with those of made_ns that were needed */
     enum lb_stop_reason stop_reason;
 };
 
-/* Warms up until the calls no longer get faster, then samples until one of lb_stop_reason applies.
+/* Warms up until the calls no longer get faster, beginning with those of made_ns, then samples
+ * until one of lb_stop_reason applies.
  *
  * The stop rule computes the interval after min_samples and 50 ms of timed calls, and again each
  * time the count has grown by a quarter. Only max_samples and max_ns stop it earlier. It stops on a

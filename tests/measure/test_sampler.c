@@ -100,6 +100,29 @@ static void short_calls_are_sampled_for_50_ms(void **state)
     lb_samples_free(&samples);
 }
 
+static void calls_made_before_are_the_first_of_the_warm_up(void **state)
+{
+    (void)state;
+    const double like[] = {1000, 1000}, slow[] = {3e8, 3e8}, cold[] = {9000, 5000};
+    const struct {
+        const double *made_ns;
+        size_t warmup, measured;
+    } cases[] = {{like, 3, 1}, {slow, 1, 0}, {cold, 5, 3}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct source source = {.base = 1000, .spread = 5, .state = 1};
+        struct lb_sampler_options options = lb_sampler_defaults();
+        struct lb_samples samples;
+        options.calls = 10000;
+        options.max_ns = 2e9;
+        options.made_ns = cases[i].made_ns;
+        options.made = 2;
+        assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+        assert_int_equal(samples.warmup, cases[i].warmup);
+        assert_int_equal(source.calls - samples.count, cases[i].measured);
+        lb_samples_free(&samples);
+    }
+}
+
 static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
 {
     (void)state;
@@ -192,6 +215,7 @@ int main(void)
         cmocka_unit_test(the_clock_resolves_nanoseconds_however_long_the_machine_is_up),
         cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
         cmocka_unit_test(short_calls_are_sampled_for_50_ms),
+        cmocka_unit_test(calls_made_before_are_the_first_of_the_warm_up),
         cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
         cmocka_unit_test(drifting_times_end_on_a_plateau),
         cmocka_unit_test(the_largest_count_is_never_exceeded),
