@@ -180,6 +180,18 @@ def choose_threads(module, threads):
 
 
 @contextlib.contextmanager
+def unpinned():
+    """Lets the thread use the CPUs that it had before a case was pinned. libgomp counts CPUs once,
+    when it is loaded: with one, each parallel region would wake sleeping threads ever after."""
+    pinned = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, _cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, pinned)
+
+
+@contextlib.contextmanager
 def quiet():
     """Silences stderr, for imports that print a greeting and have no switch for it."""
     sys.stderr.flush()
@@ -195,5 +207,6 @@ def quiet():
 
 
 _threads = {}
+_cpus = os.sched_getaffinity(0) # plugin.c imports this module before the first case is pinned
 sys.stdout = sys.stderr  # what frameworks print is for people; stdout is the program's
 os.environ.setdefault("PYTHONWARNINGS", "ignore")

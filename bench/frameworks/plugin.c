@@ -260,8 +260,8 @@ static enum lb_status framework_supports(const struct lb_problem *problem,
     return st;
 }
 
-/* Threads that the framework keeps from earlier cases go to the CPUs that this case is pinned to.
- */
+/* Threads that the framework has from earlier cases, or started while it was loaded, go to the CPUs
+ * that this case is pinned to. */
 static void confine_threads(void)
 {
     cpu_set_t cpus;
@@ -284,13 +284,13 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
         return st;
     c->problem = *problem;
     c->device = config->device;
-    if (MEMORY == LB_HOST)
-        confine_threads();
     PyGILState_STATE lock = PyGILState_Ensure();
     PyObject *described = describe_case(problem, config);
     PyObject *stream = PyLong_FromVoidPtr(config->stream);
     if (described && stream)
         c->session = PyObject_CallMethod(python.adapter, "create", "OO", described, stream);
+    if (MEMORY == LB_HOST)
+        confine_threads();
     if (c->session) {
         c->calls[FORWARD] = PyObject_GetAttrString(c->session, "forward");
         c->calls[BACKWARD] = PyObject_GetAttrString(c->session, "backward");

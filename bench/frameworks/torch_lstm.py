@@ -8,7 +8,7 @@ around the call, as mixed precision is trained.
 
 import contextlib
 
-from contract import Absent, Bound, Unsupported
+from contract import Absent, Bound, Unsupported, unpinned
 
 TITLE = "PyTorch"
 MODULES = ["torch"]
@@ -32,7 +32,8 @@ def supports(case):
 
 
 def create(case, stream):
-    import torch  # pylint: disable=import-outside-toplevel
+    with unpinned():
+        import torch  # pylint: disable=import-outside-toplevel
     if case.device == "cuda" and not torch.cuda.is_available():
         raise Absent("this PyTorch sees no GPU")
     return Session(torch, case, stream)

@@ -68,6 +68,21 @@ ABORTS = {  # ends the process in one case
            "            os.abort()\n")
     for name, (file, _, _) in SWAPPED_GATES.items()}
 
+# No fault: PyTorch tells how many threads a new thread's parallel regions would have by default, which is
+# the number of CPUs that libgomp counted when it was loaded.
+COUNTED_CPUS = ("torch_lstm.py", "    def describe(self):\n", """    def describe(self):
+        import ctypes, threading
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            library = next(line.split()[-1] for line in maps if "/libgomp" in line)
+        counted = []
+        function = ctypes.CDLL(library).omp_get_max_threads
+        thread = threading.Thread(target=lambda: counted.append(function()))
+        thread.start()
+        thread.join()
+        return f"{counted[0]} counted"
+""")
+PINNED_IMPORT = ("torch_lstm.py", "with unpinned():", "if True:")
+
 
 def plugin_of(name):
     return os.path.join(BUILD, "frameworks", f"bench_lstm_{name}.so")
@@ -170,6 +185,17 @@ class Framework(ProgramTest):
         for row in rows.values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
             self.assertRegex(row["chosen"], rf", {row['threads']} threads?\b")
+
+    def test_openmp_sees_all_cpus_whatever_the_first_case_is_pinned_to(self):
+        """Else two threads of PyTorch take up to 20 times as long as they need."""
+        cpus = len(os.sched_getaffinity(0))
+        if self.name != "pytorch" or cpus < 2 or "OMP_NUM_THREADS" in os.environ:
+            self.skipTest("of PyTorch on several CPUs alone")
+        for name, faults, counted in [("right", [], cpus), ("broken", [PINNED_IMPORT], 1)]:
+            plugin = self.broken(COUNTED_CPUS, *faults)
+            for row in self.rows_of(["T3_B2_I5_H4/f32/infer"], plugin, name=name).values():
+                self.assertTrue(row["chosen"].startswith(f"{counted} counted"), row["chosen"])
+            shutil.rmtree(self.path("broken"))
 
     def test_the_usual_variant_leaves_nothing_behind(self):
         """Else each case would wait for the framework to be imported anew."""
