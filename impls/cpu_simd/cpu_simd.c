@@ -342,12 +342,11 @@ static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
-        lb_cpu_unpack(simd, ld, gradients);
+    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_unpack_work,
+                          &(struct lb_cpu_call){.simd = simd, .gradients = gradients});
     return LB_OK;
 }
 
-/* Weights are packed by all threads, each its own; gradients are unpacked by one. */
 static enum lb_status cpu_simd_update(void *self, const struct lb_update_io *io,
                                       struct lb_error *err)
 {

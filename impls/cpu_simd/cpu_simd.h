@@ -88,9 +88,9 @@ void lb_cpu_pack_work(void *arg, size_t thread);
  * memory of its node. arg is a struct lb_cpu_call. */
 void lb_cpu_touch_work(void *arg, size_t thread);
 
-/* Unpacks the gradients of a layer_dir to the canonical layout. */
-void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
-                   const struct lb_gradients *gradients);
+/* Unpacks the weight gradients to the canonical layout, each thread a share of the panels. arg is a
+ * struct lb_cpu_call. */
+void lb_cpu_unpack_work(void *arg, size_t thread);
 
 size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
 
@@ -112,6 +112,7 @@ size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
 struct lb_cpu_call {
     const struct lb_cpu_simd *simd;
     const struct lb_weights *weights;
+    const struct lb_gradients *gradients;
     const struct lb_forward_io *forward;
     const struct lb_backward_io *backward;
 };

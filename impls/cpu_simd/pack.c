@@ -97,17 +97,47 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size
     return g;
 }
 
-/* The index of element (k, column) of weights with rows of `width`, whose k may come in pairs. */
-static size_t weight_index(const struct lb_cpu_simd *simd, size_t k, size_t column, size_t width)
+/* The rows and the columns that are transposed at a time; no vector has more elements. */
+enum { TILE = 16 };
+
+/* Copies part of a row to a tile; `size` and most values of part are constants where this is
+ * inlined. */
+static inline __attribute__((always_inline)) void take_row(size_t size, char *to, const char *from,
+                                                           size_t part)
 {
-    size_t pair = simd->kernels->pair;
-    return (k / pair * width + column) * pair + k % pair;
+    if (part == TILE)
+        memcpy(to, from, TILE * size);
+    else
+        memcpy(to, from, part * size);
 }
 
-static void copy_element(const struct lb_cpu_simd *simd, void *to, size_t to_index,
-                         const void *from, size_t from_index)
+/* As transpose, with a size that is constant where this is inlined. */
+static inline __attribute__((always_inline)) void
+transpose_sized(size_t size, char *to, size_t to_stride, const char *from, size_t from_bytes,
+                size_t rows, size_t columns)
 {
-    memcpy(lb_cpu_at(simd, to, to_index), lb_cpu_at(simd, from, from_index), simd->elem);
+    char tile[TILE][TILE * sizeof(double)];
+    for (size_t first = 0; first < columns; first += TILE) {
+        size_t part = columns - first < TILE ? columns - first : TILE;
+        for (size_t r = 0; r < rows; r++)
+            take_row(size, tile[r], from + r * from_bytes + first * size, part);
+        for (size_t c = 0; c < part; c++)
+            for (size_t r = 0; r < rows; r++)
+                memcpy(to + ((first + c) * to_stride + r) * size, &tile[r][c * size], size);
+    }
+}
+
+/* Writes column c of `from` to row c of `to`: elements of 2, 4 or 8 bytes, at most TILE rows, which
+ * are from_bytes apart. to_stride: elements from one row of `to` to the next. Goes through a tile,
+ * because rows whose distance is a power of two would drive one another out of the L1 cache. */
+static void transpose(size_t size, void *to, size_t to_stride, const void *from, size_t from_bytes,
+                      size_t rows, size_t columns)
+{
+    switch (size) {
+    case 2: transpose_sized(2, to, to_stride, from, from_bytes, rows, columns); break;
+    case 4: transpose_sized(4, to, to_stride, from, from_bytes, rows, columns); break;
+    default: transpose_sized(8, to, to_stride, from, from_bytes, rows, columns);
+    }
 }
 
 /* The hidden units of these panels. */
@@ -117,45 +147,69 @@ static struct lb_cpu_range units_of(const struct lb_cpu_simd *simd, struct lb_cp
     return (struct lb_cpu_range){from, to < simd->s.H ? to : simd->s.H};
 }
 
+/* One gate of a panel: from [units, columns] -> to [columns, width], whose columns may come in
+ * pairs: two of them then move as one element, and a last odd one alone. */
+static void pack_gate(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
+                      size_t units)
+{
+    size_t pair = simd->kernels->pair, odd = columns % pair, last = columns - odd;
+    size_t width = simd->s.width;
+    transpose(pair * simd->elem, to, width, from, columns * simd->elem, units, columns / pair);
+    for (size_t unit = 0; unit < units && odd > 0; unit++)
+        memcpy(lb_cpu_at(simd, to, last * width + unit * pair),
+               lb_cpu_at(simd, from, unit * columns + last), simd->elem);
+}
+
 /* from [4H, columns] -> to [panels, columns padded, 4, simd_width], some of the panels; padding is
  * 0. */
-static void pack_forward(const struct lb_cpu_simd *simd, char *to, const void *from, size_t columns,
+static void pack_forward(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
                          struct lb_cpu_range panels)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t panel = lb_cpu_padded(simd, columns) * s->width;
-    struct lb_cpu_range units = units_of(simd, panels);
-    memset(lb_cpu_at(simd, to, panels.from * panel), 0,
-           (panels.to - panels.from) * panel * simd->elem);
-    for (size_t g = 0; g < 4; g++)
-        for (size_t unit = units.from; unit < units.to; unit++) {
-            size_t column = g * s->simd_width + unit % s->simd_width;
-            size_t row = (g * s->H + unit) * columns;
-            for (size_t k = 0; k < columns; k++)
-                copy_element(simd, to,
-                             unit / s->simd_width * panel + weight_index(simd, k, column, s->width),
-                             from, row + k);
-        }
+    size_t size = lb_cpu_padded(simd, columns) * s->width;
+    for (size_t panel = panels.from; panel < panels.to; panel++) {
+        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
+        char *start = lb_cpu_at(simd, to, panel * size);
+        memset(start, 0, size * simd->elem);
+        for (size_t g = 0; g < 4; g++)
+            pack_gate(simd, lb_cpu_at(simd, start, g * s->simd_width * simd->kernels->pair),
+                      lb_cpu_at(simd, from, (g * s->H + units.from) * columns), columns,
+                      units.to - units.from);
+    }
+}
+
+/* Copies a row of `count` elements to every second place. */
+static void spread_row(void *to, const void *from, size_t count)
+{
+    uint16_t *out = to;
+    const uint16_t *in = from;
+    for (size_t j = 0; j < count; j++)
+        out[2 * j] = in[j];
 }
 
 /* from [4H, columns] -> to [groups, gates, columns padded to whole vectors], some of the groups,
- * which have up to `most` columns. */
-static void pack_backward(const struct lb_cpu_simd *simd, char *to, const void *from,
+ * which have up to `most` columns. Where gates come in pairs, the elements of two rows alternate.
+ */
+static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from,
                           size_t columns, size_t most, struct lb_cpu_range groups)
 {
     const struct lb_cpu_sizes *s = &simd->s;
+    size_t pair = simd->kernels->pair;
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * most, count = columns - first < most ? columns - first : most;
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
-        memset(lb_cpu_at(simd, to, first * s->gates), 0, width * s->gates * simd->elem);
+        char *start = lb_cpu_at(simd, to, first * s->gates);
+        memset(start, 0, width * s->gates * simd->elem);
         for (size_t g = 0; g < 4; g++)
             for (size_t unit = 0; unit < s->H; unit++) {
                 size_t k =
                     unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
-                size_t row = (g * s->H + unit) * columns + first;
-                for (size_t j = 0; j < count; j++)
-                    copy_element(simd, to, first * s->gates + weight_index(simd, k, j, width), from,
-                                 row + j);
+                const char *row = lb_cpu_at(simd, from, (g * s->H + unit) * columns + first);
+                char *out = lb_cpu_at(simd, start, k / pair * width * pair + k % pair);
+                if (pair == 1)
+                    memcpy(out, row, count * simd->elem);
+                else
+                    spread_row(out, row, count);
             }
     }
 }
@@ -231,31 +285,51 @@ void lb_cpu_touch_work(void *arg, size_t thread)
         touch_gradients(simd, ld, thread);
 }
 
-/* from [panels, columns, 4, simd_width] -> to [4H, columns]. */
-static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns)
+/* One gate of a panel: from [columns, width] -> to [units, columns]. */
+static void unpack_gate(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
+                        size_t units)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++) {
-            size_t panel = unit / s->simd_width * columns * s->width;
-            size_t column = panel + g * s->simd_width + unit % s->simd_width;
-            for (size_t k = 0; k < columns; k++) {
-                char *out = lb_cpu_at(simd, to, (g * s->H + unit) * columns + k);
-                const void *value = lb_cpu_sum_at(simd, from, column + k * s->width);
-                if (simd->half)
-                    simd->kernels->from_f32(value, out, 1);
-                else
-                    memcpy(out, value, simd->elem);
-            }
+    double tile[TILE * TILE]; /* [units, TILE] of sum_elem */
+    for (size_t first = 0; first < columns; first += TILE) {
+        size_t part = columns - first < TILE ? columns - first : TILE;
+        transpose(simd->sum_elem, tile, TILE, lb_cpu_sum_at(simd, from, first * simd->s.width),
+                  simd->s.width * simd->sum_elem, part, units);
+        for (size_t unit = 0; unit < units; unit++) {
+            const void *row = lb_cpu_sum_at(simd, tile, unit * TILE);
+            char *out = lb_cpu_at(simd, to, unit * columns + first);
+            if (simd->half)
+                simd->kernels->from_f32(row, out, part);
+            else
+                memcpy(out, row, part * simd->elem);
         }
+    }
 }
 
-void lb_cpu_unpack(const struct lb_cpu_simd *simd, size_t layer_dir,
-                   const struct lb_gradients *gradients)
+/* from [panels, columns, 4, simd_width] -> to [4H, columns], some of the panels. */
+static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns,
+                   struct lb_cpu_range panels)
 {
-    struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, layer_dir);
-    unpack(simd, gradients->dw_ih[layer_dir], from.dw_ih, lb_cpu_input(simd, layer_dir));
-    unpack(simd, gradients->dw_hh[layer_dir], from.dw_hh, simd->s.H);
-    unpack(simd, gradients->db_ih[layer_dir], from.db, 1);
-    unpack(simd, gradients->db_hh[layer_dir], from.db, 1);
+    const struct lb_cpu_sizes *s = &simd->s;
+    for (size_t panel = panels.from; panel < panels.to; panel++) {
+        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
+        for (size_t g = 0; g < 4; g++)
+            unpack_gate(simd, lb_cpu_at(simd, to, (g * s->H + units.from) * columns),
+                        lb_cpu_sum_at(simd, from, panel * columns * s->width + g * s->simd_width),
+                        columns, units.to - units.from);
+    }
+}
+
+void lb_cpu_unpack_work(void *arg, size_t thread)
+{
+    const struct lb_cpu_call *call = arg;
+    const struct lb_cpu_simd *simd = call->simd;
+    const struct lb_gradients *to = call->gradients;
+    struct lb_cpu_range panels = lb_cpu_share(simd->s.panels, simd->threads, thread);
+    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
+        struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, ld);
+        unpack(simd, to->dw_ih[ld], from.dw_ih, lb_cpu_input(simd, ld), panels);
+        unpack(simd, to->dw_hh[ld], from.dw_hh, simd->s.H, panels);
+        unpack(simd, to->db_ih[ld], from.db, 1, panels);
+        unpack(simd, to->db_hh[ld], from.db, 1, panels);
+    }
 }
