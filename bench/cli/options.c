@@ -855,10 +855,11 @@ const struct lb_option lb_option_table[] = {
      .argument = "seconds",
      .placeholder = "S",
      .group = LB_GROUP_SETTINGS,
-     .commands = WORKERS,
+     .commands = WORKERS | PROFILE,
      .set = set_seconds,
      .field = offsetof(struct lb_options, call_limit_s),
-     .help = "Ends a case as hung after S seconds without a sign of progress (120)."},
+     .help = "Ends a case as hung after S seconds without a sign of progress (120; with --profile "
+             "none, since profilers make calls longer)."},
     {.name = "--hang-limit",
      .argument = "a number",
      .placeholder = "N",

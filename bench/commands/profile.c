@@ -1,7 +1,11 @@
 /* --profile: one case in this process, for a profiler that is attached to it. */
 #include "commands/profile.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "device/device.h"
 #include "device/memory.h"
@@ -60,6 +64,38 @@ static void ignore_row(void *user, const struct lb_row *row)
     (void)user, (void)row;
 }
 
+static char hung[256]; /* what to say when the limit of the present phase is reached */
+
+/* SIGALRM: the phase hangs, so the process ends without its cooperation. */
+static void end_hung(int number)
+{
+    (void)number;
+    if (write(STDERR_FILENO, hung, strlen(hung)) < 0)
+        _exit(LB_EXIT_FAILED); /* nobody listens */
+    _exit(LB_EXIT_FAILED);
+}
+
+/* Limits the time from now on; 0: not at all. */
+static void limit_time(double seconds)
+{
+    struct itimerval timer = {
+        .it_value = {(time_t)seconds, (suseconds_t)(seconds * 1e6) % 1000000}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* lb_run_observer.phase: each call has the limit that was given. The harness's own work has none.
+ */
+static void limit_phase(void *user, const char *phase)
+{
+    const struct lb_options *options = user;
+    bool own = strcmp(phase, "oracle") == 0, samples = strcmp(phase, "sample") == 0;
+    double calls = samples ? 3 + (double)options->profile_calls : 1; /* three warm up */
+    double limit = options->call_limit_s * calls;
+    snprintf(hung, sizeof(hung), "bench-lstm: --profile %.150s: %.20s did not return within %g s\n",
+             options->subject, phase, limit);
+    limit_time(own ? 0 : limit);
+}
+
 /* profile: NULL to trace the GPU kernels of one call. */
 static void run_case(const struct lb_options *options, const struct lb_impl *impl,
                      const struct lb_case *c, struct lb_reference_cache *cache,
@@ -74,11 +110,16 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
         .loss_scale = options->loss_scale,
         .dynamic_loss_scale = options->dynamic_loss_scale,
     };
-    const struct lb_run_observer observer = {.result = ignore_row};
+    struct lb_run_observer observer = {.user = (void *)(uintptr_t)options, .result = ignore_row};
+    if (lb_option_given(options, "--call-limit")) { /* profilers make calls longer than usual */
+        observer.phase = limit_phase;
+        signal(SIGALRM, end_hung);
+    }
     lb_host_limit(options->memory_bytes);
     if (impl->memory == LB_DEVICE)
         lb_device_open(options->device, NULL); /* the row reports a failure */
     lb_case_run(impl, c, &run, &observer, row);
+    limit_time(0);
 }
 
 static void print_row(const struct lb_row *row, const struct lb_profile *profile)

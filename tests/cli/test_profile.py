@@ -40,6 +40,12 @@ class Profile(ProgramTest):
         self.assertEqual(done.returncode, 5)
         self.assertIn("unsupported: dtype f16", done.stdout)
 
+    def test_a_call_that_hangs_ends_at_the_limit_that_is_given(self):
+        done = run("--profile", "misbehave_hang/T4_B2_H8", "--plugin", plugin("misbehave_hang"),
+                   "--call-limit", "1", timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("verify did not return within 1 s", done.stderr)
+
     def test_a_wrong_case_fails(self):
         done = run("--profile", "misbehave_cheat/T4_B2_H8", "--plugin", plugin("misbehave_cheat"))
         self.assertEqual(done.returncode, 1)

@@ -452,7 +452,7 @@ static void a_recorded_run_is_read_under_the_names_of_today(void **state)
     struct lb_error err = {""};
     size_t renamed = 0;
     (void)state;
-    if (lb_run_read(LB_SOURCE_DIR "/results/cpu-opponents", &run, &err) != LB_OK)
+    if (lb_run_read(LB_SOURCE_DIR "/tests/record/recorded_2026-11-21.jsonl", &run, &err) != LB_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < run.count; i++) {
         assert_string_not_equal(run.rows[i].c.impl, "cpu_blas");
