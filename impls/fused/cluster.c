@@ -32,9 +32,6 @@ enum {
  */
 static const double mma_share = 0.62;
 
-/* The maximum of SMs per GPC on sm_90. All blocks of a cluster run in one GPC. */
-enum { GPC_SMS = 18 };
-
 static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
 {
     return plan->backward ? &backward_tiles[plan->tile] : &forward_tiles[plan->tile];
@@ -43,16 +40,6 @@ static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
 static int needed_clusters(const struct lb_problem *p, const struct lb_cluster_tile *t)
 {
     return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
-}
-
-/* Estimates how many clusters of `blocks` blocks a device runs at the same time, for when it cannot
- * be asked: all GPCs are full but one, which has the remaining SMs. An H100 SXM has 132 SMs in 8
- * GPCs of 18 SMs or fewer. There 15 clusters of 8 blocks were seen to run
- * (accel-sim/gpu-app-collection, pull request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921),
- * where this estimate is 14. */
-static int resident_clusters(int sm_count, int blocks)
-{
-    return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
 }
 
 static double waves_of(const struct lb_fused_plan *plan)
@@ -126,7 +113,7 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
         struct lb_fused_plan *plan = &plans[count];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
         plan->needed = needed_clusters(view->problem, tile_of(plan));
-        plan->resident = resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
+        plan->resident = lb_fused_resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;
         plan->step_ns = step_ns(view, plan);

@@ -29,6 +29,14 @@ done:
     return st;
 }
 
+/* The maximum of SMs per GPC on sm_90. All blocks of a cluster run in one GPC. */
+enum { GPC_SMS = 18 };
+
+int lb_fused_resident_clusters(int sm_count, int blocks)
+{
+    return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
+}
+
 /* The best plan of a pass, the best plan of another family, and how many plans there were. */
 struct group {
     struct lb_fused_plan best, other; /* other.family NULL: only one family has plans */

@@ -244,23 +244,30 @@ static void a_kernel_that_is_not_readied_is_refused(void **state)
     assert_non_null(strstr(err.text, "launching the grid kernel: invalid argument"));
 }
 
-/* The first step of a call follows what is no step, so that it must begin after that. */
+/* The first step of a call follows what is no step, so that it must begin after that. Backward has
+ * a fifth launch, for step -1; wide ones are of clusters, which follow each other too. */
 static void steps_follow_each_other_where_the_device_can(void **state)
 {
+    static const char narrow[] = "T4_B16_H256/f16/train", wide[] = "T4_B64_H1024/f16/train";
     static const struct {
-        const char *device;
-        int driver, following;
+        const char *device, *text;
+        int driver, following, clusters;
     } cases[] = {
-        {"h100", 12030, 3 + 4}, {"b200", 13000, 3 + 4}, {"h100", 12020, 0}, {"a100", 13000, 0}};
-    struct lb_problem p = trial_problem("T4_B16_H256/f16/train");
+        {"h100", narrow, 12030, 3 + 4, 0}, {"b200", narrow, 13000, 3 + 4, 0},
+        {"h100", narrow, 12020, 0, 0},     {"a100", narrow, 13000, 0, 0},
+        {"h100", wide, 12030, 3 + 4, 5},   {"h100", wide, 12020, 0, 5},
+        {"a100", wide, 13000, 0, 0},
+    };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_problem p = trial_problem(cases[i].text);
         struct lb_error err = {""};
         install(cases[i].device);
         fake_cudart_set_driver(cases[i].driver);
         if (launch("step", &p, &err) != LB_OK)
             fail_msg("%s: %s", cases[i].device, err.text);
         assert_int_equal(fake_cudart_counts()->following, cases[i].following);
+        assert_int_equal(fake_cudart_counts()->clusters, cases[i].clusters);
         assert_int_equal(launch("grid", &p, &err), LB_OK);
         assert_int_equal(fake_cudart_counts()->following, cases[i].following);
     }

@@ -64,26 +64,33 @@ inline int greatest_priority()
     return greatest;
 }
 
-/* The result points to *attribute, which must live as long. */
-inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttribute *attribute)
+enum { LAUNCH_ATTRIBUTES_MAX = 4 };
+
+/* The result points to `attributes`, which must live as long. */
+inline cudaLaunchConfig_t config_of(const shape &s, void *stream,
+                                    cudaLaunchAttribute (&attributes)[LAUNCH_ATTRIBUTES_MAX])
 {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(s.grid[0], s.grid[1], s.grid[2]);
     config.blockDim = dim3(s.threads);
     config.dynamicSmemBytes = s.shared;
     config.stream = static_cast<cudaStream_t>(stream);
-    config.attrs = attribute;
-    config.numAttrs = s.cluster > 0 || s.cooperative || s.follows;
+    config.attrs = attributes;
     if (s.cluster > 0) {
-        attribute->id = cudaLaunchAttributeClusterDimension;
-        attribute->val.clusterDim.x = s.cluster;
-        attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
-    } else if (s.cooperative) {
-        attribute->id = cudaLaunchAttributeCooperative;
-        attribute->val.cooperative = 1;
-    } else if (s.follows) {
-        attribute->id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute->val.programmaticStreamSerializationAllowed = 1;
+        cudaLaunchAttribute &cluster = attributes[config.numAttrs++];
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = s.cluster;
+        cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    }
+    if (s.cooperative) {
+        cudaLaunchAttribute &cooperative = attributes[config.numAttrs++];
+        cooperative.id = cudaLaunchAttributeCooperative;
+        cooperative.val.cooperative = 1;
+    }
+    if (s.follows) {
+        cudaLaunchAttribute &follows = attributes[config.numAttrs++];
+        follows.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        follows.val.programmaticStreamSerializationAllowed = 1;
     }
     return config;
 }
@@ -92,10 +99,10 @@ inline cudaLaunchConfig_t config_of(const shape &s, void *stream, cudaLaunchAttr
 inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resident,
                                    struct lb_error *err)
 {
-    cudaLaunchAttribute attribute;
+    cudaLaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
     shape one = s;
     one.grid[0] = s.cluster, one.grid[1] = one.grid[2] = 1;
-    cudaLaunchConfig_t config = config_of(one, nullptr, &attribute);
+    cudaLaunchConfig_t config = config_of(one, nullptr, attributes);
     cudaError_t error = cudaSuccess;
     if (s.cluster > 8) /* the portable limit of sm_90 */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -172,10 +179,9 @@ template <class... Parameters>
 enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
                        struct lb_error *err, const Parameters &...arguments)
 {
-    cudaLaunchAttribute attributes[2];
+    cudaLaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
     cudaLaunchConfig_t config = config_of(s, stream, attributes);
     cudaLaunchAttribute &priority = attributes[config.numAttrs++];
-    config.attrs = attributes;
     priority.id = cudaLaunchAttributePriority;
     priority.val.priority = greatest_priority();
     cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);

@@ -115,10 +115,9 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
     constexpr int own = (units * Tile::columns + Tile::threads - 1) / Tile::threads;
     LB_DYNAMIC_SHARED(unsigned char, memory);
     block_place<Tile> p(units, a.hidden);
-    fetcher<Product, Tile> from(a.weights, p.direction, 4l * a.hidden, 4l * p.first_unit,
-                                a.hidden * static_cast<long>(sizeof(T)), [&](int row) {
-                                    return state_row<T>(a, p.direction, p.first_row + row, step);
-                                });
+    fetcher<Product, Tile> from(
+        a.weights, p, 4l * a.hidden, 4l * p.first_unit, a.hidden * static_cast<long>(sizeof(T)),
+        [&](int row) { return state_row<T>(a, p.direction, p.first_row + row, step); });
     /* Lengths descend: when the block's first row has ended, all its rows have. */
     bool lives = step < length_of(a, p.first_row);
     if (lives)

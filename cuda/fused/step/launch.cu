@@ -33,7 +33,8 @@ using backward_row = lb_fused_launch::row<key, lb_fused_backward_args, int, bool
 static const forward_row forward_rows[] = {LB_FUSED_STEP_TILES(LB_STEP_FORWARD)
                                                LB_FUSED_STEP_TENSOR_TILES(LB_STEP_TENSOR_FORWARD)};
 static const backward_row backward_rows[] = {
-    LB_FUSED_STEP_TILES(LB_STEP_BACKWARD) LB_FUSED_STEP_TENSOR_TILES(LB_STEP_TENSOR_BACKWARD)};
+    LB_FUSED_STEP_TILES(LB_STEP_BACKWARD) LB_FUSED_STEP_TENSOR_TILES(LB_STEP_TENSOR_BACKWARD)
+        LB_FUSED_STEP_CLUSTER_TILES(LB_STEP_TENSOR_BACKWARD)};
 
 static lb_fused_launch::shape shape_of(const lb_fused_step_kernel &k, int hidden, int batch,
                                        int directions)
@@ -41,16 +42,16 @@ static lb_fused_launch::shape shape_of(const lb_fused_step_kernel &k, int hidden
     long units = lb_fused_step_units(&k.tile, k.backward);
     long rows = (batch + k.tile.columns - 1) / k.tile.columns;
     return {"step",
-            {static_cast<unsigned>((hidden + units - 1) / units * rows),
+            {static_cast<unsigned>((hidden + units - 1) / units * rows * k.tile.blocks),
              static_cast<unsigned>(directions), 1},
             static_cast<unsigned>(lb_fused_step_threads(&k.tile)),
-            0,
+            k.tile.blocks > 1 ? static_cast<unsigned>(k.tile.blocks) : 0,
             false,
             lb_fused_step_shared(&k.tile)};
 }
 
 template <class Row, size_t count>
-static enum lb_status ready(const Row (&rows)[count], struct lb_fused_step_kernel *k, int *blocks,
+static enum lb_status ready(const Row (&rows)[count], struct lb_fused_step_kernel *k, int *resident,
                             struct lb_error *err)
 {
     bool tensor = k->dtype == LB_F32 ? k->math != LB_IEEE : k->dtype != LB_F64;
@@ -59,7 +60,7 @@ static enum lb_status ready(const Row (&rows)[count], struct lb_fused_step_kerne
     if (!row)
         return LB_UNSUPPORTED;
     const lb_fused_launch::shape shape = shape_of(*k, 1, 1, 1);
-    enum lb_status st = lb_fused_launch::ask_resident(row->kernel, shape, blocks, err);
+    enum lb_status st = lb_fused_launch::ask_resident(row->kernel, shape, resident, err);
     return st == LB_OK ? lb_fused_launch::ask_follows(row->kernel, shape, &k->follows, err) : st;
 }
 
@@ -77,12 +78,12 @@ static enum lb_status launch(const struct lb_fused_step_kernel *k, const Args &a
 
 } // namespace lb_fused_step
 
-enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *blocks,
+enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *resident,
                                    struct lb_error *err)
 {
     return kernel->backward
-               ? lb_fused_step::ready(lb_fused_step::backward_rows, kernel, blocks, err)
-               : lb_fused_step::ready(lb_fused_step::forward_rows, kernel, blocks, err);
+               ? lb_fused_step::ready(lb_fused_step::backward_rows, kernel, resident, err)
+               : lb_fused_step::ready(lb_fused_step::forward_rows, kernel, resident, err);
 }
 
 enum lb_status lb_fused_step_forward(const struct lb_fused_step_kernel *kernel,

@@ -28,9 +28,10 @@ constexpr int chunk = 16;   /* bytes that one instruction copies to shared memor
 constexpr int k_bytes = 32; /* depth of one multiplication in bytes: two chunks */
 
 /* A struct lb_fused_step_tile as a type. */
-template <int row_tiles_, int columns_, int split_> struct tile {
+template <int row_tiles_, int columns_, int split_, int blocks_> struct tile {
     static constexpr int row_tiles = row_tiles_, columns = columns_, split = split_;
-    static constexpr lb_fused_step_tile figures = {row_tiles_, columns_, split_};
+    static constexpr int blocks = blocks_;
+    static constexpr lb_fused_step_tile figures = {row_tiles_, columns_, split_, blocks_};
     static constexpr int threads = lanes * row_tiles * split;
     static constexpr int rows = 16 * row_tiles;
     static constexpr int cells = columns / 8;         /* blocks of 8 columns */
@@ -41,6 +42,7 @@ template <int row_tiles_, int columns_, int split_> struct tile {
     static constexpr int fetched = threads / row_chunks; /* rows at a time: half of `rows` */
     static_assert(columns % 16 == 0, "columns are multiplied in blocks of 8, loaded in pairs");
     static_assert(columns % fetched == 0, "each thread fetches as many rows as the others");
+    static_assert(columns % blocks == 0, "each block computes as many cells as the others");
 };
 
 /* ---- Matrix products ------------------------------------------------------------------------
@@ -161,21 +163,22 @@ template <class Format> struct tensor_product {
 template <class Product, class Tile>
 constexpr int blocks_per_sm = Tile::row_tiles <= Product::paired_row_tiles ? 2 : 1;
 
-/* ---- Cells of a
- * block-----------------------------------------------------------------------------
+/* ---- Cells of a block ------------------------------------------------------------------------
  */
 
-/* What a block computes. blockIdx.x counts units first, then batch rows; blockIdx.y is the
- * direction. */
+/* What a block computes. blockIdx.x counts the blocks of a cluster first, then units, then batch
+ * rows; blockIdx.y is the direction. */
 template <class Tile> struct block_place {
+    int rank; /* in the cluster */
     int first_unit, first_row, direction;
 
     /* units: per block; hidden: of the layer */
     __device__ inline block_place(int units, int hidden)
     {
-        int across = (hidden + units - 1) / units;
-        first_unit = static_cast<int>(blockIdx.x) % across * units;
-        first_row = static_cast<int>(blockIdx.x) / across * Tile::columns;
+        int across = (hidden + units - 1) / units, at = static_cast<int>(blockIdx.x) / Tile::blocks;
+        rank = static_cast<int>(blockIdx.x) % Tile::blocks;
+        first_unit = at % across * units;
+        first_row = at / across * Tile::columns;
         direction = static_cast<int>(blockIdx.y);
     }
 };
@@ -215,8 +218,7 @@ template <class Args> __device__ inline size_t state_index(const Args &a, int di
     return static_cast<size_t>(direction) * a.batch + row;
 }
 
-/* ---- The matrix product of a
- * block-----------------------------------------------------------------
+/* ---- The matrix product of a block -----------------------------------------------------------
  */
 
 /* Copies a thread's chunks of every slice to shared memory: the same chunk of several rows of
@@ -227,25 +229,28 @@ template <class Product, class Tile> struct fetcher {
     const unsigned char *weights[weight_rows]; /* this thread's chunks of the first slice */
     const unsigned char *state[state_rows];    /* likewise; NULL: the row is zeros */
     long left;                                 /* bytes of a state row from that chunk to its end */
-    int slices;                                /* in the whole depth */
+    int slices; /* of this block; 0 or less: those before it have them all */
 
     /* Rows have `depth` bytes. Weights are packed [D, all_rows padded], and the block's begin at
      * row `first`; state_row(i) returns row i of the state. */
     template <class StateRow>
-    __device__ inline fetcher(const void *packed, int direction, long all_rows, long first,
-                              long depth, const StateRow &state_row)
+    __device__ inline fetcher(const void *packed, const block_place<Tile> &p, long all_rows,
+                              long first, long depth, const StateRow &state_row)
     {
-        slices = static_cast<int>((depth + Tile::slice - 1) / Tile::slice);
-        left = depth - at();
+        int all = static_cast<int>((depth + Tile::slice - 1) / Tile::slice);
+        int most = (all + Tile::blocks - 1) / Tile::blocks, begin = p.rank * most;
+        slices = min(most, all - begin);
+        long skipped = static_cast<long>(begin) * Tile::slice + at();
+        left = depth - skipped;
         long padded = (all_rows + Tile::rows - 1) / Tile::rows * Tile::rows;
         for (int j = 0; j < weight_rows; j++)
             weights[j] =
                 static_cast<const unsigned char *>(packed) +
-                (direction * padded + first + row() + j * Tile::fetched) * slices * Tile::slice +
-                at();
+                (p.direction * padded + first + row() + j * Tile::fetched) * all * Tile::slice +
+                skipped;
         for (int j = 0; j < state_rows; j++) {
             const void *start = state_row(row() + j * Tile::fetched);
-            state[j] = start ? static_cast<const unsigned char *>(start) + at() : nullptr;
+            state[j] = start ? static_cast<const unsigned char *>(start) + skipped : nullptr;
         }
     }
 

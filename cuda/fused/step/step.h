@@ -23,9 +23,10 @@ struct lb_fused_step_kernel {
     bool follows;    /* a step's launch may begin while that of the step before still runs */
 };
 
-/* Readies the kernel for launches by this process, and asks the device how many of its blocks run
- * at the same time. LB_FAILED with CUDA's message. */
-enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *blocks,
+/* Readies the kernel for launches by this process, and asks the device how many of its blocks, or
+ * clusters where the tile has several blocks, run at the same time. LB_FAILED with CUDA's message.
+ * LB_UNSUPPORTED where the device cannot run such a cluster. */
+enum lb_status lb_fused_step_ready(struct lb_fused_step_kernel *kernel, int *resident,
                                    struct lb_error *err);
 
 /* Enqueue steps [args->from, args->to) of a layer, all directions in one launch per step. Where

@@ -5,7 +5,10 @@
  * gate, and four neighbours are the gates of a unit; in backward a row is a unit. `split` warps
  * share the depth of each 16 rows. The depth passes through shared memory in slices of 64 * split
  * bytes per row, of which each warp multiplies 64, in any type. Packed weights are rows of the
- * storage type, padded with zeros to whole blocks of rows and whole slices. */
+ * storage type, padded with zeros to whole blocks of rows and whole slices.
+ *
+ * `blocks` blocks of a cluster multiply the same rows and columns, each another part of the slices.
+ * They exchange their sums, and each computes the cells of every blocks-th column. */
 #ifndef LB_FUSED_STEP_TILE_H
 #define LB_FUSED_STEP_TILE_H
 
@@ -19,17 +22,20 @@ extern "C" {
 #endif
 
 struct lb_fused_step_tile {
-    int row_tiles, columns, split;
+    int row_tiles, columns, split, blocks;
 };
 
-/* The built tiles: X(row_tiles, columns, split), each with 8 warps. Kernels are compiled from these
- * lists, plans choose from them, and budgets.csv has a row for each kernel. Tiles of the second
- * list are for tensor cores: on the plain units a thread would have too many sums and cells. */
-#define LB_FUSED_STEP_TILES(X)        X(1, 16, 8) X(2, 32, 4) X(4, 64, 2)
-#define LB_FUSED_STEP_TENSOR_TILES(X) X(8, 64, 1)
+/* The built tiles: X(row_tiles, columns, split, blocks), each with 8 warps. Kernels are compiled
+ * from these lists, plans choose from them, and budgets.csv has a row for each kernel. Tiles of the
+ * second list are for tensor cores: on the plain units a thread would have too many sums and cells.
+ * Those of the third are for tensor cores in backward, whose depth is 4H, on sm_90 and later. */
+#define LB_FUSED_STEP_TILES(X)         X(1, 16, 8, 1) X(2, 32, 4, 1) X(4, 64, 2, 1)
+#define LB_FUSED_STEP_TENSOR_TILES(X)  X(8, 64, 1, 1)
+#define LB_FUSED_STEP_CLUSTER_TILES(X) X(4, 64, 2, 4) X(8, 64, 1, 4)
 
 enum {
-    LB_FUSED_STEP_STAGES = 4 /* slices in shared memory: one is read while three are copied */
+    LB_FUSED_STEP_STAGES = 4, /* slices in shared memory: one is read while three are copied */
+    LB_FUSED_STEP_GROUP = 4, /* cells whose inputs a thread requests at the same time in backward */
 };
 
 static inline int lb_fused_step_threads(const struct lb_fused_step_tile *tile)
@@ -52,12 +58,23 @@ static inline bool lb_fused_step_pairs(const struct lb_fused_step_tile *tile, en
     return dtype != LB_F64 && tile->row_tiles <= (plain ? 2 : 4);
 }
 
-/* Returns the bytes of dynamic shared memory per block. A row has 16 bytes more than its slice, so
- * that rows start in different banks. */
+/* Returns the bytes of what a block receives from its cluster: an mbarrier in 16 bytes, and from
+ * each block the f32 sums of all rows and every blocks-th column, with 16 bytes more per 4 rows, so
+ * that these start in different banks. */
+static inline size_t lb_fused_step_received(const struct lb_fused_step_tile *tile)
+{
+    return tile->blocks == 1
+               ? 0
+               : 16 + (size_t)(16 * tile->row_tiles) * (size_t)(tile->columns + tile->blocks) * 4;
+}
+
+/* Returns the bytes of dynamic shared memory per block: the slices, then what it receives. A row
+ * has 16 bytes more than its slice, so that rows start in different banks. */
 static inline size_t lb_fused_step_shared(const struct lb_fused_step_tile *tile)
 {
     return (size_t)LB_FUSED_STEP_STAGES * (size_t)(16 * tile->row_tiles + tile->columns) *
-           (size_t)(64 * tile->split + 16);
+               (size_t)(64 * tile->split + 16) +
+           lb_fused_step_received(tile);
 }
 
 /* Return the bytes of a packed row, and of one direction's packed weights. */

@@ -130,18 +130,24 @@ void print_step_paths(FILE *to, const struct lb_fused_step_tile *tile, enum lb_d
     struct printer p = {.to = to};
     int units = lb_fused_step_units(tile, backward), slice = 64 * tile->split;
     int row = shape->hidden * (backward ? 4 : 1) * (int)lb_dtype_size(dtype);
-    int slices = round_up_div(row, slice);
-    snprintf(p.kernel, sizeof(p.kernel), "step %s %s %dx%dx%d", backward ? "backward" : "forward",
+    int slices = round_up_div(row, slice), most = round_up_div(slices, tile->blocks);
+    int last = (shape->batch - 1) % tile->columns + 1; /* batch rows of the last tile of rows */
+    snprintf(p.kernel, sizeof(p.kernel), "step %s %s %dx%dx%dx%d",
+             backward ? "backward" : "forward",
              dtype == LB_F32 && math != LB_IEEE ? "tf32" : lb_dtype_name(dtype), tile->row_tiles,
-             tile->columns, tile->split);
+             tile->columns, tile->split, tile->blocks);
     print_common(&p, shape, backward);
     path(&p, shape->batch >= tile->columns, "all columns of a tile are rows");
     path(&p, shape->batch % tile->columns != 0, "columns without a row");
     path(&p, shape->batch > tile->columns, "several tiles of rows");
     path(&p, shape->hidden > units, "several blocks of units");
     path(&p, shape->hidden % units != 0, "a block with units of padding");
-    path(&p, slices < LB_FUSED_STEP_STAGES, "fewer slices than buffers");
-    path(&p, slices > LB_FUSED_STEP_STAGES, "more slices than buffers");
+    path(&p, most < LB_FUSED_STEP_STAGES, "fewer slices than buffers");
+    path(&p, most > LB_FUSED_STEP_STAGES, "more slices than buffers");
+    path(&p, slices % most != 0, "a block of a cluster with fewer slices");
+    path(&p, slices <= most * (tile->blocks - 1), "a block of a cluster without slices");
+    path(&p, last % tile->blocks != 0, "a block of a cluster with a column less");
+    path(&p, last < tile->blocks, "a block of a cluster without columns");
     path(&p, row % slice != 0, "a slice that is not full");
     path(&p, row % 16 == 0, "rows copied by 16 bytes");
     path(&p, row % 16 != 0, "rows copied by elements");

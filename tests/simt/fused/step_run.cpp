@@ -106,7 +106,7 @@ template <class Args> void trial::set_common(Args &a) const
 }
 
 /* The blocks of both directions that the emulator has room for at the same time. */
-constexpr unsigned most_blocks = 64;
+constexpr unsigned most_blocks = 64; /* whole clusters */
 
 /* Launches one step, which begins before the one before has written anything. Returns false when
  * the emulator found something wrong. */
@@ -117,7 +117,8 @@ bool trial::launch(Kernel kernel, const Args &a, int step, bool first, uint64_t 
     int units = lb_fused_step_units(&s_.tile, s_.backward != nullptr);
     int across = (a.hidden + units - 1) / units;
     int down = (a.batch + s_.tile.columns - 1) / s_.tile.columns;
-    unsigned blocks = static_cast<unsigned>(across * down);
+    unsigned blocks = static_cast<unsigned>(across * down * s_.tile.blocks);
+    config.cluster = static_cast<unsigned>(s_.tile.blocks);
     config.grid.y = static_cast<unsigned>(a.directions);
     config.block.x = static_cast<unsigned>(lb_fused_step_threads(&s_.tile));
     config.shared_bytes = lb_fused_step_shared(&s_.tile);
@@ -127,7 +128,7 @@ bool trial::launch(Kernel kernel, const Args &a, int step, bool first, uint64_t 
     const simt::written before = written_;
     config.follows = first ? nullptr : &before;
     written_.clear();
-    /* Blocks share nothing, so that many of them may run one part after the other. */
+    /* Clusters share nothing, so that many of them may run one part after the other. */
     for (unsigned from = 0; from < blocks && v_.outcome.ok(); from += most_blocks) {
         simt::written part;
         config.leaves = &part;

@@ -374,6 +374,39 @@ static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **stat
     assert_true(two.step_ns == 2 * one.step_ns);
 }
 
+/* Where a device forms clusters of 4 blocks, they share the tiles of a wide backward step. */
+static void a_cluster_shares_a_backward_step_where_it_fits(void **state)
+{
+    static const struct {
+        const char *model, *text;
+        bool shared;
+    } cases[] = {
+        {"h100", "fused/T9_B64_H1024/f16/train", true},
+        {"b200", "fused:step/T9_B64_H1024/bf16/train", true},
+        {"h100", "fused:step/T9_B64_H1024/f32/train/tf32", true},
+        {"h100", "fused:step/T9_B64_H1024/f32/train", false},
+        {"h100", "fused:step/T9_B1_H1024/f16/train", false},
+        {"a100", "fused:step/T9_B64_H1024/f16/train", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_fused_choice choice = chosen(cases[i].model, cases[i].text);
+        struct lb_case c = trial_case(cases[i].text);
+        char says[200];
+        assert_ptr_equal(choice.backward.family, &lb_fused_step);
+        lb_fused_step.describe(&c.problem, &choice.backward, says, sizeof(says));
+        assert_int_equal(strstr(says, "clusters of 4 blocks") != NULL, cases[i].shared);
+        choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
+        assert_null(strstr(says, "clusters"));
+    }
+    describe_device("like = h100\nname = no device\ncluster = 2\n");
+    const char *path = scratch_path("device.txt");
+    assert_int_equal(chosen(path, "fused:step/T9_B64_H1024/f16/train").backward.tile, 1);
+    describe_device("like = h100\nname = no device\n");
+    static const char small[] = "fused:step/T2_B40_I2_H512/f16/train";
+    expect_description(small, "step: ", "clusters of 4 blocks");
+}
+
 /* Runs a case and returns the us per step that its description expects. */
 static double expected_us(const char *text)
 {
@@ -490,6 +523,7 @@ int main(int argc, char **argv)
         SCRATCH(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
+        SCRATCH(a_cluster_shares_a_backward_step_where_it_fits),
         cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
         cmocka_unit_test(predictions_on_paper_are_those_of_the_model),

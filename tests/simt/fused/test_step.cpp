@@ -23,10 +23,12 @@ using namespace lb_fused_step;
 namespace
 {
 
-/* row tiles, columns, split: at most 512 threads where shapes have D = 1. */
-using narrow_tile = tile<1, 16, 1>; /* slices of 64 bytes: 32 halves, 16 f32, 8 f64 */
-using split_tile = tile<1, 16, 2>;
-using tall_tile = tile<2, 32, 1>;
+/* row tiles, columns, split, blocks: at most 512 threads where shapes have D = 1. */
+using narrow_tile = tile<1, 16, 1, 1>; /* slices of 64 bytes: 32 halves, 16 f32, 8 f64 */
+using split_tile = tile<1, 16, 2, 1>;
+using tall_tile = tile<2, 32, 1, 1>;
+using pair_tile = tile<2, 32, 1, 2>; /* a thread computes two groups of cells */
+using four_tile = tile<1, 16, 2, 4>;
 
 template <class Product, lb_math math = LB_IEEE> struct kind {
     using product = Product;
@@ -75,8 +77,9 @@ struct check_case {
     shape size; /* T, B, H, D, ragged */
 };
 
-/* With H 150 there are 5 slices and more, so that the ring of 4 buffers wraps around. Rows are
- * copied element by element where H is odd, and in chunks where it is a multiple of 8. */
+/* With H 150, and with H 100 in pairs of blocks, there are 5 slices and more, so that the ring of 4
+ * buffers wraps around. Rows are copied element by element where H is odd, and in chunks where it
+ * is a multiple of 8. */
 const check_case cases[] = {
     {forward<f16, narrow_tile>("forward f16", false), {2, 5, 150, 1, false}},
     {forward<f16, split_tile>("forward f16 train", true), {4, 17, 24, 2, true}},
@@ -98,6 +101,11 @@ const check_case cases[] = {
     {backward<f32, tall_tile>("backward f32"), {3, 7, 36, 1, true}},
     {backward<f32, narrow_tile>("backward f32 relu", LB_ACT_RELU), {3, 2, 21, 2, true}},
     {backward<f64, split_tile>("backward f64"), {4, 5, 21, 2, true}},
+    {backward<f16, pair_tile>("backward f16 pair"), {2, 33, 100, 1, false}},
+    {backward<bf16, pair_tile>("backward bf16 pair relu", LB_ACT_RELU), {3, 9, 31, 2, true}},
+    {backward<f16, four_tile>("backward f16 four ragged"), {4, 17, 19, 2, true}},
+    {backward<bf16, four_tile>("backward bf16 four least"), {1, 1, 1, 1, false}},
+    {backward<tf32, four_tile>("backward tf32 four"), {3, 14, 22, 1, true}},
 };
 
 verdict run_case(const check_case &c, uint64_t seed)
@@ -105,11 +113,18 @@ verdict run_case(const check_case &c, uint64_t seed)
     return run(c.kernel, c.size, seed);
 }
 
-#define LB_BUILTIN_TILES(kind, ...)                                             \
+#define LB_BUILTIN_FORWARD(kind, ...)                                           \
     {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true), \
-     {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                        \
-        {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__), \
-         {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+     {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_BUILTIN_BACKWARD(kind, ...)                                      \
+    {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__), \
+     {2, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_BUILTIN_TILES(kind, ...) \
+    LB_BUILTIN_FORWARD(kind, __VA_ARGS__) LB_BUILTIN_BACKWARD(kind, __VA_ARGS__)
+#define LB_BUILTIN_CLUSTER_TILE(...)       \
+    LB_BUILTIN_BACKWARD(f16, __VA_ARGS__)  \
+    LB_BUILTIN_BACKWARD(bf16, __VA_ARGS__) \
+    LB_BUILTIN_BACKWARD(tf32, __VA_ARGS__)
 #define LB_BUILTIN_TENSOR_TILE(...)     \
     LB_BUILTIN_TILES(f16, __VA_ARGS__)  \
     LB_BUILTIN_TILES(bf16, __VA_ARGS__) \
@@ -122,8 +137,8 @@ verdict run_case(const check_case &c, uint64_t seed)
  * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
-    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE)
-                                      LB_FUSED_STEP_TENSOR_TILES(LB_BUILTIN_TENSOR_TILE)};
+    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE) LB_FUSED_STEP_TENSOR_TILES(
+        LB_BUILTIN_TENSOR_TILE) LB_FUSED_STEP_CLUSTER_TILES(LB_BUILTIN_CLUSTER_TILE)};
     if (table)
         return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
     return test_clean(builtin, 1, 2, run_case);
@@ -135,24 +150,31 @@ int test_builtin(const char *table = nullptr)
 template <class Kind, class Tile> constexpr int deep_hidden(bool back)
 {
     constexpr int size = sizeof(typename Kind::product::storage);
-    int depth = LB_FUSED_STEP_STAGES * 64 * Tile::split / size / (back ? 4 : 1);
+    int depth = LB_FUSED_STEP_STAGES * 64 * Tile::split * Tile::blocks / size / (back ? 4 : 1);
     int units = back ? Tile::rows : 0;
     return (depth > units ? depth : units) + 8;
 }
 
-#define LB_PATHS_TILE_OF(kind, ...)                                                              \
-    {forward<kind, tile<__VA_ARGS__>>("forward deep " #kind " " #__VA_ARGS__, false),            \
-     {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(false), 1, false}},    \
-        {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true),              \
-         {2, 3, 24, 2, false}},                                                                  \
-        {forward<kind, tile<__VA_ARGS__>>("forward padded " #kind " " #__VA_ARGS__, true),       \
-         {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},                                     \
-        {backward<kind, tile<__VA_ARGS__>>("backward deep " #kind " " #__VA_ARGS__),             \
-         {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(true), 1, false}}, \
-        {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__),                  \
-         {2, 3, 24, 2, false}},                                                                  \
-        {backward<kind, tile<__VA_ARGS__>>("backward padded " #kind " " #__VA_ARGS__),           \
+#define LB_PATHS_FORWARD(kind, ...)                                                           \
+    {forward<kind, tile<__VA_ARGS__>>("forward deep " #kind " " #__VA_ARGS__, false),         \
+     {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(false), 1, false}}, \
+        {forward<kind, tile<__VA_ARGS__>>("forward " #kind " " #__VA_ARGS__, true),           \
+         {2, 3, 24, 2, false}},                                                               \
+        {forward<kind, tile<__VA_ARGS__>>("forward padded " #kind " " #__VA_ARGS__, true),    \
          {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_PATHS_BACKWARD(kind, ...)                                                         \
+    {backward<kind, tile<__VA_ARGS__>>("backward deep " #kind " " #__VA_ARGS__),             \
+     {1, tile<__VA_ARGS__>::columns, deep_hidden<kind, tile<__VA_ARGS__>>(true), 1, false}}, \
+        {backward<kind, tile<__VA_ARGS__>>("backward " #kind " " #__VA_ARGS__),              \
+         {2, 3, 24, 2, false}},                                                              \
+        {backward<kind, tile<__VA_ARGS__>>("backward padded " #kind " " #__VA_ARGS__),       \
+         {1, tile<__VA_ARGS__>::columns + 1, 43, 1, false}},
+#define LB_PATHS_TILE_OF(kind, ...) \
+    LB_PATHS_FORWARD(kind, __VA_ARGS__) LB_PATHS_BACKWARD(kind, __VA_ARGS__)
+#define LB_PATHS_CLUSTER_TILE(...)       \
+    LB_PATHS_BACKWARD(f16, __VA_ARGS__)  \
+    LB_PATHS_BACKWARD(bf16, __VA_ARGS__) \
+    LB_PATHS_BACKWARD(tf32, __VA_ARGS__)
 #define LB_PATHS_TENSOR_TILE(...)       \
     LB_PATHS_TILE_OF(f16, __VA_ARGS__)  \
     LB_PATHS_TILE_OF(bf16, __VA_ARGS__) \
@@ -164,8 +186,8 @@ template <class Kind, class Tile> constexpr int deep_hidden(bool back)
 /* `list`: prints which paths each case takes. Else runs them. */
 int test_paths(bool list)
 {
-    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE)
-                                       LB_FUSED_STEP_TENSOR_TILES(LB_PATHS_TENSOR_TILE)};
+    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE) LB_FUSED_STEP_TENSOR_TILES(
+        LB_PATHS_TENSOR_TILE) LB_FUSED_STEP_CLUSTER_TILES(LB_PATHS_CLUSTER_TILE)};
     if (!list)
         return test_clean(on_paths, 1, 2, run_case);
     for (const check_case &c : on_paths) {
@@ -185,13 +207,16 @@ template <class R, class Tile> constexpr bool has_room()
     static_assert(Tile::split * Tile::rows * (Tile::columns + 1) * sizeof(R) <=
                       LB_FUSED_STEP_STAGES * Tile::stage,
                   "sums fit where slices were");
-    static_assert(LB_FUSED_STEP_STAGES * Tile::stage <= 99 << 10, "sm_120's limit");
+    constexpr int received =
+        Tile::blocks > 1 ? 16 + Tile::rows * (Tile::columns + Tile::blocks) * 4 : 0;
+    static_assert(LB_FUSED_STEP_STAGES * Tile::stage + received <= 99 << 10, "sm_120's limit");
     return true;
 }
 #define LB_ROOM(...)        static_assert(has_room<double, tile<__VA_ARGS__>>(), "");
 #define LB_TENSOR_ROOM(...) static_assert(has_room<float, tile<__VA_ARGS__>>(), "");
 LB_FUSED_STEP_TILES(LB_ROOM)
 LB_FUSED_STEP_TENSOR_TILES(LB_TENSOR_ROOM)
+LB_FUSED_STEP_CLUSTER_TILES(LB_TENSOR_ROOM)
 
 } // namespace
 
