@@ -96,7 +96,7 @@ class Cheats(ProgramTest):
         plugins = [word for name in names for word in ("--plugin", plugin("cheats_" + name))]
         impls = ["cheats_" + name for name in names] + ["cpu_ref"]
         rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", ",".join(impls), *plugins,
-                             "--case-time", "1", *arguments, exit_code=exit_code, **options)
+                             *arguments, exit_code=exit_code, **options)
         return rows
 
     def test_each_cheat_is_found_and_the_innocent_are_ok(self):

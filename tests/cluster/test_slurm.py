@@ -288,9 +288,9 @@ class TimeLimit(Cluster):
     """Tasks that reach their time limit."""
 
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard takes at least 6 s, as each of its 90 cases is sampled for 50 ms or more. A task has a minute,
-        # and starts cases only in the first 5 s of it.
-        sweep = ["-T", "1:90:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
+        # A shard has 120 cases, each of which is sampled for 70 ms at most: the whole shard takes more than 5 s,
+        # and little more than twice that. A task has a minute, and starts cases only in the first 5 s of it.
+        sweep = ["-T", "11:130:+1", "-B", "1", "-H", "16", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.07"]
         # Without --signal the warning would come before that.
         array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
                             LB_SPARE_TIME="55")
