@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests. Arguments are passed to ctest:
+# Installs what is missing, builds, and runs the tests, but for those with the label long, which README.md
+# explains. With --all it builds everything and runs every test. Other arguments are passed to ctest:
 #
-#     tests/run.sh -L unit        runs only the unit tests
+#     tests/run.sh -L unit                runs only the unit tests
+#     tests/run.sh --all -R cli_report    runs all tests of reports
 #
 # LB_PRESET names the preset to build (CMakePresets.json), dev unless set: warnings do not stop a
 # build, since a newer compiler has new ones. Continuous integration sets ci, where they are errors.
@@ -9,6 +11,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/packages.sh
 preset=${LB_PRESET:-dev}
+targets=quick-tests
+left_out='broken|long'
+if [ "${1-}" = --all ]; then
+  shift
+  targets=all
+  left_out=broken
+fi
 
 # shellcheck disable=SC2086 # lists of words
 install_packages $test_packages
@@ -28,7 +37,10 @@ if ! nvidia-smi -L >/dev/null 2>&1; then
   settings+=(-D LB_CUDA_ARCHITECTURES=90a-real)
 fi
 cmake --preset "$preset" "${settings[@]}"
-cmake --build --preset "$preset"
-# Without Nsight Systems the test nsys is skipped, and the summary says so.
-tests/nsys.sh build/nsys >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
-ctest --preset "$preset" "$@"
+cmake --build --preset "$preset" --target "$targets"
+# Without Nsight Systems the test cli_nsys is skipped, and the summary says so.
+if [ "$targets" = all ]; then
+  tests/nsys.sh build/nsys >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
+fi
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 2 \
+  --label-exclude "$left_out" "$@"

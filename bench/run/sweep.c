@@ -29,7 +29,7 @@
 
 enum {
     CHUNK = 256, /* cases given to Google Benchmark at a time: registration is quadratic */
-    CANARY_NS = 500000000, /* sampling time of a canary, at most */
+    CANARY_NS = 500000000, /* sampling time of a canary, at most, but never more than a case's */
     CANARY_ROUNDS = 3,     /* of the canaries with --devices, alone and beside busy neighbours */
     PROCESSES_CHUNK = 32   /* with --processes: an interruption loses what a chunk has measured */
 };
@@ -411,7 +411,7 @@ static enum lb_status run_canary(struct runner *runner, size_t number, const cha
     struct lb_row row = {0};
     struct lb_job job = {
         .c = c, .seed = sweep->settings.seed, .sampler = lb_sampler_defaults(), .loss_scale = 1};
-    job.sampler.max_ns = CANARY_NS;
+    job.sampler.max_ns = fmin(CANARY_NS, sweep->settings.sampler.max_ns);
     enum lb_status st = lb_pool_run(runner->pool, impl_entry, &job, &row, err);
     if (st == LB_OK) {
         warn_of_others(&row);

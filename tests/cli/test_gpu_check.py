@@ -88,7 +88,9 @@ class Steps(DryRun):
                          {"stream", "graph"})
 
 
-class Check(DryRun):
+class Stops(DryRun):
+    """Runs that are stopped, or in which a case hangs."""
+
     def test_an_earlier_run_is_gone_on_with(self):
         self.check("first", "--only", "sweep", "--budget", "10")
         lines = self.read("first", "run.jsonl").splitlines(True)
@@ -130,6 +132,8 @@ class Check(DryRun):
         self.assertEqual(verdicts.count("timeout"), 4) # two per sweep, then the hang limit is reached
         self.assertIn("skipped", verdicts)
 
+
+class Check(DryRun):
     def test_a_step_that_no_time_is_left_for_is_not_begun(self):
         said = self.check("out", "--only", "sweep,tests-own", "--limit", "1")
         for step in ("sweep", "tests-own"):

@@ -44,8 +44,9 @@ class Innocent(ProgramTest):
             for one in (program, *workers):
                 os.kill(one, signal.SIGSTOP)
             time.sleep(2)
-            os.kill(program, signal.SIGCONT) # it looks before the worker can go on
-            time.sleep(0.5)
+            os.kill(program, signal.SIGCONT)
+            # It looks before the worker can go on, and ends it.
+            wait_until(lambda: not set(workers) & set(children_of(program)))
             for one in workers:
                 try:
                     os.kill(one, signal.SIGCONT)

@@ -23,7 +23,7 @@ TWINS = {
 }
 
 # One problem whose batch rows all differ, and one whose batch repeats a few rows.
-SIZES = ["--case", "T104_B18_I5_H7", "--case", "T104_B32_I64_H64"]
+SIZES = ["--case", "T104_B18_I5_H7", "--case", "T104_B32_I24_H40"]
 
 
 class Twins(ProgramTest):

@@ -284,13 +284,13 @@ class Interruptions(Cluster):
             self.check_kept(self.path(shard[number]), lines)
 
 
-class Limits(Cluster):
-    """Tasks that reach their time limit, are warned of it, or are cancelled."""
+class TimeLimit(Cluster):
+    """Tasks that reach their time limit."""
 
     def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard takes at least 6 s, as each of its 90 cases is sampled for 50 ms or more. A task has a minute,
-        # and starts cases only in the first 5 s of it.
-        sweep = ["-T", "1:90:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5"]
+        # A shard has 120 cases, each of which is sampled for 70 ms at most: the whole shard takes more than 5 s,
+        # and little more than twice that. A task has a minute, and starts cases only in the first 5 s of it.
+        sweep = ["-T", "11:130:+1", "-B", "1", "-H", "16", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.07"]
         # Without --signal the warning would come before that.
         array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
                             LB_SPARE_TIME="55")
@@ -301,6 +301,10 @@ class Limits(Cluster):
         for number in (1, 2):
             self.assertIn("the time budget of", self.log(array, number))
             self.assertIn("the task is requeued", self.log(array, number))
+
+
+class Signals(Cluster):
+    """Tasks that are warned of their time limit, or are cancelled."""
 
     def test_a_warned_task_goes_on_after_a_requeue_and_a_cancelled_one_stays_so(self):
         sweep = ["-T", "1:30:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.1"]
@@ -340,7 +344,7 @@ class SlowNode(Cluster):
         """Sweeps a shard on each node in turn, and merges; the nodes that the merging job calls slower."""
         for number, node in enumerate(NODES, 1):
             self.submit(f"--array={number}", "--nodelist=" + node, TASK, folder, "3", "-T", "2,3,4", "-B", "1",
-                        "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.03",
+                        "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5",
                         LB_PROGRAM=self.path("slow"))
             self.slurm.wait_all(240)
         done, said = self.merge(folder, 3)

@@ -69,28 +69,36 @@ void amx_model_store(int tile, void *base, size_t stride)
         memcpy((char *)base + r * stride, t->data[r], t->bytes);
 }
 
-static float half_at(enum lb_dtype dtype, const unsigned char *row, size_t index)
+enum { MAX_HALVES = MAX_BYTES / 2 };
+
+/* The rows of a tile as numbers. */
+static void widen(enum lb_dtype dtype, const struct tile *t, float to[MAX_ROWS][MAX_HALVES])
 {
-    double value;
-    lb_load(dtype, row + 2 * index, &value, 1);
-    return (float)value;
+    for (size_t r = 0; r < t->rows; r++) {
+        double values[MAX_HALVES];
+        lb_load(dtype, t->data[r], values, t->bytes / 2);
+        for (size_t i = 0; i < t->bytes / 2; i++)
+            to[r][i] = (float)values[i];
+    }
 }
 
 void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
 {
     struct tile *sums = configured(c, "tdp");
     const struct tile *left = configured(a, "tdp"), *right = configured(b, "tdp");
+    float l[MAX_ROWS][MAX_HALVES], r[MAX_ROWS][MAX_HALVES];
     if (c == a || c == b || a == b)
         refuse("tdp", "two operands are the same tile");
     if (sums->rows != left->rows || sums->bytes != right->bytes || left->bytes / 4 != right->rows)
         refuse("tdp", "the shapes of the tiles don't match");
+    widen(dtype, left, l);
+    widen(dtype, right, r);
     for (size_t m = 0; m < sums->rows; m++)
         for (size_t n = 0; n < sums->bytes / 4; n++) {
             float sum;
             memcpy(&sum, sums->data[m] + 4 * n, sizeof(sum));
             for (size_t k = 0; k < left->bytes / 2; k++)
-                sum += half_at(dtype, left->data[m], k) *
-                       half_at(dtype, right->data[k / 2], 2 * n + k % 2);
+                sum += l[m][k] * r[k / 2][2 * n + k % 2];
             memcpy(sums->data[m] + 4 * n, &sum, sizeof(sum));
         }
     atomic_fetch_add(&dot_count, 1);

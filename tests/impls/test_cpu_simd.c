@@ -17,6 +17,22 @@
 #include "tests/helpers/conformance_trial.h"
 #include "tests/impls/amx_model.h"
 
+/* Expected results, which the oracle computes once for all units, divisions and threads. */
+static struct lb_reference_cache *cache;
+
+static int open_cache(void **state)
+{
+    (void)state;
+    return lb_reference_cache_create(256 << 20, &cache, NULL) == LB_OK ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    (void)state;
+    lb_reference_cache_destroy(cache);
+    return 0;
+}
+
 /* True while cpu_simd gets the AMX kernels that run on a model of the tiles. */
 static bool tiles_are_modelled;
 
@@ -94,9 +110,9 @@ static void more_threads_than_cpus_are_refused(void **state)
 static uint64_t hash_of(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
-    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults(), .cache = cache};
     struct lb_row row;
-    options.sampler.max_ns = 1e6;
+    options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s: %s", text, row.reason);
@@ -156,9 +172,9 @@ static char *reason_of(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
     static char reason[512];
-    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
+    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults(), .cache = cache};
     struct lb_row row;
-    options.sampler.max_ns = 1e6;
+    options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
     snprintf(reason, sizeof(reason), "%s", row.reason);
     lb_row_free(&row);
@@ -287,5 +303,5 @@ int main(void)
         cmocka_unit_test(bf16_and_f16_are_right_on_modelled_tiles),
         cmocka_unit_test(an_unknown_unit_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include "api/impl.h"
+#include "cuda/fused/common/weight_layout.h"
 #include "device/device_models.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/helpers/conformance_trial.h"
@@ -48,6 +49,16 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
     refused_kernels -= kernel != last;
     last = kernel;
     return cudaErrorLaunchOutOfResources;
+}
+
+/* Weights are not packed: the device has no memory that could hold them, and no kernel reads them.
+ */
+void __wrap_lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
+                           void *packed);
+void __wrap_lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
+                           void *packed)
+{
+    (void)layout, (void)size, (void)matrix, (void)packed;
 }
 
 /* Installs a device without memory behind its addresses. */

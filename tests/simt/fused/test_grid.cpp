@@ -3,7 +3,8 @@
  *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes; checks packing by kernels
  *   test_simt_grid_fast waits            checks that endless waits are reported
  *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
- *   test_simt_grid_fast paths            runs every built-in tile on the paths of bench/cases
+ *   test_simt_grid_fast paths [I N]      runs every built-in tile on the paths of bench/cases, or
+ *                                        the I-th of N parts of these cases
  *   test_simt_grid_fast list             prints which paths the cases of `paths` take
  *   test_simt_grid_check counts TABLE    compares what accesses cost with a table
  *
@@ -256,17 +257,31 @@ void print_paths(const check_case &c)
     print_grid_paths(stdout, &k, &taken);
 }
 
-/* `list`: prints which paths each case takes. Else runs them. */
-int test_paths(bool list)
+std::vector<check_case> path_cases()
 {
     std::vector<check_case> on_paths;
 #define LB_PATHS_HALF(...)  add_half_paths<__VA_ARGS__>(on_paths);
 #define LB_PATHS_FLOAT(...) add_float_paths<__VA_ARGS__>(on_paths);
     LB_GRID_HALF_TILES(LB_PATHS_HALF)
     LB_GRID_FLOAT_TILES(LB_PATHS_FLOAT)
-    if (!list)
-        return test_clean(on_paths, 1, 2, run_case);
-    for (const check_case &c : on_paths)
+    return on_paths;
+}
+
+/* Runs each parts-th case of `paths`, from the case `part` on, which counts from 1. */
+int test_paths(size_t part, size_t parts)
+{
+    std::vector<check_case> all = path_cases(), chosen;
+    if (part < 1 || part > parts)
+        return 2;
+    for (size_t i = part - 1; i < all.size(); i += parts)
+        chosen.push_back(all[i]);
+    return test_clean(chosen, 1, 2, run_case);
+}
+
+/* Prints which paths each case of `paths` takes. */
+int list_paths()
+{
+    for (const check_case &c : path_cases())
         print_paths(c);
     return 0;
 }
@@ -422,12 +437,16 @@ int main(int argc, char **argv)
         return test_waits() | test_others_gave_up();
     if (argc == 2 && !strcmp(argv[1], "builtin"))
         return test_builtin() || test_sizes() || test_packing();
-    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
-        return test_paths(!strcmp(argv[1], "list"));
+    if (argc == 2 && !strcmp(argv[1], "paths"))
+        return test_paths(1, 1);
+    if (argc == 4 && !strcmp(argv[1], "paths"))
+        return test_paths(strtoul(argv[2], nullptr, 10), strtoul(argv[3], nullptr, 10));
+    if (argc == 2 && !strcmp(argv[1], "list"))
+        return list_paths();
     if (argc == 3 && !strcmp(argv[1], "counts"))
         return test_builtin(argv[2]);
     fprintf(stderr,
-            "usage: %s clean SEEDS | waits | builtin | paths | list | counts TABLE.CSV | "
+            "usage: %s clean SEEDS | waits | builtin | paths [I N] | list | counts TABLE.CSV | "
             "counts print\n",
             argv[0]);
     return 2;

@@ -1,7 +1,8 @@
 /* The whole implementation `fused`: its own source on a fake device, GEMMs as plain loops, the
  * kernels on the emulator, and results compared with the oracle as in any run.
  *
- *   test_simt_fused_impl_fast            runs the tests
+ *   test_simt_fused_impl_fast [only PATTERN | without PATTERN]
+ *                                        runs the tests, or those whose names match, or the others
  *   test_simt_fused_impl_fast predict    prints cuda/predictions.csv
  *   test_simt_fused_impl_fast table      prints the table of cuda/README.md */
 #include <math.h>
@@ -532,5 +533,9 @@ int main(int argc, char **argv)
         (argv[1][0] == 'p' ? print_predictions : print_prediction_table)(stdout);
         return 0;
     }
+    if (argc == 3 && strcmp(argv[1], "only") == 0)
+        cmocka_set_test_filter(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "without") == 0)
+        cmocka_set_skip_filter(argv[2]);
     return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
 }
