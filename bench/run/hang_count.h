@@ -1,5 +1,5 @@
-/* How often each variant of an implementation has hung in a sweep, so that one that hangs again and
- * again does not use up the time of all others. */
+/* Counts how often each variant of an implementation has hung in a sweep, so that a variant that
+ * hangs again and again does not use up the time of the others. */
 #ifndef LB_HANG_COUNT_H
 #define LB_HANG_COUNT_H
 

@@ -6,9 +6,9 @@
 
 #include "api/impl.h"
 
-/* Named "planted". The variants slower_1, slower_2, slower_3, slower_5 and slower_10 are slower by
- * so many percent, auto by lb_planted_percent. Inference only; not in the table of implementations.
- */
+/* Its name is "planted". The variants slower_1, slower_2, slower_3, slower_5 and slower_10 are
+ * slower by that many percent, and auto by lb_planted_percent. Inference only; not in the table of
+ * implementations. */
 extern const struct lb_impl lb_planted_impl;
 
 /* Percent by which auto is slower, in cases that are created from now on; 0 at first. */

@@ -7,8 +7,8 @@
 
 /* Prints the table on stdout (Google Benchmark JSON with --benchmark_format=json), writes the other
  * formats and the pictures into the folder, and lists on stderr where everything is. Without
- * gnuplot there are no pictures, which is reported but no failure. baseline: NULL lets the program
- * choose. A format that can't be written takes nothing else with it: the table is printed, and the
+ * gnuplot there are no pictures, which is reported and is no failure. baseline: NULL lets the
+ * program choose. When a format can't be written, the table is printed all the same, and the
  * failure is returned afterwards. */
 enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder,
                                     const struct lb_options *options, const char *baseline,

@@ -28,7 +28,7 @@ struct lb_settings {
     char *weights;               /* absolute path of the file of weights; NULL: they are drawn */
     char *prefix;                /* of its tensors' names; NULL: none */
     char *inputs;                /* absolute path of the file of x; NULL: it is drawn */
-    bool batch_first;            /* that file is [B, T, I] */
+    bool batch_first;            /* the file of x is [B, T, I] */
     char *baseline;              /* NULL: chosen once the results are known */
     char **plugins;              /* [plugin_count] absolute paths */
     size_t plugin_count;
@@ -51,7 +51,7 @@ enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *e
  * weights; NULL: they are drawn. LB_OOM. */
 enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err);
 
-/* The same for the file of inputs. */
+/* The same for the file of x; NULL: x is drawn. */
 enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct lb_error *err);
 
 /* A new object for lb_run_create: environment, command line, settings and the text of each case. */
@@ -59,9 +59,9 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      const struct lb_case *cases, size_t count, json_t *libraries,
                                      json_t **header, struct lb_error *err);
 
-/* Reads the settings of a run; *cases [*count] is the caller's to free. Limits, device and tuning
- * are those of the command line where it gives them, else those of the run's latest session; an
- * older run without them gets the defaults. LB_INVALID names what is missing. */
+/* Reads the settings of a run. The caller frees *cases [*count]. Limits, device and tuning are
+ * those of the command line where it gives them, else those of the run's latest session. An older
+ * run that lacks them gets the defaults. LB_INVALID names what is missing. */
 enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_options *options,
                                     struct lb_settings *settings, struct lb_case **cases,
                                     size_t *count, struct lb_error *err);

@@ -1,4 +1,4 @@
-/* What every command that runs or asks implementations works with. */
+/* What every command works with that runs implementations or asks them what they support. */
 #ifndef LB_SESSION_H
 #define LB_SESSION_H
 

@@ -1,6 +1,6 @@
-/* Worker processes: cases run in them, so that a crash, a hang or a runaway allocation costs one
+/* Worker processes. Cases run in them, so that a crash, a hang or a runaway allocation costs one
  * row. The built-in implementations share a worker and each plug-in has its own, unless a job names
- * one that serves several. A worker lives from case to case and is replaced after a fault. The
+ * a worker that serves several. A worker lives from case to case and is replaced after a fault. The
  * program itself never loads a plug-in. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
@@ -28,11 +28,11 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
                               struct lb_error *err);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
-/* Sets other limits, for workers that are started from now on. */
+/* Changes the limits of workers that are started from now on. */
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
 
-/* Binds workers that are started from now on to the CPUs of the list, which is borrowed; NULL: to
- * those of the program. */
+/* Binds workers that are started from now on to the CPUs of the list, which is borrowed. NULL: to
+ * the program's own CPUs. */
 void lb_pool_bind(struct lb_pool *pool, const char *cpus);
 
 /* Ends all workers, so that the next job runs in a fresh process. */
@@ -43,16 +43,17 @@ void lb_pool_renew(struct lb_pool *pool);
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err);
 
-/* Has a worker that then ends load the library of each built-in implementation that needs one.
- * *libraries, a new object, has their versions and those of the program's own (library_versions.h).
+/* Starts a worker that loads the library of each built-in implementation that needs one, and then
+ * ends. *libraries, a new object, has their versions and those of the libraries that the program
+ * itself uses (library_versions.h).
  * An implementation whose library is missing, broken, or crashes while it is loaded becomes absent
  * in the registry, with the reason. LB_INTERRUPTED; LB_FAILED when no worker can be started. */
 enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *registry,
                                  json_t **libraries, struct lb_error *err);
 
-/* Asks a worker, where the implementation can be called, whether the case can run
- * (lb_case_supported) or, when probe is not NULL, what it would need too (lb_case_probe). LB_FAILED
- * when the worker was lost while it answered. */
+/* Asks a worker, which can call the implementation, whether the case can run (lb_case_supported)
+ * or, when probe is not NULL, also what it would need (lb_case_probe). LB_FAILED when the worker
+ * was lost while it answered. */
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why);
 
@@ -65,14 +66,14 @@ struct lb_job {
     bool kernels;            /* trace the GPU kernels of one more call, in a worker of its own: what
                                 happens there sets the row's kernels_reason alone */
     double loss_scale;       /* factor on incoming gradients; 0: unchanged */
-    bool dynamic_loss_scale; /* of f16, from loss_scale on */
+    bool dynamic_loss_scale; /* f16 only: loss_scale is the first scale */
     const char *outputs;     /* instead of sampling, write y to this .npy file; NULL: sample */
 };
 
-/* Runs one block of a case in a worker and fills row, whatever happens to the worker. A worker that
- * was killed from outside, or was late because the machine or the program stood still, says nothing
- * about the case, which is run again once. Fails only with LB_INTERRUPTED, or when no worker can be
- * started. */
+/* Runs one block of a case in a worker and fills row, whatever happens to the worker. When the
+ * worker was killed from outside, or was late because the machine or the program stood still, that
+ * is not the fault of the case, which is run again once. Fails only with LB_INTERRUPTED, or when no
+ * worker can be started. */
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
@@ -80,12 +81,12 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
  * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. */
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* The same, and either way the device layer of this process takes the result for granted from now
- * on (lb_device_assume). */
+/* The same. From now on the device layer of this process uses the result, a device or none
+ * (lb_device_assume). */
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* Has that worker measure the highest rates and lowest latencies of the device: *ceilings, a new
- * reference, as lb_ceilings_to_json makes it. On failure it holds what was measured before, or is
+/* Has that worker measure the highest rates and lowest latencies of the device. *ceilings is a new
+ * reference in the form of lb_ceilings_to_json. On failure it holds what was measured before, or is
  * NULL. Warns on stderr of each figure that could not be measured. */
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why);
 

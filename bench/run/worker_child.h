@@ -1,4 +1,4 @@
-/* The worker's side of worker.h: the same program, started to run cases for it. */
+/* The worker's side of worker.h. A worker is the same program, started to run cases for it. */
 #ifndef LB_WORKER_CHILD_H
 #define LB_WORKER_CHILD_H
 

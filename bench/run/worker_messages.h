@@ -10,10 +10,10 @@
  *     device                                   status, the device's record
  *     ceilings                                 figure..., status and the ceilings' record
  *
- * Each request has a token, a number that every reply to it repeats: a message without it is none
- * of the worker's, but was written to its connection by an implementation.
+ * Each request has a token, a number that every reply to it repeats. A message without that token
+ * does not come from the worker: an implementation wrote it to the worker's connection.
  *
- * Encoders return a new reference, NULL when memory runs out or a text is not UTF-8. Decoders
+ * Encoders return a new reference, or NULL when memory runs out or a text is not UTF-8. Decoders
  * borrow: what they fill in points into the message. */
 #ifndef LB_WORKER_MESSAGES_H
 #define LB_WORKER_MESSAGES_H
@@ -38,12 +38,12 @@ enum lb_request_kind {
 
 struct lb_request {
     enum lb_request_kind kind;
-    const char *path; /* of plugin; of run, the plug-in to load and run on, or NULL: the usual
-                         implementation of the worker */
-    const char *text; /* the case of supports, probe and run, in its canonical text; the name of
-                         library's implementation */
+    const char *path; /* for plugin: the plug-in; for run: the plug-in to load and run on, or NULL
+                         for the usual implementation of the worker */
+    const char *text; /* for supports, probe and run: the canonical text of the case; for library:
+                         the name of the implementation */
 
-    /* Of run alone. */
+    /* For run only. */
     uint64_t seed;
     struct lb_sampler_options sampler;
     double memory_bytes; /* that the worker may hold; 0: what the host has */
@@ -63,20 +63,21 @@ json_int_t lb_message_token(const json_t *message); /* 0 where there is none */
 enum lb_status lb_request_decode(const json_t *message, struct lb_request *request,
                                  struct lb_error *err);
 
-/* The plain reply: err->text is the reason where the status is not LB_OK. Every reply but those to
- * run has a status, and nothing else where it is not LB_OK. */
+/* The plain reply: err->text is the reason when the status is not LB_OK. Every reply but those to
+ * run has a status, and has nothing else when it is not LB_OK. */
 json_t *lb_status_encode(enum lb_status status, const struct lb_error *err);
 
 /* Returns the status, with the reason in err; LB_FAILED when the message has none. */
 enum lb_status lb_status_decode(const json_t *message, struct lb_error *err);
 
-/* Whether the reply says that the worker's device was lost while it answered. */
+/* True when the reply says that the worker's device was lost while it answered. */
 bool lb_device_lost_decode(const json_t *message);
 
 json_t *lb_plugin_encode(const struct lb_impl *impl);
 
-/* What a plug-in says of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1] holds
- * impl_entry->variants; impl_entry->plugin is the caller's to set. Returns the status, as above. */
+/* Decodes a plug-in's description of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
+ * holds impl_entry->variants. The caller sets impl_entry->plugin. Returns the reply's status, or
+ * LB_FAILED when the message has none. */
 enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *impl_entry,
                                 char **variants, struct lb_error *err);
 
@@ -92,8 +93,8 @@ enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, st
 json_t *lb_device_reply_encode(json_t *record);
 enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, struct lb_error *err);
 
-/* A reply to ceilings that comes after each figure: the record of all that are known by now, which
- * the encoder takes over; what was measured; and why that failed, or "". */
+/* The reply to ceilings that is sent after each figure. record: all figures that are known by now;
+ * the encoder takes it over. figure: what was measured. failed: why that failed, or "". */
 json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed);
 
 /* False when the message is no such reply. What is filled in points into the message. */
@@ -115,8 +116,8 @@ json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
 json_t *lb_done_encode(const struct lb_run_event *done);
 
-/* LB_INVALID: a row can't be read, or it is no such message. A plain reply that comes instead gives
- * its status and reason. */
+/* LB_INVALID: the row can't be read, or the message is none of these replies. When a plain reply
+ * comes in their place, its status and reason are returned. */
 enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
                                    struct lb_error *err);
 

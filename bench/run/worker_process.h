@@ -26,9 +26,8 @@ struct lb_worker {
 struct lb_fault {
     enum lb_verdict verdict;
     char reason[400];
-    bool
-        innocent; /* it may not be the case's fault, which then deserves another try: something
-                     killed the worker from outside, or the machine or both processes stood still */
+    bool innocent; /* it may not be the case's fault, which is then run again: something killed the
+                      worker from outside, or the machine or both processes stood still */
 };
 
 /* What ends the wait for a worker's message. */
@@ -44,26 +43,26 @@ struct lb_watch {
 enum lb_status lb_worker_start(const char *name, int device, const char *cpus,
                                struct lb_worker **worker, struct lb_error *err);
 
-/* Sends a request, which is released. Whether the worker is still there is found by the wait that
- * follows. */
+/* Sends a request and releases it. The wait that follows finds out whether the worker is still
+ * alive. */
 void lb_worker_send(struct lb_worker *worker, json_t *request);
 
-/* Tells the worker to leave by closing its channel; it does when it has finished its request. */
+/* Closes the worker's channel, after which the worker ends once it has finished its request. */
 void lb_worker_dismiss(struct lb_worker *worker);
 
-/* Whether the worker, which has nothing to do, uses no CPU; waits up to limit_s for that. */
+/* Waits up to limit_s until a worker that has no request uses no CPU. False when it still does. */
 bool lb_worker_is_idle(const struct lb_worker *worker, double limit_s);
 
-/* Waits up to limit_s for the worker to end. Whether it has. */
+/* Waits up to limit_s for the worker to end. True when it has. */
 bool lb_worker_has_left(const struct lb_worker *worker, double limit_s);
 
 /* Kills the worker and what it started, if they still live, and frees it. Accepts NULL. */
 void lb_worker_destroy(struct lb_worker *worker);
 
-/* Waits for the worker's next message. LB_OK with the message, a new reference; LB_INTERRUPTED; or
- * LB_FAILED with *fault filled: the worker left, was silent too long, held too much memory or was
- * forked, or something else wrote to its connection, and has ended. phase: what it is doing, for
- * the fault's reason. */
+/* Waits for the worker's next message. phase: what the worker is doing, for the fault's reason.
+ * LB_OK: *message is the message, a new reference. LB_INTERRUPTED. LB_FAILED: the worker has ended
+ * and *fault says why. It left, was silent too long, held too much memory or was forked, or
+ * something else wrote to its connection. */
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault);

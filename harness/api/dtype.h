@@ -21,8 +21,8 @@ const char *lb_dtype_name(enum lb_dtype dtype);
 double lb_dtype_roundoff(enum lb_dtype dtype);
 
 /* Conversion between double and the bits of IEEE binary16 or bfloat16. Values are rounded to
- * nearest even, directly from double (rounding through f32 would round twice); too large ones
- * become infinity, and NaN stays NaN. */
+ * nearest even, directly from double, because rounding through f32 would round twice. Values that
+ * are too large become infinity, and NaN stays NaN. */
 uint16_t lb_f16_from_double(double value);
 double lb_f16_to_double(uint16_t bits);
 uint16_t lb_bf16_from_double(double value);
@@ -31,11 +31,12 @@ double lb_bf16_to_double(uint16_t bits);
 /* The value after one rounding to dtype. */
 double lb_round(enum lb_dtype dtype, double value);
 
-/* Converts values [count] to storage [count] of the dtype, each rounded once. They must not
- * overlap. */
+/* Converts values [count] to storage [count] of the dtype, each rounded once. The two arrays must
+ * not overlap. */
 void lb_store(enum lb_dtype dtype, void *storage, const double *values, size_t count);
 
-/* Converts storage [count] of the dtype to values [count], exactly. They must not overlap. */
+/* Converts storage [count] of the dtype to values [count], exactly. The two arrays must not
+ * overlap. */
 void lb_load(enum lb_dtype dtype, const void *storage, double *values, size_t count);
 
 #ifdef __cplusplus

@@ -1,11 +1,13 @@
 /* The contract between the harness and an implementation: one struct of function pointers.
  *
  * For each case the harness calls supports -> create -> sizes -> prepare -> (forward | backward |
- * update)* -> gradients -> destroy, all on one thread. The same struct is the plug-in interface: a
- * shared object exports const struct lb_impl *lb_plugin(uint32_t abi); which returns NULL when the
- * plug-in was built for another abi. The program asks for its own number first and then for each
- * lower one, so a plug-in that was built before a slot was appended still works. The program treats
- * the slots that are missing from the plug-in's abi as NULL. */
+ * update)* -> gradients -> destroy, all on one thread.
+ *
+ * The same struct is the plug-in interface. A shared object exports
+ *     const struct lb_impl *lb_plugin(uint32_t abi);
+ * which returns NULL when the plug-in was built for another abi. The program asks for its own
+ * number first and then for each lower one, so a plug-in that was built before a slot was appended
+ * still works. The program treats slots that the plug-in's abi does not have as NULL. */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H
 
@@ -36,9 +38,9 @@ enum lb_trait {
     LB_CAPTURABLE = 1 << 1,    /* forward and backward may be captured into a CUDA graph */
     LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: a plan expects long times */
     LB_PLANS_ALONE = 1 << 3,   /* create and sizes touch no device, so that --device-model can say
-                                  what would run on a device that is not there */
-    LB_THREADS_ONCE = 1 << 4   /* keeps the number of threads of its first case for the life of the
-                                  process: the harness gives each number a process of its own */
+                                  what would run on a device that this machine lacks */
+    LB_THREADS_ONCE = 1 << 4   /* the process keeps the number of threads of its first case, so the
+                                  harness starts a process for each number of threads */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */
@@ -59,8 +61,8 @@ struct lb_sizes {
     size_t workspace; /* scratch memory: its contents do not survive a call */
 };
 
-/* The buffers of those sizes, 256-byte aligned, in the memory that the implementation named
- * (lb_memory); valid until destroy. */
+/* The buffers of those sizes, 256-byte aligned, in the implementation's memory (lb_memory); valid
+ * until destroy. */
 struct lb_buffers {
     void *weights, *gradients, *reserve, *workspace;
     const int32_t *lengths; /* [B] host memory, valid until destroy; NULL when not ragged */
@@ -74,8 +76,8 @@ struct lb_weights {
     const void *const *b_ih; /* each [4H] */
     const void *const *b_hh; /* each [4H] */
 
-    /* Since interface 5: the cell's own weights, [P, H], [3, H] or [10, H] as problem.h says. Not
-     * to be read for a cell that has none. */
+    /* Since interface 5: each the cell's own weights [P, H], [3, H] or [10, H], as problem.h says.
+     * Not to be read for a cell that has none. */
     const void *const *w_cell;
 };
 
@@ -89,16 +91,17 @@ struct lb_gradients {
     void *const *dw_cell; /* since interface 5 */
 };
 
-/* Tensors of an update, in the implementation's memory, in the layout and the dtype of the structs
- * above; none overlap. The tables themselves are in host memory. Valid until destroy. */
+/* Tensors of an update, in the implementation's memory, in the canonical layout and the problem's
+ * dtype; none overlap. The tables of pointers are in host memory. Valid until destroy. */
 struct lb_update_io {
     struct lb_weights weights;     /* read */
     struct lb_gradients gradients; /* written */
 };
 
 /* Tensors of a forward call, in the implementation's memory, in the problem's dtype; none overlap.
- * For the cell projection y is [T, B, D*P], and h0 and hn are [L*D, B, P]; so are their gradients.
- * In a ragged batch y must be zero past a row's end, and hn and cn are those of its last step. */
+ * For the cell projection y is [T, B, D*P], and h0 and hn are [L*D, B, P]; their gradients have the
+ * same shapes. In a ragged batch y must be zero past a row's end, and hn and cn are those of the
+ * row's last step. */
 struct lb_forward_io {
     const void *x;       /* [T, B, I] */
     const void *h0, *c0; /* [L*D, B, H] */
@@ -131,19 +134,20 @@ struct lb_impl {
     /* (optional) Names of ways to run, NULL-terminated; the first, the default, is "auto". */
     const char *const *variants;
 
-    /* Whether the problem can run with the config. It asks no device and keeps no memory, so that
-     * a plan can call it anywhere. LB_UNSUPPORTED: why names the limit in one sentence. */
+    /* Tells whether the problem can run with the config. It calls no device and keeps no memory,
+     * so that a plan can call it anywhere. LB_UNSUPPORTED: why names the limit in one sentence. */
     enum lb_status (*supports)(const struct lb_problem *problem,
                                const struct lb_exec_config *config, struct lb_error *why);
 
-    /* Opens what the case needs. problem and config stay valid until destroy. create, sizes and
-     * prepare may still return LB_UNSUPPORTED: a library's own answer overrides supports. */
+    /* Opens handles, streams and whatever else the case needs. problem and config stay valid until
+     * destroy. create, sizes and prepare may still return LB_UNSUPPORTED: a library's own answer
+     * overrides supports. */
     enum lb_status (*create)(void *self, const struct lb_problem *problem,
                              const struct lb_exec_config *config, struct lb_error *err);
     enum lb_status (*sizes)(void *self, struct lb_sizes *sizes, struct lb_error *err);
 
-    /* Converts the weights and keeps the buffers. Its time is recorded as prepare_ns, with those of
-     * create, sizes and the first update. */
+    /* Converts the weights and remembers the buffers. The record's prepare_ns is the time of
+     * create, sizes, prepare and the first update together. */
     enum lb_status (*prepare)(void *self, const struct lb_buffers *buffers,
                               const struct lb_weights *weights, struct lb_error *err);
 
@@ -153,13 +157,14 @@ struct lb_impl {
     /* (optional) Timed under the same rules; NULL: backward and train are unsupported. */
     enum lb_status (*backward)(void *self, const struct lb_backward_io *io, struct lb_error *err);
 
-    /* (required with backward) Brings the last backward's weight gradients to the canonical
+    /* (required with backward) Writes the last backward's weight gradients in the canonical
      * layout. */
     enum lb_status (*gradients)(void *self, const struct lb_gradients *gradients,
                                 struct lb_error *err);
 
-    /* (optional) Describes what actually runs: algorithm, tiles, why. Called after sizes, for what
-     * would run, and after prepare, for what does; the text is valid until the next call. */
+    /* (optional) Describes what runs: algorithm, tiles, and why they were chosen. Called after
+     * sizes (what would run) and after prepare (what runs). The text is valid until the next call.
+     */
     const char *(*describe)(const void *self);
 
     /* Closes everything. Accepts a zeroed self and one that create left half-built. */
@@ -167,25 +172,25 @@ struct lb_impl {
 
     /* (optional) Writes one sentence about a problem that supports accepts, such as which variant
      * is usual for it and why, into text [size]; "" when there is nothing to say. Like supports it
-     * asks no device and keeps no memory. */
+     * calls no device and keeps no memory. */
     void (*note)(const struct lb_problem *problem, const struct lb_exec_config *config, char *text,
                  size_t size);
 
     /* (optional) Called when the work of forward or backward is done. LB_FAILED, with a sentence,
-     * when a kernel found an error while it ran, such as a wait that it gave up. */
+     * when a kernel found an error while it ran, such as a wait that took too long. */
     enum lb_status (*check)(const void *self, struct lb_error *err);
 
-    /* (optional) What a step of the optimizer costs beyond its arithmetic, where weights or weight
-     * gradients are kept in a layout of the implementation's own: writes the last backward's weight
-     * gradients to io->gradients, and converts io->weights, which replace those of prepare. Timed
-     * under the rules of forward and recorded as update_ns. NULL: an optimizer can work in place,
-     * because the elements of both buffers correspond one to one. A case with backward calls
-     * prepare with NaN for weights and then update with the right ones, so that whatever update
-     * leaves out makes the results wrong. */
+    /* (optional) For an implementation that keeps weights or weight gradients in a layout of its
+     * own: the conversions that a step of an optimizer needs besides its arithmetic. Writes the
+     * last backward's weight gradients to io->gradients, and converts io->weights, which replace
+     * those of prepare. Timed under the rules of forward and recorded as update_ns. NULL: an
+     * optimizer can work in place, because the elements of both buffers correspond one to one.
+     * Where a case has a backward pass, the harness calls prepare with NaN for all weights and then
+     * update with the right ones, so that whatever update leaves out makes the results wrong. */
     enum lb_status (*update)(void *self, const struct lb_update_io *io, struct lb_error *err);
 
     /* (optional) The cells that it computes besides the standard one: 1u << LB_CELL_PEEPHOLE and so
-     * on, or-ed. supports is only asked about these. */
+     * on, or-ed. supports is only called for these cells and the standard one. */
     uint32_t cells;
 };
 

@@ -1,31 +1,32 @@
-/* The LSTM to compute: its sizes, precision and pass, and what follows from them (element counts,
- * flops, bytes).
+/* The LSTM to compute: its sizes, precision and pass, and the resulting element counts, flops and
+ * bytes.
  *
- * T is the sequence length, B the batch, I the input size, H the hidden size, L the layers, D the
- * directions. Gates are stored in the order i, f, g, o. Layer l has the input size I_l, which is I
- * for l = 0 and D*H for the others, and each direction of it computes, with s the sigmoid,
+ * T is the sequence length, B the batch, I the input size, H the hidden size, L the number of
+ * layers, D the number of directions. Gates are stored in the order i, f, g, o. Layer l has the
+ * input size I_l, which is I for l = 0 and D*H for the other layers. With s the sigmoid, each
+ * direction of a layer computes
  *     w_ih [4H, I_l]   w_hh [4H, H]   b_ih [4H]   b_hh [4H]
  *     a_t = w_ih x_t + b_ih + w_hh h_{t-1} + b_hh        a = [ai af ag ao]
  *     i = s(ai)  f = s(af)  g = tanh(ag)  o = s(ao)      c_t = f c_{t-1} + i g    h_t = o tanh(c_t)
  *     x [T, B, I]   y [T, B, D*H]   h0, c0, hn, cn [L*D, B, H]
  *
  * That is the standard cell. The other cells (enum lb_cell_kind) change these equations as follows;
- * what is not named stays. w_cell is the weight tensor that only such a cell has, one for each
- * layer and direction, LN(v) = gain (v - mean(v)) / sqrt(var(v) + 1e-5) + bias with the mean and
- * the variance (divided by H) of the H elements of v, and * is elementwise.
- * - projection: w_cell = w_hr [P, H] with P < H. h_t = w_hr (o tanh(c_t)). h has the size P: w_hh
- * is [4H, P], y [T, B, D*P], h0 and hn [L*D, B, P], and I_l is D*P for l > 0. Source: Sak, Senior,
- *   Beaufays 2014; torch.nn.LSTM's proj_size, cuDNN's projSize, oneDNN's LSTM projection.
+ * equations that are not named stay. w_cell is a weight tensor that only such a cell has, one for
+ * each layer and direction. LN(v) = gain (v - mean(v)) / sqrt(var(v) + 1e-5) + bias, with the mean
+ * and the variance (divided by H) of the H elements of v. * is the elementwise product.
+ * - projection: w_cell = w_hr [P, H] with P < H. h_t = w_hr (o tanh(c_t)). h has the size P:
+ *   w_hh is [4H, P], y [T, B, D*P], h0 and hn [L*D, B, P], and I_l is D*P for l > 0. Source: Sak,
+ *   Senior, Beaufays 2014; torch.nn.LSTM's proj_size, cuDNN's projSize, oneDNN's LSTM projection.
  * - peephole: w_cell [3, H] = [pi pf po]. ai += pi * c_{t-1}, af += pf * c_{t-1}, ao += po * c_t.
  *   Source: Gers, Schraudolph, Schmidhuber 2002; oneDNN's weights_peephole has the same order.
  * - layernorm: w_cell [10, H] = gains of i f g o c, then biases of i f g o c. i = s(LN_i(ai)),
  *   f = s(LN_f(af)), g = tanh(LN_g(ag)), o = s(LN_o(ao)), c_t = LN_c(f c_{t-1} + i g): the
  *   normalised c goes on to the next step. Source: Ba, Kiros, Hinton 2016, in the form of
- *   TensorFlow's LayerNormBasicLSTMCell, which normalises each gate alone, with the biases b_ih and
- *   b_hh of this file added before.
- * - recurrent-dropout: the mask [L*D, B, H], an input of the call with elements 0 or 1 / (1 -
- * rate), the same at all steps: a_t has w_hh (mask * h_{t-1}). Source: Gal, Ghahramani 2016, as
- * Keras' recurrent_dropout does it.
+ *   TensorFlow's LayerNormBasicLSTMCell, which normalises each gate alone; here b_ih and b_hh are
+ *   added before the normalisation.
+ * - recurrent-dropout: a_t has w_hh (mask * h_{t-1}). The mask [L*D, B, H] is an input of the call
+ *   with elements 0 or 1 / (1 - rate), and the same at all steps. Source: Gal, Ghahramani 2016, as
+ *   Keras' recurrent_dropout does it.
  * - residual: the output of layer l > 0 is h plus the layer's input, [h of all directions]_t + x_t;
  *   hn is h alone. Needs L >= 2. Source: Wu et al. 2016 (GNMT); TensorFlow's ResidualWrapper. */
 #ifndef LB_PROBLEM_H
@@ -74,7 +75,7 @@ enum lb_cell_kind {
     LB_CELL_COUNT
 };
 
-/* What LN adds to the variance. */
+/* LN adds this to the variance. */
 #define LB_LAYERNORM_EPSILON 1e-5
 
 struct lb_problem {
@@ -87,7 +88,7 @@ struct lb_problem {
     enum lb_act act;
     bool ragged; /* row b has lengths[b] <= T steps, lengths sorted descending, lengths[0] = T */
 
-    /* Since interface 5, in what was padding before, so that the struct has the same size. */
+    /* Since interface 5, in bytes that were padding before: the struct has the same size. */
     uint8_t cell;       /* enum lb_cell_kind */
     int32_t projection; /* P, from 1 to H - 1, of the cell projection; else 0 */
 };
@@ -133,10 +134,10 @@ struct lb_counts {
 enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_counts *counts,
                                  struct lb_error *err);
 
-/* Flops of one timed call in its matrix products alone, two per multiply-add: forward takes
- * 2 T B 4H (I_l + H) per layer and direction, for the cell projection 2 T B (4H (I_l + P) + P H);
- * backward takes twice as many, train three times as many.
- * Rows of a ragged batch count with the full length T. */
+/* Flops of the matrix products of one timed call, two per multiply-add. forward takes
+ * 2 T B 4H (I_l + H) per layer and direction, for the cell projection 2 T B (4H (I_l + P) + P H).
+ * backward takes twice as many, train three times as many. Rows of a ragged batch count with the
+ * full length T. */
 double lb_problem_flops(const struct lb_problem *problem);
 
 /* The least number of bytes that one timed call must move: each of its passes reads every input

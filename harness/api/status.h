@@ -9,9 +9,9 @@ extern "C" {
 enum lb_status {
     LB_OK = 0,
     LB_UNSUPPORTED, /* the request is well-formed, but this implementation or build can't do it */
-    LB_ABSENT,      /* it was not built, or its device or library is missing */
+    LB_ABSENT,      /* this implementation was not built, or its device or library is missing */
     LB_INVALID,     /* the caller's input is wrong: a usage error */
-    LB_OOM,         /* it does not fit into the available memory */
+    LB_OOM,         /* the request does not fit into the available memory */
     LB_IO,          /* a file or a pipe failed */
     LB_FAILED,      /* a library or an implementation failed at run time */
     LB_INTERRUPTED  /* a signal asked to stop */

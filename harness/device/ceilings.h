@@ -1,5 +1,5 @@
-/* What a device can do at best, as measured on it: copy bandwidth, GEMM rates, and the latencies
- * that the steps of an LSTM wait for. measure/ceilings_measure.h measures them. */
+/* The measured ceilings of a device: copy bandwidth, GEMM rates, and the latencies that the steps
+ * of an LSTM wait for. measure/ceilings_measure.h measures them. */
 #ifndef LB_CEILINGS_H
 #define LB_CEILINGS_H
 
@@ -8,30 +8,29 @@
 
 #include "api/problem.h"
 
-/* NaN wherever nothing was measured. */
+/* Figures that were not measured are NaN. */
 struct lb_ceilings {
     char uuid[48];
     double copy_bytes_s; /* of a copy in device memory, counting reads and writes */
     /* Rate of a large GEMM in flops per second; NaN where the dtype has no such math. */
     double gemm_flops_s[LB_DTYPE_COUNT][LB_MATH_COUNT];
-    double launch_ns;     /* per enqueue of a tiny fill, one after the other */
-    double graph_node_ns; /* per such fill, as nodes of a graph */
-    double event_ns;      /* two events with nothing between them */
+    double launch_ns;     /* per tiny fill, each enqueued by a call of its own */
+    double graph_node_ns; /* per such fill, as a node of a graph */
+    double event_ns;      /* between two events with nothing between them */
     double grid_barrier_ns, cluster_barrier_ns, peer_ns, l2_ns; /* measure/gpu_latency.h */
 };
 
-/* To a new JSON object, in which unknown figures are null; and back, where missing ones become NaN.
- */
+/* Converts to a new JSON object, in which unknown figures are null, and back. Figures that the
+ * object lacks become NaN. */
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
 
-/* Fills in what *ceilings lacks from an older measurement of the same device. */
+/* Copies the figures that *ceilings lacks from an older measurement of the same device. */
 void lb_ceilings_complete(struct lb_ceilings *ceilings, const struct lb_ceilings *older);
 
-/* Kept from run to run under $XDG_CACHE_HOME/bench-lstm (or ~/.cache) in one file per device, which
- * is replaced atomically. save: LB_IO, LB_OOM. load: false when the device has no file; all is NaN
- * then.
- */
+/* Write and read the file of a device. These files are kept from run to run under
+ * $XDG_CACHE_HOME/bench-lstm (or ~/.cache) and are replaced atomically. save: LB_IO, LB_OOM. load:
+ * false, and all figures NaN, when the device has no file. */
 enum lb_status lb_ceilings_save(const struct lb_ceilings *ceilings, struct lb_error *err);
 bool lb_ceilings_load(const char *uuid, struct lb_ceilings *ceilings);
 

@@ -1,5 +1,5 @@
-/* The functions of cuBLAS that this room calls: lb_cublas has them once lb_cublas_library is
- * loaded. */
+/* The functions of cuBLAS that this room calls. Their pointers are in lb_cublas once
+ * lb_cublas_library is loaded. */
 #ifndef LB_CUBLAS_H
 #define LB_CUBLAS_H
 

@@ -25,16 +25,16 @@ struct lb_device_info {
     double l2_bytes;
     double shared_bytes; /* largest shared memory of one block */
     int driver, runtime; /* CUDA versions, 1000 major + 10 minor; 0 where unknown */
-    bool modelled;       /* described by name only: nothing can run */
+    bool modelled;       /* known from --device-model only: nothing can run on it */
 };
 
-/* How long a stream is held at most. A graph of a thousand nodes takes a host a few milliseconds to
- * launch. */
+/* The longest time for which a stream is held. The host needs a few milliseconds to launch a graph
+ * of a thousand nodes. */
 enum { LB_HOLD_NS = 10000000 };
 
-/* A device, as functions. There is one device and one stream per process, and all calls come from
- * one thread. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's own
- * message. */
+/* A device as a table of functions. There is one device and one stream per process, and all calls
+ * come from one thread. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's
+ * own message. */
 struct lb_device_api {
     /* Opens the device. LB_ABSENT with the reason: no driver, no device, or it cannot be used. */
     enum lb_status (*open)(int ordinal, struct lb_device_info *info, struct lb_error *err);
@@ -48,11 +48,11 @@ struct lb_device_api {
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
-    /* hash waits for the stream's work and adds a hash of memory to *hash. Where a byte of memory
+    /* hash waits for the stream's work and adds a hash of memory to *hash. When a byte of memory
      * changes, the hash changes. */
     enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
-    /* Waits, and sets *found to how many of the f16 values of memory [count] are infinite or NaN.
-     */
+    /* overflow waits for the stream's work and sets *found to the number of the f16 values of
+     * memory [count] that are infinite or NaN. */
     enum lb_status (*overflow)(const void *memory, size_t count, uint64_t *found,
                                struct lb_error *err);
 
@@ -67,8 +67,8 @@ struct lb_device_api {
      * tells their clock. It waits until the arithmetic is done. */
     enum lb_status (*reference)(double *ns, struct lb_error *err);
     /* (optional) hold enqueues a kernel that spins until the next stop has enqueued its event, so
-     * that work enqueued in between starts when all of it is there; after LB_HOLD_NS it ends
-     * without that. held returns whether the last hold lasted until its stop. */
+     * that work enqueued in between starts only when all of it is enqueued. After LB_HOLD_NS the
+     * kernel gives up. held returns whether the last hold lasted until its stop. */
     enum lb_status (*hold)(struct lb_error *err);
     bool (*held)(void);
 
@@ -88,17 +88,18 @@ struct lb_device_api {
 /* The table in use: CUDA's, or, in a build without CUDA, one that is always absent. */
 const struct lb_device_api *lb_device(void);
 
-/* Uses another table (NULL: the built one), and forgets what was known of a device. */
+/* Uses another table (NULL: the one that was built in), and forgets what was known of a device. */
 void lb_device_use(const struct lb_device_api *api);
 
 /* Opens the device for this process. Later calls return the outcome of the first one. */
 enum lb_status lb_device_open(int ordinal, struct lb_error *err);
 
-/* Notes what another process found: a device (info), or the reason for none (info NULL). */
+/* Takes over what another process found: a device (info), or no device (info NULL) and the reason
+ * (absent). */
 void lb_device_assume(const struct lb_device_info *info, const char *absent);
 
-/* The device of this process: opened, assumed from another process, or modelled. NULL when there is
- * none, with the reason in why. Touches no device. */
+/* The device of this process: opened, taken over from another process, or modelled. NULL when there
+ * is none, with the reason in why. Touches no device. */
 const struct lb_device_info *lb_device_known(struct lb_error *why);
 
 /* LB_OK when the device (NULL: unknown) has at least that compute capability; else LB_UNSUPPORTED
@@ -111,7 +112,8 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
  * lb_host_space. */
 extern const struct lb_space lb_device_space;
 
-/* The table of CUDA. This and what follows exist only where LB_HAVE_CUDA is defined. */
+/* The table of CUDA. This and the following declarations have definitions only where LB_HAVE_CUDA
+ * is defined. */
 extern const struct lb_device_api lb_device_cuda;
 
 /* Turns a runtime call's cudaError_t into a status: LB_OK, LB_OOM or LB_FAILED with "what:

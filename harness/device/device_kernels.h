@@ -1,4 +1,4 @@
-/* Work of the harness itself on a device. stream is a cudaStream_t; all only enqueue, and fail with
+/* The harness's own kernels. stream is a cudaStream_t. All functions only enqueue; they return
  * LB_FAILED when the launch is refused. */
 #ifndef LB_DEVICE_KERNELS_H
 #define LB_DEVICE_KERNELS_H
@@ -12,26 +12,26 @@
 extern "C" {
 #endif
 
-/* Adds a hash of memory to *sum, so that only eight bytes need to come to the host. memory [bytes],
- * aligned to 8, and sum are on the device. Where one byte of memory changes, the hash does. Not for
- * adversaries. */
+/* Adds a hash of memory to *sum, so that only eight bytes need to be copied to the host. memory
+ * [bytes], aligned to 8, and sum are on the device. When one byte of memory changes, the hash
+ * changes. It does not resist deliberate collisions. */
 enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
                                   struct lb_error *err);
 
-/* Adds to *sum how many of the f16 values of memory [count], aligned to 8, are infinite or NaN.
- * memory and sum are on the device. */
+/* Adds to *sum the number of the f16 values of memory [count], aligned to 8, that are infinite or
+ * NaN. memory and sum are on the device. */
 enum lb_status lb_device_overflow_add(const void *memory, size_t count, uint64_t *sum, void *stream,
                                       struct lb_error *err);
 
-/* A fixed amount of arithmetic, whose time tells the clock of the multiprocessors: about 40 us at 2
- * GHz. out [lb_device_fixed_bytes(multiprocessors)] is on the device. */
+/* Does a fixed amount of arithmetic, whose time shows the clock of the multiprocessors: about 40 us
+ * at 2 GHz. out [lb_device_fixed_bytes(multiprocessors)] is on the device. */
 size_t lb_device_fixed_bytes(int multiprocessors);
 enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
                                     struct lb_error *err);
 
-/* A kernel that waits until the host has written ticket, or a later one, to flags[0]. After
- * LB_HOLD_NS it gives up and writes ticket to flags[1]. flags [2] is the device's address of pinned
- * host memory. */
+/* Enqueues a kernel that waits until the host has written ticket, or a later one, to flags[0].
+ * After LB_HOLD_NS it gives up and writes ticket to flags[1]. flags [2] is the device's address of
+ * pinned host memory. */
 enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, struct lb_error *err);
 
 #ifdef __cplusplus

@@ -2,15 +2,18 @@
  * model of the work that every implementation must do. Records report times as multiples of it and
  * call it the floor.
  *
- *   bound  = max(steps in a row * t_step, all matrix products at peak rate, memory traffic)
+ *   bound  = max(dependent steps * t_step, all matrix products at peak rate, memory traffic)
  *   t_step = max(wait for h + max(bytes of h, matrix product, bytes of weights) of one tile + cell,
  *                max(bytes of h, matrix product, bytes of weights) of all rows)
  *
- * The model overlaps everything that could overlap: matrix products of inputs with steps, one
- * tile's wait with another's work. It takes the best of all ways to distribute a step: copies of
- * the weights that serve rows of their own, SMs that divide the hidden units or the sum over h. It
- * ignores launches, tails and conflicts. It is optimistic, and therefore a lower bound. Its figures
- * are published ones, per device in device_models.c, or measured ones where those are better. */
+ * The model is optimistic, which makes the result a lower bound:
+ * - Everything overlaps that could: matrix products of inputs with steps, one tile's wait with
+ *   another tile's work.
+ * - A step is distributed in the best of all ways: several copies of the weights, each for some
+ *   batch rows; SMs that divide the hidden units or the sum over h.
+ * - Launches, tails and conflicts take no time.
+ * Its figures are published ones, per device in device_models.c, or measured ones where those are
+ * better. */
 #ifndef LB_LOWER_BOUND_H
 #define LB_LOWER_BOUND_H
 
@@ -22,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Replaces figures by measured ones where the device does better than published (NaN: not
- * measured), so that the bound stays a lower one. */
+/* Replaces published figures by measured ones where the device does better (NaN: not measured), so
+ * that the bound remains a lower bound. */
 void lb_machine_measured(struct lb_machine *machine, const struct lb_device_info *device,
                          const struct lb_ceilings *ceilings);
 
@@ -37,24 +40,25 @@ enum lb_residency {
 
 const char *lb_residency_name(enum lb_residency residency); /* "one cluster's SMs", ... */
 
-/* The lower bound of one call and its parts, in ns. Those of a step are of a forward step. */
+/* The lower bound of one call and its parts, in ns. The parts of a step are those of a forward
+ * step. */
 struct lb_lower_bound {
     enum lb_residency residency; /* of the weights, in the best way to distribute a step */
-    int sms;                     /* that hold one copy of the weights */
-    double wait_ns;              /* until h of the step before arrives, without its bytes */
+    int sms;                     /* number of SMs that hold one copy of the weights */
+    double wait_ns;              /* latency until h of the step before arrives, without its bytes */
     double exchange_ns;          /* h of all rows through an SM's port */
     double weights_ns;           /* reading the weights that registers do not hold */
     double gemm_ns, cell_ns;     /* recurrent matrix product and pointwise work */
-    double step_ns;      /* the step; at most wait + the largest of the middle three + cell */
-    double steps;        /* in a row: T, plus L - 1 of a wavefront over layers; of all passes */
-    double input_ns;     /* matrix products that need not wait for a step, at peak rate */
+    double step_ns;  /* the step; at most wait + the largest of the middle three + cell */
+    double steps;    /* dependent steps of all passes: T, plus L - 1 for a wavefront of layers */
+    double input_ns; /* matrix products that need not wait for a step, at peak rate */
     double all_gemms_ns; /* all matrix products, at peak rate */
     double memory_ns;    /* bytes through the cache, and through memory those that it cannot keep */
     double total_ns;     /* the lower bound */
 };
 
-/* What the bound depends on besides problem and device. Zeroed: hot caches; rows of full length or,
- * when ragged, as short as they can be. */
+/* What the bound depends on besides problem and device. Zeroed: hot caches, and rows of full length
+ * or, when ragged, as short as they can be. */
 struct lb_lower_bound_run {
     bool cold;        /* caches are flushed before each call */
     double row_steps; /* of ragged rows, the sum of their lengths; 0: not known */

@@ -12,7 +12,7 @@ struct lb_gpu_state {
     double sm_max_mhz;
     double temperature_c;
     double power_w;
-    unsigned long long throttle; /* why clocks are lowered, as NVML's bits; 0: no reason known */
+    unsigned long long throttle; /* why clocks are lowered, as bits of NVML; 0: no reason known */
 };
 
 /* Reads the state of the device with that uuid ("GPU-...", or "MIG-..." for a part of a GPU, whose
@@ -28,8 +28,8 @@ struct lb_gpu_use {
 /* The number of GPUs; -1 without NVML. */
 int lb_nvml_count(void);
 
-/* Reads the use of GPU number index, counted from 0. False, and all 0, where there is no such GPU.
- */
+/* Reads the use of GPU number index, counted from 0. False, and *use all zero, where there is no
+ * such GPU. */
 bool lb_nvml_use(int index, struct lb_gpu_use *use);
 
 /* The driver's version, such as "580.65.06"; "" without NVML. */

@@ -46,17 +46,17 @@ enum lb_status lb_stream_wait(struct lb_streams *streams, int waiter, int awaite
 enum lb_status lb_streams_fork(struct lb_streams *streams, struct lb_error *err);
 enum lb_status lb_streams_join(struct lb_streams *streams, struct lb_error *err);
 
-/* Enqueues on the stream: sets `bytes` of device memory to zero; copies `bytes` of it. 0 bytes are
- * no work. */
+/* Enqueue on the stream: zero sets `bytes` of device memory to 0, copy copies `bytes` of it. With 0
+ * bytes they do nothing. */
 enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
                               struct lb_error *err);
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err);
 
 /* c [m, n] = op(a) [m, k] op(b) [k, n] (+ c), row-major, rows lda, ldb, ldc elements apart.
- * transpose_a: a is stored [k, m]; transpose_b: b is stored [n, k]. c aliases neither.
- * a and b are of dtype in; c is of in, or f32 where in is f16 or bf16. Sums are f32, f64 for f64.
- * math is the problem's: f32 with LB_IEEE uses no tensor cores. */
+ * transpose_a: a is stored [k, m]; transpose_b: b is stored [n, k]. c aliases neither a nor b.
+ * a and b have the dtype in. c has the dtype out: that of in, or f32 where in is f16 or bf16. Sums
+ * are f32, f64 for f64. math is the problem's: f32 with LB_IEEE uses no tensor cores. */
 struct lb_gemm {
     enum lb_dtype in, out;
     enum lb_math math;
@@ -67,7 +67,8 @@ struct lb_gemm {
     int64_t lda, ldb, ldc;
 };
 
-/* Enqueues the GEMM, or nothing when m, n or k is 0. LB_UNSUPPORTED when cuBLAS reports so. */
+/* Enqueues the GEMM, or nothing when m, n or k is 0. LB_UNSUPPORTED when cuBLAS does not support
+ * it. */
 enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index,
                               const struct lb_gemm *gemm, struct lb_error *err);
 

@@ -15,15 +15,15 @@ struct lb_timer {
     enum lb_memory memory;
     void *flush; /* a buffer larger than all caches, written before each sample; NULL: hot */
     size_t flush_bytes;
-    /* Replayed instead of the call; NULL: the call is made. With two graphs, replay i of a sample
-     * is of graph number (order >> i % 64) & 1. */
+    /* Replayed in place of the call; NULL: the call is made. With two graphs, replay i of a sample
+     * replays graph number (order >> i % 64) & 1. */
     void *graphs[2];
     uint64_t order;
-    bool never_hold;   /* for tools that look at what the device runs */
+    bool never_hold;   /* set for tools that show what the device runs */
     bool hold_expired; /* a launch took longer than the device's stream can be held */
 };
 
-/* Bytes of its memory that a timer allocates: twice the largest cache when cold, else 0. */
+/* Bytes that a timer allocates in that memory: twice the largest cache when cold, else 0. */
 size_t lb_timer_bytes(enum lb_memory memory, bool cold);
 
 /* cold: flush the caches before each sample. LB_OOM. */
@@ -31,16 +31,17 @@ enum lb_status lb_timer_create(enum lb_memory memory, bool cold, struct lb_timer
                                struct lb_error *err);
 void lb_timer_destroy(struct lb_timer *timer); /* accepts a zeroed one */
 
-/* Captures one call as a graph, which is replayed from now on; a second one is the second graph.
- * Device only. Returns what call or the capture returned. */
+/* Captures one call as a graph, which is replayed from now on. A second capture makes the second
+ * graph. Device only. Returns what call or the capture returned. */
 enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *user,
                                 struct lb_error *err);
 
 /* *ns: the time per call of `calls` calls in a row. Waits for the device before and after, so that
- * the launches of a call are part of its time. The launch of a graph that is timed alone is not:
- * the stream is held until it is done, where the device can, and until that fails once. Calls that
- * are not replayed are never held, since one of many launches could fill the queue of the stream.
- * Returns what call returned, or the device's failure. */
+ * the launches of a call are part of its time. The launch of a graph that is timed alone is not
+ * part of its time: where the device can, the stream is held until the launch is done, and no
+ * longer once a hold has expired. Calls that are not replayed are never held, because a call of
+ * many launches could fill the stream's queue. Returns what call returned, or the device's failure.
+ */
 enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err);
 

@@ -1,4 +1,4 @@
-/* Canonical weights in one buffer: what implementations that keep the canonical layout share. */
+/* Canonical weights in one buffer, for implementations that keep the canonical layout. */
 #ifndef LB_WEIGHT_PACKING_H
 #define LB_WEIGHT_PACKING_H
 
@@ -35,9 +35,9 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
                                 void *buffer, const struct lb_weights *weights,
                                 struct lb_error *err);
 
-/* Copies such a buffer, whose elements are of dtype `stored`, to canonical gradients on the host in
- * the problem's dtype; each is rounded once where that is narrower. LB_OOM, or what download
- * returned. */
+/* Copies such a buffer, whose elements have the dtype `stored`, to canonical gradients on the host
+ * in the problem's dtype. Where that is narrower, each element is rounded once. LB_OOM, or what
+ * download returned. */
 enum lb_status lb_packed_download(const struct lb_problem *problem, const struct lb_space *space,
                                   enum lb_dtype stored, const void *buffer,
                                   const struct lb_gradients *gradients, struct lb_error *err);

@@ -1,4 +1,4 @@
-/* What can be said of a case before it runs: whether it can, what it needs, and what would run. */
+/* What is known of a case before it runs: whether it can run, what it needs, and what would run. */
 #ifndef LB_CASE_PROBE_H
 #define LB_CASE_PROBE_H
 
@@ -6,26 +6,26 @@
 #include "device/memory.h"
 #include "model/case.h"
 
-/* What follows from a case and an implementation before anything is created: computed once by
- * lb_case_plan, and handed to all that runs the case. */
+/* What follows from a case and an implementation before anything is created. lb_case_plan computes
+ * it once, and every function that runs the case gets it. */
 struct lb_case_plan {
     struct lb_exec_config config; /* where and how the case runs, with its variant resolved */
     const struct lb_space *space; /* the memory that the implementation works in */
     bool has_backward;            /* the pass produces gradients */
-    double space_bytes; /* that the harness allocates in that space: tensors, the buffer that
+    double space_bytes; /* bytes that the harness allocates in that space: tensors, the buffer that
                            flushes cold caches, and on the host results and oracle as well */
-    double host_bytes;  /* results and oracle on the host, wherever the tensors are */
+    double host_bytes;  /* bytes of results and oracle on the host, wherever the tensors are */
 };
 
 /* Checks whether the harness and impl can run c, and fills *plan. available_bytes: what the host
- * has left. For an implementation on a device the known device is asked (lb_device_known), for its
- * total memory only. Calls only impl->supports. LB_UNSUPPORTED or LB_ABSENT with the reason; LB_OOM
- * with "needs X, has Y". */
+ * has left. What an implementation on a device needs there is compared with the total memory of the
+ * known device (lb_device_known). Of impl it calls only supports. LB_UNSUPPORTED or LB_ABSENT with
+ * the reason; LB_OOM with "needs X, has Y". */
 enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
                             double available_bytes, struct lb_case_plan *plan,
                             struct lb_error *why);
 
-/* The same check for those who need no plan. */
+/* The same check for callers that need no plan. */
 enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
                                  double available_bytes, struct lb_error *why);
 
@@ -41,7 +41,7 @@ enum lb_status lb_check_memory(double needed, double available, const char *spac
 /* What an opened implementation says of a case. */
 struct lb_probe {
     struct lb_sizes sizes;
-    char description[512]; /* what would run; "" when it does not say */
+    char description[512]; /* what would run; "" when the implementation does not say */
     char note[512];        /* the implementation's note on the problem, or "" */
 };
 

@@ -8,11 +8,11 @@
 #include "reference/reference.h"
 
 struct lb_run_options {
-    uint64_t seed; /* of inputs, weights, ragged lengths and how the batch is dealt */
+    uint64_t seed; /* of inputs, weights, ragged lengths and the dealing of the batch */
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* expected results, shared between cases */
     double loss_scale;                /* factor on incoming gradients; 0 or 1: none */
-    bool dynamic_loss_scale; /* of f16, where loss_scale is the start; other dtypes have none */
+    bool dynamic_loss_scale; /* f16 only: loss_scale is the first scale; other dtypes have none */
     bool kernels;        /* instead of checking and sampling, trace the GPU kernels of one call */
     const char *outputs; /* instead of sampling, write y of input set 0 to this .npy file */
     struct lb_profile *profile; /* run for profilers instead of sampling; NULL: sample */
@@ -29,8 +29,8 @@ struct lb_run_observer {
     void (*result)(void *user, const struct lb_row *row);
 };
 
-/* Runs c on impl and fills row, whatever happens: every outcome, a failure too, is a verdict. The
- * row is the caller's to free. observer->result sees it before destroy is called; after that,
+/* Runs c on impl and always fills row, because every outcome, a failure too, is a verdict. The
+ * caller frees the row. observer->result gets it before destroy is called. After destroy,
  * row->peak_bytes is lowered by the device memory that stays in use, which is not the case's. */
 void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,

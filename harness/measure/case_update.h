@@ -14,11 +14,11 @@ struct lb_case_update {
     struct lb_update_io io;
 };
 
-/* Bytes that open allocates in the space. */
+/* Bytes that lb_case_update_open allocates in the space. */
 double lb_case_update_bytes(const struct lb_problem *problem);
 
-/* Allocates the tensors and uploads the weights. problem stays valid until close. LB_OOM, or what
- * the space returned. */
+/* Allocates the tensors and uploads the weights. problem must stay valid until close. LB_OOM, or
+ * what the space returned. */
 enum lb_status lb_case_update_open(const struct lb_problem *problem, const struct lb_space *space,
                                    const struct lb_weights *weights, struct lb_case_update *update,
                                    struct lb_error *err);
@@ -31,7 +31,7 @@ enum lb_status lb_case_update_poison(const struct lb_case_update *update, struct
 enum lb_status lb_case_update_download(const struct lb_case_update *update,
                                        const struct lb_gradients *gradients, struct lb_error *err);
 
-/* Whether the weights are still those of open: update may only read them. */
+/* Sets *intact to whether the weights are still those of open: update may only read them. */
 enum lb_status lb_case_update_intact(const struct lb_case_update *update,
                                      const struct lb_weights *weights, bool *intact,
                                      struct lb_error *err);

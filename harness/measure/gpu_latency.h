@@ -8,18 +8,19 @@
 extern "C" {
 #endif
 
-/* ns per barrier, or from a store until the block that polls for it sees it. NaN where the device
- * lacks the feature. */
+/* Nanoseconds per barrier, or from a store until the block that polls for it sees it. NaN where the
+ * device lacks the feature. */
 struct lb_latencies {
     double grid_barrier_ns;    /* one block per SM, cooperative launch */
-    double cluster_barrier_ns; /* of the largest cluster that starts: 16 blocks, else 8 */
+    double cluster_barrier_ns; /* largest cluster that can start: 16 blocks, else 8 */
     double peer_ns;            /* store to the shared memory of a peer in the cluster */
     double l2_ns;              /* store to global memory, polled by another SM */
 };
 
 /* Measures on the current device, which has sm_count SMs; stream is a cudaStream_t. Takes about 100
  * ms. Every wait in it is bounded: LB_FAILED when one takes too long. Otherwise LB_OOM and
- * LB_FAILED as lb_cuda_check; *latencies then holds what was measured before, and NaN. */
+ * LB_FAILED as lb_cuda_check. After a failure *latencies holds what was measured before, else NaN.
+ */
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err);
 

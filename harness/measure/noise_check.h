@@ -9,11 +9,11 @@
 /* Unknown numbers are NaN. */
 struct lb_noise_check {
     double resolution_ns; /* smallest step of the clock that was seen */
-    double overhead_ns;   /* median cost of reading it */
+    double overhead_ns;   /* median time of reading the clock */
     double stolen;        /* share of a busy loop's time that others took, in gaps over 20 us */
     double longest_gap_us;
     double load;              /* runnable tasks, one minute average */
-    int cpus;                 /* that this process may use */
+    int cpus;                 /* number of CPUs that this process may use */
     double steal;             /* share of time that the hypervisor kept, since boot */
     double cgroup_throttled;  /* share of periods in which the control group ran out of its quota */
     double thermal_throttles; /* of the first CPU, since boot */
@@ -26,12 +26,13 @@ struct lb_noise_check {
 };
 
 /* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. NVML has nvml_limit_s
- * seconds to answer: it is asked by a process of its own, because a driver in trouble may never
- * answer. */
+ * seconds to answer. A process of its own calls it, because a driver in trouble may never answer.
+ */
 void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise);
 
-/* Writes advice on source of noise number index, counted from 0 over those that were found: what it
- * is, what it does to times, what to do about it. False when there are no more. */
+/* Writes advice on one of the sources of noise that were found; index counts them from 0. The
+ * advice says what the source is, what it does to times, and what to do about it. False when there
+ * are no more. */
 bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,
                            size_t size);
 

@@ -12,14 +12,14 @@
 struct lb_profile {
     size_t calls;             /* at least 1 */
     const char *perf_control; /* "CTL" or "CTL,ACK", two named pipes; NULL: no perf */
-    char told[64];            /* output: who was told to collect, "CUDA, callgrind"; "": none */
+    char told[64];            /* output: which were told to collect, "CUDA, callgrind"; "": none */
 };
 
-/* Runs instead of lb_sample: three warm-up calls, then profile->calls samples, whatever their times
- * are. Of hooks only warm and done are used; both are called while profilers collect, so that the
- * range that they open and close is recorded in full. LB_IO when perf does not answer or has ended
- * (without a SIGPIPE), LB_FAILED when CUDA refuses, LB_OOM, or what measure returned. On failure
- * samples is empty. */
+/* Runs in place of lb_sample: three warm-up calls, then profile->calls samples, whatever their
+ * times are. Of hooks only warm and done are used. Both are called while profilers collect, so that
+ * the range that they open and close is recorded in full. LB_IO when perf does not answer or has
+ * ended (no SIGPIPE is raised), LB_FAILED when CUDA refuses, LB_OOM, or what measure returned. On
+ * failure samples is empty. */
 enum lb_status lb_profile(lb_measure *measure, void *user, const struct lb_sampler_options *hooks,
                           struct lb_profile *profile, struct lb_samples *samples,
                           struct lb_error *err);

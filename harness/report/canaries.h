@@ -20,8 +20,8 @@ void lb_canaries_choose(const struct lb_registry *registry, bool device, int thr
 
 /* One time of one canary. */
 struct lb_canary_time {
-    size_t node;    /* below the number of nodes */
-    const char *id; /* of the case; the times of equal texts are compared */
+    size_t node;    /* index of the node, below the number of nodes */
+    const char *id; /* text of the case; times of equal texts are compared */
     double median_ns;
 };
 
@@ -55,13 +55,11 @@ enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t coun
 
 /* How the canaries of a node change when its neighbours are busy. */
 struct lb_canary_change {
-    size_t
-        canaries; /* that were timed both alone and beside busy neighbours; 0: nothing is known */
+    size_t canaries; /* number timed both alone and beside busy neighbours; 0: nothing is known */
     bool disturbed;
-    double shift; /* logarithm of the time beside busy neighbours over the time alone: the median
-                     over the canaries */
-    double
-        spread; /* of a canary's times in one of the two conditions, as a logarithm: the largest */
+    double shift;  /* logarithm of the time beside busy neighbours over the time alone: the median
+                      over the canaries */
+    double spread; /* largest spread of any canary in either condition, as a logarithm */
 };
 
 /* Compares the times alone [alone_count] with those beside busy neighbours [busy_count] for each

@@ -1,5 +1,5 @@
-/* Comparing two runs case by case: which cases got slower, which got faster, which stayed the same,
- * and for which the data does not tell. */
+/* Compares two runs case by case: which cases got slower, faster or stayed the same, and for which
+ * the data cannot tell. */
 #ifndef LB_COMPARE_H
 #define LB_COMPARE_H
 
@@ -9,20 +9,20 @@
 /* The spread between runs of the same code on one machine. */
 struct lb_run_spread {
     double raw;       /* standard deviation of the logarithms of a case's time; 0: not known */
-    double corrected; /* the same of times divided by the fixed loop's; 0: not known */
+    double corrected; /* the same, of times divided by the fixed loop's times; 0: not known */
     size_t df;        /* degrees of freedom of both */
 };
 
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
-    double level;  /* false discovery rate: the expected share of false ones among the cases that
-                      are called slower or faster; 0.01 by default */
+    double level;  /* false discovery rate: the expected share of wrong verdicts among the cases
+                      that are called slower or faster; 0.01 by default */
 
     /* How much whole runs of the same code differ. Runs that follow each other differ by more than
      * their processes show, because the machine changes in between. Unknown by default. */
-    const struct lb_run *bases; /* [base_count] further runs of the base, from which it is learnt */
+    const struct lb_run *bases; /* [base_count] further runs of the base, which show the spread */
     size_t base_count;
-    struct lb_run_spread learnt; /* what --self-test kept; used where there are no further runs */
+    struct lb_run_spread learnt; /* what --self-test kept; used when there are no further runs */
 };
 
 /* The defaults. */
@@ -72,30 +72,36 @@ struct lb_run_comparison {
     bool interleaved;     /* the runs took turns block by block, and blocks are compared in pairs */
     double margin, level; /* those of the options */
     bool corrected;       /* times were divided by those of the fixed loop around them */
-    double run_spread;    /* standard deviation of logarithms between runs that p-values and
-                             intervals allow for; 0: they allow for none */
+    double run_spread;    /* standard deviation of the logarithms between runs, for which p-values
+                             and intervals allow; 0: they allow for none */
     size_t run_df;        /* its degrees of freedom */
-    size_t single;   /* cases with one process per run, and no spread between runs to hold their
-                        difference against */
-    char basis[512]; /* which of these was used and why, in sentences */
-    char environments[256]; /* in which keys the environments differ, as "cpu, threads"; or "" */
+    size_t single;   /* number of cases that have one process per run, while the spread between runs
+                        is unknown */
+    char basis[512]; /* which of these corrections were used and why, in sentences */
+    char environments[256]; /* keys in which the environments differ, as "cpu, threads"; or "" */
     char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
 
-/* Compares the rows whose cases have the same text and the same label, or both none: rows of
- * different devices are not compared. Rows of runs that --ab interleaved (both
- * headers have the same "interleaved") are matched without the implementation and compared block by
- * block. The units of a comparison are processes, or blocks when each side has one process; one
- * process that is compared with several counts as one unit. A case is inconclusive when it has
- * fewer than LB_SHIFT_MIN_UNITS units on a side or fewer than LB_SHIFT_MIN_PAIRS pairs, or when
- * interleaved sides have different numbers of blocks, or when each side has one process and nothing
- * tells how much runs differ. The runs must outlive the comparison.
+/* Compares two runs. The runs must outlive the comparison. LB_INVALID: margin or level is out of
+ * range. LB_OOM.
  *
- * Runs that are not interleaved are corrected for the machine's speed where the fixed loop was
- * timed around every block and dividing by it lowers the spread within the runs. Where the spread
- * between runs is known, a difference must be significant by the units, and by that spread with the
- * run as the unit (Student's t); one process per run is then judged by the latter alone.
- * LB_INVALID: margin or level is out of range. LB_OOM. */
+ * Rows: those are compared whose cases have the same text and the same label, or no label on both
+ * sides. So rows of different devices are not compared. Rows of runs that --ab interleaved (both
+ * headers have the same "interleaved") are matched without the implementation and compared block by
+ * block.
+ *
+ * Units: processes, or blocks when each side has one process. One process that is compared with
+ * several counts as one unit. A case is inconclusive when
+ * - it has fewer than LB_SHIFT_MIN_UNITS units on a side or fewer than LB_SHIFT_MIN_PAIRS pairs
+ * - interleaved sides have different numbers of blocks
+ * - each side has one process and the spread between runs is unknown.
+ *
+ * Speed of the machine: runs that are not interleaved are divided by the times of the fixed loop,
+ * where that was timed around every block and the division lowers the spread within the runs.
+ *
+ * Spread between runs: where it is known, a difference must be significant by the units, and also
+ * by that spread with the run as the unit (Student's t). One process per run is then judged by the
+ * latter alone. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);
@@ -107,7 +113,7 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a 
 void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
                                const struct lb_run_comparison *again);
 
-/* Compares one pair, whose rows both have a time, by its units as they are: fills in shift, units
+/* Compares one pair, whose rows both have a time, without any correction, and fills in shift, units
  * and note. False when there are too few units; note then says so. */
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved);
 

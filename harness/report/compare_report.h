@@ -1,4 +1,4 @@
-/* Writing a comparison of two runs: Markdown for people, JUnit and JSON for CI. */
+/* Writes a comparison of two runs: Markdown for people, JUnit and JSON for CI. */
 #ifndef LB_COMPARE_REPORT_H
 #define LB_COMPARE_REPORT_H
 
@@ -17,12 +17,13 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
 
 #define LB_MARKDOWN_LIMIT 60000 /* bytes; GitHub takes comments of 65,536 characters */
 
-/* Each of these writes to out, which the caller checks for errors and closes; LB_OOM.
- * Markdown has the outcome, then the regressions, then all other cases in a folded section. The
- * least severe cases are left out when it would exceed LB_MARKDOWN_LIMIT, and it says how many.
- * JUnit has one test per case; regressions are failures. With strict, inconclusive and gone cases
- * are failures too. Without it, an inconclusive case is passed, with the reason as its output, and
- * a gone one is skipped. JSON has everything. */
+/* Each of these writes to out, which the caller checks for errors and closes. LB_OOM.
+ * - Markdown has the outcome, then the regressions, then all other cases in a folded section. Where
+ *   it would exceed LB_MARKDOWN_LIMIT, it leaves out the least severe cases and says how many.
+ * - JUnit has one test per case; regressions are failures. With strict, inconclusive and gone cases
+ *   are failures too. Without strict, an inconclusive case passes, with the reason as its output,
+ * and a gone case is skipped.
+ * - JSON has everything. */
 enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
                                   const struct lb_report_names *names, FILE *out,
                                   struct lb_error *err);

@@ -1,4 +1,4 @@
-/* Exporting a run to other tools' formats. They contain nothing that run.jsonl does not have. */
+/* Exports a run to other tools' formats, which contain nothing that run.jsonl does not have. */
 #ifndef LB_EXPORT_H
 #define LB_EXPORT_H
 
@@ -27,7 +27,7 @@ enum lb_status lb_export_to_folder(const struct lb_export_format *format, const 
 
 /* Google Benchmark JSON with one entry per case and the numbers of the record as counters. Failed
  * cases (lb_verdict_is_failure) have error_occurred. Other cases without a time are left out,
- * because trackers would take each entry for a series of times. */
+ * because trackers would make a series of times of each entry. */
 enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_error *err);
 
 /* Google Benchmark JSON with one entry per block of samples, as repetitions for compare.py. Cases
@@ -36,8 +36,8 @@ enum lb_status lb_export_gbench_repetitions(const struct lb_run *run, FILE *out,
                                             struct lb_error *err);
 
 /* CSV: a header line, then one line per case. The columns are the keys of the record in their
- * order. Of an array the length is written; the column of samples_ns is called "samples". Unknown
- * values are empty. Fields are quoted as in RFC 4180, and lines end with LF. */
+ * order. Of an array only the length is written; the column of samples_ns is called "samples".
+ * Unknown values are empty. Fields are quoted as in RFC 4180, and lines end with LF. */
 enum lb_status lb_export_csv(const struct lb_run *run, FILE *out, struct lb_error *err);
 
 /* Bencher Metric Format with the measure latency: the median in ns and its interval. Only cases
