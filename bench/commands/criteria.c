@@ -491,4 +491,7 @@ void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t si
         }
         used = strlen(text);
     }
+    const struct lb_setting *projection = lb_criteria_find(criteria, "proj_size");
+    if (projection && strtod(projection->value, NULL) > 0)
+        snprintf(text + used, size - used, " --cell projection -P %s", projection->value);
 }

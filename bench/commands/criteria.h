@@ -91,7 +91,8 @@ bool lb_criteria_met(const struct lb_criteria *criteria);
 /* What a condition asks for: "tanh", "auto or true", "at most 1024". */
 void lb_condition_text(const struct lb_condition *condition, char *text, size_t size);
 
-/* The command that measures the price, with the layer's settings in place. */
+/* The command that measures the price, with the layer's settings in place, and its projection where
+ * it has one. */
 void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size);
 
 #endif

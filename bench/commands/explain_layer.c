@@ -106,16 +106,17 @@ static const struct lb_row *find_row(const struct lb_run *run, char *const *word
         const struct lb_problem *p = &row->c.problem;
         const struct {
             const char *option;
-            int64_t size;
-        } sizes[] = {{"-T", p->seq_len}, {"-B", p->batch},  {"-I", p->input},
-                     {"-H", p->hidden},  {"-L", p->layers}, {"-D", p->directions}};
+            int64_t size, usual; /* usual: where the command does not give it */
+        } sizes[] = {{"-T", p->seq_len, 1},   {"-B", p->batch, 1},  {"-I", p->input, 1},
+                     {"-H", p->hidden, 1},    {"-L", p->layers, 1}, {"-D", p->directions, 1},
+                     {"-P", p->projection, 0}};
         const char *dtype = value_after(words, count, "--dtype");
         bool same = p->pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl) &&
                     (!dtype || strcmp(dtype, lb_dtype_name(p->dtype)) == 0) && !p->ragged &&
-                    p->cell == LB_CELL_STANDARD;
+                    (p->cell == LB_CELL_STANDARD || p->cell == LB_CELL_PROJECTION);
         for (size_t s = 0; same && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             const char *given = value_after(words, count, sizes[s].option);
-            same = (given ? strtoll(given, NULL, 10) : 1) == sizes[s].size;
+            same = (given ? strtoll(given, NULL, 10) : sizes[s].usual) == sizes[s].size;
         }
         if (same)
             return row;

@@ -4,18 +4,21 @@ An adapter is a module with
 
     TITLE      the framework's name, for messages
     MODULES    the modules that it imports, in the order in which users would install them
+    CELLS      the cells beside the standard one that its LSTM has in some variant: projection, peephole
     supports(case)         raises Unsupported with one sentence; must not import the framework
     create(case, stream)   opens a case and returns a session; stream is a cudaStream_t as a number
 
 and a session has
 
-    prepare(w_ih, w_hh, b_ih, b_hh, lengths)  lists of Tensor, one per layer and direction, gate order
-                                              i f g o; lengths: a tuple, empty when rows are full
+    prepare(w_ih, w_hh, b_ih, b_hh, [w_cell,] lengths)
+                                              lists of Tensor, one per layer and direction, gate order
+                                              i f g o; w_cell where the cell is not the standard one;
+                                              lengths: a tuple, empty when rows are full
     bind_forward(x, h0, c0, y, hn, cn)        wraps tensors; what it returns is handed to
     forward(bound)                            timed
     bind_backward(dy, dhn, dcn, dx, dh0, dc0) likewise of
     backward(bound)                           timed; of the forward before it
-    gradients(w_ih, w_hh, b_ih, b_hh)         writes the last backward's weight gradients
+    gradients(w_ih, w_hh, b_ih, b_hh[, w_cell])  writes the last backward's weight gradients
     describe()                                one sentence on what runs
     destroy()
 """
@@ -71,6 +74,8 @@ class Case:
     variant: str
     device: str
     ordinal: int
+    cell: str
+    projection: int  # P of the cell projection, else 0
 
     @property
     def trains(self):
@@ -82,7 +87,7 @@ class Case:
         return self.passes in ("backward", "train")
 
     def input_of(self, layer):
-        return self.input if layer == 0 else self.directions * self.hidden
+        return self.input if layer == 0 else self.directions * (self.projection or self.hidden)
 
     def layer_dirs(self):
         """(layer, direction, index) of all, in the order of the weights."""
@@ -153,6 +158,8 @@ def check(adapter, case):
                          f"'{module}'; bench/frameworks/setup.sh installs it")
     if case.math != "ieee" and case.device == "cpu":
         raise Unsupported(f"math {case.math}: on a CPU {adapter.TITLE} computes in full precision")
+    if case.cell != "standard" and case.cell not in adapter.CELLS:
+        raise Unsupported(f"cell {case.cell}: the LSTM of {adapter.TITLE} has no {case.cell}")
     adapter.supports(case)
 
 

@@ -2,7 +2,7 @@
 
 Variants: auto, that scan; cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of
 the scan are masked: a row's state stays as it is past its end. The weights' layout is the project's;
-cuDNN's variant gets them as one array.
+cuDNN's variant gets them as one array. jax.experimental.rnn has no projection; the scan has.
 """
 
 import os
@@ -11,6 +11,7 @@ from contract import Absent, Bound, Unsupported, choose_threads, numpy_type
 
 TITLE = "JAX"
 MODULES = ["jax", "numpy"]
+CELLS = ["projection"]
 
 
 def supports(case):
@@ -22,6 +23,8 @@ def supports(case):
         raise Unsupported(f"dtype {case.dtype}: jax.experimental.rnn calls cuDNN in f32 only")
     if case.variant == "cudnn" and case.act != "tanh":
         raise Unsupported(f"act-{case.act}: cuDNN's LSTM has no choice of activations")
+    if case.variant == "cudnn" and case.projection:
+        raise Unsupported("cell projection: jax.experimental.rnn has no projection")
 
 
 def create(case, stream):
@@ -49,7 +52,7 @@ def network(jax, case, lengths):
         return numpy.matmul(a, b.T, precision=precision, preferred_element_type=wide)
 
     def direction(x, h, c, weights, backwards):
-        w_ih, w_hh, b_ih, b_hh = weights
+        w_ih, w_hh, b_ih, b_hh, *projection = weights
         inputs = product(x, w_ih) + (b_ih.astype(wide) + b_hh.astype(wide))
 
         def step(state, now):
@@ -58,6 +61,8 @@ def network(jax, case, lengths):
             i, f, g, o = numpy.split(gates_in + product(h, w_hh), 4, axis=1)
             c_next = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * activation(g)
             h_next = (jax.nn.sigmoid(o) * activation(c_next)).astype(h.dtype)
+            if projection:
+                h_next = product(h_next, projection[0]).astype(h.dtype)
             if lengths is None:
                 return (h_next, c_next), h_next
             alive = (t < lengths)[:, None]

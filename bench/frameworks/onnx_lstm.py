@@ -1,6 +1,6 @@
 """ONNX Runtime: a model of one LSTM operator per layer, made here with the onnx package. It infers
-only. Gate order of the operator: i o f c. Its outputs go straight into the harness's buffers, where
-one direction leaves y in the right layout; two need the model's own Transpose.
+only. Gate order of the operator: i o f c, and i o f of its peepholes. Its outputs go straight into the
+harness's buffers, where one direction leaves y in the right layout; two need the model's own Transpose.
 """
 
 import os
@@ -9,6 +9,7 @@ from contract import Absent, Unsupported, numpy_type, regroup_gates
 
 TITLE = "ONNX Runtime"
 MODULES = ["onnxruntime", "onnx", "numpy"]
+CELLS = ["peephole"]
 OPSET, IR_VERSION = 17, 8
 
 
@@ -17,6 +18,8 @@ def supports(case):
         raise Unsupported(f"pass {case.passes}: ONNX Runtime infers only")
     if case.math == "half":
         raise Unsupported("math half: ONNX Runtime has no switch for f32 GEMMs in f16")
+    if case.cell == "peephole" and case.device == "cuda":
+        raise Unsupported("cell peephole: on a GPU its LSTM is cuDNN's, which has no peepholes")
     if case.dtype == "bf16" or case.device == "cpu" and case.dtype != "f32":
         raise Unsupported(f"dtype {case.dtype}: its LSTM has no kernel of that type on a "
                           f"{'CPU, f32 only' if case.device == 'cpu' else 'GPU'}")
@@ -33,7 +36,7 @@ def create(case, stream):
 
 
 def make_model(case, weights, ragged):
-    """The serialized model. weights: per layer (W, R, B) of the operator's layout."""
+    """The serialized model. weights: per layer (W, R, B) of the operator's layout, and P of peepholes."""
     from onnx import TensorProto, helper, numpy_helper  # pylint: disable=import-outside-toplevel
     element = {"f64": TensorProto.DOUBLE, "f32": TensorProto.FLOAT,
                "f16": TensorProto.FLOAT16}[case.dtype]
@@ -42,13 +45,14 @@ def make_model(case, weights, ragged):
     nodes, constants, last, x = [], [], ([], []), "x"
     shape = numpy_helper.from_array(_int64([T, B, D * H]), "flat")
     constants.append(shape)
-    for layer, (w, r, b) in enumerate(weights):
-        for name, array in (("w", w), ("r", r), ("b", b)):
+    for layer, arrays in enumerate(weights):
+        for name, array in zip("wrbp", arrays):
             constants.append(numpy_helper.from_array(array, f"{name}{layer}"))
         outputs = [f"{name}{layer}" for name in ("raw", "hn", "cn")]
         nodes.append(helper.make_node(
             "LSTM", [x, f"w{layer}", f"r{layer}", f"b{layer}", "lengths" if ragged else "",
-                     f"h0_{layer}", f"c0_{layer}"], outputs, hidden_size=H,
+                     f"h0_{layer}", f"c0_{layer}",
+                     f"p{layer}" if case.cell == "peephole" else ""], outputs, hidden_size=H,
             direction="bidirectional" if D == 2 else "forward",
             activations=["Sigmoid", cell, cell] * D))
         nodes.append(helper.make_node("Transpose", [outputs[0]], [f"rows{layer}"],
@@ -93,14 +97,17 @@ class Session:
         *kinds, lengths = weights_and_lengths
         case, directions = self.case, self.case.directions
         w_ih, w_hh, b_ih, b_hh = ([regroup_gates(tensor.numpy(), "iofg") for tensor in kind]
-                                  for kind in kinds)
+                                  for kind in kinds[:4])
         layers = []
         for layer in range(case.layers):
             mine = range(layer * directions, (layer + 1) * directions)
-            layers.append((numpy.stack([w_ih[index] for index in mine]),
+            layers.append([numpy.stack([w_ih[index] for index in mine]),
                            numpy.stack([w_hh[index] for index in mine]),
                            numpy.stack([numpy.concatenate([b_ih[index], b_hh[index]])
-                                        for index in mine])))
+                                        for index in mine])])
+            if case.cell == "peephole":
+                layers[-1].append(numpy.stack([kinds[4][index].numpy()[[0, 2, 1]].ravel()
+                                               for index in mine]))
         options = self.onnxruntime.SessionOptions()
         options.intra_op_num_threads = case.threads
         options.inter_op_num_threads = 1

@@ -235,11 +235,12 @@ static enum lb_status open_python(struct lb_error *err)
 static PyObject *describe_case(const struct lb_problem *p, const struct lb_exec_config *config)
 {
     return PyObject_CallMethod(
-        python.contract, "Case", "LLLLLLssssiissi", (long long)p->seq_len, (long long)p->batch,
+        python.contract, "Case", "LLLLLLssssiissisi", (long long)p->seq_len, (long long)p->batch,
         (long long)p->input, (long long)p->hidden, (long long)p->layers, (long long)p->directions,
         lb_dtype_name(p->dtype), lb_pass_name(p->pass), lb_math_name(p->math), lb_act_name(p->act),
         (int)p->ragged, config->threads, config->variant ? config->variant : "auto",
-        MEMORY == LB_DEVICE ? "cuda" : "cpu", MEMORY == LB_DEVICE ? config->device : 0);
+        MEMORY == LB_DEVICE ? "cuda" : "cpu", MEMORY == LB_DEVICE ? config->device : 0,
+        lb_cell_name((enum lb_cell_kind)p->cell), (int)p->projection);
 }
 
 static enum lb_status framework_supports(const struct lb_problem *problem,
@@ -341,8 +342,10 @@ static PyObject *wrap(const struct framework_case *c, const void *memory, const 
     return tensor;
 }
 
-/* One kind of weight of all layers and directions: a list of Tensors, each [4H, width] where the
- * kind has a width, else [4H]. */
+/* The kinds of weights in the order of struct lb_weights. */
+enum { W_IH, W_HH, B_IH, B_HH, W_CELL, WEIGHT_KINDS };
+
+/* One kind of weight of all layers and directions: a list of Tensors. */
 static PyObject *wrap_weights(const struct framework_case *c, const void *const *memory, int kind,
                               int writable)
 {
@@ -351,8 +354,15 @@ static PyObject *wrap_weights(const struct framework_case *c, const void *const 
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t e = 0; list && e < count; e++) {
         int64_t layer = (int64_t)e / p->directions;
-        const int64_t shape[2] = {4 * p->hidden, kind == 0 ? lb_layer_input(p, layer) : p->hidden};
-        PyObject *tensor = wrap(c, memory[e], shape, kind < 2 ? 2 : 1, LB_HOST, writable);
+        const int64_t shapes[WEIGHT_KINDS][2] = {
+            [W_IH] = {4 * p->hidden, lb_layer_input(p, layer)},
+            [W_HH] = {4 * p->hidden, lb_h_size(p)},
+            [B_IH] = {4 * p->hidden},
+            [B_HH] = {4 * p->hidden},
+            [W_CELL] = {(int64_t)lb_cell_weight_count(p) / p->hidden, p->hidden},
+        };
+        int dimensions = shapes[kind][1] > 0 ? 2 : 1;
+        PyObject *tensor = wrap(c, memory[e], shapes[kind], dimensions, LB_HOST, writable);
         if (!tensor) {
             Py_CLEAR(list);
             break;
@@ -362,26 +372,31 @@ static PyObject *wrap_weights(const struct framework_case *c, const void *const 
     return list;
 }
 
-/* Calls session.<method>(w_ih, w_hh, b_ih, b_hh, lengths) on four kinds of weights; lengths is left
- * out where it is NULL. */
+/* Calls session.<method>(w_ih, w_hh, b_ih, b_hh[, w_cell][, lengths]): w_cell is left out for a
+ * cell that has none, and lengths where it is NULL. */
 static enum lb_status call_with_weights(struct framework_case *c, const char *method,
-                                        const void *const *const kinds[4], int writable,
+                                        const void *const *const kinds[WEIGHT_KINDS], int writable,
                                         PyObject *lengths, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    PyObject *lists[4] = {NULL}, *result = NULL;
-    for (int kind = 0; kind < 4; kind++)
-        lists[kind] = wrap_weights(c, kinds[kind], kind, writable);
-    if (lists[0] && lists[1] && lists[2] && lists[3])
-        result = lengths ? PyObject_CallMethod(c->session, method, "OOOOO", lists[0], lists[1],
-                                               lists[2], lists[3], lengths)
-                         : PyObject_CallMethod(c->session, method, "OOOO", lists[0], lists[1],
-                                               lists[2], lists[3]);
-    if (!result)
-        st = python_error(err);
+    int count = lb_cell_weight_count(&c->problem) > 0 ? WEIGHT_KINDS : W_CELL;
+    PyObject *arguments = PyTuple_New(count + (lengths != NULL)), *function = NULL, *result = NULL;
+    for (int kind = 0; arguments && kind < count; kind++) {
+        PyObject *list = wrap_weights(c, kinds[kind], kind, writable);
+        if (!list)
+            Py_CLEAR(arguments);
+        else
+            PyTuple_SET_ITEM(arguments, kind, list);
+    }
+    if (arguments && lengths) {
+        Py_INCREF(lengths);
+        PyTuple_SET_ITEM(arguments, count, lengths);
+    }
+    function = arguments ? PyObject_GetAttrString(c->session, method) : NULL;
+    result = function ? PyObject_CallObject(function, arguments) : NULL;
+    enum lb_status st = result ? LB_OK : python_error(err);
     Py_XDECREF(result);
-    for (int kind = 0; kind < 4; kind++)
-        Py_XDECREF(lists[kind]);
+    Py_XDECREF(function);
+    Py_XDECREF(arguments);
     return st;
 }
 
@@ -389,8 +404,8 @@ static enum lb_status framework_prepare(void *self, const struct lb_buffers *buf
                                         const struct lb_weights *weights, struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[4] = {weights->w_ih, weights->w_hh, weights->b_ih,
-                                         weights->b_hh};
+    const void *const *const kinds[WEIGHT_KINDS] = {weights->w_ih, weights->w_hh, weights->b_ih,
+                                                    weights->b_hh, weights->w_cell};
     enum lb_status st = LB_OK;
     c->buffers = *buffers;
     PyGILState_STATE lock = PyGILState_Ensure();
@@ -410,7 +425,7 @@ static enum lb_status framework_prepare(void *self, const struct lb_buffers *buf
 /* A tensor of a call: which shape it has, and whether the implementation writes it. */
 struct call_tensor {
     const void *memory;
-    enum { SHAPE_X, SHAPE_Y, SHAPE_STATE } shape;
+    enum { SHAPE_X, SHAPE_Y, SHAPE_H, SHAPE_C, SHAPE_COUNT } shape;
     int writable;
 };
 
@@ -419,10 +434,11 @@ static PyObject *bind(const struct framework_case *c, const char *method,
                       const struct call_tensor *tensors, int count)
 {
     const struct lb_problem *p = &c->problem;
-    const int64_t shapes[3][3] = {
+    const int64_t shapes[SHAPE_COUNT][3] = {
         [SHAPE_X] = {p->seq_len, p->batch, p->input},
-        [SHAPE_Y] = {p->seq_len, p->batch, p->directions * p->hidden},
-        [SHAPE_STATE] = {p->layers * p->directions, p->batch, p->hidden},
+        [SHAPE_Y] = {p->seq_len, p->batch, p->directions * lb_h_size(p)},
+        [SHAPE_H] = {p->layers * p->directions, p->batch, lb_h_size(p)},
+        [SHAPE_C] = {p->layers * p->directions, p->batch, p->hidden},
     };
     PyObject *arguments = PyTuple_New(count), *function = NULL, *result = NULL;
     for (int i = 0; arguments && i < count; i++) {
@@ -444,9 +460,8 @@ static PyObject *bind_forward(const struct framework_case *c, const void *tensor
 {
     const struct lb_forward_io *io = tensors;
     const struct call_tensor given[] = {
-        {io->x, SHAPE_X, READ_ONLY},      {io->h0, SHAPE_STATE, READ_ONLY},
-        {io->c0, SHAPE_STATE, READ_ONLY}, {io->y, SHAPE_Y, WRITABLE},
-        {io->hn, SHAPE_STATE, WRITABLE},  {io->cn, SHAPE_STATE, WRITABLE},
+        {io->x, SHAPE_X, READ_ONLY}, {io->h0, SHAPE_H, READ_ONLY}, {io->c0, SHAPE_C, READ_ONLY},
+        {io->y, SHAPE_Y, WRITABLE},  {io->hn, SHAPE_H, WRITABLE},  {io->cn, SHAPE_C, WRITABLE},
     };
     return bind(c, "bind_forward", given, sizeof(given) / sizeof(given[0]));
 }
@@ -455,9 +470,8 @@ static PyObject *bind_backward(const struct framework_case *c, const void *tenso
 {
     const struct lb_backward_io *io = tensors;
     const struct call_tensor given[] = {
-        {io->dy, SHAPE_Y, READ_ONLY},      {io->dhn, SHAPE_STATE, READ_ONLY},
-        {io->dcn, SHAPE_STATE, READ_ONLY}, {io->dx, SHAPE_X, WRITABLE},
-        {io->dh0, SHAPE_STATE, WRITABLE},  {io->dc0, SHAPE_STATE, WRITABLE},
+        {io->dy, SHAPE_Y, READ_ONLY}, {io->dhn, SHAPE_H, READ_ONLY}, {io->dcn, SHAPE_C, READ_ONLY},
+        {io->dx, SHAPE_X, WRITABLE},  {io->dh0, SHAPE_H, WRITABLE},  {io->dc0, SHAPE_C, WRITABLE},
     };
     return bind(c, "bind_backward", given, sizeof(given) / sizeof(given[0]));
 }
@@ -507,9 +521,10 @@ static enum lb_status framework_gradients(void *self, const struct lb_gradients 
                                           struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[4] = {
+    const void *const *const kinds[WEIGHT_KINDS] = {
         (const void *const *)gradients->dw_ih, (const void *const *)gradients->dw_hh,
-        (const void *const *)gradients->db_ih, (const void *const *)gradients->db_hh};
+        (const void *const *)gradients->db_ih, (const void *const *)gradients->db_hh,
+        (const void *const *)gradients->dw_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
     enum lb_status st = call_with_weights(c, "gradients", kinds, WRITABLE, NULL, err);
     PyGILState_Release(lock);
@@ -573,6 +588,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
         .gradients = framework_gradients,
         .describe = framework_describe,
         .destroy = framework_destroy,
+        .cells = 1u << LB_CELL_PROJECTION | 1u << LB_CELL_PEEPHOLE, /* contract.py says whose */
     };
     return abi == LB_IMPL_ABI ? &impl : NULL;
 }

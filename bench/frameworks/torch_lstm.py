@@ -1,4 +1,4 @@
-"""PyTorch's nn.LSTM. Gate order i f g o, two biases: the project's own layout.
+"""PyTorch's nn.LSTM. Gate order i f g o, two biases, w_hr [P, H] of proj_size: the project's own layout.
 
 Variants: auto, nn.LSTM as it comes (on a CPU oneDNN where PyTorch picks it, on a GPU cuDNN); native,
 PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.LSTM unrolled into its
@@ -12,6 +12,7 @@ from contract import Absent, Bound, Unsupported, unpinned
 
 TITLE = "PyTorch"
 MODULES = ["torch"]
+CELLS = ["projection"]
 MOST_COMPILED_STEPS = 64  # per layer and direction; compiling takes minutes from there on
 
 
@@ -57,7 +58,7 @@ class Session:
             torch.backends.cuda.matmul.allow_tf32 = case.math == "tf32"
             torch.backends.cudnn.allow_tf32 = case.math == "tf32"
         self.module = torch.nn.LSTM(case.input, case.hidden, case.layers,
-                                    bidirectional=case.directions == 2,
+                                    bidirectional=case.directions == 2, proj_size=case.projection,
                                     dtype=torch.float32 if self.casts else self.dtype,
                                     device=self.device)
         self.call = self.module
@@ -70,9 +71,11 @@ class Session:
             self.call = torch.compile(self.module, dynamic=False)
 
     def parameters(self):
-        """(w_ih, w_hh, b_ih, b_hh) per layer and direction."""
+        """(w_ih, w_hh, b_ih, b_hh), and w_hr of a projection, per layer and direction."""
+        kinds = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
+        kinds += ["weight_hr"] if self.case.projection else []
         return [[getattr(self.module, f"{name}_l{layer}{'_reverse' if direction else ''}")
-                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+                 for name in kinds]
                 for layer, direction, _ in self.case.layer_dirs()]
 
     def switches(self):
@@ -168,7 +171,7 @@ class Session:
     def gradients(self, *kinds):
         for index in range(len(kinds[0])):
             for number, kind in enumerate(kinds):
-                found = self.weight_gradients[4 * index + number]
+                found = self.weight_gradients[len(kinds) * index + number]
                 self.torch.from_dlpack(kind[index]).copy_(found)
 
     def describe(self):

@@ -189,18 +189,18 @@ static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
     struct lb_backward_io *b = &trial->backward;
     f->x = lb_arena_take(carver, n->x * size);
     f->y = lb_arena_take(carver, n->y * size);
-    f->h0 = lb_arena_take(carver, n->state * size);
+    f->h0 = lb_arena_take(carver, lb_h_count(p) * size);
     f->c0 = lb_arena_take(carver, n->state * size);
-    f->hn = lb_arena_take(carver, n->state * size);
+    f->hn = lb_arena_take(carver, lb_h_count(p) * size);
     f->cn = lb_arena_take(carver, n->state * size);
     if (!lb_has_backward(p))
         return;
     *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
     b->dy = lb_arena_take(carver, n->y * size);
-    b->dhn = lb_arena_take(carver, n->state * size);
+    b->dhn = lb_arena_take(carver, lb_h_count(p) * size);
     b->dcn = lb_arena_take(carver, n->state * size);
     b->dx = lb_arena_take(carver, n->x * size);
-    b->dh0 = lb_arena_take(carver, n->state * size);
+    b->dh0 = lb_arena_take(carver, lb_h_count(p) * size);
     b->dc0 = lb_arena_take(carver, n->state * size);
 }
 
@@ -389,4 +389,5 @@ const struct lb_impl lb_impl_cudnn = {
     .describe = cudnn_describe,
     .destroy = cudnn_destroy,
     .note = cudnn_note,
+    .cells = 1u << LB_CELL_PROJECTION,
 };

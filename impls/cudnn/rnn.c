@@ -86,9 +86,25 @@ static enum lb_status describe_data(const struct lb_cudnn_shapes *shapes, struct
                           "describing x", err));
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetRNNDataDescriptor(shapes->y, data_type(p->dtype), layout,
                                                              (int)p->seq_len, (int)p->batch,
-                                                             (int)(p->directions * p->hidden),
+                                                             (int)(p->directions * lb_h_size(p)),
                                                              shapes->lengths, &zero),
                           "describing y", err));
+done:
+    return st;
+}
+
+/* A descriptor of states [L*D, B, size]. */
+static enum lb_status describe_states(const struct lb_problem *p, int64_t size,
+                                      cudnnTensorDescriptor_t *descriptor, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const int dims[] = {(int)(p->layers * p->directions), (int)p->batch, (int)size};
+    const int strides[] = {(int)(p->batch * size), (int)size, 1};
+    LB_TRY(
+        lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(descriptor), "describing states", err));
+    LB_TRY(lb_cudnn_check(
+        lb_cudnn.cudnnSetTensorNdDescriptor(*descriptor, data_type(p->dtype), 3, dims, strides),
+        "describing states", err));
 done:
     return st;
 }
@@ -98,8 +114,6 @@ enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *st
 {
     const struct lb_problem *p = problem;
     enum lb_status st = LB_OK;
-    const int dims[] = {(int)(p->layers * p->directions), (int)p->batch, (int)p->hidden};
-    const int strides[] = {(int)(p->batch * p->hidden), (int)p->hidden, 1};
     *shapes = (struct lb_cudnn_shapes){.problem = p};
     shapes->lengths = malloc((size_t)p->batch * sizeof(*shapes->lengths));
     if (!shapes->lengths)
@@ -118,11 +132,8 @@ enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *st
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->x), "describing x", err));
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->y), "describing y", err));
     LB_TRY(describe_data(shapes, err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&shapes->state), "describing states",
-                          err));
-    LB_TRY(lb_cudnn_check(
-        lb_cudnn.cudnnSetTensorNdDescriptor(shapes->state, data_type(p->dtype), 3, dims, strides),
-        "describing states", err));
+    LB_TRY(describe_states(p, lb_h_size(p), &shapes->h, err));
+    LB_TRY(describe_states(p, p->hidden, &shapes->c, err));
 done:
     return st;
 }
@@ -137,8 +148,10 @@ enum lb_status lb_cudnn_shapes_set_lengths(struct lb_cudnn_shapes *shapes, const
 
 void lb_cudnn_shapes_destroy(struct lb_cudnn_shapes *shapes)
 {
-    if (shapes->state)
-        lb_cudnn.cudnnDestroyTensorDescriptor(shapes->state);
+    if (shapes->c)
+        lb_cudnn.cudnnDestroyTensorDescriptor(shapes->c);
+    if (shapes->h)
+        lb_cudnn.cudnnDestroyTensorDescriptor(shapes->h);
     if (shapes->y)
         lb_cudnn.cudnnDestroyRNNDataDescriptor(shapes->y);
     if (shapes->x)
@@ -209,7 +222,7 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
             rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
             p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
             data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-            math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)p->hidden,
+            math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)lb_h_size(p),
             (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
         "cudnnSetRNNDescriptor_v8", err));
     if (variant == CUDNN_PERSIST_DYNAMIC)
@@ -229,7 +242,8 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
     *rnn = (struct lb_cudnn_rnn){0};
 }
 
-/* Where one part lies, from the addresses that the library gives for the weight space at base. */
+/* Where one part lies, from the addresses that the library gives for the weight space at base. The
+ * library is not asked for the bias of a projection, which has none. */
 static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
                                  int part, cudnnTensorDescriptor_t matrix,
                                  cudnnTensorDescriptor_t bias, struct lb_error *err)
@@ -237,14 +251,16 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
     const struct lb_cudnn_shapes *s = rnn->shapes;
     enum lb_status st = LB_OK;
     void *m = NULL, *b = NULL;
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnGetRNNWeightParams(s->handle, rnn->descriptor,
-                                                           (int32_t)layer_dir, rnn->weights, base,
-                                                           part, matrix, &m, bias, &b),
+    bool has_bias = part < CUDNN_GATE_PARTS;
+    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnGetRNNWeightParams(
+                              s->handle, rnn->descriptor, (int32_t)layer_dir, rnn->weights, base,
+                              part, matrix, &m, has_bias ? bias : NULL, has_bias ? &b : NULL),
                           "cudnnGetRNNWeightParams", err));
-    if (!m || !b)
+    if (!m || (has_bias && !b))
         LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
     rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);
-    rnn->offsets[layer_dir].bias[part] = (size_t)((const char *)b - base);
+    if (has_bias)
+        rnn->offsets[layer_dir].bias[part] = (size_t)((const char *)b - base);
 done:
     return st;
 }
@@ -258,7 +274,7 @@ static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, st
         lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&matrix), "describing weights", err));
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&bias), "describing weights", err));
     for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
-        for (int part = 0; part < CUDNN_PARTS; part++)
+        for (int part = 0; part < lb_cudnn_part_count(p); part++)
             LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
     LB_TRY(lb_cudnn_layout_check(p, rnn->offsets, rnn->weights, err));
 done:
@@ -315,12 +331,12 @@ enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
     const struct lb_cudnn_shapes *s = rnn->shapes;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return lb_cudnn_check(
-        lb_cudnn.cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x, io->x, s->y, io->y,
-                                 s->state, io->h0, io->hn, s->state, io->c0, io->cn, rnn->weights,
-                                 memory->weights, rnn->workspace, memory->workspace, rnn->reserve,
-                                 memory->reserve),
-        "cudnnRNNForward", err);
+    return lb_cudnn_check(lb_cudnn.cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x,
+                                                   io->x, s->y, io->y, s->h, io->h0, io->hn, s->c,
+                                                   io->c0, io->cn, rnn->weights, memory->weights,
+                                                   rnn->workspace, memory->workspace, rnn->reserve,
+                                                   memory->reserve),
+                          "cudnnRNNForward", err);
 }
 
 enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
@@ -333,13 +349,13 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
     LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardData_v8(
                               s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy, s->x, io->dx,
-                              s->state, io->h0, io->dhn, io->dh0, s->state, io->c0, io->dcn,
-                              io->dc0, rnn->weights, memory->weights, rnn->workspace,
-                              memory->workspace, rnn->reserve, memory->reserve),
+                              s->h, io->h0, io->dhn, io->dh0, s->c, io->c0, io->dcn, io->dc0,
+                              rnn->weights, memory->weights, rnn->workspace, memory->workspace,
+                              rnn->reserve, memory->reserve),
                           "cudnnRNNBackwardData_v8", err));
     LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardWeights_v8(
                               s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL, s->x, io->x,
-                              s->state, io->h0, s->y, io->y, rnn->weights, memory->gradients,
+                              s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
                               rnn->workspace, memory->workspace, rnn->reserve, memory->reserve),
                           "cudnnRNNBackwardWeights_v8", err));
     /* Padding is filled in y only. */

@@ -12,7 +12,7 @@ struct lb_cudnn_shapes {
     cudnnHandle_t handle; /* the process's own, on the case's stream */
     cudnnDropoutDescriptor_t dropout;
     cudnnRNNDataDescriptor_t x, y;
-    cudnnTensorDescriptor_t state; /* [L*D, B, H] */
+    cudnnTensorDescriptor_t h, c;  /* [L*D, B, P], where P is the size of h, and [L*D, B, H] */
     int32_t *lengths;              /* [B] on the host */
     const int32_t *device_lengths; /* [B]; NULL when not ragged */
 };

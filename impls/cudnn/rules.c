@@ -49,6 +49,9 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
 static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,
                                        struct lb_error *why)
 {
+    if (p->cell == LB_CELL_PROJECTION)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "cell projection: only the standard algorithm has projections");
     if (p->ragged)
         return lb_fail(why, LB_UNSUPPORTED,
                        "ragged: only the standard algorithm takes rows of different lengths");
@@ -161,6 +164,10 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            struct lb_cudnn_note *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
+    if (problem->cell == LB_CELL_PROJECTION) {
+        note(why, "only that algorithm has projections");
+        return CUDNN_STANDARD;
+    }
     if (problem->ragged) {
         note(why, "rows of different lengths");
         return CUDNN_STANDARD;

@@ -51,6 +51,10 @@ class ExplainLayer(ProgramTest):
         self.assertIn(f"{slow / fast:.3g} times as long", done.stdout)
         done = run("--explain", "pytorch_cpu", layer + ", num_layers=2", "--from", self.path("run"))
         self.assertIn("has no times of both", done.stdout)
+        # The times of the standard cell are not those of a layer with a projection.
+        done = run("--explain", "pytorch_cpu", layer + ", proj_size=2", "--from", self.path("run"))
+        self.assertIn("has no times of both", done.stdout)
+        self.assertIn(" --cell projection -P 2", " ".join(done.stdout.split()))
         done = run("--explain", "pytorch_cpu", layer, "--from", self.path("none"))
         self.assertEqual(done.returncode, 2, done.stderr)
 

@@ -86,6 +86,8 @@ static void algorithms_are_picked_in_order(void **state)
         {"hidden_size=512, input_size=512, batch=12, dtype=float16", "standard"},
         {"hidden_size=512, input_size=512, batch=16, dtype=float16, compute=8.6", "standard"},
         {"hidden_size=64, packed=true", "standard"},
+        {"hidden_size=128", "persist_static_small_h"},
+        {"hidden_size=128, proj_size=64", "standard"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -105,6 +107,14 @@ static void the_price_names_the_layers_sizes(void **state)
     lb_criteria_price(&criteria, text, sizeof(text));
     assert_non_null(strstr(text, "-H 77 --dtype f16 "));
     assert_null(strchr(text, '{'));
+    lb_criteria_free(&criteria);
+
+    assert_int_equal(lb_criteria_read("pytorch", &criteria, NULL), LB_OK);
+    lb_criteria_price(&criteria, text, sizeof(text));
+    assert_null(strstr(text, "projection"));
+    assert_int_equal(lb_criteria_set(&criteria, "proj_size=32", NULL), LB_OK);
+    lb_criteria_price(&criteria, text, sizeof(text));
+    assert_non_null(strstr(text, " --cell projection -P 32"));
     lb_criteria_free(&criteria);
 }
 

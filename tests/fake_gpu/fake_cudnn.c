@@ -15,7 +15,10 @@
 #include "queue.h"
 
 enum {
-    PARTS = 8,           /* per layer and direction: matrices of i f g o for x, then for h */
+    GATE_PARTS = 8, /* per layer and direction: matrices of i f g o for x, then for h */
+    PROJECTION = 8, /* the matrix of a projection, which has no bias */
+    PARTS_MAX = 9,
+    TENSORS_MAX = 5,     /* canonical: w_ih, w_hh, b_ih, b_hh, and w_hr where h is projected */
     SMALL_HIDDEN = 192,  /* largest of CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H */
     LONGEST = 65535,     /* most steps of a data descriptor */
     LENGTHS_MAX = 256,   /* rows of a batch, a limit of the model */
@@ -52,7 +55,7 @@ struct cudnnRNNStruct {
     bool set;
     cudnnRNNAlgo_t algorithm;
     cudnnDataType_t type;
-    int layers, directions, input, hidden;
+    int layers, directions, input, hidden, projection; /* projection: hidden where there is none */
     bool padded;
     int built_batch; /* the batch for which cudnnBuildRNNDynamic was called */
 };
@@ -277,7 +280,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
     if (cell != CUDNN_LSTM || bias != CUDNN_RNN_DOUBLE_BIAS || input != CUDNN_LINEAR_INPUT)
         return refuse(CUDNN_STATUS_NOT_SUPPORTED,
                       "the model supports the LSTM with two biases only");
-    if (input_size < 1 || hidden_size < 1 || layers < 1 || projection_size != hidden_size)
+    if (input_size < 1 || hidden_size < 1 || layers < 1 || projection_size < 1)
         return refuse(CUDNN_STATUS_BAD_PARAM, "inputSize %d, hiddenSize %d, projSize %d, layers %d",
                       input_size, hidden_size, projection_size, layers);
     if (!goes_with(type, precision, math))
@@ -287,6 +290,10 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
                             algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H))
         return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d has no double precision",
                       (int)algorithm);
+    if (projection_size > hidden_size ||
+        (is_persistent(algorithm) && projection_size != hidden_size))
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d with projSize %d of hiddenSize %d",
+                      (int)algorithm, projection_size, hidden_size);
     if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H && hidden_size > SMALL_HIDDEN)
         return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d is too large for small_h",
                       hidden_size);
@@ -298,6 +305,7 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
         .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
         .input = input_size,
         .hidden = hidden_size,
+        .projection = projection_size,
         .padded = (flags & CUDNN_RNN_PADDED_IO_ENABLED) != 0,
     };
     if (layers * d->directions > LAYER_DIRS_MAX)
@@ -327,12 +335,27 @@ static enum lb_dtype dtype_of(cudnnDataType_t type)
     }
 }
 
+static bool projects(const struct cudnnRNNStruct *d)
+{
+    return d->projection != d->hidden;
+}
+
+static size_t rows_of(const struct cudnnRNNStruct *d, int part)
+{
+    return (size_t)(part == PROJECTION ? d->projection : d->hidden);
+}
+
 static size_t columns_of(const struct cudnnRNNStruct *d, int layer_dir, int part)
 {
-    if (part >= PARTS / 2)
-        return (size_t)d->hidden;
-    return (size_t)(layer_dir < d->directions ? d->input : d->directions * d->hidden);
+    if (part >= GATE_PARTS / 2)
+        return (size_t)(part == PROJECTION ? d->hidden : d->projection);
+    return (size_t)(layer_dir < d->directions ? d->input : d->directions * d->projection);
 }
+
+/* Where the parts of each layer and direction lie in the weight space, in bytes. */
+struct layout {
+    size_t matrices[LAYER_DIRS_MAX][PARTS_MAX], biases[LAYER_DIRS_MAX][GATE_PARTS];
+};
 
 /* Moves *at past so many elements and returns where they begin. */
 static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
@@ -343,16 +366,15 @@ static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
 }
 
 /* Lays out each layer and direction with the biases first, then the matrices, each with the last
- * gate first. Returns the bytes of all. */
-static size_t lay_out(const struct cudnnRNNStruct *d, size_t matrices[][PARTS],
-                      size_t biases[][PARTS])
+ * gate first, and before them that of a projection. Returns the bytes of all. */
+static size_t lay_out(const struct cudnnRNNStruct *d, struct layout *to)
 {
-    size_t at = ALIGNMENT, hidden = (size_t)d->hidden;
+    size_t at = ALIGNMENT;
     for (int i = d->layers * d->directions - 1; i >= 0; i--) {
-        for (int part = PARTS - 1; part >= 0; part--)
-            biases[i][part] = place(d, hidden, &at);
-        for (int part = PARTS - 1; part >= 0; part--)
-            matrices[i][part] = place(d, hidden * columns_of(d, i, part), &at);
+        for (int part = GATE_PARTS - 1; part >= 0; part--)
+            to->biases[i][part] = place(d, (size_t)d->hidden, &at);
+        for (int part = projects(d) ? PROJECTION : GATE_PARTS - 1; part >= 0; part--)
+            to->matrices[i][part] = place(d, rows_of(d, part) * columns_of(d, i, part), &at);
     }
     return at;
 }
@@ -360,38 +382,52 @@ static size_t lay_out(const struct cudnnRNNStruct *d, size_t matrices[][PARTS],
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
                                          size_t *bytes)
 {
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    struct layout layout;
     (void)handle;
     if (!d->set)
         return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptor is not set");
-    *bytes = lay_out(d, matrices, biases);
+    *bytes = lay_out(d, &layout);
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* Either pair of a descriptor and an address may be NULL. What does not exist, such as the bias of
+ * a projection, has a descriptor without dimensions and the address NULL. */
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
                                       int32_t layer_dir, size_t bytes, const void *space,
                                       int32_t part, cudnnTensorDescriptor_t matrix_descriptor,
                                       void **matrix, cudnnTensorDescriptor_t bias_descriptor,
                                       void **bias)
 {
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    struct layout layout;
     (void)handle;
     if (!d->set || layer_dir < 0 || layer_dir >= d->layers * d->directions || part < 0 ||
-        part > PARTS || bytes < lay_out(d, matrices, biases))
+        part > PROJECTION || bytes < lay_out(d, &layout) || !matrix != !matrix_descriptor ||
+        !bias != !bias_descriptor)
         return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
                       part, bytes);
-    *matrix = *bias = NULL;
-    if (part == PARTS) /* the matrix of a projection, which this LSTM does not have */
-        return CUDNN_STATUS_SUCCESS;
-    int columns = (int)columns_of(d, layer_dir, part);
-    *matrix_descriptor =
-        (struct cudnnTensorStruct){.type = d->type, .count = 3, .dims = {1, d->hidden, columns}};
-    *bias_descriptor =
-        (struct cudnnTensorStruct){.type = d->type, .count = 3, .dims = {1, d->hidden, 1}};
-    *matrix = (char *)space + matrices[layer_dir][part];
-    *bias = (char *)space + biases[layer_dir][part];
+    struct cudnnTensorStruct none = {.type = d->type}, of_matrix = none, of_bias = none;
+    void *at_matrix = NULL, *at_bias = NULL;
+    if (part < GATE_PARTS || projects(d)) {
+        of_matrix.count = 3;
+        of_matrix.dims[0] = 1;
+        of_matrix.dims[1] = (int)rows_of(d, part);
+        of_matrix.dims[2] = (int)columns_of(d, layer_dir, part);
+        at_matrix = (char *)space + layout.matrices[layer_dir][part];
+    }
+    if (part < GATE_PARTS) {
+        of_bias = (struct cudnnTensorStruct){d->type, 3, {1, d->hidden, 1}, {0}};
+        at_bias = (char *)space + layout.biases[layer_dir][part];
+    }
     if (library.fault == FAKE_CUDNN_MOVES_WEIGHTS && part == 2)
-        *matrix = (char *)space + bytes - 1;
+        at_matrix = (char *)space + bytes - 1;
+    if (matrix) {
+        *matrix_descriptor = of_matrix;
+        *matrix = at_matrix;
+    }
+    if (bias) {
+        *bias_descriptor = of_bias;
+        *bias = at_bias;
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -436,12 +472,14 @@ static struct lb_problem problem_of(const struct cudnnRNNStruct *d,
                                .directions = d->directions,
                                .dtype = dtype_of(d->type),
                                .pass = trains ? LB_TRAIN : LB_INFER,
-                               .ragged = is_ragged(x)};
+                               .ragged = is_ragged(x),
+                               .cell = projects(d) ? LB_CELL_PROJECTION : LB_CELL_STANDARD,
+                               .projection = projects(d) ? d->projection : 0};
 }
 
 static size_t y_bytes(const struct lb_problem *p)
 {
-    return (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * lb_dtype_size(p->dtype);
+    return (size_t)(p->seq_len * p->batch * p->directions * lb_h_size(p)) * lb_dtype_size(p->dtype);
 }
 
 static size_t x_bytes(const struct lb_problem *p)
@@ -449,7 +487,12 @@ static size_t x_bytes(const struct lb_problem *p)
     return (size_t)(p->seq_len * p->batch * p->input) * lb_dtype_size(p->dtype);
 }
 
-static size_t state_bytes(const struct lb_problem *p)
+static size_t h_bytes(const struct lb_problem *p)
+{
+    return lb_h_count(p) * lb_dtype_size(p->dtype);
+}
+
+static size_t c_bytes(const struct lb_problem *p)
 {
     return (size_t)(p->layers * p->directions * p->batch * p->hidden) * lb_dtype_size(p->dtype);
 }
@@ -476,7 +519,7 @@ static size_t reserve_size(const struct lb_problem *p)
 {
     return p->pass != LB_TRAIN ? 0
                                : sizeof(struct reserved) + reference_sizes(p).reserve + y_bytes(p) +
-                                     3 * state_bytes(p);
+                                     h_bytes(p) + 2 * c_bytes(p);
 }
 
 /* Checks what is required both for asking for sizes and for the calls. */
@@ -519,12 +562,13 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
     return CUDNN_STATUS_SUCCESS;
 }
 
-static bool is_state(const struct cudnnTensorStruct *t, const struct lb_problem *p,
+/* Whether the descriptor is that of states [L*D, B, size]. */
+static bool is_state(const struct cudnnTensorStruct *t, const struct lb_problem *p, int64_t size,
                      cudnnDataType_t type)
 {
     return t->count == 3 && t->type == type && t->dims[0] == p->layers * p->directions &&
-           t->dims[1] == p->batch && t->dims[2] == p->hidden && t->strides[2] == 1 &&
-           t->strides[1] == p->hidden && t->strides[0] == p->batch * p->hidden;
+           t->dims[1] == p->batch && t->dims[2] == size && t->strides[2] == 1 &&
+           t->strides[1] == size && t->strides[0] == p->batch * size;
 }
 
 /* Makes the checks that all three calls share, and fills in what each of them needs. */
@@ -532,7 +576,7 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
                                 cudnnRNNDataDescriptor_t x, cudnnRNNDataDescriptor_t y,
                                 cudnnTensorDescriptor_t h, size_t weight_bytes)
 {
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    struct layout layout;
     cudnnStatus_t status = check_rnn(d, x);
     if (status != CUDNN_STATUS_SUCCESS)
         return status;
@@ -541,12 +585,12 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
     c->x_data = *x;
     c->y_data = *y;
     if (y->type != x->type || y->steps != x->steps || y->batch != x->batch ||
-        y->width != d->directions * d->hidden ||
+        y->width != d->directions * d->projection ||
         memcmp(y->lengths, x->lengths, (size_t)x->batch * sizeof(*x->lengths)) != 0)
         return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptors of x and y do not match");
-    if (!is_state(h, &c->problem, d->type))
+    if (!is_state(h, &c->problem, lb_h_size(&c->problem), d->type))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
-    if (weight_bytes < lay_out(d, matrices, biases))
+    if (weight_bytes < lay_out(d, &layout))
         return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights are too few", weight_bytes);
     if (c->workspace_bytes < workspace_size() || !c->workspace)
         return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of workspace", c->workspace_bytes);
@@ -561,40 +605,64 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
 struct reference {
     void *self;
     struct lb_buffers buffers;
-    const void *w[4][LAYER_DIRS_MAX]; /* canonical: w_ih, w_hh, b_ih, b_hh of each layer_dir */
+    const void *w[TENSORS_MAX][LAYER_DIRS_MAX]; /* canonical tensors of each layer_dir */
 };
 
-/* The number of elements of one gate in the canonical tensor number `which`. */
-static size_t gate_elements(const struct cudnnRNNStruct *d, int layer_dir, int which)
+/* Canonical tensors of a layer_dir: the fifth, w_hr, is one part, the others one part per gate. */
+static int tensor_count(const struct cudnnRNNStruct *d)
 {
-    return (size_t)d->hidden * (which >= 2 ? 1 : columns_of(d, layer_dir, which == 0 ? 0 : 4));
+    return projects(d) ? TENSORS_MAX : TENSORS_MAX - 1;
 }
 
-/* Copies the parts of a layer_dir from the weight space into a canonical tensor of four gates. */
+static int parts_of(int which)
+{
+    return which == 4 ? 1 : 4;
+}
+
+/* Where the part of a gate (of w_hr: 0) of the canonical tensor number `which` lies. */
+static size_t part_at(const struct cudnnRNNStruct *d, int layer_dir, int which, int gate)
+{
+    struct layout layout;
+    (void)lay_out(d, &layout);
+    if (which == 4)
+        return layout.matrices[layer_dir][PROJECTION];
+    int part = gate + (which % 2 ? 4 : 0);
+    return which >= 2 ? layout.biases[layer_dir][part] : layout.matrices[layer_dir][part];
+}
+
+/* The number of elements of one part of the canonical tensor number `which`. */
+static size_t part_elements(const struct cudnnRNNStruct *d, int layer_dir, int which)
+{
+    static const int first[] = {0, 4, 0, 4, PROJECTION};
+    bool bias = which == 2 || which == 3;
+    return rows_of(d, first[which]) * (bias ? 1 : columns_of(d, layer_dir, first[which]));
+}
+
+/* Bytes of the canonical tensor number `which`. */
+static size_t tensor_bytes(const struct cudnnRNNStruct *d, int layer_dir, int which)
+{
+    return (size_t)parts_of(which) * part_elements(d, layer_dir, which) *
+           lb_dtype_size(dtype_of(d->type));
+}
+
+/* Copies the parts of a layer_dir from the weight space into a canonical tensor. */
 static void gather(const struct cudnnRNNStruct *d, const void *space, int layer_dir, int which,
                    char *canonical)
 {
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
-    size_t bytes = gate_elements(d, layer_dir, which) * lb_dtype_size(dtype_of(d->type));
-    (void)lay_out(d, matrices, biases);
-    for (int gate = 0; gate < 4; gate++) {
-        int part = gate + (which % 2 ? 4 : 0);
-        size_t at = (which >= 2 ? biases : matrices)[layer_dir][part];
-        memcpy(canonical + (size_t)gate * bytes, (const char *)space + at, bytes);
-    }
+    size_t bytes = part_elements(d, layer_dir, which) * lb_dtype_size(dtype_of(d->type));
+    for (int gate = 0; gate < parts_of(which); gate++)
+        memcpy(canonical + (size_t)gate * bytes,
+               (const char *)space + part_at(d, layer_dir, which, gate), bytes);
 }
 
 /* Adds a canonical tensor to the parts of a layer_dir. */
 static void add_to_space(const struct cudnnRNNStruct *d, void *space, int layer_dir, int which,
                          const char *canonical)
 {
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
     enum lb_dtype dtype = dtype_of(d->type);
-    size_t count = gate_elements(d, layer_dir, which), size = lb_dtype_size(dtype);
-    (void)lay_out(d, matrices, biases);
-    for (int gate = 0; gate < 4; gate++) {
-        int part = gate + (which % 2 ? 4 : 0);
-        char *to = (char *)space + (which >= 2 ? biases : matrices)[layer_dir][part];
+    size_t count = part_elements(d, layer_dir, which), size = lb_dtype_size(dtype);
+    for (int gate = 0; gate < parts_of(which); gate++) {
+        char *to = (char *)space + part_at(d, layer_dir, which, gate);
         for (size_t i = 0; i < count; i++) {
             double old, more;
             lb_load(dtype, to + i * size, &old, 1);
@@ -619,10 +687,9 @@ static void open_reference(const struct call *c, const void *space, void *reserv
     struct lb_sizes sizes = reference_sizes(&c->problem);
     int count = c->rnn.layers * c->rnn.directions;
     *r = (struct reference){.self = must(calloc(1, lb_impl_cpu_ref.state_size))};
-    for (int which = 0; which < 4; which++)
+    for (int which = 0; which < tensor_count(&c->rnn); which++)
         for (int i = 0; i < count; i++) {
-            char *tensor = must(
-                malloc(4 * gate_elements(&c->rnn, i, which) * lb_dtype_size(c->problem.dtype)));
+            char *tensor = must(malloc(tensor_bytes(&c->rnn, i, which)));
             gather(&c->rnn, space, i, which, tensor);
             r->w[which][i] = tensor;
         }
@@ -631,7 +698,7 @@ static void open_reference(const struct call *c, const void *space, void *reserv
     r->buffers.workspace = must(malloc(sizes.workspace + 1));
     r->buffers.reserve = reserve;
     r->buffers.lengths = c->x_data.lengths;
-    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3], NULL};
+    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3], r->w[4]};
     (void)lb_impl_cpu_ref.create(r->self, &c->problem, &config, NULL);
     (void)lb_impl_cpu_ref.prepare(r->self, &r->buffers, &weights, NULL);
 }
@@ -639,7 +706,7 @@ static void open_reference(const struct call *c, const void *space, void *reserv
 static void close_reference(struct reference *r)
 {
     lb_impl_cpu_ref.destroy(r->self);
-    for (int which = 0; which < 4; which++)
+    for (int which = 0; which < TENSORS_MAX; which++)
         for (int i = 0; i < LAYER_DIRS_MAX; i++)
             free((void *)r->w[which][i]);
     free(r->buffers.weights);
@@ -675,11 +742,11 @@ static enum lb_status run_forward(const void *arguments, struct lb_error *err)
     struct call c;
     struct reference r;
     memcpy(&c, arguments, sizeof(c));
-    size_t states = state_bytes(&c.problem);
+    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem);
     fake_clock_add(library.forward_ns[c.rnn.algorithm]);
     if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.x, x_bytes(&c.problem)) ||
-        !reachable(c.y, y_bytes(&c.problem)) || !reachable(c.hx, states) ||
-        !reachable(c.cx, states) || !reachable(c.hy, states) || !reachable(c.cy, states))
+        !reachable(c.y, y_bytes(&c.problem)) || !reachable(c.hx, hs) || !reachable(c.cx, cs) ||
+        !reachable(c.hy, hs) || !reachable(c.cy, cs))
         return fake_device_lose(err);
     const struct lb_forward_io io = {c.x, c.hx, c.cx, c.y, c.hy, c.cy, NULL};
     scribble(&c);
@@ -705,12 +772,12 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     struct call c;
     struct reference r;
     memcpy(&c, arguments, sizeof(c));
-    size_t states = state_bytes(&c.problem), ys = y_bytes(&c.problem);
+    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem), ys = y_bytes(&c.problem);
     fake_clock_add(library.backward_ns[c.rnn.algorithm]);
     if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.y_in, ys) || !reachable(c.dy, ys) ||
-        !reachable(c.dx, x_bytes(&c.problem)) || !reachable(c.dhx, states) ||
-        !reachable(c.dcx, states) || !reachable(c.dhy, states) || !reachable(c.dcy, states) ||
-        !reachable(c.hx, states) || !reachable(c.cx, states))
+        !reachable(c.dx, x_bytes(&c.problem)) || !reachable(c.dhx, hs) || !reachable(c.dcx, cs) ||
+        !reachable(c.dhy, hs) || !reachable(c.dcy, cs) || !reachable(c.hx, hs) ||
+        !reachable(c.cx, cs))
         return fake_device_lose(err);
     scribble(&c);
     if (c.reserve->stage != STAGE_FORWARD) { /* used by an earlier backward pass, or never filled */
@@ -719,9 +786,9 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     }
     char *copies = copies_of(&c);
     memcpy(copies, c.dy, ys);
-    memcpy(copies + ys, c.dhy, states);
-    memcpy(copies + ys + states, c.dcy, states);
-    memcpy(copies + ys + 2 * states, c.cx, states);
+    memcpy(copies + ys, c.dhy, hs);
+    memcpy(copies + ys + hs, c.dcy, cs);
+    memcpy(copies + ys + hs + cs, c.cx, cs);
     void *no_x = must(calloc(1, x_bytes(&c.problem)));
     const struct lb_backward_io io = {no_x,  c.hx, c.cx,  c.y_in, c.dy, c.dhy,
                                       c.dcy, c.dx, c.dhx, c.dcx,  NULL};
@@ -740,15 +807,15 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
 /* Adds the weight gradients, which are canonical tensors, to the weight space. */
 static void add_gradients(const struct call *c, struct reference *r)
 {
-    void *tensors[4][LAYER_DIRS_MAX] = {{NULL}};
+    void *tensors[TENSORS_MAX][LAYER_DIRS_MAX] = {{NULL}};
     int count = c->rnn.layers * c->rnn.directions;
-    for (int which = 0; which < 4; which++)
+    for (int which = 0; which < tensor_count(&c->rnn); which++)
         for (int i = 0; i < count; i++)
-            tensors[which][i] = must(
-                malloc(4 * gate_elements(&c->rnn, i, which) * lb_dtype_size(c->problem.dtype)));
-    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3], NULL};
+            tensors[which][i] = must(malloc(tensor_bytes(&c->rnn, i, which)));
+    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3],
+                                           tensors[4]};
     (void)lb_impl_cpu_ref.gradients(r->self, &gradients, NULL);
-    for (int which = 0; which < 4; which++)
+    for (int which = 0; which < tensor_count(&c->rnn); which++)
         for (int i = 0; i < count; i++) {
             add_to_space(&c->rnn, c->dweights, i, which, tensors[which][i]);
             free(tensors[which][i]);
@@ -760,12 +827,12 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
 {
     struct call c;
     struct reference r;
-    size_t matrices[LAYER_DIRS_MAX][PARTS], biases[LAYER_DIRS_MAX][PARTS];
+    struct layout layout;
     memcpy(&c, arguments, sizeof(c));
-    size_t states = state_bytes(&c.problem), ys = y_bytes(&c.problem);
-    size_t weights = lay_out(&c.rnn, matrices, biases);
-    if (!reachable(c.x, x_bytes(&c.problem)) || !reachable(c.hx, states) ||
-        !reachable(c.y_in, ys) || !reachable(c.dweights, weights))
+    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem), ys = y_bytes(&c.problem);
+    size_t weights = lay_out(&c.rnn, &layout);
+    if (!reachable(c.x, x_bytes(&c.problem)) || !reachable(c.hx, hs) || !reachable(c.y_in, ys) ||
+        !reachable(c.dweights, weights))
         return fake_device_lose(err);
     scribble(&c);
     if (c.reserve->stage != STAGE_DATA) {
@@ -773,17 +840,17 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
         return LB_OK;
     }
     const char *copies = copies_of(&c);
-    char *ignored = must(malloc(x_bytes(&c.problem) + 2 * states));
+    char *ignored = must(malloc(x_bytes(&c.problem) + hs + cs));
     const struct lb_backward_io io = {c.x,
                                       c.hx,
-                                      copies + ys + 2 * states,
+                                      copies + ys + hs + cs,
                                       c.y_in,
                                       copies,
                                       copies + ys,
-                                      copies + ys + states,
+                                      copies + ys + hs,
                                       ignored,
                                       ignored + x_bytes(&c.problem),
-                                      ignored + x_bytes(&c.problem) + states,
+                                      ignored + x_bytes(&c.problem) + hs,
                                       NULL};
     open_reference(&c, c.reserve->weights, c.reserve + 1, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
@@ -829,7 +896,7 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudn
         return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the call was made to fail");
     cudnnStatus_t status =
         check_call(&c, d, mode == CUDNN_FWD_MODE_TRAINING, x_data, y_data, h, weight_bytes);
-    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, d->type))
+    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, c.problem.hidden, d->type))
         status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_forward, &c) : status;
 }
@@ -860,7 +927,7 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                      .reserve_bytes = reserve_bytes};
     (void)lengths;
     cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
-    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, d->type))
+    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, c.problem.hidden, d->type))
         status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_data, &c) : status;
 }

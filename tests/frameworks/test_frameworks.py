@@ -1,7 +1,7 @@
 """A framework's row is held to the oracle on random problems, and what is broken in it is found.
 
     test_frameworks.py FRAMEWORK [--count N] [--seed N] [--dtype f32,...] [--pass train,...]
-                       [--variant auto,...]
+                       [--variant auto,...] [--cell standard,...]
 
 N random problems of each dtype and pass; ctest takes few, and 200 take an hour for a framework that
 compiles each. Exit code 77: the framework, or its plug-in, is not there.
@@ -31,6 +31,9 @@ ABLE = {
     "jax": (DTYPES, PASSES, ["auto"]),
 }
 
+# The cell beside the standard one that it has.
+CELLS = {"pytorch": "projection", "jax": "projection", "onnxruntime": "peephole"}
+
 # The libraries that a record names: the package, and a made-up version of it.
 PACKAGES = {
     "pytorch": {"PyTorch": ("torch", "9.8.7+cpu")},
@@ -53,6 +56,29 @@ SWAPPED_GRADIENTS = {
     "keras": ("keras_lstm.py", "(b_hh, bias)", "(b_hh, 0 * bias)"),
     "jax": ("jax_lstm.py", "numpy.asarray(array))",
             "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
+}
+# Faults of that cell alone: w_hr in the order of its transpose, and likewise its gradient; peepholes in
+# another order of gates.
+TURNED_CELL = {
+    "pytorch": ("torch_lstm.py", "parameter.copy_(self.torch.from_dlpack(kind[index]))",
+                "value = self.torch.from_dlpack(kind[index])\n"
+                "                    if kind is kinds[-1] and self.case.projection:\n"
+                "                        value = value.T.reshape(value.shape)\n"
+                "                    parameter.copy_(value)"),
+    "jax": ("jax_lstm.py", "product(h_next, projection[0])",
+            "product(h_next, projection[0].T.reshape(projection[0].shape))"),
+    "onnxruntime": ("onnx_lstm.py", "[[0, 2, 1]]", "[[0, 1, 2]]"),
+}
+TURNED_CELL_GRADIENT = {
+    "pytorch": ("torch_lstm.py", "self.torch.from_dlpack(kind[index]).copy_(found)",
+                "if number == 4:\n"
+                "                    found = found.T.reshape(found.shape)\n"
+                "                self.torch.from_dlpack(kind[index]).copy_(found)"),
+    "jax": ("jax_lstm.py", "numpy.copyto(kind[index].numpy(), numpy.asarray(array))",
+            "array = numpy.asarray(array)\n"
+            "                if kind is kinds[-1] and self.case.projection:\n"
+            "                    array = array.T.reshape(array.shape)\n"
+            "                numpy.copyto(kind[index].numpy(), array)"),
 }
 # No fault: cuDNN's variant of JAX on a CPU, with the reference function that JAX has beside it.
 CUDNN_ON_CPU = [
@@ -88,20 +114,26 @@ def plugin_of(name):
     return os.path.join(BUILD, "frameworks", f"bench_lstm_{name}.so")
 
 
-def draw(numbers, dtype, kind, relu):
+def draw(numbers, dtype, kind, relu, cells):
     """A small random problem as a line of a case file."""
+    cell = numbers.choice(cells)
+    projects = cell == "projection"
     T, B, L, D = (numbers.randint(1, 12), numbers.randint(1, 9), numbers.choice([1, 1, 2, 3]),
                   numbers.choice([1, 2]))
-    text = f"T{T}_B{B}_I{numbers.randint(1, 24)}_H{numbers.randint(1, 24)}"
+    H = numbers.randint(2 if projects else 1, 24)
+    text = f"T{T}_B{B}_I{numbers.randint(1, 24)}_H{H}"
+    text += f"_P{numbers.randint(1, H - 1)}" if projects else ""
     text += (f"_L{L}" if L > 1 else "") + (f"_D{D}" if D > 1 else "") + f"/{dtype}/{kind}"
     text += "/ragged" if numbers.random() < 0.5 else ""
-    return text + ("/act-relu" if relu and numbers.random() < 0.2 else "")
+    if cell == "peephole":
+        return text + "/cell-peephole"
+    return text + ("/act-relu" if relu and not projects and numbers.random() < 0.2 else "")
 
 
 class Framework(ProgramTest):
     """One framework, which main() chooses."""
 
-    name, count, seed, dtypes, passes, variants = "", 2, 1, DTYPES, PASSES, None
+    name, count, seed, dtypes, passes, variants, cells = "", 2, 1, DTYPES, PASSES, None, None
 
     def rows_of(self, lines, plugin=None, variants=("auto",), **options):
         cases = self.path("cases.txt")
@@ -130,8 +162,9 @@ class Framework(ProgramTest):
     def test_random_problems_are_right(self):
         dtypes, passes, variants = ABLE[self.name]
         variants = self.variants or variants
+        cells = self.cells or ["standard", CELLS.get(self.name, "standard")]
         numbers = random.Random(self.seed)
-        lines = [draw(numbers, dtype, kind, self.name != "pytorch")
+        lines = [draw(numbers, dtype, kind, self.name != "pytorch", cells)
                  for dtype in dtypes if dtype in self.dtypes
                  for kind in passes if kind in self.passes for _ in range(self.count)]
         rows = self.rows_of(lines, variants=variants)
@@ -159,6 +192,43 @@ class Framework(ProgramTest):
         rows = self.rows_of(["T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f32/infer"], plugin, exit_code=1)
         for row in rows.values():
             self.assertEqual(row["verdict"], "wrong" if row["pass"] == "train" else "ok")
+
+    def test_turned_weights_of_another_cell_are_found(self):
+        if self.name not in CELLS:
+            self.skipTest("it has the standard cell alone")
+        lines = ["T3_B2_I5_H6/f32/infer", self.with_cell("infer"), self.with_cell("infer", "_D2")]
+        plugin = self.broken(TURNED_CELL[self.name])
+        for row in self.rows_of(lines, plugin, exit_code=1).values():
+            self.assertEqual(row["verdict"], "ok" if row["cell"] == "standard" else "wrong")
+
+    def test_a_turned_gradient_of_another_cell_is_found(self):
+        if self.name not in TURNED_CELL_GRADIENT:
+            self.skipTest("it has the standard cell alone, or infers only")
+        lines = [self.with_cell("train"), self.with_cell("infer"), "T3_B2_I5_H6/f32/train"]
+        plugin = self.broken(TURNED_CELL_GRADIENT[self.name])
+        for case, row in self.rows_of(lines, plugin, exit_code=1).items():
+            wrong = row["pass"] == "train" and row["cell"] != "standard"
+            self.assertEqual(row["verdict"], "wrong" if wrong else "ok", case)
+            self.assertIn("dw_hr" if wrong else "", row["reason"])
+
+    def with_cell(self, kind, sizes=""):
+        """A case of the framework's other cell."""
+        projects = CELLS[self.name] == "projection"
+        return (f"T3_B2_I5_H6{'_P3' if projects else ''}{sizes}/f32/{kind}"
+                f"{'' if projects else '/cell-' + CELLS[self.name]}")
+
+    def test_cells_that_it_does_not_have_are_told(self):
+        lines = ["T3_B2_I5_H6_P3/f32/infer", "T3_B2_I5_H6/f32/infer/cell-peephole",
+                 "T3_B2_I5_H6/f32/infer/cell-layernorm"]
+        rows = self.rows_of(lines, exit_code=0 if self.name in CELLS else 5).values()
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            cell = row["cell"]
+            self.assertEqual(row["verdict"],
+                             "ok" if cell == CELLS.get(self.name) else "unsupported", row["reason"])
+            if row["verdict"] == "unsupported":
+                self.assertIn(f"{self.name} needs the standard cell" if cell == "layernorm"
+                              else f"has no {cell}", row["reason"])
 
     def test_weights_are_laid_out_for_cudnn_as_jax_says(self):
         if self.name != "jax":
@@ -269,12 +339,14 @@ def main():
     parser.add_argument("--dtype", default=",".join(DTYPES))
     parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
     parser.add_argument("--variant", help="of the random problems; auto must be among them")
+    parser.add_argument("--cell", help="of the random problems: standard, and the other one it has")
     parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
     arguments = parser.parse_intermixed_args()
     Framework.name = Absence.name = arguments.name
     Framework.count, Framework.seed = arguments.count, arguments.seed
     Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")
     Framework.variants = arguments.variant.split(",") if arguments.variant else None
+    Framework.cells = arguments.cell.split(",") if arguments.cell else None
     if not os.path.exists(plugin_of(arguments.name)) or not framework_is_there(arguments.name):
         if os.path.exists(plugin_of(arguments.name)):
             result = unittest.main(argv=["", "Absence"], exit=False).result

@@ -16,6 +16,8 @@
 #include <cudnn.h>
 
 #include "cuda/common/cell.h"
+#include "impls/cudnn/layout.h"
+#include "impls/cudnn/library.h"
 #include "impls/cudnn/rules.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/queue.h"
@@ -49,8 +51,61 @@ static enum {
     NO_ZEROED_TAILS,
     NO_WORKSPACE,
     SMALL_WORKSPACE,
-    SHORT_ROWS
+    SHORT_ROWS,
+    TRANSPOSED_PROJECTION,
+    TRANSPOSED_PROJECTION_GRADIENT
 } left_out;
+
+/* A copy of w_hr [P, H] of the first layer and direction as [H, P]. The caller frees it. */
+static float *transpose_projection(const struct lb_problem *p, const float *w_hr)
+{
+    float *turned = malloc((size_t)(p->projection * p->hidden) * sizeof(*turned));
+    assert_non_null(turned);
+    for (int64_t r = 0; r < p->projection; r++)
+        for (int64_t h = 0; h < p->hidden; h++)
+            turned[h * p->projection + r] = w_hr[r * p->hidden + h];
+    return turned;
+}
+
+void __real_lb_cudnn_layout_pack(const struct lb_problem *problem,
+                                 const struct lb_cudnn_offsets *offsets,
+                                 const struct lb_weights *weights, void *image);
+void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
+                                 const struct lb_cudnn_offsets *offsets,
+                                 const struct lb_weights *weights, void *image);
+void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
+                                 const struct lb_cudnn_offsets *offsets,
+                                 const struct lb_weights *weights, void *image)
+{
+    struct lb_weights given = *weights;
+    float *turned = NULL;
+    if (left_out == TRANSPOSED_PROJECTION)
+        turned = transpose_projection(problem, weights->w_cell[0]);
+    const void *const tensors[] = {turned};
+    if (turned)
+        given.w_cell = tensors;
+    __real_lb_cudnn_layout_pack(problem, offsets, &given, image);
+    free(turned);
+}
+
+void __real_lb_cudnn_layout_unpack(const struct lb_problem *problem,
+                                   const struct lb_cudnn_offsets *offsets, const void *image,
+                                   const struct lb_gradients *gradients);
+void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
+                                   const struct lb_cudnn_offsets *offsets, const void *image,
+                                   const struct lb_gradients *gradients);
+void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
+                                   const struct lb_cudnn_offsets *offsets, const void *image,
+                                   const struct lb_gradients *gradients)
+{
+    __real_lb_cudnn_layout_unpack(problem, offsets, image, gradients);
+    if (left_out != TRANSPOSED_PROJECTION_GRADIENT)
+        return;
+    float *turned = transpose_projection(problem, gradients->dw_cell[0]);
+    memcpy(gradients->dw_cell[0], turned,
+           (size_t)(problem->projection * problem->hidden) * sizeof(*turned));
+    free(turned);
+}
 
 cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
@@ -177,8 +232,10 @@ static void expect_ok(const char *text)
 /* ---- Conformance --------------------------------------------------------------------------- */
 
 static const char *const shapes[] = {
-    "T1_B1_I1_H1",           "T7_B3_I5_H6",     "T9_B5_I4_H8/ragged", "T5_B4_I3_H7_D2",
-    "T6_B5_I3_H5_D2/ragged", "T11_B3_I4_H5_L3", "T4_B2_I3_H200",      "T6_B3_I4_H5_L3_D2/ragged"};
+    "T1_B1_I1_H1",    "T7_B3_I5_H6",           "T9_B5_I4_H8/ragged",
+    "T5_B4_I3_H7_D2", "T6_B5_I3_H5_D2/ragged", "T11_B3_I4_H5_L3",
+    "T4_B2_I3_H200",  "T7_B3_I5_H6_P2",        "T6_B3_I4_H5_L3_D2/ragged",
+    "T1_B1_I1_H2_P1", "T6_B4_I3_H7_P3_L3",     "T5_B3_I4_H9_P8_L2_D2/ragged"};
 static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
 static const char *const passes[] = {"infer", "forward", "backward", "train"};
 
@@ -282,6 +339,13 @@ static void auto_times_what_is_measured(void **state)
     expect_choice("cudnn/T5_B2_H4/f32/backward", "standard;");
 }
 
+/* The other algorithms refuse projections, in the rules and in the library. */
+static void auto_projects_with_the_standard_algorithm(void **state)
+{
+    (void)state;
+    expect_choice("cudnn/T5_B2_H4_P2/f32/train", "standard;");
+}
+
 static void auto_times_replays_where_graphs_are_measured(void **state)
 {
     (void)state;
@@ -298,6 +362,79 @@ static void ragged_calls_are_not_captured(void **state)
     (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect("cudnn/T5_B2_H4/f32/infer/ragged/graph", LB_VERDICT_UNSUPPORTED, "lengths");
+}
+
+/* Runs a twin of the library whose answers differ in one function. */
+static void expect_twin(struct lb_cudnn twin, const char *text, enum lb_verdict verdict,
+                        const char *says)
+{
+    struct lb_cudnn sound = lb_cudnn;
+    lb_cudnn = twin;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    expect(text, verdict, says);
+    lb_cudnn = sound;
+}
+
+/* Gives the recurrent matrix of the output gate for that of the projection. */
+static cudnnStatus_t give_another_matrix(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
+                                         int32_t layer_dir, size_t bytes, const void *space,
+                                         int32_t part, cudnnTensorDescriptor_t matrix_descriptor,
+                                         void **matrix, cudnnTensorDescriptor_t bias_descriptor,
+                                         void **bias)
+{
+    return cudnnGetRNNWeightParams(handle, d, layer_dir, bytes, space,
+                                   part == CUDNN_PROJECTION ? 7 : part, matrix_descriptor, matrix,
+                                   bias_descriptor, bias);
+}
+
+/* Describes the RNN without its projection. */
+static cudnnStatus_t leave_out_projection(
+    cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
+    cudnnDirectionMode_t direction, cudnnRNNInputMode_t input, cudnnDataType_t type,
+    cudnnDataType_t precision, cudnnMathType_t math, int32_t input_size, int32_t hidden_size,
+    int32_t projection_size, int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags)
+{
+    (void)projection_size;
+    return cudnnSetRNNDescriptor_v8(d, algorithm, cell, bias, direction, input, type, precision,
+                                    math, input_size, hidden_size, hidden_size, layers, dropout,
+                                    flags);
+}
+
+/* Describes states of h with H columns, as those of c. */
+static cudnnStatus_t widen_states(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type,
+                                  int count, const int dims[], const int strides[])
+{
+    const int wide[] = {dims[0], dims[1], 6}, their_strides[] = {dims[1] * 6, 6, 1};
+    (void)strides;
+    return cudnnSetTensorNdDescriptor(descriptor, type, count, wide, their_strides);
+}
+
+static void a_projection_in_the_wrong_place_is_found(void **state)
+{
+    struct lb_cudnn other_matrix = lb_cudnn, none = lb_cudnn, wide = lb_cudnn;
+    (void)state;
+    other_matrix.cudnnGetRNNWeightParams = give_another_matrix;
+    none.cudnnSetRNNDescriptor_v8 = leave_out_projection;
+    wide.cudnnSetTensorNdDescriptor = widen_states;
+    expect_twin(lb_cudnn, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_OK, "");
+    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
+    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "");
+    expect_twin(none, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                "cuDNN has no part 8 of layer_dir 0");
+    expect_twin(wide, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                "the states' descriptor has other sizes");
+}
+
+static void a_transposed_projection_is_found(void **state)
+{
+    (void)state;
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    left_out = TRANSPOSED_PROJECTION;
+    expect("cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
+    left_out = TRANSPOSED_PROJECTION_GRADIENT;
+    expect("cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_OK, "");
+    expect("cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "dw_hr");
+    left_out = WHOLE;
 }
 
 /* ---- Faults -------------------------------------------------------------------------------- */
@@ -475,6 +612,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_of_cudnn_agrees_with_the_oracle),
+        cmocka_unit_test(a_projection_in_the_wrong_place_is_found),
+        cmocka_unit_test(a_transposed_projection_is_found),
+        cmocka_unit_test(auto_projects_with_the_standard_algorithm),
         cmocka_unit_test(loops_on_cublas_agree_with_the_oracle),
         cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
         cmocka_unit_test(auto_times_what_is_measured),

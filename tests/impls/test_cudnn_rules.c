@@ -39,6 +39,9 @@ static const struct {
     {"T25_B16_H128/f64/infer", {NULL, "dtype f64", NULL, "dtype f64"}},
     {"T25_B16_H128/f16/infer/ragged", {NULL, "ragged", "ragged", "ragged"}},
     {"T25_B16_H128/f32/infer/act-relu", {"act relu", "act relu", "act relu", "act relu"}},
+    {"T25_B16_H128_P64/f16/train", {NULL, "cell projection", "cell projection", "cell projection"}},
+    {"T25_B16_H128_P64_L2_D2/f64/infer/ragged",
+     {NULL, "cell projection", "cell projection", "cell projection"}},
     {"T65535_B1_H8/f32/infer", {NULL, NULL, NULL, NULL}},
     {"T65536_B1_H8/f32/infer", {"seq_len", "seq_len", "seq_len", "seq_len"}},
 };
@@ -97,6 +100,8 @@ static void the_usual_choice_is_pytorchs(void **state)
         {"T25_B12_H256/f16/infer", CUDNN_STANDARD, "batch 12 is not a multiple of 8"},
         {"T25_B136_H256/f16/infer", CUDNN_STANDARD, "batch 136 is above 128"},
         {"T25_B16_H128/f16/infer/ragged", CUDNN_STANDARD, "rows of different lengths"},
+        {"T25_B16_H128_P64/f16/infer", CUDNN_STANDARD, "only that algorithm has projections"},
+        {"T25_B16_H128_P64/f16/infer/ragged", CUDNN_STANDARD, "only that algorithm"},
     };
     struct lb_device_info device = h100();
     (void)state;
@@ -174,23 +179,25 @@ static void descriptors_agree_with_the_rules(void **state)
     static const cudnnRNNAlgo_t algorithms[] = {
         CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
         CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H};
-    struct lb_problem p = trial_problem("T25_B16_H128/f16/infer");
     (void)state;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        for (int a = 0; a < 4; a++) {
+        for (int a = 0; a < 8; a++) {
             cudnnRNNDescriptor_t descriptor;
+            struct lb_problem p =
+                trial_problem(a < 4 ? "T25_B16_H128/f16/infer" : "T25_B16_H128_P64/f16/infer");
             p.dtype = (enum lb_dtype)d;
             assert_int_equal(cudnnCreateRNNDescriptor(&descriptor), CUDNN_STATUS_SUCCESS);
             cudnnStatus_t status = cudnnSetRNNDescriptor_v8(
-                descriptor, algorithms[a], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
-                CUDNN_LINEAR_INPUT, types[d], d == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-                d < LB_F16 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH, 128, 128, 128, 1, NULL,
-                CUDNN_RNN_PADDED_IO_ENABLED);
-            enum lb_status rules =
-                lb_cudnn_rules_check((enum lb_cudnn_variant)(CUDNN_STANDARD + a), &p, NULL, NULL);
+                descriptor, algorithms[a % 4], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+                CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, types[d],
+                d == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+                d < LB_F16 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH, 128, 128,
+                (int32_t)lb_h_size(&p), 1, NULL, CUDNN_RNN_PADDED_IO_ENABLED);
+            enum lb_status rules = lb_cudnn_rules_check(
+                (enum lb_cudnn_variant)(CUDNN_STANDARD + a % 4), &p, NULL, NULL);
             if ((status == CUDNN_STATUS_SUCCESS) != (rules == LB_OK))
-                fail_msg("%s, algorithm %d: the library says %d, the rules %d",
-                         lb_dtype_name(p.dtype), a, (int)status, (int)rules);
+                fail_msg("%s, algorithm %d, P %d: the library says %d, the rules %d",
+                         lb_dtype_name(p.dtype), a % 4, (int)p.projection, (int)status, (int)rules);
             cudnnDestroyRNNDescriptor(descriptor);
         }
     }
@@ -256,9 +263,11 @@ static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *
 {
     size_t at = 8, size = lb_dtype_size(p->dtype);
     for (int64_t e = p->layers * p->directions - 1; e >= 0; e--) {
-        for (int part = CUDNN_PARTS - 1; part >= 0; part--) {
-            offsets[e].bias[part] = at;
-            at += (size_t)p->hidden * size + 16;
+        for (int part = lb_cudnn_part_count(p) - 1; part >= 0; part--) {
+            if (part < CUDNN_GATE_PARTS) {
+                offsets[e].bias[part] = at;
+                at += (size_t)p->hidden * size + 16;
+            }
             offsets[e].matrix[part] = at;
             at += lb_cudnn_matrix_elements(p, (size_t)e, part) * size + 24;
         }
@@ -266,14 +275,14 @@ static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *
     return at;
 }
 
-static void weights_survive_the_way_there_and_back(void **state)
+static void weights_survive_packing(const char *problem)
 {
-    struct lb_problem p = trial_problem("T3_B2_I5_H4_L3_D2/f16/train");
+    struct lb_problem p = trial_problem(problem);
     struct lb_cudnn_offsets offsets[6];
     struct lb_reference_cache *cache;
     struct lb_reference *reference;
     struct lb_results back;
-    (void)state;
+    size_t h = (size_t)lb_h_size(&p);
     assert_int_equal(lb_reference_cache_create(1 << 20, &cache, NULL), LB_OK);
     assert_int_equal(lb_reference_open(cache, &p, 1, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
@@ -284,20 +293,32 @@ static void weights_survive_the_way_there_and_back(void **state)
     assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, NULL), LB_OK);
     lb_cudnn_layout_pack(&p, offsets, weights, image);
     /* Row 1 of the last entry's recurrent matrix of the forget gate is in its place. */
-    assert_memory_equal(image + offsets[5].matrix[5] + 4 * 2,
-                        (const char *)weights->w_hh[5] + (4 + 1) * 4 * 2, 4 * 2);
+    assert_memory_equal(image + offsets[5].matrix[5] + h * 2,
+                        (const char *)weights->w_hh[5] + (4 + 1) * h * 2, h * 2);
+    if (p.cell == LB_CELL_PROJECTION) /* and so is the projection */
+        assert_memory_equal(image + offsets[3].matrix[CUDNN_PROJECTION], weights->w_cell[3],
+                            h * 4 * 2);
     lb_cudnn_layout_unpack(&p, offsets, image, &back.gradients);
     for (int e = 0; e < 6; e++) {
-        size_t input = e < 2 ? 5 : 8;
+        size_t input = e < 2 ? 5 : 2 * h;
         assert_memory_equal(back.gradients.dw_ih[e], weights->w_ih[e], 16 * input * 2);
-        assert_memory_equal(back.gradients.dw_hh[e], weights->w_hh[e], 16 * 4 * 2);
+        assert_memory_equal(back.gradients.dw_hh[e], weights->w_hh[e], 16 * h * 2);
         assert_memory_equal(back.gradients.db_ih[e], weights->b_ih[e], 16 * 2);
         assert_memory_equal(back.gradients.db_hh[e], weights->b_hh[e], 16 * 2);
+        if (p.cell == LB_CELL_PROJECTION)
+            assert_memory_equal(back.gradients.dw_cell[e], weights->w_cell[e], h * 4 * 2);
     }
     free(image);
     lb_results_destroy(&back);
     lb_reference_close(reference);
     lb_reference_cache_destroy(cache);
+}
+
+static void weights_survive_the_way_there_and_back(void **state)
+{
+    (void)state;
+    weights_survive_packing("T3_B2_I5_H4_L3_D2/f16/train");
+    weights_survive_packing("T3_B2_I5_H4_P3_L3_D2/f16/train");
 }
 
 static void a_part_outside_the_weight_space_is_found(void **state)
@@ -310,6 +331,13 @@ static void a_part_outside_the_weight_space_is_found(void **state)
     offsets[0].matrix[3] = bytes - 4;
     assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "part 3 of layer 0"));
+
+    p = trial_problem("T3_B2_I5_H4_P2/f32/train");
+    bytes = make_offsets(&p, offsets);
+    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_OK);
+    offsets[0].matrix[CUDNN_PROJECTION] = bytes - 4;
+    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
+    assert_non_null(strstr(err.text, "part 8 of layer 0"));
 }
 
 /* The library itself is asked for the words of its answers. */
