@@ -84,7 +84,7 @@ done:
 static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_call *call, void *user,
                                      struct lb_error *err)
 {
-    int second = timer->graphs[1] ? timer->order >> i % 64 & 1 : 0;
+    bool second = timer->graphs[1] && (timer->order >> i % 64 & 1) != 0;
     return timer->graphs[0] ? lb_device()->replay(timer->graphs[second], err) : call(user, err);
 }
 
