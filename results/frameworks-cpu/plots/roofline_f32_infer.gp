@@ -5,24 +5,24 @@ name = 'roofline_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (44bc165407b1), run of 2026-11-22'
+program = 'bench-lstm 0.1.0 (f18957c9f12c), run of 2026-11-22'
 bound_sets = 12
 heading = 'LSTM inference, f32: rate over arithmetic intensity'
 reading = 'Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and'
 reading_more = 'outputs. A + is the rate at the lower bound of the time, which counts dependent steps.'
-array series_name[13] = ['cpu_simd', 'jax', 'keras', 'keras:generic', 'keras:jit', 'keras:mixed', 'keras:unrolled', 'onednn', 'onnxruntime', 'openblas', 'pytorch', 'pytorch:compile', 'pytorch:native']
-array series_color[13] = [2, 12, 10, 10, 10, 10, 10, 3, 11, 6, 9, 9, 9]
-array series_mark[13] = [2, 2, 10, 3, 6, 9, 2, 3, 1, 6, 9, 2, 5]
-array series_dash[13] = [1, 1, 1, 2, 3, 4, 1, 1, 1, 1, 1, 2, 3]
-legend = '1 2 3 4 5 7 8 9 10 11 12 13'
+array series_name[15] = ['cpu_simd', 'jax', 'jax:cudnn', 'keras', 'keras:generic', 'keras:jit', 'keras:mixed', 'keras:unrolled', 'onednn', 'onnxruntime', 'openblas', 'pytorch', 'pytorch:autocast', 'pytorch:compile', 'pytorch:native']
+array series_color[15] = [2, 12, 12, 10, 10, 10, 10, 10, 3, 11, 6, 9, 9, 9, 9]
+array series_mark[15] = [2, 2, 5, 10, 3, 6, 9, 2, 3, 1, 6, 9, 2, 5, 8]
+array series_dash[15] = [1, 1, 2, 1, 2, 3, 4, 1, 1, 1, 1, 1, 2, 3, 4]
+legend = '1 2 4 5 6 8 9 10 11 12 14 15'
 legend_width = 180
 legend_columns = 3
 x_low = 9.5037123876514258
 x_high = 120.18779342723005
-y_low = 8.0495650644904373
-best = 186.22480331042323
-highest = 244.80818577371184
-best_label = 'best rate of this run: 186 GFLOP/s'
+y_low = 7.3026979432698429
+best = 176.3449214745975
+highest = 234.94501124248592
+best_label = 'best rate of this run: 176 GFLOP/s'
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
 #

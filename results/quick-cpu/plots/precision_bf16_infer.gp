@@ -5,7 +5,7 @@ name = 'precision_bf16_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (44bc165407b1), run of 2026-11-22'
+program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM inference, bf16: speed-up over f32, over hidden size H'
 reading = 'Higher is better. The median in f32 divided by that in this precision, for the same'
 reading_more = 'implementation; bars show the widest interval that both allow.'
@@ -21,8 +21,8 @@ legend_width = 124
 legend_columns = 5
 x_low = 64.0
 x_high = 256.0
-low = 0.90458887815032341
-high = 2.1972542430398829
+low = 0.8988908625222034
+high = 2.3492286029792617
 has_lower_bound = 0
 y_label = 'f32 / this precision'
 unit_size = 1.0
@@ -42,9 +42,11 @@ panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 9; panel_series[4] = '1 2 14
 # page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
-# (2008), which every colour vision can tell apart; 8 is for the reference.
-array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
-                       '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
+# (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
+# frameworks, are from Paul Tol's scheme "muted" (2021).
+array line_color[12] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
+                        '#e69f00', '#56b4e9', '#000000', '#7f7f7f', \
+                        '#882255', '#332288', '#999933', '#44aa99']
 array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
 array line_dash[4] = [1, 2, 3, 4]
 

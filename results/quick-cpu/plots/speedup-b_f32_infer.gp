@@ -5,7 +5,7 @@ name = 'speedup-b_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (44bc165407b1), run of 2026-11-22'
+program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM inference, f32: speed-up over onednn by B and H'
 reading = 'Higher is better (blue). The median time of onednn divided by that of the panel''s'
 reading_more = 'implementation.'
@@ -38,9 +38,11 @@ columns = 3
 # page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
-# (2008), which every colour vision can tell apart; 8 is for the reference.
-array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
-                       '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
+# (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
+# frameworks, are from Paul Tol's scheme "muted" (2021).
+array line_color[12] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
+                        '#e69f00', '#56b4e9', '#000000', '#7f7f7f', \
+                        '#882255', '#332288', '#999933', '#44aa99']
 array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
 array line_dash[4] = [1, 2, 3, 4]
 

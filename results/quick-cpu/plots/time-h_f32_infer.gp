@@ -5,7 +5,7 @@ name = 'time-h_f32_infer'
 formats = 'svg png'
 words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (44bc165407b1), run of 2026-11-22'
+program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM inference, f32: time per step over hidden size H'
 reading = 'Lower is better. The median time of a call divided by T; bars show its 95 % interval.'
 reading_more = 'A gap is a case without a time.'
@@ -21,8 +21,8 @@ legend_width = 124
 legend_columns = 5
 x_low = 64.0
 x_high = 256.0
-low = 267.70346666666666
-high = 278308.609375
+low = 271.16800000000001
+high = 261076.578125
 has_lower_bound = 1
 y_label = 'time per step, µs'
 unit_size = 1000.0
@@ -42,9 +42,11 @@ panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 12; panel_series[4] = '1 2 1
 # page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
-# (2008), which every colour vision can tell apart; 8 is for the reference.
-array line_color[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
-                       '#e69f00', '#56b4e9', '#000000', '#7f7f7f']
+# (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
+# frameworks, are from Paul Tol's scheme "muted" (2021).
+array line_color[12] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', \
+                        '#e69f00', '#56b4e9', '#000000', '#7f7f7f', \
+                        '#882255', '#332288', '#999933', '#44aa99']
 array line_mark[10] = [7, 5, 9, 13, 11, 15, 4, 6, 8, 12]
 array line_dash[4] = [1, 2, 3, 4]
 
