@@ -45,9 +45,9 @@ put_words = !words ? '' : "set label heading at screen across(20), down(24) left
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# The terminal svg copies a font's name into the picture, ':Bold' included, which no viewer understands; so
 # the weight is given as a separate attribute.
-svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+svg_bold = 'sans-serif" font-weight="bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \

@@ -157,7 +157,7 @@ while [[ $1 == -* ]]; do
   nsys:--cpuctxsw=none | nsys:--capture-range=cudaProfilerApi | nsys:--capture-range=nvtx | \\
   nsys:--capture-range-end=stop | nsys:--nvtx-capture=timed@bench-lstm) ;;
   perf:--delay=-1 | perf:--output=perf.data) ;;
-  perf:--control=fifo:ctl,ack) (read -r _ <ctl; printf 'ack\\n\\0' >ack; cat ctl >/dev/null) & ;;
+  perf:--control=fifo:ctl,ack) (while read -r _; do printf 'ack\\n\\0'; done <ctl >ack) & ;;
   *) echo "$tool: unknown option $1" >&2; exit 2 ;;
   esac
   shift
