@@ -298,6 +298,9 @@ class Sweep(ProgramTest):
             out, err = process.communicate(timeout=20)
         self.assertLess(time.monotonic() - start, 15)
         os.unlink(self.path("draws"))
+        deadline = time.monotonic() + 5 # a killed process of gnuplot's takes a moment to be gone
+        while processes_of(tools) and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.assertEqual(processes_of(tools), [])
         return process.returncode, out, err
 
