@@ -69,6 +69,11 @@ static int spawn(char **arguments, const int ends[2], pid_t *child)
     return reason;
 }
 
+static enum lb_status not_installed(struct lb_error *err)
+{
+    return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
+}
+
 static enum lb_status start(char **arguments, pid_t *child, int *output, struct lb_error *err)
 {
     int ends[2];
@@ -82,7 +87,7 @@ static enum lb_status start(char **arguments, pid_t *child, int *output, struct 
         return LB_OK;
     close(ends[0]);
     if (reason == ENOENT)
-        return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
+        return not_installed(err);
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
 }
 
@@ -227,6 +232,10 @@ enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t c
         st = watch(child, output, time_limit_s, &words, &status, err);
         close(output);
     }
+    /* Where posix_spawn can't say that it found no program, as in QEMU, the child exits with 127.
+     */
+    if (st == LB_OK && WIFEXITED(status) && WEXITSTATUS(status) == 127 && !words.text[0])
+        st = not_installed(err);
     if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
         last_line(words.text, &line);
         lb_clean_text(line); /* the message quotes scripts, which contain names of users */

@@ -410,6 +410,8 @@ static void without_gnuplot_data_and_scripts_are_written(void **state)
     assert_int_equal(report.pages, 0);
     assert_true(exists("time-h_f32_infer.dat") && exists("time-h_f32_infer.gp"));
     assert_false(exists("time-h_f32_infer.svg"));
+    replace_gnuplot("#!/bin/sh\nexit 127\n"); /* as posix_spawn may say it */
+    assert_int_equal(draw(&run, NULL, "cpu_ref", &report, &err), LB_ABSENT);
     lb_run_free(&run);
 }
 

@@ -16,7 +16,9 @@
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(LB_EMULATED)
+#define LIMIT_S 200
+#elif defined(__SANITIZE_ADDRESS__)
 #define LIMIT_S 20
 #else
 #define LIMIT_S 5

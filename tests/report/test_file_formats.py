@@ -19,7 +19,7 @@ except ImportError:
     print("python3-jsonschema is not installed")
     sys.exit(77)
 
-PROGRAM, SCHEMA = sys.argv[1:3]
+SCHEMA, *PROGRAM = sys.argv[1:]  # PROGRAM: the words by which it is called
 
 # Keys that came later: older records lack them.
 LATER = {"others_share", "reference_ns", "chain_steps", "chain_ns", "floor_multiple",
@@ -42,7 +42,7 @@ class Files(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
-        subprocess.run([PROGRAM, cls.run_folder], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*PROGRAM, cls.run_folder], check=True, stdout=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
         assert text.endswith("\n")
         cls.lines = [strict(line) for line in text.splitlines()]
