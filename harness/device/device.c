@@ -1,6 +1,7 @@
 /* The device layer: which device this process has, and its memory as a space. */
 #include "device/device.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,20 @@ struct block {
     size_t bytes;
     struct block *next;
 };
+
+double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,
+                         size_t count)
+{
+    double sum = 0;
+    size_t read = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (from[i].ns == 0 || to[i].ns <= from[i].ns || to[i].cycles <= from[i].cycles)
+            continue;
+        sum += 1e3 * (double)(to[i].cycles - from[i].cycles) / (double)(to[i].ns - from[i].ns);
+        read++;
+    }
+    return read > 0 ? sum / (double)read : (double)NAN;
+}
 
 static struct block *blocks;
 

@@ -5,6 +5,8 @@
 #define LB_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "device/memory.h"
 
@@ -72,6 +74,12 @@ struct lb_device_api {
     enum lb_status (*hold)(struct lb_error *err);
     bool (*held)(void);
 
+    /* (optional) clock_begin enqueues a reading of the clocks of all multiprocessors. clock_end
+     * enqueues another and waits for it; *mhz is the mean clock between the two, NaN where they
+     * found no common multiprocessor. */
+    enum lb_status (*clock_begin)(struct lb_error *err);
+    enum lb_status (*clock_end)(double *mhz, struct lb_error *err);
+
     /* The work enqueued between capture_begin and capture_end becomes a graph, uploaded and ready
      * for replay. capture_end must be called after capture_begin, also after a failure in between;
      * *graph is then NULL. */
@@ -84,6 +92,17 @@ struct lb_device_api {
      * use the device any more. */
     bool (*lost)(void);
 };
+
+/* What a multiprocessor's clocks said at one moment; both are 0 where it was not read. */
+struct lb_clock_reading {
+    uint64_t cycles; /* of the multiprocessor */
+    uint64_t ns;     /* of the device's timer, which has the same rate at all clocks */
+};
+
+/* The mean clock in MHz between two readings [count] of the same multiprocessors: over those that
+ * were read twice, NaN where there is none. */
+double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,
+                         size_t count);
 
 /* The table in use: CUDA's, or, in a build without CUDA, one that is always absent. */
 const struct lb_device_api *lb_device(void);

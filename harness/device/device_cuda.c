@@ -11,9 +11,10 @@
 
 static struct {
     cudaStream_t stream;
-    cudaEvent_t from, to; /* before and after the timed work */
-    uint64_t *sum;        /* on the device, for hashes; NULL before the first */
-    float *fixed;         /* on the device, for the reference; NULL before the first */
+    cudaEvent_t from, to;            /* before and after the timed work */
+    uint64_t *sum;                   /* on the device, for hashes; NULL before the first */
+    float *fixed;                    /* on the device, for the reference; NULL before the first */
+    struct lb_clock_reading *clocks; /* [2, LB_CLOCK_SLOTS] on the device; NULL before the first */
     int sm_count;
     /* Of lb_device_hold, with the ticket of the last hold: the host's memory, its address on the
      * device. NULL: no hold yet. */
@@ -308,6 +309,30 @@ static bool cuda_held(void)
     return device.flags && device.flags[1] != device.ticket;
 }
 
+static enum lb_status cuda_clock_begin(struct lb_error *err)
+{
+    const size_t bytes = 2 * LB_CLOCK_SLOTS * sizeof(*device.clocks);
+    enum lb_status st = LB_OK;
+    if (!device.clocks)
+        LB_TRY(cuda_allocate(bytes, (void **)&device.clocks, err));
+    LB_TRY(cuda_fill(device.clocks, 0, bytes, err));
+    LB_TRY(lb_device_read_clocks(device.clocks, device.sm_count, device.stream, err));
+done:
+    return st;
+}
+
+static enum lb_status cuda_clock_end(double *mhz, struct lb_error *err)
+{
+    struct lb_clock_reading readings[2 * LB_CLOCK_SLOTS];
+    enum lb_status st = LB_OK;
+    LB_TRY(
+        lb_device_read_clocks(device.clocks + LB_CLOCK_SLOTS, device.sm_count, device.stream, err));
+    LB_TRY(cuda_download(readings, device.clocks, sizeof(readings), err));
+    *mhz = lb_mean_clock_mhz(readings, readings + LB_CLOCK_SLOTS, LB_CLOCK_SLOTS);
+done:
+    return st;
+}
+
 static enum lb_status cuda_stop(double *ns, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -406,6 +431,8 @@ const struct lb_device_api lb_device_cuda = {
     .reference = cuda_reference,
     .hold = cuda_hold,
     .held = cuda_held,
+    .clock_begin = cuda_clock_begin,
+    .clock_end = cuda_clock_end,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .replay = cuda_replay,

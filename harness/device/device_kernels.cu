@@ -1,5 +1,5 @@
-/* The harness's own kernels: launchers of those in device_kernels.cuh, and the kernel that holds a
- * stream, which only a device can run because it reads the device's clock. */
+/* The harness's own kernels: launchers of those in device_kernels.cuh, and the kernels that only a
+ * device can run because they read its clocks. */
 #include "device/device_kernels.h"
 
 #include <cuda_runtime_api.h>
@@ -27,6 +27,19 @@ __global__ void hold_kernel(volatile unsigned *flags, unsigned ticket, unsigned 
             flags[1] = ticket;
             return;
         }
+}
+
+/* clock_kernel: each block writes what its multiprocessor's clocks say to readings
+ * [LB_CLOCK_SLOTS]. Where two blocks share a multiprocessor, the clocks are those of either. grid
+ * (multiprocessors), block (1). */
+__global__ void clock_kernel(lb_clock_reading *readings)
+{
+    unsigned multiprocessor;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+    if (multiprocessor < LB_CLOCK_SLOTS) {
+        readings[multiprocessor].cycles = static_cast<uint64_t>(clock64());
+        readings[multiprocessor].ns = now_ns();
+    }
 }
 
 } // namespace lb_device_kernels
@@ -81,4 +94,12 @@ enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, st
 {
     kernels::hold_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(flags, ticket, LB_HOLD_NS);
     return lb_cuda_check(cudaGetLastError(), "holding the stream", err);
+}
+
+enum lb_status lb_device_read_clocks(struct lb_clock_reading *readings, int multiprocessors,
+                                     void *stream, struct lb_error *err)
+{
+    kernels::clock_kernel<<<static_cast<unsigned>(multiprocessors), 1, 0,
+                            static_cast<cudaStream_t>(stream)>>>(readings);
+    return lb_cuda_check(cudaGetLastError(), "reading the device's clocks", err);
 }

@@ -34,6 +34,13 @@ enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *strea
  * pinned host memory. */
 enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, struct lb_error *err);
 
+/* Reads the clocks of multiprocessors into readings [LB_CLOCK_SLOTS] on the device, each at its
+ * hardware's number. A multiprocessor that runs none of the blocks is left out. */
+enum { LB_CLOCK_SLOTS = 1024 };
+struct lb_clock_reading;
+enum lb_status lb_device_read_clocks(struct lb_clock_reading *readings, int multiprocessors,
+                                     void *stream, struct lb_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -67,8 +67,9 @@ struct case_context {
         uint64_t results; /* hash of the checked results, in canonical form */
         uint64_t memory;  /* hash of the same where and as the implementation wrote them */
     } bits[LB_INPUT_SETS];
-    size_t calls_made, calls_before;   /* in all; before the first sample */
-    struct lb_holdings holdings;       /* before the first sample */
+    size_t calls_made, calls_before; /* in all; before the first sample */
+    struct lb_holdings holdings;     /* before the first sample */
+    double sm_mhz;                   /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_INPUT_SETS]; /* times of the calls that were verified first */
     bool verified;                     /* both sets gave right results once */
     bool found_wrong;                  /* by a check between samples; the row has the verdict */
@@ -834,8 +835,10 @@ static void keep_device_busy(struct case_context *context, double call_ns)
     }
 }
 
-/* Notes clocks and temperature while the device does the work that was sampled, because an idle one
- * lowers its clocks at once, and a warning when something held them down. */
+/* Notes the clock of the multiprocessors during the samples. Notes the other clocks, the
+ * temperature and whether something held clocks down while the device goes on with the work that
+ * was sampled, because an idle one lowers its clocks at once. NVML's clock of the multiprocessors
+ * stands in where the device can't read its own. */
 static void note_device_state(struct case_context *context, double call_ns)
 {
     struct lb_gpu_state state;
@@ -843,15 +846,25 @@ static void note_device_state(struct case_context *context, double call_ns)
     const struct lb_device_info *device = lb_device_known(NULL);
     if (context->impl->memory != LB_DEVICE || !device)
         return;
+    context->row->sm_mhz = context->sm_mhz;
     keep_device_busy(context, call_ns);
     if (!lb_nvml_read(device->uuid, &state))
         return;
-    context->row->sm_mhz = state.sm_mhz;
+    if (isnan(context->sm_mhz))
+        context->row->sm_mhz = state.sm_mhz;
     context->row->memory_mhz = state.memory_mhz;
     context->row->temperature_c = state.temperature_c;
     lb_throttle_text(state.throttle & ~1ull /* idle, once short work is done */, why, sizeof(why));
     if (why[0])
         lb_row_print(&context->row->warning, "clocks were held down: %s", why);
+}
+
+/* Whether the device reads its clocks before the first sample and after the last one. What fails in
+ * that fails again in the calls. */
+static bool reads_clocks(const struct case_context *context)
+{
+    return context->impl->memory == LB_DEVICE && !context->timer.never_hold &&
+           lb_device()->clock_begin;
 }
 
 /* lb_sampler_options.warm */
@@ -860,6 +873,9 @@ static void samples_begin(void *user)
     struct case_context *context = user;
     context->checks.check_next = true;
     context->calls_before = context->calls_made;
+    context->sm_mhz = NAN;
+    if (reads_clocks(context))
+        (void)lb_device()->clock_begin(NULL);
     if (!context->options->profile) /* which is to see the calls alone */
         context->holdings = lb_holdings_read();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
@@ -869,6 +885,8 @@ static void samples_begin(void *user)
 static void samples_end(void *user)
 {
     struct case_context *context = user;
+    if (reads_clocks(context) && lb_device()->clock_end(&context->sm_mhz, NULL) != LB_OK)
+        context->sm_mhz = NAN;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
 }
 

@@ -446,6 +446,16 @@ static void host_and_device_memory_are_apart(void **state)
     fake_device.release(memory);
 }
 
+/* Readings of four multiprocessors: one was read only before, one only after. */
+static void mean_clock_is_that_of_multiprocessors_read_twice(void **state)
+{
+    (void)state;
+    static const struct lb_clock_reading from[] = {{100, 1000}, {0, 0}, {7, 2000}, {500, 1000}};
+    static const struct lb_clock_reading to[] = {{3100, 3000}, {9, 3000}, {0, 0}, {4500, 3000}};
+    assert_true(fabs(lb_mean_clock_mhz(from, to, 4) - (1500 + 2000) / 2.0) < 1e-9);
+    assert_true(isnan(lb_mean_clock_mhz(from + 1, to + 1, 2)));
+}
+
 int main(void)
 {
 #define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
@@ -455,6 +465,7 @@ int main(void)
         cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
         cmocka_unit_test(an_absent_device_keeps_its_reason),
         cmocka_unit_test(a_device_survives_its_record),
+        cmocka_unit_test(mean_clock_is_that_of_multiprocessors_read_twice),
         cmocka_unit_test(timers_capture_once_and_replay),
         cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
         cmocka_unit_test(the_launch_of_a_graph_is_not_part_of_its_time),

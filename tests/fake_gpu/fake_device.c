@@ -4,6 +4,7 @@
 #endif
 #include "fake_device.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct block {
 static struct {
     enum fake_fault fault;
     struct fake_counts counts;
+    int clock_events; /* counts.events when the clocks were read first */
     bool capturing, lost;
     bool timed, stopped; /* since the fault was planted */
     bool shared;         /* the host may use the memory */
@@ -426,6 +428,21 @@ static bool fake_held(void)
     return !fake.expired;
 }
 
+static enum lb_status fake_clock_begin(struct lb_error *err)
+{
+    fake.counts.clocks++;
+    fake.clock_events = fake.counts.events;
+    return outside_capture("reading the clocks", err);
+}
+
+/* Without any timed work in between there is no mean clock. */
+static enum lb_status fake_clock_end(double *mhz, struct lb_error *err)
+{
+    fake.counts.clocks++;
+    *mhz = fake.counts.events > fake.clock_events ? FAKE_SM_MHZ : (double)NAN;
+    return outside_capture("reading the clocks", err);
+}
+
 /* When a hold ends, the device has waited for all launches, and so it has at an event behind the
  * hold. */
 static void end_hold(void)
@@ -523,6 +540,8 @@ const struct lb_device_api fake_device = {
     .reference = fake_reference,
     .hold = fake_hold,
     .held = fake_held,
+    .clock_begin = fake_clock_begin,
+    .clock_end = fake_clock_end,
     .capture_begin = fake_capture_begin,
     .capture_end = fake_capture_end,
     .replay = fake_replay,

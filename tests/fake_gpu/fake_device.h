@@ -36,13 +36,14 @@ enum {
     FAKE_EVENTS_NS = 500,
     FAKE_SLOW_NS = 2000000000,
     FAKE_REFERENCE_NS = 40000,
-    FAKE_LAUNCH_NS = 5000
+    FAKE_LAUNCH_NS = 5000,
+    FAKE_SM_MHZ = 1755 /* while it works */
 };
 
 struct fake_counts {
     int allocations; /* living */
     double bytes;    /* of these */
-    int waits, events, captures, replays, fills, holds;
+    int waits, events, captures, replays, fills, holds, clocks;
 };
 
 extern const struct lb_device_api fake_device;

@@ -1,5 +1,6 @@
-/* The clocks in a row are those of a device at work: a stub of NVML looks whether there is work on
- * the fake device when it is asked. */
+/* The clocks in a row are those of a device at work: between first and last sample by the device's
+ * own counters, and by a stub of NVML, which looks whether there is work on the fake device when it
+ * is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,33 +35,56 @@ static void ignore_row(void *user, const struct lb_row *row)
     (void)user, (void)row;
 }
 
-static void clocks_are_read_while_the_device_works(void **state)
+/* Runs a case on the fake device, whose clocks can be read or not. */
+static struct lb_row run_case(bool own_clocks)
 {
+    struct lb_device_api api = fake_device;
     struct lb_impl impl = lb_impl_cpu_ref;
     struct lb_device_info info = {.name = "fake", .uuid = "GPU-0", .memory_bytes = 256 << 20};
     struct lb_run_options options = {.seed = 7, .sampler = lb_sampler_defaults(), .loss_scale = 1};
     const struct lb_run_observer observer = {.result = ignore_row};
     struct lb_case c;
     struct lb_row row;
-    (void)state;
     impl.memory = LB_DEVICE;
     impl.forward = forward;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     stub_sm_mhz = sm_mhz;
     fake_device_install(FAKE_NONE);
+    if (!own_clocks)
+        api.clock_begin = NULL, api.clock_end = NULL;
+    lb_device_use(&api);
     fake_device_share_memory();
     lb_device_assume(&info, NULL);
     assert_int_equal(lb_case_parse("cpu_ref/T3_B2_I4_H4/f32/train", &c, NULL, NULL, NULL), LB_OK);
     lb_case_run(&impl, &c, &options, &observer, &row);
     assert_string_equal(row.reason, "");
-    assert_true(row.sm_mhz == 1980);
+    lb_device_use(NULL);
+    return row;
+}
+
+static void nvml_is_asked_while_the_device_works(void **state)
+{
+    (void)state;
+    struct lb_row row = run_case(false);
+    assert_true(row.sm_mhz == 1980 && row.memory_mhz == 1002);
+    assert_int_equal(fake_device_counts()->clocks, 0);
+    lb_row_free(&row);
+}
+
+static void the_clock_is_the_mean_between_first_and_last_sample(void **state)
+{
+    (void)state;
+    struct lb_row row = run_case(true);
+    assert_true(row.sm_mhz == FAKE_SM_MHZ && row.memory_mhz == 1002);
+    assert_int_equal(fake_device_counts()->clocks, 2);
     lb_row_free(&row);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clocks_are_read_while_the_device_works),
+        cmocka_unit_test(nvml_is_asked_while_the_device_works),
+        cmocka_unit_test(the_clock_is_the_mean_between_first_and_last_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
