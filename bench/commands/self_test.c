@@ -22,12 +22,13 @@ enum {
     ROUNDS = 2 * SIDE,   /* processes per case in a sweep that is compared with itself */
     MAX_CASES = 20,      /* in such a sweep */
     PLANTED_PERCENT = 3, /* slowdown planted in a case of one millisecond */
-    PAIRS = 60           /* of blocks per comparison with the planted slowdown */
+    PAIRS = 60,          /* of blocks per comparison with the planted slowdown */
+    PERCENTILES = 101    /* 0 % to 100 % of the samples of a process */
 };
 
-/* The median time of each case in each process of one sweep. */
+/* The times of each case in each process of one sweep. */
 struct aa_sweep {
-    double medians[MAX_CASES][ROUNDS];
+    double percentiles[MAX_CASES][ROUNDS][PERCENTILES]; /* of the samples, which they stand for */
     double references[MAX_CASES][ROUNDS]; /* time of the fixed loop around it; NaN: not known */
     bool second[MAX_CASES][ROUNDS];       /* it belongs to the second side, as half do */
 };
@@ -45,12 +46,20 @@ static bool interrupted(const struct self_test *test)
     return test->session->stop && *test->session->stop;
 }
 
+/* As a process of a sweep samples, but for 0.1 s at most. */
+static struct lb_sampler_options process_sampler(void)
+{
+    struct lb_sampler_options sampler = lb_sampler_defaults();
+    sampler.max_ns = 1e8;
+    return sampler;
+}
+
 static enum lb_status run_one(const struct self_test *test, const struct lb_case *c,
                               struct lb_row *row, struct lb_error *err)
 {
     const struct lb_impl_entry *impl_entry = lb_registry_find(test->session->registry, c->impl);
     const struct lb_job job = {
-        .c = c, .seed = test->session->options->seed, .sampler = lb_block_sampler()};
+        .c = c, .seed = test->session->options->seed, .sampler = process_sampler()};
     *row = lb_row_make(c);
     if (impl_entry->absent) {
         row->verdict = LB_VERDICT_ABSENT;
@@ -115,6 +124,14 @@ static void assign_sides(struct self_test *test, bool second[ROUNDS])
     }
 }
 
+/* Replaces samples by their percentiles: median and 10 % quantile stay. */
+static void keep_percentiles(const struct lb_row *row, double percentiles[PERCENTILES])
+{
+    lb_sort(row->samples_ns, row->samples);
+    for (size_t i = 0; i < PERCENTILES; i++)
+        percentiles[i] = lb_quantile(row->samples_ns, row->samples, (double)i / (PERCENTILES - 1));
+}
+
 static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *sweep,
                                     struct lb_error *err)
 {
@@ -132,7 +149,8 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
             if (st == LB_OK && !lb_row_is_timed(&row))
                 st = lb_fail(err, LB_FAILED, "a case that ran before no longer runs: %s: %.300s",
                              lb_verdict_name(row.verdict), row.reason);
-            sweep->medians[i][round] = row.median_ns;
+            if (st == LB_OK)
+                keep_percentiles(&row, sweep->percentiles[i][round]);
             sweep->references[i][round] = row.block_count > 0 ? row.reference_ns[0] : (double)NAN;
             lb_row_free(&row);
             if (st != LB_OK)
@@ -161,7 +179,7 @@ static enum lb_status make_run(const struct self_test *test, const struct aa_swe
             if (belongs && row->process_count > 0)
                 LB_TRY(lb_row_add_process(row, err));
             if (belongs)
-                LB_TRY(lb_row_add_block(row, &sweep->medians[i][p], 1, err));
+                LB_TRY(lb_row_add_block(row, sweep->percentiles[i][p], PERCENTILES, err));
             if (belongs)
                 lb_row_set_reference(row, sweep->references[i][p]);
         }
@@ -193,11 +211,12 @@ static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep 
         rate->significant += pair->shift.p < 0.05;
         adjusted |= pair->adjusted_p <= comparison.level;
         rate->least_seen[rate->comparisons] = -pair->shift.lo95;
-        LB_TRY(lb_least_named(pair, false, comparison.level / (double)comparison.count,
-                              comparison.margin, &rate->least_named[rate->comparisons], err));
+        LB_TRY(lb_least_named(&comparison, pair, comparison.level / (double)comparison.count,
+                              &rate->least_named[rate->comparisons], err));
         rate->comparisons++;
     }
     rate->sweeps++;
+    rate->sweeps_low += comparison.times.low;
     rate->sweeps_significant += adjusted;
     rate->sweeps_named +=
         comparison.counts[LB_CHANGE_SLOWER] + comparison.counts[LB_CHANGE_FASTER] > 0;
@@ -209,49 +228,57 @@ done:
 }
 
 /* The difference between the median logarithms of the first and the second half of a case's
- * processes, each of which stands for a run; over the times of the fixed loop when corrected. */
-static double half_difference(const struct aa_sweep *sweep, size_t c, bool corrected)
+ * processes, each of which stands for a run; of 10 % quantiles where low, and over the times of the
+ * fixed loop where corrected. */
+static double half_difference(const struct aa_sweep *sweep, size_t c, bool low, bool corrected)
 {
     double halves[ROUNDS];
     for (size_t p = 0; p < ROUNDS; p++)
-        halves[p] = log(sweep->medians[c][p]) - (corrected ? log(sweep->references[c][p]) : 0);
+        halves[p] = log(sweep->percentiles[c][p][low ? PERCENTILES / 10 : PERCENTILES / 2]) -
+                    (corrected ? log(sweep->references[c][p]) : 0);
     lb_sort(halves, SIDE);
     lb_sort(halves + SIDE, SIDE);
     return lb_median(halves + SIDE, SIDE) - lb_median(halves, SIDE);
 }
 
-/* The variance between runs by one sweep, whose halves stand for two runs of it. */
-struct run_variance {
-    double raw, corrected;
-};
-
-static struct run_variance variance_of(const struct self_test *test, const struct aa_sweep *sweep)
+/* The squares of the spread between runs by one sweep, whose halves stand for two runs of it. */
+static struct lb_run_spread variance_of(const struct self_test *test, const struct aa_sweep *sweep)
 {
-    struct run_variance variance = {0, 0};
-    for (size_t c = 0; c < test->result.cases; c++) {
-        double count = 2 * (double)test->result.cases;
-        variance.raw += pow(half_difference(sweep, c, false), 2) / count;
-        variance.corrected += pow(half_difference(sweep, c, true), 2) / count;
-    }
+    struct lb_run_spread variance = {.df = 1};
+    double *sums[] = {&variance.raw, &variance.corrected, &variance.low_raw,
+                      &variance.low_corrected};
+    for (size_t c = 0; c < test->result.cases; c++)
+        for (int s = 0; s < 4; s++)
+            *sums[s] += pow(half_difference(sweep, c, s >= 2, s % 2 == 1), 2) /
+                        (2 * (double)test->result.cases);
     return variance;
 }
 
+/* The root of a mean of variances; 0, which stands for not known, where it is not finite. */
+static double root_mean(double sum, size_t count)
+{
+    double root = sqrt(sum / (double)count);
+    return isfinite(root) ? root : 0;
+}
+
 /* The spread between runs by all sweeps but one; left_out may be past the last. */
-static struct lb_run_spread spread_of(const struct run_variance *variances, size_t sweeps,
+static struct lb_run_spread spread_of(const struct lb_run_spread *variances, size_t sweeps,
                                       size_t left_out)
 {
-    struct lb_run_spread spread = {0, 0, 0};
+    struct lb_run_spread spread = {0};
     for (size_t i = 0; i < sweeps; i++) {
         if (i == left_out)
             continue;
         spread.raw += variances[i].raw;
         spread.corrected += variances[i].corrected;
+        spread.low_raw += variances[i].low_raw;
+        spread.low_corrected += variances[i].low_corrected;
         spread.df++;
     }
-    spread.raw = sqrt(spread.raw / (double)spread.df);
-    spread.corrected = sqrt(spread.corrected / (double)spread.df);
-    if (!isfinite(spread.corrected))
-        spread.corrected = 0;
+    spread.raw = root_mean(spread.raw, spread.df);
+    spread.corrected = root_mean(spread.corrected, spread.df);
+    spread.low_raw = root_mean(spread.low_raw, spread.df);
+    spread.low_corrected = root_mean(spread.low_corrected, spread.df);
     return spread;
 }
 
@@ -271,7 +298,7 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     enum lb_status st = LB_OK;
     struct lb_self_result *result = &test->result;
     struct aa_sweep *all = calloc(sweeps, sizeof(*all));
-    struct run_variance *variances = calloc(sweeps, sizeof(*variances));
+    struct lb_run_spread *variances = calloc(sweeps, sizeof(*variances));
     if (!all || !variances)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     for (size_t i = 0; i < sweeps; i++) {
@@ -348,7 +375,7 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     result->planted_found += pair->change == LB_CHANGE_SLOWER;
     result->planted_estimates[result->planted] = pair->shift.estimate;
     double planted = log1p(PLANTED_PERCENT / 100.0), named;
-    LB_TRY(lb_least_named(pair, true, comparison.level, comparison.margin, &named, err));
+    LB_TRY(lb_least_named(&comparison, pair, comparison.level, &named, err));
     result->planted_least_seen[result->planted] = planted - pair->shift.lo95;
     result->planted_least_named[result->planted++] = planted + named;
 done:

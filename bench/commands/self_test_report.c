@@ -60,6 +60,19 @@ static void print_rate(FILE *out, const char *name, const struct lb_self_rate *r
             rate->significant, rate->comparisons, percent(rate->significant, rate->comparisons));
     fprintf(out, "  %-26s after correction, %zu of %zu sweeps have a difference, %zu name a case\n",
             "", rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
+    if (rate->sweeps_low > 0)
+        fprintf(out, "  %-26s %zu of %zu sweeps are compared by 10 %% quantiles of samples\n", "",
+                rate->sweeps_low, rate->sweeps);
+}
+
+static void print_spread(FILE *out, const char *name, double medians, double low)
+{
+    char texts[2][32] = {"unknown", "unknown"};
+    if (medians > 0)
+        snprintf(texts[0], sizeof(texts[0]), "%.3g %%", 100 * medians);
+    if (low > 0)
+        snprintf(texts[1], sizeof(texts[1]), "%.3g %%", 100 * low);
+    fprintf(out, "  %-26s %12s   %s\n", name, texts[0], texts[1]);
 }
 
 static void print_verdicts(FILE *out, struct lb_self_result *result)
@@ -72,11 +85,11 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
     print_rate(out, "one side after the other", &result->in_turn);
     print_rate(out, "its spread allowed for", &result->allowed_for);
 
+    const struct lb_run_spread *spread = &result->run_spread;
     fprintf(out, "\nspread between runs that follow each other (standard deviation)\n");
-    print_number(out, "as measured", 100 * result->run_spread.raw, " %");
-    print_number(
-        out, "over the fixed loop's time",
-        result->run_spread.corrected > 0 ? 100 * result->run_spread.corrected : (double)NAN, " %");
+    fprintf(out, "  %-26s %12s   10 %% quantiles\n", "", "medians");
+    print_spread(out, "as measured", spread->raw, spread->low_raw);
+    print_spread(out, "over the fixed loop's time", spread->corrected, spread->low_corrected);
     fprintf(out, "  --compare allows for it from now on, for runs of this machine\n");
 
     lb_sort(result->planted_estimates, result->planted);

@@ -15,6 +15,7 @@
 struct lb_self_rate {
     size_t comparisons, significant;                 /* significant: p < 0.05, uncorrected */
     size_t sweeps, sweeps_significant, sweeps_named; /* after correction; with a verdict too */
+    size_t sweeps_low; /* compared by 10 % quantiles of the samples instead of medians */
     double least_seen[LB_SELF_COMPARISONS];  /* smallest shift whose interval is above zero */
     double least_named[LB_SELF_COMPARISONS]; /* smallest shift with the verdict slower */
 };

@@ -103,7 +103,8 @@ struct lb_row {
     double working_set_bytes; /* of all calls: that with the inputs of the other sets */
     double deterministic;     /* 1: the implementation says that equal inputs give equal bits */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
-    double sm_mhz, memory_mhz, temperature_c; /* of the GPU, read right after the samples */
+    double sm_mhz;                    /* mean clock of the GPU during the samples */
+    double memory_mhz, temperature_c; /* of the GPU at the same work, right after the samples */
 
     size_t environment; /* number in lb_run.environments, of where it was measured */
     const char *label;  /* of its device or node, in lb_run.labels; NULL: all rows of the run are of
@@ -169,10 +170,13 @@ void lb_row_drop_samples(struct lb_row *row);
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do
- * not count. lb_row_units is their number, and medians [lb_row_units] receives the median of each
- * in ns. LB_OOM. */
+ * not count. lb_row_units is their number, and lb_row_least_samples the smallest number of samples
+ * that one of them has, 0 when there is none. times [lb_row_units] receives a quantile of each
+ * unit's samples in ns (lb_quantile), the median for 0.5. LB_OOM. */
 size_t lb_row_units(const struct lb_row *row);
-enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, struct lb_error *err);
+size_t lb_row_least_samples(const struct lb_row *row);
+enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, double *times,
+                                 struct lb_error *err);
 
 /* References [lb_row_units] receives the mean time of the fixed loop around each unit's blocks.
  * False when it is not known for one of them. */

@@ -45,7 +45,20 @@ size_t lb_row_units(const struct lb_row *row)
     return filled;
 }
 
-enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, struct lb_error *err)
+size_t lb_row_least_samples(const struct lb_row *row)
+{
+    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
+    size_t least = 0, block = 0;
+    for (size_t i = 0; i < units; i++) {
+        size_t count = unit_samples(row, i, &block);
+        if (count > 0 && (least == 0 || count < least))
+            least = count;
+    }
+    return least;
+}
+
+enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, double *times,
+                                 struct lb_error *err)
 {
     size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
     size_t first = 0, block = 0;
@@ -56,7 +69,7 @@ enum lb_status lb_row_unit_medians(const struct lb_row *row, double *medians, st
         size_t count = unit_samples(row, i, &block);
         sort_into(row->samples_ns + first, count, scratch);
         if (count > 0)
-            *medians++ = lb_median(scratch, count);
+            *times++ = lb_quantile(scratch, count, quantile);
         first += count;
     }
     free(scratch);
@@ -104,7 +117,7 @@ static double spread_within(const struct lb_row *row, double *scratch)
 static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
 {
     size_t units = lb_row_units(row);
-    enum lb_status st = lb_row_unit_medians(row, medians, err);
+    enum lb_status st = lb_row_unit_times(row, 0.5, medians, err);
     if (st != LB_OK)
         return st;
     lb_sort(medians, units);

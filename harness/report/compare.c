@@ -11,6 +11,10 @@
 #include "stats/order_stats.h"
 #include "stats/student.h"
 
+#define LOW_QUANTILE 0.1
+
+static const struct lb_time_basis medians = {.low = false};
+
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
     "mended", "new",    "same", "still failing", "not run"};
@@ -38,20 +42,39 @@ static void add_note(struct lb_run_comparison *comparison, const char *note)
              note);
 }
 
-/* The logarithms of the unit medians, which the caller frees; NULL when memory runs out. corrected:
- * of the medians over the times of the fixed loop, which must be known. */
-static double *log_units(const struct lb_row *row, bool corrected)
+enum lb_status lb_log_times(const struct lb_row *row, const struct lb_time_basis *basis,
+                            double *logs, struct lb_error *err)
 {
+    enum lb_status st = LB_OK;
     size_t units = lb_row_units(row);
-    double *values = malloc((2 * units + 1) * sizeof(*values));
-    if (!values || lb_row_unit_medians(row, values, NULL) != LB_OK) {
-        free(values);
-        return NULL;
-    }
-    corrected = corrected && lb_row_unit_references(row, values + units);
+    double *references = malloc((units + 1) * sizeof(*references));
+    if (!references)
+        return lb_fail(err, LB_OOM, "out of memory for %zu units", units);
+    LB_TRY(lb_row_unit_times(row, basis->low ? LOW_QUANTILE : 0.5, logs, err));
+    if (basis->corrected && !lb_row_unit_references(row, references))
+        LB_TRY(lb_fail(err, LB_INVALID, "the fixed loop was not timed around each unit"));
     for (size_t i = 0; i < units; i++)
-        values[i] = log(values[i]) - (corrected ? log(values[units + i]) : 0);
-    return values;
+        logs[i] = log(logs[i]) - (basis->corrected ? log(references[i]) : 0);
+done:
+    free(references);
+    return st;
+}
+
+/* The same in memory of its own, which the caller frees; NULL when that fails. */
+static double *log_units(const struct lb_row *row, const struct lb_time_basis *basis)
+{
+    double *logs = malloc((lb_row_units(row) + 1) * sizeof(*logs));
+    if (logs && lb_log_times(row, basis, logs, NULL) == LB_OK)
+        return logs;
+    free(logs);
+    return NULL;
+}
+
+double lb_run_spread_by(const struct lb_run_spread *spread, const struct lb_time_basis *basis)
+{
+    if (basis->low)
+        return basis->corrected ? spread->low_corrected : spread->low_raw;
+    return basis->corrected ? spread->corrected : spread->raw;
 }
 
 /* Whether the fixed loop was timed around all units of the row. */
@@ -93,8 +116,8 @@ static bool note_units(struct lb_pair *pair, bool interleaved)
     return pair->note[0] != '\0';
 }
 
-/* lb_compare_rows, of corrected times where that is wanted. */
-static bool compare_rows(struct lb_pair *pair, bool interleaved, bool corrected)
+/* lb_compare_rows by any basis. */
+static bool compare_rows(struct lb_pair *pair, bool interleaved, const struct lb_time_basis *basis)
 {
     struct lb_error why = {"out of memory"};
     size_t n = pair->base_units = units_beside(pair->base, pair->now);
@@ -103,7 +126,7 @@ static bool compare_rows(struct lb_pair *pair, bool interleaved, bool corrected)
     pair->compared = false;
     if (note_units(pair, interleaved))
         return false;
-    double *base = log_units(pair->base, corrected), *now = log_units(pair->now, corrected);
+    double *base = log_units(pair->base, basis), *now = log_units(pair->now, basis);
     if (!base || !now) {
         st = LB_OOM;
     } else if (interleaved) {
@@ -123,7 +146,7 @@ static bool compare_rows(struct lb_pair *pair, bool interleaved, bool corrected)
 
 bool lb_compare_rows(struct lb_pair *pair, bool interleaved)
 {
-    return compare_rows(pair, interleaved, false);
+    return compare_rows(pair, interleaved, &medians);
 }
 
 /* The change of a pair that has a shift and an adjusted p-value. */
@@ -331,10 +354,10 @@ static void note_single(struct lb_run_comparison *comparison)
 }
 
 /* The logarithm of a row's time: the median of its units. */
-static double log_time(const struct lb_row *row, bool corrected)
+static double log_time(const struct lb_row *row, const struct lb_time_basis *basis)
 {
     size_t units = lb_row_units(row);
-    double *values = log_units(row, corrected), median = NAN;
+    double *values = log_units(row, basis), median = NAN;
     if (values && units > 0) {
         lb_sort(values, units);
         median = lb_median(values, units);
@@ -344,10 +367,10 @@ static double log_time(const struct lb_row *row, bool corrected)
 }
 
 /* The variance of the units' logarithms; NaN for fewer than two units. */
-static double unit_variance(const struct lb_row *row, bool corrected)
+static double unit_variance(const struct lb_row *row, const struct lb_time_basis *basis)
 {
     size_t units = lb_row_units(row);
-    double *values = units > 1 ? log_units(row, corrected) : NULL, sum = 0, squares = 0;
+    double *values = units > 1 ? log_units(row, basis) : NULL, sum = 0, squares = 0;
     for (size_t i = 0; values && i < units; i++)
         sum += values[i];
     for (size_t i = 0; values && i < units; i++)
@@ -362,40 +385,84 @@ static bool is_common(const struct lb_pair *pair)
     return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
 }
 
-/* Whether dividing by the fixed loop's times lowers the spread within the runs: the geometric mean,
- * over all rows, of the ratio of variances. The shift between the runs plays no part in it, so the
- * choice favours no verdict. */
-static void choose_correction(struct lb_run_comparison *comparison)
+/* By which factor a change of basis changes the spread within the runs: the geometric mean of the
+ * ratio of standard deviations over all rows of cases that both runs have. The shift between the
+ * runs plays no part in it, so that a choice by it favours no verdict. NaN where it is not known.
+ */
+static double spread_ratio(const struct lb_run_comparison *comparison,
+                           const struct lb_time_basis *from, const struct lb_time_basis *to)
 {
     double sum = 0;
-    size_t rows = 0, without = 0;
+    size_t rows = 0;
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_row *both[] = {comparison->pairs[i].base, comparison->pairs[i].now};
         for (size_t s = 0; is_common(&comparison->pairs[i]) && s < 2; s++) {
-            double raw = unit_variance(both[s], false), corrected = unit_variance(both[s], true);
-            without += !has_references(both[s]);
-            if (!(raw > 0) || !(corrected > 0))
+            double before = unit_variance(both[s], from), after = unit_variance(both[s], to);
+            if (!(before > 0) || !(after > 0))
                 continue;
-            sum += log(corrected / raw) / 2;
+            sum += log(after / before) / 2;
             rows++;
         }
     }
-    double ratio = rows > 0 ? exp(sum / (double)rows) : (double)NAN;
-    comparison->corrected = without == 0 && ratio < 1;
+    return rows > 0 ? exp(sum / (double)rows) : (double)NAN;
+}
+
+/* Whether a condition holds for all rows of cases that both runs have. */
+static bool all_rows(const struct lb_run_comparison *comparison,
+                     bool (*holds)(const struct lb_row *row))
+{
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct lb_pair *pair = &comparison->pairs[i];
+        if (is_common(pair) && (!holds(pair->base) || !holds(pair->now)))
+            return false;
+    }
+    return true;
+}
+
+static bool has_low_quantile(const struct lb_row *row)
+{
+    return lb_row_least_samples(row) >= LB_LOW_SAMPLES;
+}
+
+/* Decides whether 10 % quantiles are compared instead of medians. */
+static void choose_quantile(struct lb_run_comparison *comparison)
+{
+    const struct lb_time_basis low = {.low = true};
+    if (comparison->common == 0 || comparison->interleaved ||
+        !all_rows(comparison, has_low_quantile))
+        return;
+    double ratio = spread_ratio(comparison, &medians, &low);
+    comparison->times.low = ratio <= 1 - LB_LOW_GAIN;
+    if (comparison->times.low)
+        snprintf(comparison->basis, sizeof(comparison->basis),
+                 "Many samples were disturbed, so the 10 %% quantiles of each process's samples "
+                 "are compared: they differ between processes %.2f times as much as the medians. "
+                 "They do not show a change that slows only the slower calls down. ",
+                 ratio);
+}
+
+/* Decides whether times are divided by those of the fixed loop. */
+static void choose_correction(struct lb_run_comparison *comparison)
+{
+    size_t used = strlen(comparison->basis), room = sizeof(comparison->basis) - used;
+    struct lb_time_basis corrected = comparison->times;
+    corrected.corrected = true;
     if (comparison->common == 0 || comparison->interleaved)
         return;
-    if (without > 0 || isnan(ratio))
-        snprintf(comparison->basis, sizeof(comparison->basis),
+    bool known = all_rows(comparison, has_references);
+    double ratio = known ? spread_ratio(comparison, &comparison->times, &corrected) : (double)NAN;
+    comparison->times.corrected = ratio < 1;
+    if (isnan(ratio))
+        snprintf(comparison->basis + used, room,
                  "Times are as measured: the speed of the machine is not known for %s.",
-                 without > 0 ? "all of them" : "more than one process");
+                 known ? "more than one process" : "all of them");
     else
-        snprintf(
-            comparison->basis, sizeof(comparison->basis),
-            "Times are %s: dividing them by the fixed loop's changes the spread within the runs "
-            "by a factor of %.2f.",
-            comparison->corrected ? "divided by those of the fixed loop around them"
-                                  : "as measured",
-            ratio);
+        snprintf(comparison->basis + used, room,
+                 "Times are %s: dividing them by the fixed loop's changes the spread within the "
+                 "runs by a factor of %.2f.",
+                 comparison->times.corrected ? "divided by those of the fixed loop around them"
+                                             : "as measured",
+                 ratio);
 }
 
 static bool same_label(const struct lb_row *a, const struct lb_row *b)
@@ -420,15 +487,16 @@ struct base_times {
 };
 
 static struct base_times times_of_bases(const struct lb_pair *pair,
-                                        const struct lb_compare_options *options, bool corrected)
+                                        const struct lb_compare_options *options,
+                                        const struct lb_time_basis *basis)
 {
-    double first = log_time(pair->base, corrected);
+    double first = log_time(pair->base, basis);
     struct base_times times = {.runs = 1, .mean = first};
     for (size_t r = 0; r < options->base_count; r++) {
         const struct lb_row *row = find_row(&options->bases[r], pair->base);
-        if (!row || (corrected && !has_references(row)))
+        if (!row || (basis->corrected && !has_references(row)))
             continue;
-        double value = log_time(row, corrected), delta = value - times.mean;
+        double value = log_time(row, basis), delta = value - times.mean;
         times.mean += delta / (double)++times.runs; /* Welford's way to a variance */
         times.squares += delta * (value - times.mean);
     }
@@ -442,14 +510,14 @@ static void choose_run_spread(struct lb_run_comparison *comparison,
 {
     double squares = 0;
     size_t df = 0, fewest = SIZE_MAX, used = strlen(comparison->basis);
-    double learnt = comparison->corrected ? options->learnt.corrected : options->learnt.raw;
+    double learnt = lb_run_spread_by(&options->learnt, &comparison->times);
     if (comparison->common == 0 || comparison->interleaved)
         return;
     for (size_t i = 0; options->base_count > 0 && i < comparison->count; i++) {
         if (!is_common(&comparison->pairs[i]))
             continue;
         struct base_times times =
-            times_of_bases(&comparison->pairs[i], options, comparison->corrected);
+            times_of_bases(&comparison->pairs[i], options, &comparison->times);
         squares += times.squares;
         df += times.runs - 1;
         fewest = times.runs < fewest ? times.runs : fewest;
@@ -494,10 +562,10 @@ static void widen(double estimate, double half, double *lo, double *hi)
 static void compare_by_run(struct lb_run_comparison *comparison, struct lb_pair *pair,
                            const struct lb_compare_options *options)
 {
-    struct base_times times = times_of_bases(pair, options, comparison->corrected);
+    struct base_times times = times_of_bases(pair, options, &comparison->times);
     double own = times.runs > 2 ? sqrt(times.squares / (double)(times.runs - 1)) : 0;
     double error = fmax(comparison->run_spread, own) * sqrt(1 + 1 / (double)times.runs);
-    double shift = log_time(pair->now, comparison->corrected) - times.mean;
+    double shift = log_time(pair->now, &comparison->times) - times.mean;
     double p = lb_student_p(shift / error, comparison->run_df);
     if (!pair->compared || pair->base->process_count < 2 || pair->now->process_count < 2) {
         pair->shift = (struct lb_shift){
@@ -524,14 +592,14 @@ static bool is_single(const struct lb_run_comparison *comparison, const struct l
 static void compare_pairs(struct lb_run_comparison *comparison,
                           const struct lb_compare_options *options)
 {
-    if (!comparison->interleaved)
-        choose_correction(comparison);
+    choose_quantile(comparison);
+    choose_correction(comparison);
     choose_run_spread(comparison, options);
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
         if (!is_common(pair))
             continue;
-        compare_rows(pair, comparison->interleaved, comparison->corrected);
+        compare_rows(pair, comparison->interleaved, &comparison->times);
         if (comparison->run_spread > 0)
             compare_by_run(comparison, pair, options);
         comparison->single += is_single(comparison, pair);

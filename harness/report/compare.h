@@ -6,12 +6,28 @@
 #include "record/run_file.h"
 #include "stats/shift.h"
 
-/* The spread between runs of the same code on one machine. */
-struct lb_run_spread {
-    double raw;       /* standard deviation of the logarithms of a case's time; 0: not known */
-    double corrected; /* the same, of times divided by the fixed loop's times; 0: not known */
-    size_t df;        /* degrees of freedom of both */
+/* Which time of a unit, a process or a block, is compared. */
+struct lb_time_basis {
+    bool low;       /* the 10 % quantile of its samples instead of their median */
+    bool corrected; /* divided by the time of the fixed loop around them */
 };
+
+/* The logarithms of the times of a row's units, logs [lb_row_units], in ns or, where corrected,
+ * without a unit. LB_INVALID where they are to be corrected and the fixed loop was not timed around
+ * each unit; LB_OOM. */
+enum lb_status lb_log_times(const struct lb_row *row, const struct lb_time_basis *basis,
+                            double *logs, struct lb_error *err);
+
+/* The spread between runs of the same code on one machine: the standard deviation of the logarithms
+ * of a case's time, for each basis; 0: not known. */
+struct lb_run_spread {
+    double raw, corrected;         /* of medians */
+    double low_raw, low_corrected; /* of 10 % quantiles */
+    size_t df;                     /* degrees of freedom of all of them */
+};
+
+/* The one of a basis. */
+double lb_run_spread_by(const struct lb_run_spread *spread, const struct lb_time_basis *basis);
 
 struct lb_compare_options {
     double margin; /* smallest relative difference that matters, above 0; 0.02 by default */
@@ -71,13 +87,13 @@ struct lb_run_comparison {
     size_t common;                  /* cases with a time in both runs */
     bool interleaved;     /* the runs took turns block by block, and blocks are compared in pairs */
     double margin, level; /* those of the options */
-    bool corrected;       /* times were divided by those of the fixed loop around them */
-    double run_spread;    /* standard deviation of the logarithms between runs, for which p-values
-                             and intervals allow; 0: they allow for none */
-    size_t run_df;        /* its degrees of freedom */
+    struct lb_time_basis times; /* what was compared */
+    double run_spread; /* standard deviation of the logarithms between runs, for which p-values
+                          and intervals allow; 0: they allow for none */
+    size_t run_df;     /* its degrees of freedom */
     size_t single;   /* number of cases that have one process per run, while the spread between runs
                         is unknown */
-    char basis[512]; /* which of these corrections were used and why, in sentences */
+    char basis[768]; /* which of these were used and why, in sentences */
     char environments[256]; /* keys in which the environments differ, as "cpu, threads"; or "" */
     char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
@@ -96,12 +112,19 @@ struct lb_run_comparison {
  * - interleaved sides have different numbers of blocks
  * - each side has one process and the spread between runs is unknown.
  *
+ * Other programs: the time of a unit is the median of its samples. Where other programs disturb
+ * many samples, the 10 % quantiles of the units differ much less than their medians. They are
+ * compared instead where they lower the spread within the runs by LB_LOW_GAIN or more, and each
+ * unit has LB_LOW_SAMPLES samples. Interleaved runs are always compared by medians.
+ *
  * Speed of the machine: runs that are not interleaved are divided by the times of the fixed loop,
  * where that was timed around every block and the division lowers the spread within the runs.
  *
  * Spread between runs: where it is known, a difference must be significant by the units, and also
  * by that spread with the run as the unit (Student's t). One process per run is then judged by the
  * latter alone. */
+#define LB_LOW_GAIN 0.25 /* 25 % */
+enum { LB_LOW_SAMPLES = 20 };
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);

@@ -265,12 +265,12 @@ enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
         done = json_object_set_new(counts, lb_change_name((enum lb_change)c),
                                    json_integer((json_int_t)comparison->counts[c])) == 0;
     lb_report_verdict(comparison, verdict, sizeof(verdict));
-    json_t *document =
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:b, s:o, s:o}", "verdict",
-                  verdict, "base", names->base, "new", names->now, "margin", comparison->margin,
-                  "level", comparison->level, "interleaved", comparison->interleaved,
-                  "environments_differ_in", comparison->environments, "notes", comparison->notes,
-                  "basis", comparison->basis, "run_spread", comparison->run_spread, "corrected",
-                  comparison->corrected, "counts", counts, "cases", cases);
+    json_t *document = json_pack(
+        "{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:b, s:b, s:o, s:o}", "verdict",
+        verdict, "base", names->base, "new", names->now, "margin", comparison->margin, "level",
+        comparison->level, "interleaved", comparison->interleaved, "environments_differ_in",
+        comparison->environments, "notes", comparison->notes, "basis", comparison->basis,
+        "run_spread", comparison->run_spread, "low_quantile", comparison->times.low, "corrected",
+        comparison->times.corrected, "counts", counts, "cases", cases);
     return lb_json_write(document, done, "the comparison", out, err);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The medians of both sides' units, as logarithms. */
+/* The times of both sides' units, as logarithms. */
 struct units {
     double *base, *now, *moved; /* [n], [m], scratch [m] */
     size_t n, m;
@@ -44,29 +44,29 @@ done:
     return st;
 }
 
-enum lb_status lb_least_named(const struct lb_pair *pair, bool interleaved, double p_limit,
-                              double margin, double *least, struct lb_error *err)
+enum lb_status lb_least_named(const struct lb_run_comparison *comparison,
+                              const struct lb_pair *pair, double p_limit, double *least,
+                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct units units = {.n = pair->base_units, .m = pair->now_units};
     double low = INFINITY, high = -INFINITY;
-    units.paired = interleaved && units.n == units.m && units.n >= LB_SHIFT_MIN_PAIRS;
+    units.paired = comparison->interleaved && units.n == units.m && units.n >= LB_SHIFT_MIN_PAIRS;
     units.base = malloc((units.n + 2 * units.m) * sizeof(*units.base));
     if (!units.base)
         return lb_fail(err, LB_OOM, "out of memory for %zu units", units.n + units.m);
     units.now = units.base + units.n;
     units.moved = units.now + units.m;
-    LB_TRY(lb_row_unit_medians(pair->base, units.base, err));
-    LB_TRY(lb_row_unit_medians(pair->now, units.now, err));
+    LB_TRY(lb_log_times(pair->base, &comparison->times, units.base, err));
+    LB_TRY(lb_log_times(pair->now, &comparison->times, units.now, err));
     for (size_t i = 0; i < units.n + units.m; i++) {
-        units.base[i] = log(units.base[i]);
         low = fmin(low, units.base[i]);
         high = fmax(high, units.base[i]);
     }
     /* Shifted by more than the range, every unit of one side is above every unit of the other. */
     double range = high - low + 1e-3;
     LB_TRY(bisect(&units, p_limit, -range, range, least, err));
-    *least = fmax(*least, log1p(margin) - pair->shift.estimate);
+    *least = fmax(*least, log1p(comparison->margin) - pair->shift.estimate);
 done:
     free(units.base);
     return st;

@@ -30,19 +30,28 @@ static json_t *read_all(void)
     return json_object();
 }
 
+static bool is_spread(double value)
+{
+    return value >= 0 && value < 10;
+}
+
 void lb_run_spread_load(const json_t *environment, struct lb_run_spread *spread)
 {
     char machine[512];
-    double raw = 0, corrected = 0;
+    struct lb_run_spread kept = {0};
     json_int_t df = 0;
     *spread = (struct lb_run_spread){0};
     if (!machine_of(environment, machine, sizeof(machine)))
         return;
     json_t *all = read_all();
-    if (json_unpack(json_object_get(all, machine), "{s:F, s:F, s:I}", "raw", &raw, "corrected",
-                    &corrected, "df", &df) == 0 &&
-        raw > 0 && raw < 10 && corrected >= 0 && corrected < 10 && df > 0 && df < 1000000)
-        *spread = (struct lb_run_spread){raw, corrected, (size_t)df};
+    if (json_unpack(json_object_get(all, machine), "{s:F, s:F, s?F, s?F, s:I}", "raw", &kept.raw,
+                    "corrected", &kept.corrected, "low_raw", &kept.low_raw, "low_corrected",
+                    &kept.low_corrected, "df", &df) == 0 &&
+        kept.raw > 0 && is_spread(kept.raw) && is_spread(kept.corrected) &&
+        is_spread(kept.low_raw) && is_spread(kept.low_corrected) && df > 0 && df < 1000000) {
+        *spread = kept;
+        spread->df = (size_t)df;
+    }
     json_decref(all);
 }
 
@@ -55,8 +64,9 @@ enum lb_status lb_run_spread_save(const json_t *environment, const struct lb_run
     lb_cache_path(FILE_NAME, true, path);
     json_t *all = read_all();
     json_object_set_new(all, machine,
-                        json_pack("{s:f, s:f, s:I}", "raw", spread->raw, "corrected",
-                                  spread->corrected, "df", (json_int_t)spread->df));
+                        json_pack("{s:f, s:f, s:f, s:f, s:I}", "raw", spread->raw, "corrected",
+                                  spread->corrected, "low_raw", spread->low_raw, "low_corrected",
+                                  spread->low_corrected, "df", (json_int_t)spread->df));
     int failed = json_dump_file(all, path, JSON_INDENT(2));
     json_decref(all);
     return failed ? lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)) : LB_OK;

@@ -210,7 +210,8 @@ static void least_slowdown_named_is_where_the_verdict_turns(void **state)
         struct lb_pair pair;
         double least, limit = limits[i / 3], margin = margins[i % 3];
         make_pair(&pair, rows, 0.01, 0);
-        assert_int_equal(lb_least_named(&pair, false, limit, margin, &least, NULL), LB_OK);
+        const struct lb_run_comparison comparison = {.margin = margin};
+        assert_int_equal(lb_least_named(&comparison, &pair, limit, &least, NULL), LB_OK);
         for (int j = 0; j < 2; j++) {
             struct lb_pair moved;
             struct lb_row again[2];
@@ -230,14 +231,16 @@ static void no_slowdown_is_named_by_too_few_units(void **state)
     (void)state;
     struct lb_row rows[2];
     struct lb_pair pair;
+    struct lb_run_comparison comparison = {.margin = 0.02};
     double least;
     make_pair(&pair, rows, 0.01, 0);
     /* The smallest p-value of 8 against 8 is 2 / 12870. */
-    assert_int_equal(lb_least_named(&pair, false, 1.5e-4, 0.02, &least, NULL), LB_OK);
+    assert_int_equal(lb_least_named(&comparison, &pair, 1.5e-4, &least, NULL), LB_OK);
     assert_true(isinf(least));
-    assert_int_equal(lb_least_named(&pair, false, 1.6e-4, 0.02, &least, NULL), LB_OK);
+    assert_int_equal(lb_least_named(&comparison, &pair, 1.6e-4, &least, NULL), LB_OK);
     assert_true(isfinite(least));
-    assert_int_equal(lb_least_named(&pair, true, 0.02, 0.02, &least, NULL), LB_OK); /* in pairs */
+    comparison.interleaved = true;
+    assert_int_equal(lb_least_named(&comparison, &pair, 0.02, &least, NULL), LB_OK);
     assert_true(least < log(1.03));
     lb_row_free(&rows[0]);
     lb_row_free(&rows[1]);
