@@ -142,6 +142,7 @@ class Report:
         self.present += row["verdict"] != "absent"
         print(json.dumps(row), file=self.rows, flush=True)
         self.compare(row)
+        self.check_clock(row)
         if row.get("kernels_reason"): # a case that was skipped has no such key
             self.say(f"no kernels of {row['case']}: {row['kernels_reason']}")
         if row["verdict"] in FAILURES:
@@ -156,6 +157,13 @@ class Report:
         if self.hashes.setdefault(name, row["hash"]) != row["hash"]:
             self.failed = True
             self.say(f"{name}: two runs gave different bits: hashes {self.hashes[name]} and {row['hash']}")
+
+    def check_clock(self, row):
+        """The mean clock during the samples is that of a GPU, where one was measured."""
+        clock = row.get("sm_mhz")
+        if row["verdict"] == "ok" and clock is not None and not 100 < clock < 5000:
+            self.failed = True
+            self.say(f"{row['case']}: the clock of the multiprocessors was {clock} MHz")
 
     def sweep(self, cases, impls, axes):
         verdicts = collections.Counter()
