@@ -13,6 +13,8 @@
 
 #define LOW_QUANTILE 0.1
 
+enum { LEAST_DF = 4 }; /* degrees of freedom from which on spreads between runs are compared */
+
 static const struct lb_time_basis medians = {.low = false};
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
@@ -385,86 +387,6 @@ static bool is_common(const struct lb_pair *pair)
     return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
 }
 
-/* By which factor a change of basis changes the spread within the runs: the geometric mean of the
- * ratio of standard deviations over all rows of cases that both runs have. The shift between the
- * runs plays no part in it, so that a choice by it favours no verdict. NaN where it is not known.
- */
-static double spread_ratio(const struct lb_run_comparison *comparison,
-                           const struct lb_time_basis *from, const struct lb_time_basis *to)
-{
-    double sum = 0;
-    size_t rows = 0;
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct lb_row *both[] = {comparison->pairs[i].base, comparison->pairs[i].now};
-        for (size_t s = 0; is_common(&comparison->pairs[i]) && s < 2; s++) {
-            double before = unit_variance(both[s], from), after = unit_variance(both[s], to);
-            if (!(before > 0) || !(after > 0))
-                continue;
-            sum += log(after / before) / 2;
-            rows++;
-        }
-    }
-    return rows > 0 ? exp(sum / (double)rows) : (double)NAN;
-}
-
-/* Whether a condition holds for all rows of cases that both runs have. */
-static bool all_rows(const struct lb_run_comparison *comparison,
-                     bool (*holds)(const struct lb_row *row))
-{
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct lb_pair *pair = &comparison->pairs[i];
-        if (is_common(pair) && (!holds(pair->base) || !holds(pair->now)))
-            return false;
-    }
-    return true;
-}
-
-static bool has_low_quantile(const struct lb_row *row)
-{
-    return lb_row_least_samples(row) >= LB_LOW_SAMPLES;
-}
-
-/* Decides whether 10 % quantiles are compared instead of medians. */
-static void choose_quantile(struct lb_run_comparison *comparison)
-{
-    const struct lb_time_basis low = {.low = true};
-    if (comparison->common == 0 || comparison->interleaved ||
-        !all_rows(comparison, has_low_quantile))
-        return;
-    double ratio = spread_ratio(comparison, &medians, &low);
-    comparison->times.low = ratio <= 1 - LB_LOW_GAIN;
-    if (comparison->times.low)
-        snprintf(comparison->basis, sizeof(comparison->basis),
-                 "Many samples were disturbed, so the 10 %% quantiles of each process's samples "
-                 "are compared: they differ between processes %.2f times as much as the medians. "
-                 "They do not show a change that slows only the slower calls down. ",
-                 ratio);
-}
-
-/* Decides whether times are divided by those of the fixed loop. */
-static void choose_correction(struct lb_run_comparison *comparison)
-{
-    size_t used = strlen(comparison->basis), room = sizeof(comparison->basis) - used;
-    struct lb_time_basis corrected = comparison->times;
-    corrected.corrected = true;
-    if (comparison->common == 0 || comparison->interleaved)
-        return;
-    bool known = all_rows(comparison, has_references);
-    double ratio = known ? spread_ratio(comparison, &comparison->times, &corrected) : (double)NAN;
-    comparison->times.corrected = ratio < 1;
-    if (isnan(ratio))
-        snprintf(comparison->basis + used, room,
-                 "Times are as measured: the speed of the machine is not known for %s.",
-                 known ? "more than one process" : "all of them");
-    else
-        snprintf(comparison->basis + used, room,
-                 "Times are %s: dividing them by the fixed loop's changes the spread within the "
-                 "runs by a factor of %.2f.",
-                 comparison->times.corrected ? "divided by those of the fixed loop around them"
-                                             : "as measured",
-                 ratio);
-}
-
 static bool same_label(const struct lb_row *a, const struct lb_row *b)
 {
     return a->label && b->label ? strcmp(a->label, b->label) == 0 : a->label == b->label;
@@ -503,47 +425,160 @@ static struct base_times times_of_bases(const struct lb_pair *pair,
     return times;
 }
 
+/* How much runs of the same code differ by one basis, and how that is known. */
+struct known_spread {
+    double deviation; /* standard deviation of the logarithms; 0: not known */
+    size_t df;        /* degrees of freedom */
+    size_t runs;      /* of the base from which it is known; 0: from --self-test */
+};
+
 /* Learns the spread between runs from the further runs of the base, else takes what --self-test
  * kept. Cases of a run share what is special about the run, so they add no degrees of freedom. */
-static void choose_run_spread(struct lb_run_comparison *comparison,
-                              const struct lb_compare_options *options)
+static struct known_spread spread_between_runs(const struct lb_run_comparison *comparison,
+                                               const struct lb_compare_options *options,
+                                               const struct lb_time_basis *basis)
 {
-    double squares = 0;
-    size_t df = 0, fewest = SIZE_MAX, used = strlen(comparison->basis);
-    double learnt = lb_run_spread_by(&options->learnt, &comparison->times);
-    if (comparison->common == 0 || comparison->interleaved)
-        return;
+    double squares = 0, learnt = lb_run_spread_by(&options->learnt, basis);
+    size_t df = 0, fewest = SIZE_MAX;
     for (size_t i = 0; options->base_count > 0 && i < comparison->count; i++) {
         if (!is_common(&comparison->pairs[i]))
             continue;
-        struct base_times times =
-            times_of_bases(&comparison->pairs[i], options, &comparison->times);
+        struct base_times times = times_of_bases(&comparison->pairs[i], options, basis);
         squares += times.squares;
         df += times.runs - 1;
         fewest = times.runs < fewest ? times.runs : fewest;
     }
-    if (df > 0 && fewest > 1) {
-        comparison->run_spread = sqrt(squares / (double)df);
-        comparison->run_df = fewest - 1;
-    } else if (learnt > 0 && options->learnt.df > 0) {
-        comparison->run_spread = learnt;
-        comparison->run_df = options->learnt.df;
+    if (df > 0 && fewest > 1)
+        return (struct known_spread){sqrt(squares / (double)df), fewest - 1, fewest};
+    if (learnt > 0 && options->learnt.df > 0)
+        return (struct known_spread){learnt, options->learnt.df, 0};
+    return (struct known_spread){0};
+}
+
+/* The variance of what a row says of its case: of the mean of its units, and between runs where
+ * that is known. NaN where neither is. */
+static double row_variance(const struct lb_row *row, const struct lb_time_basis *basis,
+                           double run_deviation)
+{
+    double units = unit_variance(row, basis) / (double)lb_row_units(row);
+    double runs = run_deviation * run_deviation;
+    return runs > 0 ? (isnan(units) ? 0 : units) + runs : units;
+}
+
+/* By which factor a change of basis changes the uncertainty of times: the geometric mean of the
+ * ratio of standard deviations over all rows of cases that both runs have. The shift between the
+ * runs plays no part in it, so that a choice by it favours no verdict. NaN where it is not known.
+ */
+static double spread_ratio(const struct lb_run_comparison *comparison,
+                           const struct lb_compare_options *options,
+                           const struct lb_time_basis *from, const struct lb_time_basis *to)
+{
+    struct known_spread before = spread_between_runs(comparison, options, from);
+    struct known_spread after = spread_between_runs(comparison, options, to);
+    double sum = 0;
+    size_t rows = 0;
+    /* The lower of two spreads that few runs show is too low by chance. */
+    bool known = before.df >= LEAST_DF && after.df >= LEAST_DF;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct lb_row *both[] = {comparison->pairs[i].base, comparison->pairs[i].now};
+        for (size_t s = 0; is_common(&comparison->pairs[i]) && s < 2; s++) {
+            double old = row_variance(both[s], from, known ? before.deviation : 0);
+            double new = row_variance(both[s], to, known ? after.deviation : 0);
+            if (!(old > 0) || !(new > 0))
+                continue;
+            sum += log(new / old) / 2;
+            rows++;
+        }
     }
+    return rows > 0 ? exp(sum / (double)rows) : (double)NAN;
+}
+
+/* Whether a condition holds for all rows of cases that both runs have. */
+static bool all_rows(const struct lb_run_comparison *comparison,
+                     bool (*holds)(const struct lb_row *row))
+{
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct lb_pair *pair = &comparison->pairs[i];
+        if (is_common(pair) && (!holds(pair->base) || !holds(pair->now)))
+            return false;
+    }
+    return true;
+}
+
+static bool has_low_quantile(const struct lb_row *row)
+{
+    return lb_row_least_samples(row) >= LB_LOW_SAMPLES;
+}
+
+/* Decides whether 10 % quantiles are compared instead of medians. */
+static void choose_quantile(struct lb_run_comparison *comparison,
+                            const struct lb_compare_options *options)
+{
+    const struct lb_time_basis low = {.low = true};
+    if (comparison->common == 0 || comparison->interleaved ||
+        !all_rows(comparison, has_low_quantile))
+        return;
+    double ratio = spread_ratio(comparison, options, &medians, &low);
+    comparison->times.low = ratio <= 1 - LB_LOW_GAIN;
+    if (comparison->times.low)
+        snprintf(comparison->basis, sizeof(comparison->basis),
+                 "Many samples were disturbed, so the 10 %% quantiles of each process's samples "
+                 "are compared: they scatter %.2f times as much as the medians. "
+                 "They do not show a change that slows only the slower calls down. ",
+                 ratio);
+}
+
+/* Decides whether times are divided by those of the fixed loop. */
+static void choose_correction(struct lb_run_comparison *comparison,
+                              const struct lb_compare_options *options)
+{
+    size_t used = strlen(comparison->basis), room = sizeof(comparison->basis) - used;
+    struct lb_time_basis corrected = comparison->times;
+    corrected.corrected = true;
+    if (comparison->common == 0 || comparison->interleaved)
+        return;
+    bool known = all_rows(comparison, has_references);
+    double ratio =
+        known ? spread_ratio(comparison, options, &comparison->times, &corrected) : (double)NAN;
+    comparison->times.corrected = ratio < 1;
+    if (isnan(ratio))
+        snprintf(comparison->basis + used, room,
+                 "Times are as measured: the speed of the machine is not known for %s.",
+                 known ? "more than one process" : "all of them");
+    else
+        snprintf(comparison->basis + used, room,
+                 "Times are %s: dividing them by the fixed loop's changes their scatter by a "
+                 "factor of %.2f.",
+                 comparison->times.corrected ? "divided by those of the fixed loop around them"
+                                             : "as measured",
+                 ratio);
+}
+
+/* Sets the spread between runs that is allowed for. */
+static void choose_run_spread(struct lb_run_comparison *comparison,
+                              const struct lb_compare_options *options)
+{
+    size_t used = strlen(comparison->basis);
+    if (comparison->common == 0 || comparison->interleaved)
+        return;
+    struct known_spread known = spread_between_runs(comparison, options, &comparison->times);
+    comparison->run_spread = known.deviation;
+    comparison->run_df = known.df;
     snprintf(comparison->basis + used, sizeof(comparison->basis) - used, "%sRuns of the same code",
              used ? " " : "");
     used = strlen(comparison->basis);
-    if (comparison->run_spread > 0 && fewest != SIZE_MAX && fewest > 1)
+    if (known.deviation > 0 && known.runs > 0)
         snprintf(
             comparison->basis + used, sizeof(comparison->basis) - used,
             " differ by %.2g %% (standard deviation, from %zu runs of the base), which is allowed "
             "for.",
-            100 * comparison->run_spread, fewest);
-    else if (comparison->run_spread > 0)
+            100 * known.deviation, known.runs);
+    else if (known.deviation > 0)
         snprintf(
             comparison->basis + used, sizeof(comparison->basis) - used,
             " differ by %.2g %% (standard deviation, kept by --self-test on this machine), which "
             "is allowed for.",
-            100 * comparison->run_spread);
+            100 * known.deviation);
     else
         snprintf(comparison->basis + used, sizeof(comparison->basis) - used,
                  " may differ by more than their processes show, which is not allowed for: give "
@@ -592,8 +627,8 @@ static bool is_single(const struct lb_run_comparison *comparison, const struct l
 static void compare_pairs(struct lb_run_comparison *comparison,
                           const struct lb_compare_options *options)
 {
-    choose_quantile(comparison);
-    choose_correction(comparison);
+    choose_quantile(comparison, options);
+    choose_correction(comparison, options);
     choose_run_spread(comparison, options);
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];

@@ -114,11 +114,12 @@ struct lb_run_comparison {
  *
  * Other programs: the time of a unit is the median of its samples. Where other programs disturb
  * many samples, the 10 % quantiles of the units differ much less than their medians. They are
- * compared instead where they lower the spread within the runs by LB_LOW_GAIN or more, and each
- * unit has LB_LOW_SAMPLES samples. Interleaved runs are always compared by medians.
+ * compared instead where they lower the scatter by LB_LOW_GAIN or more, and each unit has
+ * LB_LOW_SAMPLES samples. Interleaved runs are always compared by medians.
  *
  * Speed of the machine: runs that are not interleaved are divided by the times of the fixed loop,
- * where that was timed around every block and the division lowers the spread within the runs.
+ * where that was timed around every block and the division lowers the scatter. Scatter is that of
+ * the units within the runs and, where it is known, the spread between runs.
  *
  * Spread between runs: where it is known, a difference must be significant by the units, and also
  * by that spread with the run as the unit (Student's t). One process per run is then judged by the
