@@ -564,7 +564,7 @@ const struct lb_option lb_option_table[] = {
      .set = set_command,
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
              "whether the machine is quiet enough, and keeps how much runs differ for --compare; "
-             "takes about 45 minutes."},
+             "takes about 20 minutes."},
     {.name = "--cross-check",
      .command = LB_CMD_CROSS_CHECK,
      .set = set_command,

@@ -522,9 +522,9 @@ static void choose_quantile(struct lb_run_comparison *comparison,
     comparison->times.low = ratio <= 1 - LB_LOW_GAIN;
     if (comparison->times.low)
         snprintf(comparison->basis, sizeof(comparison->basis),
-                 "Many samples were disturbed, so the 10 %% quantiles of each process's samples "
-                 "are compared: they scatter %.2f times as much as the medians. "
-                 "They do not show a change that slows only the slower calls down. ",
+                 "The 10 %% quantiles of each process's samples are compared: they scatter %.2f "
+                 "times as much as the medians, as where other programs disturb many samples. They "
+                 "do not show a change that slows only the slower calls down. ",
                  ratio);
 }
 
