@@ -24,16 +24,16 @@
 #   calibrate  runs the kernels of tests/simt on the device, against what the emulator recorded
 #   tests-slow                 checks the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
-# whatever STEPS says. --limit is for a machine that is lent for some minutes: it ends everything
-# shortly after that time, and a step for which no time is left is skipped with a message. --from
-# continues with the records of an earlier OUT, which may be the same. Three sessions of ten minutes:
+# whatever STEPS says. --limit is for a machine with a time limit: it ends everything shortly after
+# that time, and a step for which no time is left is skipped with a message. --from continues with
+# the records of an earlier OUT, which may be the same. Three runs of ten minutes each:
 #
 #     bench/gpu-check.sh A --limit 540
 #     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
 #     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,calibrate,sanitizer,tests-slow
 #
-# OUT gets at most 8 files. Each is written as the step goes on, so that nothing is lost when the
-# machine is taken away: test.log (with the ceilings), sanitizer.log, conformance.jsonl, run.jsonl (the
+# OUT gets at most 8 files. Each is written as the step goes on, so that nothing is lost if the run
+# is cut off: test.log (with the ceilings), sanitizer.log, conformance.jsonl, run.jsonl (the
 # sweep), tuned.txt, tuned.jsonl, cudnn.jsonl, pytorch.jsonl. Tables and pages are made from them
 # later, on any machine: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
