@@ -12,7 +12,7 @@ from program import PROGRAM, ProgramTest, catches, run, wait_until
 
 class SelfTest(ProgramTest):
     def test_short_form_reports_rates_resolution_and_machine(self):
-        done = run("--self-test", "--quick", "--case", "cpu_ref/T2_B1_H4", timeout=560,
+        done = run("--self-test", "--quick", "--case", "cpu_ref/T32_B1_H32", timeout=560,
                    env={**os.environ, "XDG_CACHE_HOME": self.scratch})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"clock: resolution +[0-9.e+]+ ns")
