@@ -271,7 +271,7 @@ static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct 
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
     int hidden = (int)problem->hidden, directions = (int)problem->directions;
-    return k.backward ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
+    return k.backward ? lb_grid_backward_exchange(&k.tile, k.math, hidden, &k.split, directions)
                       : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
 }
 

@@ -239,7 +239,7 @@ void trial::backward(uint64_t seed)
     a.layer.dgates = dgates, a.layer.dh0 = dh0, a.layer.dc0 = dc0;
     a.layer.carry = simt::device_array<float>(2 * r.dh0.size(), "carry");
     size_t shared = lb_grid_backward_shared(&s.tile, s.math, split_.chunks);
-    size_t exchange = lb_grid_backward_exchange(&s.tile, hidden(), &split_, directions());
+    size_t exchange = lb_grid_backward_exchange(&s.tile, s.math, hidden(), &split_, directions());
     launch(s.backward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);
     if (manner_.cut > 0)
         launch(s.backward, a, 0, manner_.cut, shared, exchange, seed);
