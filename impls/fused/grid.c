@@ -31,9 +31,17 @@ enum {
     ROUND_CLOCKS = 22,
     BACK_ROUND_CLOCKS = 38,
     /* Instructions per packet from its arrival to its first product: test, vote, epoch, restoring
-     * NaN and infinity; backward to its sum. */
+     * NaN and infinity; backward to its sum, with its four sums of 32 or of 16 bits. */
     PACKET_CLOCKS = 27,
     SUM_CLOCKS = 18,
+    HALF_SUM_CLOCKS = 14,
+    MMA_CLOCKS = 33, /* from an mma to the next one that adds to its sums */
+    /* Instructions per row tile and 8 columns, with those of the product, until its sums are sent:
+     * of 16 bits, of 32 bits, and of 32 bits that the lanes of a row add up first. */
+    HALF_SEND_CLOCKS = 33,
+    SEND_CLOCKS = 42,
+    FFMA_SEND_CLOCKS = 85,
+    SCHEDULERS = 4,          /* per SM: each issues one instruction per clock */
     SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
     SLICE_CLOCK_BYTES = 64,  /* that one slice gives per clock (the same whitepaper) */
     LINE_BYTES = 128
@@ -130,6 +138,22 @@ static double pipelined(double reading, double using, double count)
     return fmax(reading / count + using, reading + using / count);
 }
 
+/* Returns the clocks until a backward block has multiplied its gate gradients and sent all sums.
+ * Tensor cores multiply while the sums before are sent, as many row tiles side by side as fill
+ * eight columns twice. `product`: the clocks of the multiplications alone. */
+static double send_clocks(const struct lb_grid_kernel *k, double units, double product)
+{
+    const struct lb_grid_tile *t = &k->tile;
+    double tiles = ceil(ceil(units / 16) / t->warps); /* row tiles of a warp */
+    double eights = t->columns / 8.0, deep = 4.0 * t->units / lb_grid_deep(k->math);
+    double warps = (double)t->warps / SCHEDULERS;
+    if (k->math == LB_GRID_F32)
+        return product + warps * tiles * eights * FFMA_SEND_CLOCKS;
+    double each = lb_grid_lane_units(k->math) == 8 ? HALF_SEND_CLOCKS : SEND_CLOCKS;
+    double chains = ceil(tiles * eights / 2) * 2 * deep * MMA_CLOCKS + 2 * each;
+    return fmax(fmax(product, chains), warps * tiles * eights * each);
+}
+
 /* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
  */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
@@ -146,11 +170,14 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
     double moved, parts, arrived; /* arrived: clocks until all that moves has come and is used */
     if (k->backward) {            /* sends sums for all units, receives sums from all blocks */
-        moved = 2 * units * moved_columns(k, 4) * 4;
+        bool half = lb_grid_lane_units(k->math) == 8;
+        double sum_bytes = half ? 2 : 4;
+        moved = 2 * units * moved_columns(k, half ? 2 : 4) * sum_bytes;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
-        double packets = ceil(moved / 2 / (warps * 512)); /* per thread */
-        arrived =
-            product + pipelined(cache_clocks(v, plan, k, moved), packets * SUM_CLOCKS, packets);
+        double packets = ceil(moved / 2 / (warps * 128 * sum_bytes)); /* per thread */
+        arrived = send_clocks(k, units, product) +
+                  pipelined(cache_clocks(v, plan, k, moved),
+                            packets * (half ? HALF_SUM_CLOCKS : SUM_CLOCKS), packets);
         cells += BARRIER_CLOCKS;
     } else { /* receives h of all units; each warp has sums of its part of the depth */
         double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */

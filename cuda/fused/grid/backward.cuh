@@ -46,10 +46,10 @@ template <class Math, class Tile> struct backward_shared {
 constexpr uint32_t last_bit = 1; /* of a message's word that has an epoch */
 
 /* What rounding to a 16-bit type needs. digits: its significant bits; smallest: its smallest normal
- * number; largest: a power of two that is above all finite sums. Sums travel multiplied by `scale`.
- * In f16 they are several times smaller than the gradients of gates that they come from, and 8
- * keeps them from falling below the normal numbers before those do. In bf16 it keeps the largest
- * within f32 while they are rounded. */
+ * number; largest: a power of two above all finite numbers, or in bf16 the largest for which
+ * round_to_even stays within f32. Sums travel multiplied by `scale`: in f16 they are several times
+ * smaller than the gradients of gates that they come from, and 8 keeps them from falling below the
+ * normal numbers before those do. */
 template <class T> struct sum_format;
 
 template <class Pair> __device__ inline uint32_t bits_of_pair(Pair pair)
@@ -69,7 +69,7 @@ template <> struct sum_format<__half> {
 };
 template <> struct sum_format<__nv_bfloat16> {
     static constexpr int digits = 8;
-    static constexpr float smallest = 0x1p-126f, largest = 0x1p108f, scale = 0x1p-20f;
+    static constexpr float smallest = 0x1p-126f, largest = 0x1p104f, scale = 1;
     static __device__ inline uint32_t pair(float low, float high)
     {
         return bits_of_pair(__floats2bfloat162_rn(low, high));
@@ -118,7 +118,7 @@ template <class T> struct message {
 
     /* Rounds to the nearest number of T whose last bit is 0, ties to even. To add and subtract 1.5
      * times a power of two rounds to multiples of 2^-23 of that power, and leaves infinite values
-     * and NaN what they are. */
+     * and NaN what they are. In bf16 it leaves the last bit to be cut off from 2^105 on. */
     static __device__ inline float round_to_even(float v)
     {
         constexpr float above = 1.5f * (1 << (25 - format::digits));
