@@ -41,6 +41,7 @@ enum {
     HALF_SEND_CLOCKS = 33,
     SEND_CLOCKS = 42,
     FFMA_SEND_CLOCKS = 85,
+    EARLY_MESSAGES = 8,      /* that a thread requests before the product of the chunk before */
     SCHEDULERS = 4,          /* per SM: each issues one instruction per clock */
     SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
     SLICE_CLOCK_BYTES = 64,  /* that one slice gives per clock (the same whitepaper) */
@@ -154,10 +155,16 @@ static double send_clocks(const struct lb_grid_kernel *k, double units, double p
     return fmax(fmax(product, chains), warps * tiles * eights * each);
 }
 
+/* Whether a block requests the sums of its next chunk before the product of the one before it. */
+static bool asks_early(const struct lb_grid_kernel *k)
+{
+    return k->backward && k->split.chunks > 1 && lb_grid_lane_units(k->math) == 8;
+}
+
 /* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
- */
+ * early: the first EARLY_MESSAGES of each thread are read while the chunk before is computed. */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
-                           const struct lb_grid_kernel *k)
+                           const struct lb_grid_kernel *k, bool early)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_grid_tile *t = &k->tile;
@@ -175,10 +182,15 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
         moved = 2 * units * moved_columns(k, half ? 2 : 4) * sum_bytes;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
         double packets = ceil(moved / 2 / (warps * 128 * sum_bytes)); /* per thread */
-        arrived = send_clocks(k, units, product) +
-                  pipelined(cache_clocks(v, plan, k, moved),
-                            packets * (half ? HALF_SUM_CLOCKS : SUM_CLOCKS), packets);
+        double reading = cache_clocks(v, plan, k, moved), sent = send_clocks(k, units, product);
+        double using = packets * (half ? HALF_SUM_CLOCKS : SUM_CLOCKS);
         cells += BARRIER_CLOCKS;
+        if (early) {
+            double hidden = reading * fmin(1, EARLY_MESSAGES / packets);
+            return fmax(hidden, sent + using + parts / m->shared_bytes_clock + cells) + reading -
+                   hidden;
+        }
+        arrived = sent + pipelined(reading, using, packets);
     } else { /* receives h of all units; each warp has sums of its part of the depth */
         double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
@@ -195,9 +207,10 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
-    double chunk = chunk_clocks(v, plan, k);
-    double clocks = fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk,
-                         k->split.chunks * (READ_CLOCKS + chunk));
+    double chunk = chunk_clocks(v, plan, k, false);
+    double each = asks_early(k) ? chunk_clocks(v, plan, k, true) : READ_CLOCKS + chunk;
+    double clocks =
+        fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk, k->split.chunks * each);
     double launches = k->beside ? 1 : (double)v->problem->directions;
     return launches * clocks / v->machine.clock_hz * 1e9;
 }

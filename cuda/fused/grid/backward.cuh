@@ -217,12 +217,16 @@ template <class Math, class Tile> struct backward_thread {
     static constexpr int quads = Tile::cells / 4; /* messages from each block to each other */
     static constexpr int message_bytes = 4 * message::words;
     static constexpr int shares = Tile::threads / quads;
+    static constexpr int window = 8; /* messages that a thread requests at the same time */
+    static constexpr bool ahead = message::words == 2; /* f32 has no registers left for it */
     static_assert(Tile::threads % quads == 0, "all threads collect");
     block_place place;
     waiting wait;
     unsigned char *exchange; /* this group's [2, chunks, to, from, quads] messages */
     stationary<Tile> weights;
-    cell_inputs next[Tile::cells_thread]; /* of the next chunk */
+    cell_inputs next[Tile::cells_thread];             /* of the next chunk */
+    requests<window, last_bit, message::words> early; /* of sums */
+    bool asked = false; /* whether `early` has been requested for the next chunk */
 
     /* Returns the address of the sums from block `from` to block `to`. */
     __device__ inline unsigned char *sums(int state, int chunk, int to, int from) const
@@ -236,37 +240,87 @@ template <class Math, class Tile> struct backward_thread {
 /* ---- Sums of dh -------------------------------------------------------------------------------
  */
 
+/* The messages that a thread reads at the same time: of blocks first, first + shares and so on. */
+template <class Math, class Tile> struct message_window {
+    using thread = backward_thread<Math, Tile>;
+    const unsigned char *base;
+    int first, blocks;
+
+    __device__ inline message_window(const thread &t, int state, int chunk, int first_block)
+        : first(first_block), blocks(t.place.blocks)
+    {
+        int slot = threadIdx.x % thread::quads;
+        base = t.sums(state, chunk, t.place.rank, first) + slot * t.message_bytes;
+    }
+    __device__ inline int from(int n) const
+    {
+        return first + n * thread::shares;
+    }
+    __device__ inline const unsigned char *operator()(int n) const
+    {
+        return base + n * thread::shares * thread::quads * thread::message_bytes;
+    }
+    template <class Requests> __device__ inline void request(Requests &sums, int state) const
+    {
+        sums = Requests(epoch_of(state));
+        want(sums);
+        sums.load(0, *this);
+    }
+    template <class Requests> __device__ inline void want(Requests &sums) const
+    {
+        for (int n = 0; n < thread::window; n++)
+            sums.wanted |= from(n) < blocks ? 1u << n : 0;
+    }
+};
+
+/* Whether this thread's slot of a chunk has a column that is a batch row. */
+template <class Math, class Tile>
+__device__ inline bool has_columns(const backward_thread<Math, Tile> &t, int chunk)
+{
+    using thread = backward_thread<Math, Tile>;
+    return thread::message::template column_of<Tile>(threadIdx.x % thread::quads) <
+           live_columns<Tile>(t.place, chunk);
+}
+
+/* Requests the sums of a chunk before the product of the one before it: what has arrived by then
+ * is read meanwhile, and what has not is requested again by collect_share. */
+template <class Math, class Tile>
+__device__ inline void ask_early(backward_thread<Math, Tile> &t, int state, int chunk)
+{
+    using thread = backward_thread<Math, Tile>;
+    int share = threadIdx.x / thread::quads;
+    t.asked = true;
+    if (share < t.place.blocks && has_columns<Math, Tile>(t, chunk))
+        message_window<Math, Tile>(t, state, chunk, share).request(t.early, state);
+}
+
 /* Adds the sums for this block's units from this thread's share of the blocks, in the order of
  * blocks and each as soon as it has arrived, into parts. False when a wait gave up. */
 template <class Math, class Tile>
-__device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int state, int chunk,
-                                     int step, float4 *parts)
+__device__ inline bool collect_share(backward_thread<Math, Tile> &t, int state, int chunk, int step,
+                                     float4 *parts)
 {
     using thread = backward_thread<Math, Tile>;
-    constexpr int window = 8;
     const block_place &p = t.place;
     using message = typename thread::message;
-    int slot = threadIdx.x % thread::quads, share = threadIdx.x / thread::quads;
-    bool live = message::template column_of<Tile>(slot) < live_columns<Tile>(p, chunk);
+    int share = threadIdx.x / thread::quads;
+    bool live = has_columns<Math, Tile>(t, chunk);
+    auto &sums = t.early;
     float4 sum = make_float4(0, 0, 0, 0);
-    for (int first = share; first < p.blocks && live; first += window * thread::shares) {
-        requests<window, last_bit, message::words> sums(epoch_of(state));
-        auto from = [&](int n) { return first + n * thread::shares; };
-        for (int n = 0; n < window; n++)
-            sums.wanted |= from(n) < p.blocks ? 1u << n : 0;
-        const unsigned char *base = t.sums(state, chunk, p.rank, first) + slot * t.message_bytes;
-        auto address = [&](int n) {
-            return base + n * thread::shares * thread::quads * t.message_bytes;
-        };
-        sums.load(0, address);
+    for (int first = share; first < p.blocks && live; first += thread::window * thread::shares) {
+        message_window<Math, Tile> messages(t, state, chunk, first);
+        if (!thread::ahead || !t.asked)
+            messages.request(sums, state);
+        t.asked = false;
 #pragma unroll
-        for (int n = 0; n < window; n++) {
-            if (!sums.await(n, t.wait, p.first_block + from(n), step, address))
+        for (int n = 0; n < thread::window; n++) {
+            if (!sums.await(n, t.wait, p.first_block + messages.from(n), step, messages))
                 return false;
             float4 part = message::take(sums.words[n], sums.epoch);
             sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
         }
     }
+    t.asked = false;
     parts[message::part_of(threadIdx.x)] = sum;
     return true;
 }
@@ -274,7 +328,7 @@ __device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int s
 /* Brings all parts of a chunk's dh to shared memory. False, for the whole block, when a wait gave
  * up. */
 template <class Math, class Tile>
-__device__ inline bool collect_sums(const backward_thread<Math, Tile> &t,
+__device__ inline bool collect_sums(backward_thread<Math, Tile> &t,
                                     const backward_shared<Math, Tile> &s, int state, int chunk,
                                     int step)
 {
@@ -566,8 +620,12 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
     step_cells<Math, Tile>(a, t, s, step, chunk);
     __syncthreads();
     int next = chunk + 1 < t.place.chunks ? chunk + 1 : 0;
-    if (step - (next == 0) >= a.from)
-        load_inputs<Math, Tile>(a, t, s, step - (next == 0), next);
+    int next_step = step - (next == 0);
+    if (next_step >= a.from) {
+        load_inputs<Math, Tile>(a, t, s, next_step, next);
+        if (t.ahead && t.place.chunks > 1 && next_step < a.to - 1)
+            ask_early<Math, Tile>(t, a.to - next_step - 1, next);
+    }
     multiply<Math, Tile>(t, s, state, chunk);
     return true;
 }

@@ -332,6 +332,7 @@ template <int count, uint32_t mask, int size = 4> struct requests {
     uint32_t wanted; /* bit n: packet n is read; the others count as zeros that have arrived */
     uint32_t epoch;
 
+    requests() = default;
     __device__ inline explicit requests(uint32_t expected) : wanted(0), epoch(expected)
     {
         for (int n = 0; n < count; n++)

@@ -90,6 +90,7 @@ const check_case cases[] = {
     {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}, {}},
     {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}, {}},
     {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}, {}},
+    {backward<f16_math, windows>("backward f16 windows chunks"), {4, 13, 137, 1, true}, {}},
     {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, with_groups(2)},
     {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, cut_at(3)},
     {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
