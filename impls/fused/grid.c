@@ -281,13 +281,14 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
     int fragments = lb_grid_fragments(&k.tile);
-    (void)problem;
+    bool half = k.backward && lb_grid_lane_units(k.math) == 8;
     snprintf(text, size,
              "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
-             "weights per warp: %d fragments in registers, %d in shared memory",
+             "weights per warp: %d fragments in registers, %d in shared memory%s%s",
              plan->needed, plan->resident, k.tile.units, k.split.groups, k.split.rows,
              k.split.chunks, k.tile.columns, k.beside ? "" : ", one direction after the other",
-             k.tile.resident, fragments - k.tile.resident);
+             k.tile.resident, fragments - k.tile.resident, half ? "; blocks exchange sums in " : "",
+             half ? lb_dtype_name(problem->dtype) : "");
 }
 
 /* ---- Family -------------------------------------------------------------------------------------

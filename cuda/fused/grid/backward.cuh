@@ -218,7 +218,7 @@ template <class Math, class Tile> struct backward_thread {
     static constexpr int message_bytes = 4 * message::words;
     static constexpr int shares = Tile::threads / quads;
     static constexpr int window = 8; /* messages that a thread requests at the same time */
-    static constexpr bool ahead = message::words == 2; /* f32 has no registers left for it */
+    static constexpr bool asks_early = message::words == 2; /* f32 has no registers left for it */
     static_assert(Tile::threads % quads == 0, "all threads collect");
     block_place place;
     waiting wait;
@@ -263,13 +263,9 @@ template <class Math, class Tile> struct message_window {
     template <class Requests> __device__ inline void request(Requests &sums, int state) const
     {
         sums = Requests(epoch_of(state));
-        want(sums);
-        sums.load(0, *this);
-    }
-    template <class Requests> __device__ inline void want(Requests &sums) const
-    {
         for (int n = 0; n < thread::window; n++)
             sums.wanted |= from(n) < blocks ? 1u << n : 0;
+        sums.load(0, *this);
     }
 };
 
@@ -309,7 +305,7 @@ __device__ inline bool collect_share(backward_thread<Math, Tile> &t, int state, 
     float4 sum = make_float4(0, 0, 0, 0);
     for (int first = share; first < p.blocks && live; first += thread::window * thread::shares) {
         message_window<Math, Tile> messages(t, state, chunk, first);
-        if (!thread::ahead || !t.asked)
+        if (!thread::asks_early || !t.asked)
             messages.request(sums, state);
         t.asked = false;
 #pragma unroll
@@ -623,7 +619,7 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
     int next_step = step - (next == 0);
     if (next_step >= a.from) {
         load_inputs<Math, Tile>(a, t, s, next_step, next);
-        if (t.ahead && t.place.chunks > 1 && next_step < a.to - 1)
+        if (t.asks_early && t.place.chunks > 1 && next_step < a.to - 1)
             ask_early<Math, Tile>(t, a.to - next_step - 1, next);
     }
     multiply<Math, Tile>(t, s, state, chunk);
