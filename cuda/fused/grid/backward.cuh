@@ -6,6 +6,8 @@
 #ifndef LB_FUSED_GRID_BACKWARD_CUH
 #define LB_FUSED_GRID_BACKWARD_CUH
 
+#include <cstring>
+
 #include "cuda/fused/grid/grid.cuh"
 
 namespace lb_grid
