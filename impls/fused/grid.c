@@ -18,7 +18,8 @@ enum {
 
 /* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
  * sm_90a's SASS of the tile of 16 units and 8 columns in f16. Latencies are published ones (HPMLL's
- * Hopper benchmark, RRZE-HPC/gpu-benches). Nothing has been measured on a device. */
+ * Hopper benchmark, RRZE-HPC/gpu-benches; MMA_CLOCKS an A100's: Sun and others, "Dissecting Tensor
+ * Cores via Microbenchmarks"). Nothing has been measured on a device. */
 enum {
     /* From the barrier to the store of h: 126 instructions, and waits in sequence for 8 reads of
      * shared memory (33 clocks, and 32 for the sums), 4 special functions (20 each) and a shuffle
@@ -155,7 +156,9 @@ static double send_clocks(const struct lb_grid_kernel *k, double units, double p
     return fmax(fmax(product, chains), warps * tiles * eights * each);
 }
 
-/* Whether a block requests the sums of its next chunk before the product of the one before it. */
+/* Whether a block requests the sums of its next chunk before the product of the one before it. They
+ * are there by then: peers sent them before they began the chunk before, and its sums and cells
+ * take longer than l2_clocks - READ_CLOCKS. */
 static bool asks_early(const struct lb_grid_kernel *k)
 {
     return k->backward && k->split.chunks > 1 && lb_grid_lane_units(k->math) == 8;
