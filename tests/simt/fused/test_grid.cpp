@@ -283,6 +283,7 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
     int reach = lb_grid_reach(&Tile::figures, Math::figure);
     bool halves = lb_grid_lane_units(Math::figure) == 8;
     int large = halves ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
+    int window = 8 * 32 * Tile::warps / (units * columns / 4); /* blocks read at the same time */
     for (bool back : {false, true}) {
         auto kernel = [=](bool train) {
             return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
@@ -291,7 +292,8 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
         to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, cut_at(1)});
         to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
         to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
-        to.push_back({kernel(false), {2, 3, large, 1, false}, {}});
+        bool windows = back && halves && large > window * units; /* with several chunks, then */
+        to.push_back({kernel(false), {2, windows ? columns + 1 : 3, large, 1, false}, {}});
     }
 }
 
