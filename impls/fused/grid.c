@@ -18,7 +18,8 @@ enum {
 
 /* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
  * sm_90a's SASS of the tile of 16 units and 8 columns in f16. Latencies are published ones (HPMLL's
- * Hopper benchmark, RRZE-HPC/gpu-benches). Nothing has been measured on a device. */
+ * Hopper benchmark, RRZE-HPC/gpu-benches; MMA_CLOCKS an A100's: Sun and others, "Dissecting Tensor
+ * Cores via Microbenchmarks"). Nothing has been measured on a device. */
 enum {
     /* From the barrier to the store of h: 126 instructions, and waits in sequence for 8 reads of
      * shared memory (33 clocks, and 32 for the sums), 4 special functions (20 each) and a shuffle
@@ -31,9 +32,18 @@ enum {
     ROUND_CLOCKS = 22,
     BACK_ROUND_CLOCKS = 38,
     /* Instructions per packet from its arrival to its first product: test, vote, epoch, restoring
-     * NaN and infinity; backward to its sum. */
+     * NaN and infinity; backward to its sum, with its four sums of 32 or of 16 bits. */
     PACKET_CLOCKS = 27,
     SUM_CLOCKS = 18,
+    HALF_SUM_CLOCKS = 14,
+    MMA_CLOCKS = 33, /* from an mma to the next one that adds to its sums */
+    /* Instructions per row tile and 8 columns, with those of the product, until its sums are sent:
+     * of 16 bits, of 32 bits, and of 32 bits that the lanes of a row add up first. */
+    HALF_SEND_CLOCKS = 33,
+    SEND_CLOCKS = 42,
+    FFMA_SEND_CLOCKS = 85,
+    EARLY_MESSAGES = 8,      /* that a thread requests before the product of the chunk before */
+    SCHEDULERS = 4,          /* per SM: each issues one instruction per clock */
     SLICE_BYTES = 512 << 10, /* of the second-level cache: 80 slices of an A100 (its whitepaper) */
     SLICE_CLOCK_BYTES = 64,  /* that one slice gives per clock (the same whitepaper) */
     LINE_BYTES = 128
@@ -130,10 +140,34 @@ static double pipelined(double reading, double using, double count)
     return fmax(reading / count + using, reading + using / count);
 }
 
+/* Returns the clocks until a backward block has multiplied its gate gradients and sent all sums.
+ * Tensor cores multiply while the sums before are sent, as many row tiles side by side as fill
+ * eight columns twice. `product`: the clocks of the multiplications alone. */
+static double send_clocks(const struct lb_grid_kernel *k, double units, double product)
+{
+    const struct lb_grid_tile *t = &k->tile;
+    double tiles = ceil(ceil(units / 16) / t->warps); /* row tiles of a warp */
+    double eights = t->columns / 8.0, deep = 4.0 * t->units / lb_grid_deep(k->math);
+    double warps = (double)t->warps / SCHEDULERS;
+    if (k->math == LB_GRID_F32)
+        return product + warps * tiles * eights * FFMA_SEND_CLOCKS;
+    double each = lb_grid_lane_units(k->math) == 8 ? HALF_SEND_CLOCKS : SEND_CLOCKS;
+    double chains = ceil(tiles * eights / 2) * 2 * deep * MMA_CLOCKS + 2 * each;
+    return fmax(fmax(product, chains), warps * tiles * eights * each);
+}
+
+/* Whether a block requests the sums of its next chunk before the product of the one before it. They
+ * are there by then: peers sent them before they began the chunk before, and its sums and cells
+ * take longer than l2_clocks - READ_CLOCKS. */
+static bool asks_early(const struct lb_grid_kernel *k)
+{
+    return k->backward && k->split.chunks > 1 && lb_grid_lane_units(k->math) == 8;
+}
+
 /* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
- */
+ * early: the first EARLY_MESSAGES of each thread are read while the chunk before is computed. */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
-                           const struct lb_grid_kernel *k)
+                           const struct lb_grid_kernel *k, bool early)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_grid_tile *t = &k->tile;
@@ -146,12 +180,20 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
     double moved, parts, arrived; /* arrived: clocks until all that moves has come and is used */
     if (k->backward) {            /* sends sums for all units, receives sums from all blocks */
-        moved = 2 * units * moved_columns(k, 4) * 4;
+        bool half = lb_grid_lane_units(k->math) == 8;
+        double sum_bytes = half ? 2 : 4;
+        moved = 2 * units * moved_columns(k, half ? 2 : 4) * sum_bytes;
         parts = 2 * warps * 512 + warps * 4 * own * columns * 4;
-        double packets = ceil(moved / 2 / (warps * 512)); /* per thread */
-        arrived =
-            product + pipelined(cache_clocks(v, plan, k, moved), packets * SUM_CLOCKS, packets);
+        double packets = ceil(moved / 2 / (warps * 128 * sum_bytes)); /* per thread */
+        double reading = cache_clocks(v, plan, k, moved), sent = send_clocks(k, units, product);
+        double using = packets * (half ? HALF_SUM_CLOCKS : SUM_CLOCKS);
         cells += BARRIER_CLOCKS;
+        if (early) {
+            double hidden = reading * fmin(1, EARLY_MESSAGES / packets);
+            return fmax(hidden, sent + using + parts / m->shared_bytes_clock + cells) + reading -
+                   hidden;
+        }
+        arrived = sent + pipelined(reading, using, packets);
     } else { /* receives h of all units; each warp has sums of its part of the depth */
         double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
@@ -168,9 +210,10 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                       const struct lb_grid_kernel *k)
 {
-    double chunk = chunk_clocks(v, plan, k);
-    double clocks = fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk,
-                         k->split.chunks * (READ_CLOCKS + chunk));
+    double chunk = chunk_clocks(v, plan, k, false);
+    double each = asks_early(k) ? chunk_clocks(v, plan, k, true) : READ_CLOCKS + chunk;
+    double clocks =
+        fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk, k->split.chunks * each);
     double launches = k->beside ? 1 : (double)v->problem->directions;
     return launches * clocks / v->machine.clock_hz * 1e9;
 }
@@ -241,13 +284,14 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
     int fragments = lb_grid_fragments(&k.tile);
-    (void)problem;
+    bool half = k.backward && lb_grid_lane_units(k.math) == 8;
     snprintf(text, size,
              "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d%s; "
-             "weights per warp: %d fragments in registers, %d in shared memory",
+             "weights per warp: %d fragments in registers, %d in shared memory%s%s",
              plan->needed, plan->resident, k.tile.units, k.split.groups, k.split.rows,
              k.split.chunks, k.tile.columns, k.beside ? "" : ", one direction after the other",
-             k.tile.resident, fragments - k.tile.resident);
+             k.tile.resident, fragments - k.tile.resident, half ? "; blocks exchange sums in " : "",
+             half ? lb_dtype_name(problem->dtype) : "");
 }
 
 /* ---- Family -------------------------------------------------------------------------------------
@@ -271,7 +315,7 @@ static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct 
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
     int hidden = (int)problem->hidden, directions = (int)problem->directions;
-    return k.backward ? lb_grid_backward_exchange(&k.tile, hidden, &k.split, directions)
+    return k.backward ? lb_grid_backward_exchange(&k.tile, k.math, hidden, &k.split, directions)
                       : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
 }
 

@@ -6,6 +6,8 @@
 #ifndef LB_FUSED_GRID_BACKWARD_CUH
 #define LB_FUSED_GRID_BACKWARD_CUH
 
+#include <cstring>
+
 #include "cuda/fused/grid/grid.cuh"
 
 namespace lb_grid
@@ -36,90 +38,295 @@ template <class Math, class Tile> struct backward_shared {
     }
 };
 
+/* ---- Messages ---------------------------------------------------------------------------------
+ *
+ * A message has four partial sums of dh, which a lane has after multiplying a row tile: two
+ * neighbouring units of two neighbouring columns, or in f32 and TF32 one unit of four columns. What
+ * a block sends to another block in one state is an array of messages. A message's index there is
+ * its slot. */
+
+constexpr uint32_t last_bit = 1; /* of a message's word that has an epoch */
+
+/* What rounding to a 16-bit type needs. digits: its significant bits; smallest: its smallest normal
+ * number; largest: a power of two above all finite numbers, or in bf16 the largest for which
+ * round_to_even stays within f32. Sums travel multiplied by `scale`: in f16 they are several times
+ * smaller than the gradients of gates that they come from, and 8 keeps them from falling below the
+ * normal numbers before those do. */
+template <class T> struct sum_format;
+
+template <class Pair> __device__ inline uint32_t bits_of_pair(Pair pair)
+{
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof(bits));
+    return bits;
+}
+
+template <> struct sum_format<__half> {
+    static constexpr int digits = 11;
+    static constexpr float smallest = 0x1p-14f, largest = 0x1p16f, scale = 8;
+    static __device__ inline uint32_t pair(float low, float high)
+    {
+        return bits_of_pair(__floats2half2_rn(low, high));
+    }
+};
+template <> struct sum_format<__nv_bfloat16> {
+    static constexpr int digits = 8;
+    static constexpr float smallest = 0x1p-126f, largest = 0x1p104f, scale = 1;
+    static __device__ inline uint32_t pair(float low, float high)
+    {
+        return bits_of_pair(__floats2bfloat162_rn(low, high));
+    }
+};
+
+/* How sums of 16-bit types travel: rounded to the type, two units of two columns in 8 bytes, which
+ * are one access. The last bit of the first sum is the epoch, so that this sum has one bit less.
+ * 16 slots are four pairs of units, for each of four pairs of columns: a line of 128 bytes, of
+ * which one or two batch rows use one sector. */
+template <class T> struct message {
+    using format = sum_format<T>;
+    static constexpr int words = 2, units = 2, columns = 2;
+    static constexpr float scale = format::scale;
+
+    template <class Tile> static __device__ inline int slot_of(int own, int column)
+    {
+        return (column / 8 * (Tile::units / 8) + own / 8) * 16 + column % 8 / 2 * 4 + own % 8 / 2;
+    }
+    template <class Tile> static __device__ inline int column_of(int slot)
+    {
+        return slot / (2 * Tile::units) * 8 + slot / 4 % 4 * 2;
+    }
+    /* Returns where the sums of a slot lie in shared memory: such that the cells of a warp, which
+     * are four units of 8 columns, read them from different banks. */
+    static __device__ inline int part_of(int slot)
+    {
+        return slot ^ (slot / 4 & 2);
+    }
+
+    /* Returns the unit in the row tile and the first of 8 columns that a lane sends, and the sums
+     * for them in `four`. */
+    static __device__ inline int unit_of_lane(int lane)
+    {
+        return lane / 4 * 2;
+    }
+    static __device__ inline int column_of_lane(int lane)
+    {
+        return lane % 4 * 2;
+    }
+    static __device__ inline void gather(const float (&sum)[4], int, float (&four)[4])
+    {
+        for (int e = 0; e < 4; e++)
+            four[e] = sum[e];
+    }
+
+    /* Rounds to the nearest number of T whose last bit is 0, ties to even. To add and subtract 1.5
+     * times a power of two rounds to multiples of 2^-23 of that power, and leaves infinite values
+     * and NaN what they are. In bf16 it leaves the last bit to be cut off from 2^105 on. */
+    static __device__ inline float round_to_even(float v)
+    {
+        constexpr float above = 1.5f * (1 << (25 - format::digits));
+        float power = __uint_as_float(__float_as_uint(v) & 0x7f800000u);
+        power = fminf(fmaxf(power, format::smallest), format::largest);
+        return __fmaf_rn(power, -above, __fmaf_rn(power, above, v));
+    }
+
+    using packed = uint64_t;
+    static __device__ inline packed pack(const float (&four)[4], uint32_t epoch)
+    {
+        uint32_t first = format::pair(round_to_even(four[0] * scale), four[1] * scale);
+        uint64_t second = format::pair(four[2] * scale, four[3] * scale);
+        return second << 32 | ((first & ~last_bit) | epoch); /* a NaN may have its last bit set */
+    }
+    static __device__ inline void store(unsigned char *to, packed bits)
+    {
+        lb_ptx::store_relaxed<scope::gpu>(reinterpret_cast<uint64_t *>(to), bits);
+    }
+
+    /* Returns the sums that a message has. */
+    static __device__ inline float4 take(const uint32_t (&words)[2], uint32_t epoch)
+    {
+        uint32_t first = words[0] ^ epoch;
+        return make_float4(real_of(first), real_of(first >> 16), real_of(words[1]),
+                           real_of(words[1] >> 16));
+    }
+
+    static __device__ inline float real_of(uint32_t bits)
+    {
+        union {
+            uint16_t bits;
+            T value;
+        } u = {static_cast<uint16_t>(bits)};
+        return convert_to_real(u.value);
+    }
+};
+
+/* How sums travel in f32: one unit of four columns in 16 bytes, which are four accesses. The last
+ * bit of each sum is its epoch, which the sum gives up. */
+template <> struct message<float> {
+    static constexpr int words = 4, units = 1, columns = 4;
+    static constexpr float scale = 1;
+
+    template <class Tile> static __device__ inline int slot_of(int own, int column)
+    {
+        return (column / 8 * Tile::units + own) * 2 + column % 8 / 4;
+    }
+    template <class Tile> static __device__ inline int column_of(int slot)
+    {
+        return slot / (2 * Tile::units) * 8 + slot % 2 * 4;
+    }
+    static __device__ inline int part_of(int slot)
+    {
+        return slot;
+    }
+
+    static __device__ inline int unit_of_lane(int lane)
+    {
+        return lane / 4 * 2 + lane % 2;
+    }
+    static __device__ inline int column_of_lane(int lane)
+    {
+        return lane % 4 / 2 * 4;
+    }
+    static __device__ inline void gather(const float (&sum)[4], int lane, float (&four)[4])
+    {
+        gather_columns(sum, lane, four);
+    }
+
+    struct packed {
+        uint32_t words[4];
+    };
+    static __device__ inline packed pack(const float (&four)[4], uint32_t epoch)
+    {
+        packed p;
+        for (int e = 0; e < 4; e++)
+            p.words[e] = (__float_as_uint(four[e]) & ~last_bit) | epoch;
+        return p;
+    }
+    static __device__ inline void store(unsigned char *to, const packed &p)
+    {
+        lb_ptx::store_relaxed4<scope::gpu>(to, p.words);
+    }
+
+    static __device__ inline float4 take(const uint32_t (&words)[4], uint32_t epoch)
+    {
+        return make_float4(__uint_as_float(words[0] ^ epoch), __uint_as_float(words[1] ^ epoch),
+                           __uint_as_float(words[2] ^ epoch), __uint_as_float(words[3] ^ epoch));
+    }
+};
+
 /* What a thread keeps from step to step. Steps go from to - 1 down to from. */
 template <class Math, class Tile> struct backward_thread {
-    static constexpr int quads =
-        Tile::cells / 4; /* packets that a block sends to each other block */
+    using message = lb_grid::message<typename Math::stored>;
+    static constexpr int quads = Tile::cells / 4; /* messages from each block to each other */
+    static constexpr int message_bytes = 4 * message::words;
     static constexpr int shares = Tile::threads / quads;
+    static constexpr int window = 8; /* messages that a thread requests at the same time */
+    static constexpr bool asks_early = message::words == 2; /* f32 has no registers left for it */
     static_assert(Tile::threads % quads == 0, "all threads collect");
     block_place place;
     waiting wait;
-    unsigned char *exchange; /* this group's [2, chunks, to, from, quads] packets */
+    unsigned char *exchange; /* this group's [2, chunks, to, from, quads] messages */
     stationary<Tile> weights;
-    cell_inputs next[Tile::cells_thread]; /* of the next chunk */
+    cell_inputs next[Tile::cells_thread];             /* of the next chunk */
+    requests<window, last_bit, message::words> early; /* of sums */
+    bool asked = false; /* whether `early` has been requested for the next chunk */
 
     /* Returns the address of the sums from block `from` to block `to`. */
     __device__ inline unsigned char *sums(int state, int chunk, int to, int from) const
     {
         size_t buffer = state % 2 * place.chunks + chunk;
-        return exchange + ((buffer * place.blocks + to) * place.blocks + from) * quads * 16;
+        return exchange +
+               ((buffer * place.blocks + to) * place.blocks + from) * quads * message_bytes;
     }
 };
 
 /* ---- Sums of dh -------------------------------------------------------------------------------
  */
 
-/* The last bit of a sum is its epoch. */
-constexpr uint32_t last_bit = 1;
+/* The messages that a thread reads at the same time: of blocks first, first + shares and so on. */
+template <class Math, class Tile> struct message_window {
+    using thread = backward_thread<Math, Tile>;
+    const unsigned char *base;
+    int first, blocks;
 
-/* Sends a row tile's sums to the blocks that own its 16 units. Neighbouring lanes first exchange
- * sums, so that each lane has 4 columns of one unit: one packet of 16 bytes. */
+    __device__ inline message_window(const thread &t, int state, int chunk, int first_block)
+        : first(first_block), blocks(t.place.blocks)
+    {
+        int slot = threadIdx.x % thread::quads;
+        base = t.sums(state, chunk, t.place.rank, first) + slot * t.message_bytes;
+    }
+    __device__ inline int from(int n) const
+    {
+        return first + n * thread::shares;
+    }
+    __device__ inline const unsigned char *operator()(int n) const
+    {
+        return base + n * thread::shares * thread::quads * thread::message_bytes;
+    }
+    template <class Requests> __device__ inline void request(Requests &sums, int state) const
+    {
+        sums = Requests(epoch_of(state));
+        for (int n = 0; n < thread::window; n++)
+            sums.wanted |= from(n) < blocks ? 1u << n : 0;
+        sums.load(0, *this);
+    }
+};
+
+/* Whether this thread's slot of a chunk has a column that is a batch row. */
 template <class Math, class Tile>
-__device__ inline void send_sums(const backward_thread<Math, Tile> &t, const float (&sum)[4],
-                                 int row_tile, int eight, int state, int chunk)
+__device__ inline bool has_columns(const backward_thread<Math, Tile> &t, int chunk)
 {
-    const block_place &p = t.place;
-    float four[4];
-    gather_columns(sum, p.lane, four);
-    int unit = row_tile * 16 + p.lane / 4 + p.lane % 2 * 8, quad = p.lane % 4 / 2;
-    if (8 * eight + 4 * quad >= live_columns<Tile>(p, chunk) || unit >= p.blocks * Tile::units)
-        return;
-    uint32_t packet[4];
-    for (int e = 0; e < 4; e++)
-        packet[e] = (__float_as_uint(four[e]) & ~last_bit) | epoch_of(state);
-    int at = (eight * Tile::units + unit % Tile::units) * 2 + quad;
-    lb_ptx::store_relaxed4<scope::gpu>(t.sums(state, chunk, unit / Tile::units, p.rank) + at * 16,
-                                       packet);
+    using thread = backward_thread<Math, Tile>;
+    return thread::message::template column_of<Tile>(threadIdx.x % thread::quads) <
+           live_columns<Tile>(t.place, chunk);
+}
+
+/* Requests the sums of a chunk before the product of the one before it: what has arrived by then
+ * is read meanwhile, and what has not is requested again by collect_share. */
+template <class Math, class Tile>
+__device__ inline void ask_early(backward_thread<Math, Tile> &t, int state, int chunk)
+{
+    using thread = backward_thread<Math, Tile>;
+    int share = threadIdx.x / thread::quads;
+    t.asked = true;
+    if (share < t.place.blocks && has_columns<Math, Tile>(t, chunk))
+        message_window<Math, Tile>(t, state, chunk, share).request(t.early, state);
 }
 
 /* Adds the sums for this block's units from this thread's share of the blocks, in the order of
  * blocks and each as soon as it has arrived, into parts. False when a wait gave up. */
 template <class Math, class Tile>
-__device__ inline bool collect_share(const backward_thread<Math, Tile> &t, int state, int chunk,
-                                     int step, float4 *parts)
+__device__ inline bool collect_share(backward_thread<Math, Tile> &t, int state, int chunk, int step,
+                                     float4 *parts)
 {
     using thread = backward_thread<Math, Tile>;
-    constexpr int window = 8;
     const block_place &p = t.place;
-    int quad = threadIdx.x % thread::quads, share = threadIdx.x / thread::quads;
-    bool live = quad / 2 / Tile::units * 8 + quad % 2 * 4 < live_columns<Tile>(p, chunk);
+    using message = typename thread::message;
+    int share = threadIdx.x / thread::quads;
+    bool live = has_columns<Math, Tile>(t, chunk);
+    auto &sums = t.early;
     float4 sum = make_float4(0, 0, 0, 0);
-    for (int first = share; first < p.blocks && live; first += window * thread::shares) {
-        requests<window, last_bit> sums(epoch_of(state));
-        auto from = [&](int n) { return first + n * thread::shares; };
-        for (int n = 0; n < window; n++)
-            sums.wanted |= from(n) < p.blocks ? 1u << n : 0;
-        const unsigned char *base = t.sums(state, chunk, p.rank, first) + quad * 16;
-        auto address = [&](int n) { return base + n * thread::shares * thread::quads * 16; };
-        sums.load(0, address);
+    for (int first = share; first < p.blocks && live; first += thread::window * thread::shares) {
+        message_window<Math, Tile> messages(t, state, chunk, first);
+        if (!thread::asks_early || !t.asked)
+            messages.request(sums, state);
+        t.asked = false;
 #pragma unroll
-        for (int n = 0; n < window; n++) {
-            if (!sums.await(n, t.wait, p.first_block + from(n), step, address))
+        for (int n = 0; n < thread::window; n++) {
+            if (!sums.await(n, t.wait, p.first_block + messages.from(n), step, messages))
                 return false;
-            float part[4];
-            for (int w = 0; w < 4; w++)
-                part[w] = __uint_as_float(sums.words[n][w] ^ sums.epoch);
-            sum.x += part[0], sum.y += part[1], sum.z += part[2], sum.w += part[3];
+            float4 part = message::take(sums.words[n], sums.epoch);
+            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
         }
     }
-    parts[threadIdx.x] = sum;
+    t.asked = false;
+    parts[message::part_of(threadIdx.x)] = sum;
     return true;
 }
 
 /* Brings all parts of a chunk's dh to shared memory. False, for the whole block, when a wait gave
  * up. */
 template <class Math, class Tile>
-__device__ inline bool collect_sums(const backward_thread<Math, Tile> &t,
+__device__ inline bool collect_sums(backward_thread<Math, Tile> &t,
                                     const backward_shared<Math, Tile> &s, int state, int chunk,
                                     int step)
 {
@@ -134,13 +341,15 @@ template <class Math, class Tile>
 __device__ inline float sum_parts(const float4 *parts, const cell_place &c)
 {
     using thread = backward_thread<Math, Tile>;
-    int at = ((c.column / 8 * Tile::units + c.own) * 2 + c.column % 8 / 4) * 4 + c.column % 4;
-    const float *of = reinterpret_cast<const float *>(parts) + at;
+    using message = typename thread::message;
+    int part = message::part_of(message::template slot_of<Tile>(c.own, c.column));
+    int in_message = c.own % message::units * message::columns + c.column % message::columns;
+    const float *of = reinterpret_cast<const float *>(parts + part) + in_message;
     float sum = 0;
 #pragma unroll
     for (int share = 0; share < thread::shares; share++)
         sum += of[share * thread::quads * 4];
-    return sum;
+    return sum * (1 / message::scale);
 }
 
 /* ---- Cells ------------------------------------------------------------------------------------
@@ -241,35 +450,111 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
 /* ---- Matrix product----------------------------------------------------------------------------
  */
 
-/* Multiplies own gate gradients by the transposed weights of all units, and sends the sums of each
- * row tile as soon as they are complete. */
+/* Some row tiles of a warp, whose products are computed side by side: each is a chain of mma that
+ * wait for one another. While one group is sent, the next one is multiplied. */
+template <class Math, class Tile> struct tile_group {
+    static constexpr int packets = backward_shared<Math, Tile>::packets;
+    static constexpr int row_tiles = Tile::fragments / 2 / packets; /* per warp */
+    static constexpr int count = Math::staged || Tile::eights > 1 || row_tiles % 2 ? 1 : 2;
+    static constexpr bool ahead = !Math::staged; /* f32 has no registers left for a second group */
+    typename Math::sums sum[count][Tile::eights];
+
+    /* Multiplies own gate gradients by the transposed weights of the group of row tile `first`. */
+    __device__ inline void
+    multiply(const stationary<Tile> &weights, int first,
+             const typename Math::operand (&gradients)[packets][Tile::eights])
+    {
+        for (int n = 0; n < count; n++)
+            for (int i = 0; i < Tile::eights; i++)
+                sum[n][i] = {};
+        for (int k = 0; k < packets; k++)
+            for (int n = 0; n < count; n++) {
+                uint32_t w[2][4];
+                get_pair(weights, (first + n) * packets + k, w);
+                for (int i = 0; i < Tile::eights; i++)
+                    Math::multiply(sum[n][i], w, gradients[k][i]);
+            }
+    }
+};
+
+/* Where a lane sends the sums of its warp's row tiles, one after the other, to the blocks that own
+ * their 16 units. Rows g and g + 8, of which a lane has sums, are units 2 g and 2 g + 1. */
+template <class Math, class Tile> struct sending {
+    using message = lb_grid::message<typename Math::stored>;
+    static constexpr int apart =
+        Tile::warps * 16; /* units from one row tile of a warp to the next */
+    static constexpr int eight_bytes = 2 * Tile::units * 4 * message::words; /* of 8 columns */
+    static_assert(apart % Tile::units == 0, "all row tiles of a warp have the same slots");
+    unsigned char *to;
+    int step; /* bytes from one row tile to the next */
+    int unit, units, columns;
+    uint32_t epoch;
+
+    __device__ inline sending(const backward_thread<Math, Tile> &t, int state, int chunk)
+    {
+        const block_place &p = t.place;
+        int column = message::column_of_lane(p.lane);
+        unit = p.warp * 16 + message::unit_of_lane(p.lane);
+        units = p.blocks * Tile::units;
+        columns = live_columns<Tile>(p, chunk) - column;
+        epoch = epoch_of(state);
+        to = t.sums(state, chunk, unit / Tile::units, p.rank) +
+             message::template slot_of<Tile>(unit % Tile::units, column) * t.message_bytes;
+        step = apart / Tile::units * p.blocks * t.quads * t.message_bytes;
+    }
+
+    /* Sends the sums of a group, whose first row tile of this warp is `first`. */
+    __device__ inline void send(const tile_group<Math, Tile> &group, int lane, int first) const
+    {
+        for (int n = 0; n < group.count; n++) {
+            for (int i = 0; i < Tile::eights; i++) {
+                float own[4], four[4];
+                group.sum[n][i].finish(own, lane);
+                message::gather(own, lane, four);
+                typename message::packed bits = message::pack(four, epoch);
+                if (8 * i < columns && unit + (first + n) * apart < units)
+                    message::store(to + (first + n) * step + i * eight_bytes, bits);
+            }
+        }
+    }
+};
+
+/* Multiplies own gate gradients by the transposed weights of all units, and sends the sums. */
 template <class Math, class Tile>
 __device__ inline void multiply(const backward_thread<Math, Tile> &t,
                                 const backward_shared<Math, Tile> &s, int state, int chunk)
 {
-    constexpr int packets = backward_shared<Math, Tile>::packets;
-    constexpr int row_tiles = Tile::fragments / 2 / packets; /* per warp */
+    using group = tile_group<Math, Tile>;
     const block_place &p = t.place;
-    typename Math::operand b[packets][Tile::eights];
-    for (int k = 0; k < packets; k++)
+    int row_tiles = (p.blocks * Tile::units + 15) / 16;
+    typename Math::operand gradients[group::packets][Tile::eights];
+    for (int k = 0; k < group::packets; k++)
         for (int i = 0; i < Tile::eights; i++)
-            b[k][i] = Math::take(s.dgates + (k * Tile::eights + i) * slice_bytes, p.lane);
+            gradients[k][i] = Math::take(s.dgates + (k * Tile::eights + i) * slice_bytes, p.lane);
+    const sending<Math, Tile> sums(t, state, chunk);
+    group now;
+    if constexpr (group::ahead) {
+        if (p.warp >= row_tiles)
+            return;
+        int first = 0;
+        now.multiply(t.weights, 0, gradients);
 #pragma unroll
-    for (int m = 0; m < row_tiles; m++) {
-        int row_tile = m * Tile::warps + p.warp;
-        if (row_tile * 16 >= p.blocks * Tile::units)
-            continue;
-        typename Math::sums sum[Tile::eights] = {};
-        for (int k = 0; k < packets; k++) {
-            uint32_t w[2][4];
-            get_pair(t.weights, m * packets + k, w);
-            for (int i = 0; i < Tile::eights; i++)
-                Math::multiply(sum[i], w, b[k][i]);
+        for (int m = group::count; m < group::row_tiles; m += group::count) {
+            if (m * Tile::warps + p.warp >= row_tiles)
+                break;
+            group next;
+            next.multiply(t.weights, m, gradients);
+            sums.send(now, p.lane, first);
+            now = next, first = m;
         }
-        for (int i = 0; i < Tile::eights; i++) {
-            float d[4];
-            sum[i].finish(d, p.lane);
-            send_sums<Math, Tile>(t, d, row_tile, i, state, chunk);
+        sums.send(now, p.lane, first);
+    } else {
+#pragma unroll
+        for (int m = 0; m < group::row_tiles; m++) {
+            if (m * Tile::warps + p.warp >= row_tiles)
+                continue;
+            now.multiply(t.weights, m, gradients);
+            sums.send(now, p.lane, m);
         }
     }
 }
@@ -333,8 +618,12 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
     step_cells<Math, Tile>(a, t, s, step, chunk);
     __syncthreads();
     int next = chunk + 1 < t.place.chunks ? chunk + 1 : 0;
-    if (step - (next == 0) >= a.from)
-        load_inputs<Math, Tile>(a, t, s, step - (next == 0), next);
+    int next_step = step - (next == 0);
+    if (next_step >= a.from) {
+        load_inputs<Math, Tile>(a, t, s, next_step, next);
+        if (t.asks_early && t.place.chunks > 1 && next_step < a.to - 1)
+            ask_early<Math, Tile>(t, a.to - next_step - 1, next);
+    }
     multiply<Math, Tile>(t, s, state, chunk);
     return true;
 }
@@ -350,9 +639,9 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
     const block_place &p = t.place;
     backward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.spin_limit};
-    t.exchange = static_cast<unsigned char *>(a.scratch) + static_cast<size_t>(p.group) * 2 *
-                                                               p.chunks * p.blocks * p.blocks *
-                                                               thread::quads * 16;
+    t.exchange = static_cast<unsigned char *>(a.scratch) +
+                 static_cast<size_t>(p.group) * 2 * p.chunks * p.blocks * p.blocks * thread::quads *
+                     thread::message_bytes;
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);
@@ -378,9 +667,9 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_backward_shared.
  *   Cost per step, block and chunk: the flops of the forward kernel; it sends 4 * H * columns bytes
- *   through the second-level cache and receives as many. Per cell it reads 26 bytes of global
- *   memory and writes 8.
- * Where shared memory is too small for one chunk, its body is empty. */
+ *   through the second-level cache, half as many in 16-bit types, and receives as many. Per cell it
+ * reads 26 bytes of global memory and writes 8. Where shared memory is too small for one chunk, its
+ * body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_backward_kernel(lb_grid_backward_args a)

@@ -321,20 +321,23 @@ struct waiting {
     }
 };
 
-/* Packets that a lane reads, 16 bytes of each: no other flag than the epoch says that data have
- * arrived. All are requested at once, and each can be used as soon as it has arrived, while those
- * behind it are on their way. address(n) is where packet n is. A word has arrived when its bits
- * under `mask` equal those of `epoch`. */
-template <int count, uint32_t mask> struct requests {
-    uint32_t words[count][4];
+/* Packets that a lane reads, 4 * size bytes of each: no other flag than the epoch says that data
+ * have arrived. 16 bytes are four accesses, and each word has the epoch; 8 bytes are one access,
+ * and the first word has it. All are requested at once, and each can be used as soon as it has
+ * arrived, while those behind it are on their way. address(n) is where packet n is. A word has
+ * arrived when its bits under `mask` equal those of `epoch`. */
+template <int count, uint32_t mask, int size = 4> struct requests {
+    static constexpr int marked = size == 4 ? 4 : 1; /* words that have the epoch */
+    uint32_t words[count][size];
     uint32_t wanted; /* bit n: packet n is read; the others count as zeros that have arrived */
     uint32_t epoch;
 
+    requests() = default;
     __device__ inline explicit requests(uint32_t expected) : wanted(0), epoch(expected)
     {
         for (int n = 0; n < count; n++)
-            for (int w = 0; w < 4; w++)
-                words[n][w] = epoch;
+            for (int w = 0; w < size; w++)
+                words[n][w] = w < marked ? epoch : 0;
     }
 
     /* Requests packet `first` and all behind it. */
@@ -343,13 +346,23 @@ template <int count, uint32_t mask> struct requests {
 #pragma unroll
         for (int n = first; n < count; n++)
             if (wanted >> n & 1)
-                lb_ptx::load_relaxed4<scope::gpu>(words[n], address(n));
+                load_words(words[n], address(n));
+    }
+
+    static __device__ inline void load_words(uint32_t (&to)[4], const void *from)
+    {
+        lb_ptx::load_relaxed4<scope::gpu>(to, from);
+    }
+    static __device__ inline void load_words(uint32_t (&to)[2], const void *from)
+    {
+        uint64_t both = lb_ptx::load_relaxed<scope::gpu>(static_cast<const uint64_t *>(from));
+        to[0] = static_cast<uint32_t>(both), to[1] = static_cast<uint32_t>(both >> 32);
     }
 
     __device__ inline bool late(int n) const
     {
         uint32_t differs = 0;
-        for (int w = 0; w < 4; w++)
+        for (int w = 0; w < marked; w++)
             differs |= words[n][w] ^ epoch;
         return wanted >> n & 1 && differs & mask;
     }

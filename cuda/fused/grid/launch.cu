@@ -112,7 +112,7 @@ enum lb_status lb_grid_backward(const struct lb_grid_kernel *kernel,
                                 const struct lb_fused_backward_args *args, void *stream,
                                 struct lb_error *err)
 {
-    size_t exchange =
-        lb_grid_backward_exchange(&kernel->tile, args->hidden, &kernel->split, args->directions);
+    size_t exchange = lb_grid_backward_exchange(&kernel->tile, kernel->math, args->hidden,
+                                                &kernel->split, args->directions);
     return lb_grid::launch<lb_grid_backward_args>(kernel, exchange, *args, stream, err);
 }

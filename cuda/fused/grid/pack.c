@@ -44,12 +44,18 @@ size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_ma
            lanes * lane_bytes;
 }
 
-size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, int hidden,
-                                 const struct lb_grid_split *split, int directions)
+/* Returns the bytes of a value of the storage type. */
+static size_t element_bytes(enum lb_grid_math math)
+{
+    return (size_t)(lane_bytes / lb_grid_lane_units(math));
+}
+
+size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math,
+                                 int hidden, const struct lb_grid_split *split, int directions)
 {
     size_t blocks = (size_t)lb_grid_blocks(tile, hidden);
     return buffers(split, directions) * blocks * blocks * (size_t)tile->units *
-           (size_t)tile->columns * sum_bytes;
+           (size_t)tile->columns * element_bytes(math);
 }
 
 static size_t cells(const struct lb_grid_tile *tile)
@@ -70,9 +76,8 @@ size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math
 
 size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks)
 {
-    size_t element = (size_t)(lane_bytes / lb_grid_lane_units(math));
     size_t parts = (size_t)tile->warps * lanes * lane_bytes;
-    size_t operand = 4 * cells(tile) * element;
+    size_t operand = 4 * cells(tile) * element_bytes(math);
     size_t state = (size_t)chunks * cells(tile) * 2 * sum_bytes;
     return spilled_bytes(tile) + parts + operand + 2 * sizeof(uint32_t) + state;
 }
@@ -111,7 +116,8 @@ static void add_depth(struct lb_weight_layout *layout, int count, int step)
     lb_weight_layout_add(layout, count, step % 4, step / 4, 0);
 }
 
-/* Fragments are ordered by row tile, packet of depth, k-step. */
+/* Fragments are ordered by row tile, packet of depth, k-step. Rows g and g + 8 are units 2 g and
+ * 2 g + 1, so that a lane's sums are of two neighbouring units. */
 struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
                                                 enum lb_grid_math math, int hidden)
 {
@@ -120,10 +126,10 @@ struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
     int packets = 4 * tile->units / deep;
     layout.tf32 = math == LB_GRID_TF32;
     add_depth(&layout, each, 1);
-    lb_weight_layout_add(&layout, 2, 0, 0, 8); /* register % 2 */
+    lb_weight_layout_add(&layout, 2, 0, 0, 1); /* register % 2 */
     add_depth(&layout, 2, each);               /* register / 2 */
     add_depth(&layout, 4, 4 * each);           /* t */
-    lb_weight_layout_add(&layout, 8, 0, 0, 1); /* g */
+    lb_weight_layout_add(&layout, 8, 0, 0, 2); /* g */
     add_depth(&layout, k_steps, 2 * each);     /* k */
     add_depth(&layout, packets, deep);
     lb_weight_layout_add(&layout, lb_grid_fragments(tile) / (k_steps * packets), 0, 0,

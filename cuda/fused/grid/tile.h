@@ -101,8 +101,8 @@ enum { LB_GRID_COPIES = 4 };
 /* Return the bytes of the exchange buffers of all directions and groups. */
 size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
                                 const struct lb_grid_split *split, int directions);
-size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, int hidden,
-                                 const struct lb_grid_split *split, int directions);
+size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math,
+                                 int hidden, const struct lb_grid_split *split, int directions);
 
 /* Return the bytes of dynamic shared memory per block. Kernels lay it out in the order in which
  * these functions add it up. */

@@ -114,21 +114,36 @@ class trial
     }
 
     /* Checks that a NaN has reached all of its row one step later, and no other row. */
-    void check_spread(const unsigned char *y, doubles expected)
+    void check_spread(const char *name, const unsigned char *results, doubles expected)
     {
         size_t batch = static_cast<size_t>(truth_.problem.batch), width = expected.size();
-        width /= batch * static_cast<size_t>(truth_.problem.seq_len);
+        size_t times = static_cast<size_t>(truth_.problem.seq_len);
+        width /= batch * times;
         doubles got(expected.size());
-        lb_load(dtype_, y, got.data(), got.size());
+        lb_load(dtype_, results, got.data(), got.size());
         verdict_.spread = true;
         for (size_t i = 0; i < expected.size(); i++) {
-            if (i / width % batch != static_cast<size_t>(manner_.spoiled) || i / width < batch)
+            size_t time = i / width / batch, step = subject_.forward ? time : times - 1 - time;
+            if (i / width % batch != static_cast<size_t>(manner_.spoiled) || step < 1)
                 continue;
             expected[i] = NAN;
-            if (i / width >= 2 * batch)
+            if (step > 1)
                 verdict_.spread = verdict_.spread && std::isnan(got[i]);
         }
-        compare("y", got, expected);
+        compare(name, got, expected);
+    }
+
+    /* Checks that the loud row's dh0 are infinite, with the signs of the weights of unit 0's g. */
+    void check_loud(const unsigned char *dh0)
+    {
+        size_t units = static_cast<size_t>(hidden()), row = static_cast<size_t>(manner_.loud);
+        doubles got(truth_.dh0.size());
+        lb_load(dtype_, dh0, got.data(), got.size());
+        verdict_.spread = true;
+        for (size_t u = 0; u < units; u++)
+            verdict_.spread =
+                verdict_.spread &&
+                got[row * units + u] == std::copysign(HUGE_VAL, truth_.w_hh[2 * units * units + u]);
     }
 
     void check(const char *name, const unsigned char *got, const doubles &expected)
@@ -215,7 +230,7 @@ void trial::forward(uint64_t seed)
     launch(s.forward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);
     verdict_.fault = *fault_;
     if (manner_.spoiled >= 0)
-        return check_spread(y, r.y);
+        return check_spread("y", y, r.y);
     check("y", y, r.y);
     check("hn", hn, r.hn);
     check("cn", cn, r.cn);
@@ -233,20 +248,34 @@ void trial::backward(uint64_t seed)
     set(a);
     unsigned char *dgates = room(r.dgates.size(), "dgates");
     unsigned char *dh0 = room(r.dh0.size(), "dh0"), *dc0 = room(r.dc0.size(), "dc0");
-    a.layer.gates = real(r.gates, "gates"), a.layer.cells = real(r.cells, "cells");
-    a.layer.c0 = stored(r.c0, "c0"), a.layer.dy = stored(r.dy, "dy");
-    a.layer.dhn = stored(r.dhn, "dhn"), a.layer.dcn = stored(r.dcn, "dcn");
+    doubles dy = r.dy, dcn = r.dcn, gates = r.gates, cells = r.cells;
+    if (manner_.spoiled >= 0) /* unit 0 at time T - 2, in one direction */
+        dy[static_cast<size_t>(((r.problem.seq_len - 2) * r.problem.batch + manner_.spoiled) *
+                               hidden())] = NAN;
+    if (manner_.loud >= 0) { /* i and o are 1, g and c are 0: the gradient of g is dy + dhn + dcn */
+        size_t at = static_cast<size_t>(manner_.loud * hidden());
+        gates[4 * at] = gates[4 * at + 3] = 1;
+        gates[4 * at + 2] = cells[at] = 0;
+        dy[at] = dcn[at] = 65504;
+    }
+    a.layer.gates = real(gates, "gates"), a.layer.cells = real(cells, "cells");
+    a.layer.c0 = stored(r.c0, "c0"), a.layer.dy = stored(dy, "dy");
+    a.layer.dhn = stored(r.dhn, "dhn"), a.layer.dcn = stored(dcn, "dcn");
     a.layer.dgates = dgates, a.layer.dh0 = dh0, a.layer.dc0 = dc0;
     a.layer.carry = simt::device_array<float>(2 * r.dh0.size(), "carry");
     size_t shared = lb_grid_backward_shared(&s.tile, s.math, split_.chunks);
-    size_t exchange = lb_grid_backward_exchange(&s.tile, hidden(), &split_, directions());
+    size_t exchange = lb_grid_backward_exchange(&s.tile, s.math, hidden(), &split_, directions());
     launch(s.backward, a, manner_.cut, a.layer.seq_len, shared, exchange, seed);
     if (manner_.cut > 0)
         launch(s.backward, a, 0, manner_.cut, shared, exchange, seed);
+    verdict_.fault = *fault_;
+    if (manner_.spoiled >= 0)
+        return check_spread("dgates", dgates, r.dgates);
+    if (manner_.loud >= 0)
+        return check_loud(dh0);
     check("dgates", dgates, r.dgates);
     check("dh0", dh0, r.dh0);
     check("dc0", dc0, r.dc0);
-    verdict_.fault = *fault_;
 }
 
 } // namespace
@@ -305,6 +334,13 @@ manner with_spoiled(int row)
     return m;
 }
 
+manner with_loud(int row)
+{
+    manner m;
+    m.loud = row;
+    return m;
+}
+
 simt_test::names detectors(const simt_fused::mutant<mutated> &m, uint64_t seed)
 {
     const manner &how = m.kernel.how;
@@ -312,7 +348,7 @@ simt_test::names detectors(const simt_fused::mutant<mutated> &m, uint64_t seed)
     simt_test::names by = simt_test::caught_by(v.outcome, how.missing >= 0 || v.matches());
     if (how.missing >= 0 && (!v.fault.raised || v.fault.awaited != how.missing))
         by.insert("report");
-    if (how.spoiled >= 0 && !v.spread)
+    if ((how.spoiled >= 0 || how.loud >= 0) && !v.spread)
         by.insert("spread");
     return by;
 }

@@ -26,8 +26,9 @@ struct manner {
     int cut = 0;      /* one launch ends before this step and another continues; 0: one launch */
     int missing = -1; /* a block that never runs */
     bool given_up = false; /* the fault record says before the launch that a block gave up */
-    int spoiled = -1;      /* forward: a row with a pre-activation at time 1 that is NaN */
-    bool apart = false;    /* one direction after the other */
+    int spoiled = -1;   /* a row with a NaN in the second step: a pre-activation, backward a dy */
+    int loud = -1;      /* backward, f16, T = 1: a row with an infinite gradient of g of unit 0 */
+    bool apart = false; /* one direction after the other */
     uint32_t spin_limit = 1u << 30; /* the emulator reports a livelock long before */
 };
 
@@ -36,10 +37,13 @@ manner cut_at(int step);
 manner without_block(int block);
 manner after_giving_up(int block);
 manner with_spoiled(int row);
+manner with_loud(int row);
 
 struct verdict : simt_fused::verdict {
     lb_fused_fault fault = {};
-    bool spread = false; /* all results of the spoiled row that must be NaN are NaN */
+    /* All results of the spoiled row that must be NaN are NaN, and those of the loud row that must
+     * be infinite are so. */
+    bool spread = false;
 
     bool ok() const
     {
@@ -55,7 +59,7 @@ verdict run(const subject &, const shape &, const manner &, uint64_t seed);
 
 /* A mutant of the grid kernels. Beside findings and `mismatch` two detectors can catch it:
  * `report`, when a block is missing and no block reports that, or reports another; `spread`, when a
- * spoiled row has numbers where it must have NaN. */
+ * spoiled row has numbers where it must have NaN, or a loud row where it must be infinite. */
 struct mutated {
     subject kernel;
     manner how;

@@ -93,6 +93,10 @@ static void print_grid_backward(const struct printer *p, const struct lb_grid_ke
     repeats(p, round_up_div(blocks, window), "windows of blocks");
     path(p, blocks % window != 0, "a window that is not full");
     repeats(p, each, "row tiles per warp");
+    path(p, t->columns == 8 && k->math != LB_GRID_F32 && each % 2 == 1,
+         "a pair of row tiles of which one is padding");
+    path(p, k->split.chunks > 1 && blocks > window,
+         "a window of blocks that is not requested early");
     path(p, row_tiles % t->warps != 0, "a warp with a row tile less");
     path(p, row_tiles < t->warps, "a warp without row tiles");
     path(p, blocks * t->units % 16 != 0, "a row tile that is not full");

@@ -90,6 +90,7 @@ const check_case cases[] = {
     {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}, {}},
     {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}, {}},
     {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}, {}},
+    {backward<f16_math, windows>("backward f16 windows chunks"), {4, 13, 137, 1, true}, {}},
     {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, with_groups(2)},
     {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, cut_at(3)},
     {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
@@ -161,7 +162,11 @@ int test_no_number()
     const subject kernels[] = {forward<f16_math, narrow>("forward f16", false),
                                forward<bf16_math, wide>("forward bf16", false),
                                forward<f32_math, narrow>("forward f32", false),
-                               forward<tf32_math, spilled>("forward tf32", false)};
+                               forward<tf32_math, spilled>("forward tf32", false),
+                               backward<f16_math, narrow>("backward f16"),
+                               backward<bf16_math, wide>("backward bf16"),
+                               backward<f32_math, narrow>("backward f32"),
+                               backward<tf32_math, spilled>("backward tf32")};
     int failures = 0;
     for (const subject &kernel : kernels) {
         verdict v = run(kernel, {6, 5, 29, 1, false}, with_spoiled(2), 3);
@@ -171,6 +176,66 @@ int test_no_number()
                v.spread ? "spreads over" : "is lost in", v.excess, v.outcome.text().c_str());
     }
     return failures != 0;
+}
+
+/* Infinite sums must arrive as what they are. */
+int test_overflow()
+{
+    verdict v =
+        run(backward<f16_math, narrow>("backward f16"), {1, 5, 13, 1, false}, with_loud(2), 3);
+    printf("%s infinite sums %s\n%s", v.ok() && v.spread ? "ok" : "FAILED",
+           v.spread ? "arrive" : "become something else", v.outcome.text().c_str());
+    return !v.ok() || !v.spread;
+}
+
+/* Returns x rounded to nearest, ties to even, with so many significant bits, or fewer below the
+ * smallest normal number; infinite from `above` on. */
+double rounded(double x, int digits, double smallest, double above)
+{
+    if (!std::isfinite(x) || x == 0)
+        return x;
+    double unit = std::ldexp(1, std::ilogb(std::fmax(std::fabs(x), smallest)) - digits + 1);
+    double nearest = std::nearbyint(x / unit) * unit;
+    return std::fabs(nearest) < above ? nearest : std::copysign(HUGE_VAL, x);
+}
+
+/* Checks how sums of all magnitudes, NaN and infinite ones travel: the first of four with a bit
+ * less than T has, and with the epoch in that bit. From `cut` on, it may be cut off instead,
+ * and overflow 2 % below the largest number. */
+template <class T>
+int test_messages(const char *name, int digits, double smallest, double above, double cut)
+{
+    using message = lb_grid::message<T>;
+    int wrong = 0;
+    auto high = [=](double x) { return std::fabs(x) >= cut && std::isfinite(x); };
+    auto near = [=](double got, double x) {
+        return std::fabs(got / x - 1) < 4.0 / (1 << digits) ||
+               (std::fabs(x) > 0.98 * above && got == std::copysign(HUGE_VAL, x));
+    };
+    for (uint32_t upper = 0; upper < 1 << 16; upper++)
+        for (uint32_t lower : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x2000u, 0x3000u, 0x6000u, 0x7fffu,
+                               0x8000u, 0x8001u, 0xa000u, 0xffffu}) {
+            uint32_t bits = upper << 16 | lower, epoch = bits / 7 % 2;
+            float v;
+            memcpy(&v, &bits, sizeof(v));
+            const float four[] = {v, v, -v, v};
+            uint64_t sent = message::pack(four, epoch);
+            const uint32_t words[] = {static_cast<uint32_t>(sent),
+                                      static_cast<uint32_t>(sent >> 32)};
+            float4 got = message::take(words, epoch);
+            double x = static_cast<double>(v * message::scale);
+            const double taken[] = {got.x, got.y, -got.z, got.w};
+            bool right = sent % 2 == epoch;
+            for (int n = 0; n < 4; n++) {
+                double expected = rounded(x, n == 0 ? digits - 1 : digits, smallest, above);
+                right = right && (std::isnan(x)       ? std::isnan(taken[n])
+                                  : n == 0 && high(x) ? near(taken[n], x)
+                                                      : taken[n] == expected);
+            }
+            wrong += !right;
+        }
+    printf("%s sums in %s: %d of them wrong\n", wrong ? "FAILED" : "ok", name, wrong);
+    return wrong != 0;
 }
 
 /* ---- What ships -------------------------------------------------------------------------------
@@ -218,6 +283,7 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
     int reach = lb_grid_reach(&Tile::figures, Math::figure);
     bool halves = lb_grid_lane_units(Math::figure) == 8;
     int large = halves ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
+    int window = 8 * 32 * Tile::warps / (units * columns / 4); /* blocks read at the same time */
     for (bool back : {false, true}) {
         auto kernel = [=](bool train) {
             return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
@@ -226,7 +292,8 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
         to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, cut_at(1)});
         to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
         to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
-        to.push_back({kernel(false), {2, 3, large, 1, false}, {}});
+        bool windows = back && halves && large > window * units; /* with several chunks, then */
+        to.push_back({kernel(false), {2, windows ? columns + 1 : 3, large, 1, false}, {}});
     }
 }
 
@@ -432,7 +499,9 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "clean"))
         return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number() |
-               test_weight_kernels();
+               test_overflow() | test_weight_kernels() |
+               test_messages<__half>("f16", 11, 0x1p-14, 0x1p16, HUGE_VAL) |
+               test_messages<__nv_bfloat16>("bf16", 8, 0x1p-126, 0x1p128, 0x1p105);
     if (argc == 2 && !strcmp(argv[1], "waits"))
         return test_waits() | test_others_gave_up();
     if (argc == 2 && !strcmp(argv[1], "builtin"))

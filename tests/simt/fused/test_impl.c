@@ -382,7 +382,7 @@ static void a_cluster_shares_a_backward_step_where_it_fits(void **state)
         const char *model, *text;
         bool shared;
     } cases[] = {
-        {"h100", "fused/T9_B64_H1024/f16/train", true},
+        {"h100", "fused/T9_B64_H2048/f16/train", true},
         {"b200", "fused:step/T9_B64_H1024/bf16/train", true},
         {"h100", "fused:step/T9_B64_H1024/f32/train/tf32", true},
         {"h100", "fused:step/T9_B64_H1024/f32/train", false},
