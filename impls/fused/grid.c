@@ -18,8 +18,8 @@ enum {
 
 /* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
  * sm_90a's SASS of the tile of 16 units and 8 columns in f16. Latencies are published ones (HPMLL's
- * Hopper benchmark, RRZE-HPC/gpu-benches; MMA_CLOCKS an A100's: Sun and others, "Dissecting Tensor
- * Cores via Microbenchmarks"). Nothing has been measured on a device. */
+ * Hopper benchmark, RRZE-HPC/gpu-benches), but for MMA_CLOCKS, which is an assumption. Nothing has
+ * been measured on a device. */
 enum {
     /* From the barrier to the store of h: 126 instructions, and waits in sequence for 8 reads of
      * shared memory (33 clocks, and 32 for the sums), 4 special functions (20 each) and a shuffle
