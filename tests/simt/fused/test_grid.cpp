@@ -292,8 +292,8 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
         to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, cut_at(1)});
         to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
         to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
-        bool windows = back && halves && large > window * units; /* with several chunks, then */
-        to.push_back({kernel(false), {2, windows ? columns + 1 : 3, large, 1, false}, {}});
+        bool several = back && halves && large > window * units; /* windows: with chunks, then */
+        to.push_back({kernel(false), {2, several ? columns + 1 : 3, large, 1, false}, {}});
     }
 }
 
