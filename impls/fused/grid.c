@@ -132,8 +132,8 @@ static double missed_clocks(const struct lb_fused_plan *plan, const struct lb_gr
     return (READ_CLOCKS + round) * (warps / (warps + 1) - 0.5);
 }
 
-/* Returns the clocks until `count` packets have been read and used, each after the one before and
- * while those behind it are read. All warps ask for their first packets first, and what answers
+/* Returns the clocks until `count` messages have been read and used, each after the one before and
+ * while those behind it are read. All warps ask for their first messages first, and what answers
  * them is taken to serve them in that order. */
 static double pipelined(double reading, double using, double count)
 {
@@ -156,16 +156,42 @@ static double send_clocks(const struct lb_grid_kernel *k, double units, double p
     return fmax(fmax(product, chains), warps * tiles * eights * each);
 }
 
-/* Whether a block requests the sums of its next chunk before the product of the one before it. They
- * are there by then: peers sent them before they began the chunk before, and its sums and cells
- * take longer than l2_clocks - READ_CLOCKS. */
+/* The same for `count` packets of a forward warp, which uses the first while the others are read,
+ * and these when all have arrived: in the SASS they share a scoreboard. */
+static double forward_received(double reading, double using, double count)
+{
+    return fmax((reading + using) / count, reading) + using - using / count;
+}
+
+/* Returns the clocks of a forward chunk whose packets are requested during the products of the
+ * chunk before. rest: clocks from the last product until the next state has been sent. A request
+ * comes too early where not all blocks have sent the state; it is then repeated after the cells.
+ * Since each repetition delays the next requests, at most every second one is. */
+static double early_clocks(const struct lb_fused_view *v, const struct lb_grid_kernel *k,
+                           double reading, double using, double count, double rest)
+{
+    double before = fmin(lb_grid_ahead(&k->tile, k->math), count);
+    double lead = using * (1 - before / count); /* of the first request before the last product */
+    double arrival = READ_CLOCKS + fmax(reading - lead, reading / count);
+    double early = fmax(rest, arrival) + using;
+    double late = rest + READ_CLOCKS + forward_received(reading, using, count);
+    bool seen = (k->split.chunks - 1) * early >= rest + v->machine.l2_clocks - READ_CLOCKS + lead;
+    return seen ? early : (early + late) / 2;
+}
+
+/* Whether a block requests data of its next chunk while it computes the one before. Backward, the
+ * sums are there by then: peers sent them before they began the chunk before, and its sums and
+ * cells take longer than l2_clocks - READ_CLOCKS. */
 static bool asks_early(const struct lb_grid_kernel *k)
 {
-    return k->backward && k->split.chunks > 1 && lb_grid_lane_units(k->math) == 8;
+    bool can =
+        k->backward ? lb_grid_lane_units(k->math) == 8 : lb_grid_ahead(&k->tile, k->math) > 0;
+    return k->split.chunks > 1 && can;
 }
 
 /* Returns the clocks of one chunk from the arrival of its data until the next state has been sent.
- * early: the first EARLY_MESSAGES of each thread are read while the chunk before is computed. */
+ * early: of several chunks one after the other, as asks_early says; backward, the first
+ * EARLY_MESSAGES of each thread are then read while the chunk before is computed. */
 static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan,
                            const struct lb_grid_kernel *k, bool early)
 {
@@ -197,10 +223,14 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     } else { /* receives h of all units; each warp has sums of its part of the depth */
         double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);
-        parts = 2 * warps * own * columns * 16;
-        arrived = pipelined(cache_clocks(v, plan, k, moved),
-                            packets * columns / 8 * PACKET_CLOCKS + product, packets);
+        parts = (2 * warps + 1) * own * columns * 16; /* and the pre-activations */
+        double reading = cache_clocks(v, plan, k, moved);
+        double using = packets * columns / 8 * PACKET_CLOCKS + product;
         cells += (LB_GRID_COPIES - 1) * COPY_CLOCKS;
+        if (early)
+            return early_clocks(v, k, reading, using, packets,
+                                parts / m->shared_bytes_clock + cells);
+        arrived = forward_received(reading, using, packets);
     }
     return arrived + parts / m->shared_bytes_clock + cells;
 }

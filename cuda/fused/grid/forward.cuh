@@ -13,10 +13,11 @@ template <class Math, class Tile> struct forward_shared {
     static constexpr int sums = Tile::warps * Tile::cells; /* per buffer */
     static constexpr int staged = Math::staged ? Tile::warps * Tile::window * Tile::eights : 0;
     static constexpr int chunk_bytes = Tile::cells * 8; /* added for each chunk */
-    static constexpr int bytes =
-        Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 + staged * slice_bytes + 2 * 4;
+    static constexpr int bytes = Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 +
+                                 Tile::cells * 16 + staged * slice_bytes + 2 * 4;
     uint4 *weights;       /* [warps, spilled, 32] */
     float4 *partial;      /* [2, warps, cells] gates from a warp's part of the depth */
+    float4 *pre;          /* [cells] of the next chunk; a thread reads only what it copied itself */
     unsigned char *stage; /* [warps, window, eights] slices */
     uint32_t *gave_up;    /* [2] whether a warp of this block gave up */
     int *lengths;         /* [chunks, cells]; 0: the cell is padding */
@@ -26,12 +27,22 @@ template <class Math, class Tile> struct forward_shared {
     {
         weights = reinterpret_cast<uint4 *>(at);
         partial = reinterpret_cast<float4 *>(weights + Tile::warps * Tile::spilled * lanes);
-        stage = reinterpret_cast<unsigned char *>(partial + 2 * sums);
+        pre = partial + 2 * sums;
+        stage = reinterpret_cast<unsigned char *>(pre + Tile::cells);
         gave_up = reinterpret_cast<uint32_t *>(stage + staged * slice_bytes);
         lengths = reinterpret_cast<int *>(gave_up + 2);
         c = reinterpret_cast<float *>(lengths + chunks * Tile::cells);
     }
 };
+
+/* After how many packets of its last window a warp begins to request those of the next chunk, where
+ * a group has several chunks; 0: never, because the f32 product of 16 units leaves no registers.
+ * lb_grid_ahead returns the same. */
+template <class Math, class Tile>
+constexpr int ahead = Math::staged &&Tile::units > 8 ? 0
+                      : Tile::window > 4             ? Tile::window / 2
+                      : Tile::window > 1             ? 2
+                                                     : 1;
 
 /* What a thread keeps from step to step. */
 template <class Math, class Tile> struct forward_thread {
@@ -41,7 +52,7 @@ template <class Math, class Tile> struct forward_thread {
         *exchange;  /* [2, chunks, packets, eights] slices: the copy that this block reads */
     int units_sent; /* units of the group, with padding */
     stationary<Tile> weights;
-    float4 pre[Tile::cells_thread];  /* of the next chunk */
+    float4 pre[Tile::cells_thread];  /* with the bias, where Tile::roomy */
     float4 bias[Tile::cells_thread]; /* of the same cells in all chunks; where Tile::roomy */
     unsigned char *sent[Tile::cells_thread]; /* address of a cell's h, as sent_to returns it */
 
@@ -49,9 +60,10 @@ template <class Math, class Tile> struct forward_thread {
     {
         return (units_sent + deep<Math> - 1) / deep<Math>;
     }
-    __device__ inline size_t copy_bytes() const
+    /* Far below 2^31, because shared memory limits the number of chunks. */
+    __device__ inline int copy_bytes() const
     {
-        return static_cast<size_t>(2 * place.chunks * packets() * Tile::eights) * slice_bytes;
+        return 2 * place.chunks * packets() * Tile::eights * slice_bytes;
     }
     __device__ inline unsigned char *slice(int state, int chunk, int packet, int eight) const
     {
@@ -115,31 +127,54 @@ template <class Math, class Tile> struct window_of_h {
     static constexpr uint32_t twice = Math::word_units == 2 ? 0x10001u : 1;
     static constexpr uint32_t spare = Math::spare * twice;
     const forward_thread<Math, Tile> &t;
-    int first, step;
+    int first;
     const unsigned char *from; /* this lane's 16 bytes of the first slice */
     requests<count, spare> slices;
 
-    /* Requests packets `first` to first + Tile::window - 1 of this warp. */
-    __device__ inline window_of_h(const lb_fused_forward_args &a,
-                                  const forward_thread<Math, Tile> &thread, int at_step, int chunk,
-                                  int first_packet)
-        : t(thread), first(first_packet), step(at_step),
-          slices(at_step == a.from ? 0 : epoch_of(at_step - a.from) * spare)
+    __device__ inline explicit window_of_h(const forward_thread<Math, Tile> &thread)
+        : t(thread), first(0), from(nullptr), slices(0)
+    {
+    }
+
+    /* Turns to packets `first` to first + Tile::window - 1 of this warp, of the state before the
+     * first step, which nobody sends. */
+    __device__ inline void begin(const lb_fused_forward_args &a, int chunk, int first_packet)
+    {
+        first = first_packet;
+        slices.wanted = slices.epoch = 0;
+        first_packets<Math, Tile>(a, t, chunk, first, slices.words);
+    }
+
+    /* Turns to the same packets of a state that the group sends. The words are still the old ones.
+     */
+    __device__ inline void turn_to(int state, int chunk, int first_packet)
     {
         const block_place &p = t.place;
-        int state = step - a.from;
+        first = first_packet;
         from = t.slice(state, chunk, first * Tile::warps + p.warp, 0) + place_in_slice(p.lane);
-        if (state == 0) {
-            first_packets<Math, Tile>(a, t, chunk, first, slices.words);
-            return;
-        }
+        slices.epoch = epoch_of(state) * spare;
+        slices.wanted = 0;
 #pragma unroll
         for (int n = 0; n < count; n++) {
             int column = n % Tile::eights * 8 + p.lane / 4;
-            if (column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent)
-                slices.wanted |= 1u << n;
+            bool sent = column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent;
+            slices.wanted |= static_cast<uint32_t>(sent) << n;
         }
-        slices.load(0, address());
+    }
+
+    /* Requests packets q to `last` of the window. */
+    __device__ inline void request(int q, int last)
+    {
+        const auto place = address();
+#pragma unroll
+        for (int n = 0; n < count; n++) {
+            if (n / Tile::eights < q || n / Tile::eights > last)
+                continue;
+            for (int w = 0; w < 4; w++)
+                slices.words[n][w] = slices.epoch;
+            if (slices.wanted >> n & 1)
+                lb_ptx::load_relaxed4<scope::gpu>(slices.words[n], place(n));
+        }
     }
 
     /* Returns the first unit of slice n that this lane reads. */
@@ -158,19 +193,29 @@ template <class Math, class Tile> struct window_of_h {
         };
     }
 
-    /* Waits for slice n. False when the wait gave up. */
-    __device__ inline bool await(int n)
+    /* Waits for packets q to `last` of the window. False when a wait of this warp gave up. */
+    __device__ inline bool await(int q, int last, int step)
     {
-        int awaited = t.place.first_block + unit(n) / Tile::units;
-        return slices.await(n, t.wait, awaited, step, address());
+        constexpr int blocks = Tile::warps * deep<Math> / Tile::units; /* from packet to packet */
+        bool came = true;
+#pragma unroll
+        for (int n = 0; n < count; n++) {
+            if (n / Tile::eights < q || n / Tile::eights > last)
+                continue;
+            int awaited = t.place.first_block + unit(0) / Tile::units + n / Tile::eights * blocks;
+            if (!slices.await(n, t.wait, awaited, step, address()))
+                came = false;
+        }
+        return __all_sync(~0u, came);
     }
 
-    /* Returns word w of slice n as it was before send_h. Where h was NaN or infinite, this sets the
-     * highest bit of the exponent, which makes it NaN again. The first state was not sent. */
-    __device__ inline uint32_t take(int n, int w) const
+    /* Returns word w of slice n, which came with `epoch`, as it was before send_h. Where h was NaN
+     * or infinite, this sets the highest bit of the exponent, which makes it NaN again. The first
+     * state was not sent. */
+    __device__ inline uint32_t take(int n, int w, uint32_t epoch, bool sent) const
     {
-        uint32_t word = slices.words[n][w] ^ slices.epoch;
-        return word | ((word + (slices.wanted ? Math::above_one * twice : 0)) & spare);
+        uint32_t word = slices.words[n][w] ^ epoch;
+        return word | ((word + (sent ? Math::above_one * twice : 0)) & spare);
     }
 };
 
@@ -181,91 +226,143 @@ template <class Math, class Tile> struct window_of_h {
  * shared memory, so that all lanes can read what each lane received. A packet of a later window
  * takes the place of one that all lanes have read: they have met for others since then. */
 template <class Math, class Tile>
-__device__ inline void make_operands(const window_of_h<Math, Tile> &h, int n, unsigned char *stage,
-                                     int lane, typename Math::operand (&b)[Tile::eights])
+__device__ inline void make_operands(const window_of_h<Math, Tile> &h, int n, uint32_t epoch,
+                                     bool sent, unsigned char *stage, int lane,
+                                     typename Math::operand (&b)[Tile::eights])
 {
     if constexpr (Math::staged) {
         for (int i = 0; i < Tile::eights; i++)
             *reinterpret_cast<uint4 *>(stage + (n + i) * slice_bytes + place_in_slice(lane)) =
-                make_uint4(h.take(n + i, 0), h.take(n + i, 1), h.take(n + i, 2), h.take(n + i, 3));
+                make_uint4(h.take(n + i, 0, epoch, sent), h.take(n + i, 1, epoch, sent),
+                           h.take(n + i, 2, epoch, sent), h.take(n + i, 3, epoch, sent));
         __syncwarp();
         for (int i = 0; i < Tile::eights; i++)
             b[i] = Math::take(stage + (n + i) * slice_bytes, lane);
     } else {
         for (int i = 0; i < Tile::eights; i++)
             for (int w = 0; w < 4; w++)
-                b[i].x[w] = h.take(n + i, w);
+                b[i].x[w] = h.take(n + i, w, epoch, sent);
     }
 }
 
-/* Computes this warp's part of the sums over the depth, for the gates of all own units and a
- * chunk's columns, into partial [cells]. False when a wait gave up. */
+/* A warp's part of the sums over the depth, for the gates of all own units and a chunk's columns.
+ */
+template <class Math, class Tile> struct warp_sums {
+    static constexpr int tiles = Tile::rows * Tile::eights;
+    static constexpr int chains = tiles < 4 && !Math::staged
+                                      ? 4 / tiles
+                                      : 1; /* independent, which hides the products' latency */
+    typename Math::sums of[chains][Tile::rows][Tile::eights];
+};
+
+/* A chunk of a step. */
+struct turn {
+    int step, chunk;
+    bool early; /* its first packets are requested while the chunk before it is multiplied */
+};
+
+template <class Math, class Tile>
+__device__ inline turn turn_after(const lb_fused_forward_args &a, const block_place &p,
+                                  const turn &now)
+{
+    turn next = {now.step, now.chunk + 1, false};
+    if (next.chunk == p.chunks)
+        next.step++, next.chunk = 0;
+    next.early = ahead<Math, Tile> && p.chunks > 1 && next.step > a.from && next.step < a.to;
+    return next;
+}
+
+/* Adds the products of packet q of a window, whose first packet of this warp is `first`. */
+template <class Math, class Tile>
+__device__ inline void
+multiply_packet(const forward_thread<Math, Tile> &t, const window_of_h<Math, Tile> &h, int first,
+                int q, uint32_t epoch, bool sent, unsigned char *stage, warp_sums<Math, Tile> &sum)
+{
+    typename Math::operand b[Tile::eights];
+    make_operands<Math, Tile>(h, q * Tile::eights, epoch, sent, stage, t.place.lane, b);
+    for (int m = 0; m < Tile::rows; m++) {
+        uint32_t w[2][4];
+        get_pair(t.weights, (first + q) * Tile::rows + m, w);
+        for (int i = 0; i < Tile::eights; i++)
+            Math::multiply(sum.of[q % sum.chains][m][i], w, b[i]);
+    }
+}
+
+/* Computes a warp's part of the sums, and requests the first window of the next chunk where that is
+ * early: into the registers of packets that have been multiplied. No test of a packet may follow
+ * such a request, because the compiler makes it wait for all loads under way. False when a wait
+ * gave up. */
 template <class Math, class Tile>
 __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
-                                int step, int chunk, unsigned char *stage, float4 *partial)
+                                window_of_h<Math, Tile> &h, const turn &now, const turn &next,
+                                unsigned char *stage, warp_sums<Math, Tile> &sum)
 {
-    constexpr int tiles = Tile::rows * Tile::eights;
-    constexpr int chains = tiles < 4 && !Math::staged
-                               ? 4 / tiles
-                               : 1; /* independent sums, which hide the latency of the products */
-    typename Math::sums sum[chains][Tile::rows][Tile::eights] = {};
+    constexpr int last = Tile::window - 1;
 #pragma unroll
     for (int first = 0; first < Tile::packets; first += Tile::window) {
-        window_of_h<Math, Tile> h(a, t, step, chunk, first);
+        if (now.step == a.from) {
+            h.begin(a, now.chunk, first);
+        } else if (first > 0 || !now.early) {
+            h.turn_to(now.step - a.from, now.chunk, first);
+            h.request(0, last);
+        }
+        uint32_t epoch = h.slices.epoch;
 #pragma unroll
         for (int q = 0; q < Tile::window; q++) {
-            if ((first + q) * Tile::warps + t.place.warp >= t.packets())
-                break; /* the whole warp */
-            typename Math::operand b[Tile::eights];
-            bool came = true;
-#pragma unroll
-            for (int i = 0; i < Tile::eights; i++)
-                came = came && h.await(q * Tile::eights + i);
-            if (!__all_sync(~0u, came))
+            if (q < 2 && !h.await(q, q == 0 ? 0 : last, now.step))
                 return false;
-            make_operands<Math, Tile>(h, q * Tile::eights, stage, t.place.lane, b);
-            for (int m = 0; m < Tile::rows; m++) {
-                uint32_t w[2][4];
-                get_pair(t.weights, (first + q) * Tile::rows + m, w);
-                for (int i = 0; i < Tile::eights; i++)
-                    Math::multiply(sum[q % chains][m][i], w, b[i]);
-            }
+            if ((first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
+                multiply_packet(t, h, first, q, epoch, now.step > a.from, stage, sum);
+            int done = q + 1; /* packets whose registers are free */
+            if (!next.early || first + Tile::window < Tile::packets || done < ahead<Math, Tile>)
+                continue;
+            if (done == ahead<Math, Tile>)
+                h.turn_to(next.step - a.from, next.chunk, 0);
+            h.request(done == ahead<Math, Tile> ? 0 : q, q);
         }
     }
+    return true;
+}
+
+/* Stores a warp's part of the sums in partial [cells]. */
+template <class Math, class Tile>
+__device__ inline void store_part(const forward_thread<Math, Tile> &t,
+                                  const warp_sums<Math, Tile> &sum, float4 *partial)
+{
     for (int m = 0; m < Tile::rows; m++) {
         for (int i = 0; i < Tile::eights; i++) {
             float d[4];
-            sum[0][m][i].finish(d, t.place.lane);
-            for (int chain = 1; chain < chains; chain++) {
+            sum.of[0][m][i].finish(d, t.place.lane);
+            for (int chain = 1; chain < sum.chains; chain++) {
                 float more[4];
-                sum[chain][m][i].finish(more, t.place.lane);
+                sum.of[chain][m][i].finish(more, t.place.lane);
                 for (int e = 0; e < 4; e++)
                     d[e] += more[e];
             }
             partial[(m * Tile::eights + i) * lanes + t.place.lane] = gather_gates(d, t.place.lane);
         }
     }
-    return true;
 }
 
 /* ---- Cells ------------------------------------------------------------------------------------
  */
 
-/* Loads the pre-activations of a chunk before the wait for its h. */
+/* Requests the pre-activations of a chunk before the wait for its h. */
 template <class Math, class Tile>
-__device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
+__device__ inline void copy_pre(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
                                 const forward_shared<Math, Tile> &s, int step, int chunk)
 {
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads;
-        t.pre[n] = make_float4(0, 0, 0, 0);
         if (at >= Tile::cells || step >= s.lengths[chunk * Tile::cells + at])
             continue;
         cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, at);
         int time = time_of(s.lengths[chunk * Tile::cells + at], t.place.direction, step);
-        t.pre[n] = __ldcs(static_cast<const float4 *>(a.pre) +
-                          sequence_index(a, t.place.direction, time, c.row, c.unit));
+        lb_ptx::copy_async<16>(s.pre + at,
+                               static_cast<const float4 *>(a.pre) +
+                                   sequence_index(a, t.place.direction, time, c.row, c.unit));
     }
+    lb_ptx::copy_async_commit();
 }
 
 __device__ inline float4 bias_of(const lb_fused_forward_args &a, const block_place &p, int unit)
@@ -278,12 +375,19 @@ __device__ inline void add(float4 &to, const float4 &v)
     to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w;
 }
 
-/* Adds the bias where registers hold it. It is added before the barrier, because the time from the
- * barrier to the sending of h is critical. */
-template <class Math, class Tile> __device__ inline void add_bias(forward_thread<Math, Tile> &t)
+/* Waits for the pre-activations, and adds the bias where registers hold it: before the barrier,
+ * because the time from the barrier to the sending of h is critical. */
+template <class Math, class Tile>
+__device__ inline void take_pre(forward_thread<Math, Tile> &t, const forward_shared<Math, Tile> &s)
 {
-    for (int n = 0; n < Tile::cells_thread && Tile::roomy; n++)
-        add(t.pre[n], t.bias[n]);
+    lb_ptx::copy_async_wait<0>();
+    for (int n = 0; n < Tile::cells_thread; n++) {
+        int at = threadIdx.x + n * Tile::threads;
+        if (at < Tile::cells)
+            t.pre[n] = s.pre[at];
+        if (Tile::roomy)
+            add(t.pre[n], t.bias[n]);
+    }
 }
 
 /* Returns the address of a cell's h in the first copy of state 0 of chunk 0. */
@@ -305,7 +409,7 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
         t.sent[n] = sent_to(t, c);
         t.bias[n] = make_float4(0, 0, 0, 0);
         if (c.at < Tile::cells && c.unit < a.hidden)
-            t.bias[n] = bias_of(a, t.place, c.unit);
+            add(t.bias[n], bias_of(a, t.place, c.unit)); /* the sum waits here, not in each step */
     }
 }
 
@@ -435,8 +539,9 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     forward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.spin_limit};
     t.units_sent = p.blocks * Tile::units;
-    t.exchange = static_cast<unsigned char *>(a.scratch) +
-                 (p.group * LB_GRID_COPIES + p.rank % LB_GRID_COPIES) * t.copy_bytes();
+    t.exchange =
+        static_cast<unsigned char *>(a.scratch) +
+        static_cast<size_t>(p.group * LB_GRID_COPIES + p.rank % LB_GRID_COPIES) * t.copy_bytes();
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);
@@ -444,23 +549,30 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x < 2)
         s.gave_up[threadIdx.x] = 0;
-    load_pre<Math, Tile>(a, t, s, a.from,
+    for (int i = threadIdx.x; i < Tile::cells; i += Tile::threads)
+        s.pre[i] = make_float4(0, 0, 0, 0); /* stays where a row has no such step */
+    copy_pre<Math, Tile>(a, t, s, a.from,
                          0); /* this thread reads only lengths that it wrote itself */
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
-    int chunk = 0, turn = 0;
-    for (int step = a.from; step < a.to; turn = 1 - turn) {
-        float4 *partial = s.partial + turn * s.sums;
-        if (!multiply<Math, Tile>(a, t, step, chunk, stage, partial + p.warp * Tile::cells))
-            lb_ptx::store_relaxed<scope::cta>(&s.gave_up[turn], 1u);
-        add_bias<Math, Tile>(t);
+    window_of_h<Math, Tile> h(t);
+    warp_sums<Math, Tile> sum;
+    turn now = {a.from, 0, false};
+    for (int buffer = 0; now.step < a.to; buffer = 1 - buffer) {
+        float4 *partial = s.partial + buffer * s.sums;
+        const turn next = turn_after<Math, Tile>(a, p, now);
+        sum = {};
+        if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
+            store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
+        else
+            lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
+        take_pre<Math, Tile>(t, s);
         __syncthreads(); /* all parts stand, and this block has read all of this state */
-        if (s.gave_up[turn])
+        if (s.gave_up[buffer])
             return;
-        step_cells<Math, Tile>(a, t, s, partial, step, chunk);
-        chunk = chunk + 1 < p.chunks ? chunk + 1 : 0;
-        step += chunk == 0;
-        if (step < a.to)
-            load_pre<Math, Tile>(a, t, s, step, chunk);
+        step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
+        now = next;
+        if (now.step < a.to)
+            copy_pre<Math, Tile>(a, t, s, now.step, now.chunk);
     }
     store_carry<Math, Tile>(a, p, s);
 }

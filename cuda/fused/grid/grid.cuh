@@ -313,7 +313,7 @@ struct waiting {
     /* Only the first wait that gives up writes the record. */
     __device__ inline void give_up(int awaited, int step) const
     {
-        if (atomicCAS(&fault->raised, 0u, 1u) != 0)
+        if (atomicExch(&fault->raised, 1u) != 0)
             return;
         fault->block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
         fault->awaited = awaited;

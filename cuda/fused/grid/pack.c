@@ -63,15 +63,29 @@ static size_t cells(const struct lb_grid_tile *tile)
     return (size_t)tile->units * (size_t)tile->columns;
 }
 
+/* Returns how many packets a forward warp requests at the same time. */
+static int window(const struct lb_grid_tile *tile)
+{
+    int most = 8 / (tile->columns / 8);
+    return most < tile->packets ? most : tile->packets;
+}
+
+int lb_grid_ahead(const struct lb_grid_tile *tile, enum lb_grid_math math)
+{
+    if (math == LB_GRID_F32 && tile->units > 8)
+        return 0;
+    return window(tile) > 4 ? window(tile) / 2 : window(tile) > 1 ? 2 : 1;
+}
+
 size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks)
 {
-    int window = 8 / (tile->columns / 8);
-    size_t loads = (size_t)(window < tile->packets ? window : tile->packets);
+    size_t loads = (size_t)window(tile);
     size_t sums = 2 * (size_t)tile->warps * cells(tile) * 4 * sum_bytes;
     size_t stage = (size_t)tile->warps * loads * (size_t)(tile->columns / 8) * lanes * lane_bytes;
     size_t state = (size_t)chunks * cells(tile) * 2 * sum_bytes;
-    return spilled_bytes(tile) + sums + (math == LB_GRID_F32 ? stage : 0) + 2 * sizeof(uint32_t) +
-           state;
+    size_t pre = cells(tile) * 4 * sum_bytes;
+    return spilled_bytes(tile) + sums + pre + (math == LB_GRID_F32 ? stage : 0) +
+           2 * sizeof(uint32_t) + state;
 }
 
 size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks)

@@ -104,6 +104,11 @@ size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_ma
 size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math,
                                  int hidden, const struct lb_grid_split *split, int directions);
 
+/* Returns after how many of its packets a forward warp begins to request those of the next chunk,
+ * where a group has several chunks. 0: never, because the f32 product of 16 units leaves no
+ * registers for packets that arrive meanwhile. */
+int lb_grid_ahead(const struct lb_grid_tile *tile, enum lb_grid_math math);
+
 /* Return the bytes of dynamic shared memory per block. Kernels lay it out in the order in which
  * these functions add it up. */
 size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks);

@@ -38,6 +38,7 @@ using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory 
 using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells per thread */
 using deep = lb_grid::tile<8, 1, 4, 8, 8>;     /* a warp has up to four packets */
 using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward reads from 16 blocks at the same time */
+using halves = lb_grid::tile<8, 1, 8, 8, 16>;  /* forward reads its packets in two windows */
 
 template <class Math, class Tile> subject forward(const char *name, bool train)
 {
@@ -79,6 +80,9 @@ const check_case cases[] = {
     {forward<f32_math, narrow>("forward f32 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
     {forward<f16_math, narrow>("forward f16 four chunks", false), {4, 27, 33, 1, false}, {}},
     {forward<f16_math, deep>("forward f16 three packets", false), {5, 5, 90, 1, false}, {}},
+    {forward<f16_math, deep>("forward f16 packets, chunks", true), {5, 19, 90, 1, true}, {}},
+    {forward<f32_math, halves>("forward f32 windows, chunks", true), {4, 27, 93, 1, true}, {}},
+    {forward<f16_math, deep>("forward f16 chunks cut", true), {6, 11, 61, 2, true}, cut_at(3)},
     {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}, {}},
     {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}, {}},
     {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, cut_at(2)},
@@ -274,26 +278,27 @@ int test_builtin(const char *table = nullptr)
 /* Both passes of a built-in tile in one type, on the smallest shapes that take the paths of
  * bench/cases: chunks, groups, directions, padding and two launches at a small H; then two packets
  * or row tiles per warp, then three and more, windows and weights in shared memory, as far as the
- * tile goes. */
+ * tile goes, forward in two chunks. */
 template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
 {
     constexpr int columns = Tile::columns, units = Tile::units, small = 7 * units - 3;
     constexpr int level = lb_grid::deep<Math> * Tile::warps; /* units of a packet of each warp */
     constexpr int two = columns == 8 ? 13 : 27; /* rows of two groups, of which one has fewer */
     int reach = lb_grid_reach(&Tile::figures, Math::figure);
-    bool halves = lb_grid_lane_units(Math::figure) == 8;
-    int large = halves ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
+    bool sixteen = lb_grid_lane_units(Math::figure) == 8;
+    int large = sixteen ? (reach > 1024 ? 1160 : 520) : (units == 8 ? 648 : 400);
     int window = 8 * 32 * Tile::warps / (units * columns / 4); /* blocks read at the same time */
     for (bool back : {false, true}) {
         auto kernel = [=](bool train) {
             return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
         };
         to.push_back({kernel(true), {2, columns + 1, small, 2, false}, apart()});
-        to.push_back({kernel(false), {2, 3 * columns + 1, small, 1, false}, cut_at(1)});
+        to.push_back({kernel(false), {3, 3 * columns + 1, small, 1, false}, cut_at(1)});
         to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
         to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
-        bool several = back && halves && large > window * units; /* windows: with chunks, then */
-        to.push_back({kernel(false), {2, several ? columns + 1 : 3, large, 1, false}, {}});
+        bool several = !back || (sixteen && large > window * units); /* chunks as well as windows */
+        to.push_back(
+            {kernel(false), {back ? 2 : 3, several ? columns + 1 : 3, large, 1, false}, {}});
     }
 }
 
@@ -353,12 +358,13 @@ int list_paths()
     return 0;
 }
 
-/* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
+/* Checks that host code allocates what the kernels lay out, and no more than a block may have, and
+ * that both know when packets are requested early. */
 template <class Math, class Tile> int wrong_sizes()
 {
     using there = lb_grid::forward_shared<Math, Tile>;
     using back = lb_grid::backward_shared<Math, Tile>;
-    int wrong = 0;
+    int wrong = lb_grid_ahead(&Tile::figures, Math::figure) != lb_grid::ahead<Math, Tile>;
     for (int chunks = 1; chunks <= 3; chunks++) {
         size_t forward = there::bytes + static_cast<size_t>(chunks * there::chunk_bytes);
         size_t backward = back::bytes + static_cast<size_t>(chunks * back::chunk_bytes);
