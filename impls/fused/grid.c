@@ -132,14 +132,6 @@ static double missed_clocks(const struct lb_fused_plan *plan, const struct lb_gr
     return (READ_CLOCKS + round) * (warps / (warps + 1) - 0.5);
 }
 
-/* Returns the clocks until `count` messages have been read and used, each after the one before and
- * while those behind it are read. All warps ask for their first messages first, and what answers
- * them is taken to serve them in that order. */
-static double pipelined(double reading, double using, double count)
-{
-    return fmax(reading / count + using, reading + using / count);
-}
-
 /* Returns the clocks until a backward block has multiplied its gate gradients and sent all sums.
  * Tensor cores multiply while the sums before are sent, as many row tiles side by side as fill
  * eight columns twice. `product`: the clocks of the multiplications alone. */
@@ -156,8 +148,9 @@ static double send_clocks(const struct lb_grid_kernel *k, double units, double p
     return fmax(fmax(product, chains), warps * tiles * eights * each);
 }
 
-/* The same for `count` packets of a forward warp, which uses the first while the others are read,
- * and these when all have arrived: in the SASS they share a scoreboard. */
+/* Returns the clocks until `count` packets of a forward warp have been read and used. It uses the
+ * first while the others are read, and these when all have arrived: in the SASS they share a
+ * scoreboard. */
 static double forward_received(double reading, double using, double count)
 {
     return fmax((reading + using) / count, reading) + using - using / count;
@@ -219,7 +212,7 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
             return fmax(hidden, sent + using + parts / m->shared_bytes_clock + cells) + reading -
                    hidden;
         }
-        arrived = sent + pipelined(reading, using, packets);
+        arrived = sent + reading + using; /* all of a window: in the SASS they share a scoreboard */
     } else { /* receives h of all units; each warp has sums of its part of the depth */
         double packets = ceil(units / lb_grid_deep(k->math) / warps); /* per warp */
         moved = units * moved_columns(k, 1) * 16 / lb_grid_lane_units(k->math);

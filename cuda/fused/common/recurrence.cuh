@@ -134,6 +134,17 @@ template <class Tile> struct stationary {
         lb_ptx::copy_async_wait<0>();
     }
 
+    /* Waits until all weights are in their registers. Otherwise each step's first product waits for
+     * the scoreboard of their loads, which other loads share. A lane hands each register to itself,
+     * because the compiler does not move a shuffle behind a loop's beginning. */
+    __device__ inline void settle(int lane)
+    {
+#pragma unroll
+        for (int f = 0; f < Tile::resident; f++)
+            for (int r = 0; r < 4; r++)
+                held[f][r] = __shfl_sync(~0u, held[f][r], lane);
+    }
+
     /* Copies fragment f to a. f must be a compile-time constant after unrolling, because registers
      * cannot be indexed. */
     __device__ inline void get(int f, uint32_t (&a)[4]) const

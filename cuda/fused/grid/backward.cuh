@@ -645,6 +645,7 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
     size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
     t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
                    s.weights + p.warp * Tile::spilled * lanes, p.lane);
+    t.weights.settle(p.lane);
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x == 0)
         *s.gave_up = 0;
