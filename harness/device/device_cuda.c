@@ -173,6 +173,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     device.sm_count = info->sm_count;
     device.sum = NULL; /* of a device that was open before */
     device.fixed = NULL;
+    device.clocks = NULL;
     LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
                          "creating a stream", err));
     LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
