@@ -364,12 +364,14 @@ if [ ! -x "$program" ]; then
 fi
 "$program" --version >>"$log"
 
-# build_plugin NAME SOURCE OPTIONS...: the plug-in build/NAME.so of tests/plugins.
+# build_plugin FILE SOURCE OPTIONS...: builds FILE from a source of tests/plugins. FILE appears whole,
+# since another run of this script may be using it.
 build_plugin() {
-  local name=$1 source=$repository/tests/plugins/$2
+  local file=$1 source=$repository/tests/plugins/$2
   shift 2
   cc -shared -fPIC -D_DEFAULT_SOURCE "-I$repository/harness/api" "-I$repository/harness" \
-    "-I$repository" -o "$build/$name.so" "$source" "$@"
+    "-I$repository" -o "$file.$$" "$source" "$@"
+  mv "$file.$$" "$file"
 }
 
 fake_device=("$repository"/tests/fake_gpu/{fake_device,queue}.c)
@@ -381,11 +383,11 @@ all=${all/cudnn:auto,/} # times all others in each case: tests-slow has it
 all=${all/cudnn:persist_dynamic,/}
 stand_in=gpu_fault_$dry fake=() stand=(--call-limit "$call_limit") tune=()
 if [ -n "$dry" ]; then
-  build_plugin fake gpu_fault.c "-DFAULT=$dry" "${fake_device[@]}"
+  build_plugin "$build/$stand_in.so" gpu_fault.c "-DFAULT=$dry" "${fake_device[@]}"
   grid >"$scratch/grid.txt"
   attempt 0 plan of the grid -- "$program" --plan --cases "$scratch/grid.txt"
-  fake=(--plugin "$build/fake.so" --where 'T*B*H<=20000')
-  stand+=(--plugin "$build/fake.so" --impl "$stand_in")
+  fake=(--plugin "$build/$stand_in.so" --where 'T*B*H<=20000')
+  stand+=(--plugin "$build/$stand_in.so" --impl "$stand_in")
 elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   grep ' ok$' >/dev/null; then
   tail -1 "$log" >&2
@@ -442,13 +444,13 @@ faults() {
   [ "$said" = ok,ok ] || return 1 # who killed it says nothing about the case, which is run again
   if [ -n "$dry" ]; then
     illegal=gpu_fault_illegal_address
-    build_plugin illegal gpu_fault.c -DFAULT=illegal_address "${fake_device[@]}"
+    build_plugin "$scratch/illegal.so" gpu_fault.c -DFAULT=illegal_address "${fake_device[@]}"
   else
-    build_plugin illegal bad_address.c
+    build_plugin "$scratch/illegal.so" bad_address.c
   fi
   "$program" --sweep --out "$scratch/illegal" --case "$illegal/T7_B2_I4_H8/f32/infer" \
     --case "$illegal/$small/infer" --case-time 0.05 --call-limit "$call_limit" \
-    --plugin "$build/illegal.so" || true
+    --plugin "$scratch/illegal.so" || true
   said=$(verdicts illegal)
   echo "an illegal address: $said"
   [ "$said" = error,ok ] && grep 'illegal memory access' "$scratch/illegal/run.jsonl" >/dev/null
