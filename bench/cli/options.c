@@ -102,10 +102,10 @@ static enum lb_status set_command(struct lb_options *options, const struct lb_op
     if (options->command == LB_CMD_NONE || informs)
         options->command = option->command;
     else if (options->command != option->command && !informed)
-        return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
+        return lb_fail(err, LB_INVALID, "%s: another command was given already; give one at a time",
                        option->name);
     else if (option->argument && !informed)
-        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", option->name);
+        return lb_fail(err, LB_INVALID, "%s: given twice; give it once", option->name);
     return LB_OK;
 }
 
@@ -236,7 +236,7 @@ static enum lb_status set_seed(struct lb_options *options, const struct lb_optio
     int64_t seed;
     struct lb_error why;
     if (lb_parse_int(words->value, strlen(words->value), 0, &seed, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "%s %.400s", option->name, why.text);
+        return lb_fail(err, LB_INVALID, "%s %.100s: %.300s", option->name, words->value, why.text);
     options->seed = (uint64_t)seed;
     return LB_OK;
 }
@@ -252,7 +252,7 @@ static enum lb_status set_memory(struct lb_options *options, const struct lb_opt
     bool whole = end != text && (!*end || (unit && !end[1]));
     double bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
     if (!whole || !(bytes >= 1 && bytes <= 0x1p60))
-        return lb_fail(err, LB_INVALID, "%s %s: must be bytes, or a size such as 512M or 4G",
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of bytes, such as 512M or 4G",
                        option->name, text);
     options->memory_bytes = bytes;
     return LB_OK;
@@ -490,7 +490,7 @@ const struct lb_option lb_option_table[] = {
      .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
              "they need and about how long they take."},
     {.name = "--explain",
-     .argument = "a case, or a framework and a layer",
+     .argument = "a case such as T25_B16_I512_H512/f32/train, or a framework and a layer",
      .placeholder = "CASE",
      .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_EXPLAIN,

@@ -166,7 +166,7 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
         absent += lb_registry_find(registry, plan->cases[i].impl)->absent != NULL;
     printf("cases     %zu", plan->count);
     if (absent > 0)
-        printf(", of which %zu can't run here", absent);
+        printf(", of which %zu are of absent implementations", absent);
     printf("\n");
     for (size_t k = 0; k < registry->count; k++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[k];
@@ -257,10 +257,10 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     if (plan->left_out > 0)
         printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
     lb_format_bytes(most_bytes, text);
-    printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
+    printf("memory    up to %s for %s, and what the implementation needs itself\n", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
     lb_format_duration(seconds, text);
-    printf("time      about %s, by flops and usual rates\n", text);
+    printf("time      about %s, by the cases' flops and usual rates\n", text);
 }
 
 void lb_plan_say_empty(const struct lb_plan *plan)

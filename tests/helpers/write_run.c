@@ -94,7 +94,7 @@ static void make_ties(struct lb_run *run)
                                         "onednn/T16_B1_H64/f32/infer"};
     synthetic_add(run, synthetic_row(cases[0], LB_VERDICT_OK, 1e6, 1, 20));
     synthetic_add(run, synthetic_row(cases[1], LB_VERDICT_OK, 0.99e6, 1, 20));
-    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
+    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 1));
 }
 
 /* Random cases: hardly two of them share all sizes but one. */
