@@ -87,7 +87,7 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
     }
 }
 
-/* lb_gpu_carve */
+/* Lays out all buffers (lb_gpu_carve). Returns the scratch of the network. */
 static void *carve(void *state, struct lb_gpu_parts *parts)
 {
     struct lb_cuda_step *self = state;

@@ -73,7 +73,7 @@ class ExplainCpu(ProgramTest):
         for flags in (["--explain", "T9_B64_H512/f32/infer"], ["--list", "-T", "5", "-B", "8", "-H", "8"]):
             done = run(*flags, "--device-model", path)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("cpu.txt:5: 'domain' is no key of a CPU's description; did you mean domains?",
+            self.assertIn("cpu.txt:5: 'domain' is not a key of a CPU's description; did you mean domains?",
                           done.stderr)
 
     def test_an_unknown_name_is_answered_with_gpus_and_cpus(self):
