@@ -276,8 +276,8 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
     if (count < LEAST_RUNS) {
         fprintf(
             stderr,
-            "%s: only %zu runs of one environment were found; a change point needs %d or more\n",
-            options->subject, count, LEAST_RUNS);
+            "%s: it has only %zu run%s of one environment, and a change point needs %d or more\n",
+            options->subject, count, count == 1 ? "" : "s", LEAST_RUNS);
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }

@@ -129,7 +129,7 @@ class Report(ReportTest):
     def test_all_failed(self):
         _, words = self.report("failed")
         self.assertIn("No case of this run has a time", words)
-        self.assertIn("There are none: none of the run's 3 rows has a time", words)
+        self.assertIn("There are none: no row of the run has a time", words)
         self.assertIn("3 of 3 cases have no time", words)
         self.assertRegex(words, r"wrong 1 made up: .* cpu_ref crash 2 made up: .* cpu_simd")
 
@@ -353,7 +353,7 @@ class Pictures(ReportTest):
                     done = run("--plot", kind, folder)
                     taken.append(min(time.monotonic() - start, cpu_seconds() - used))
                     self.assertEqual(done.returncode, 0, done.stderr)
-                    self.assertRegex(done.stderr, r"[1-9]\d* pictures")
+                    self.assertRegex(done.stderr, r"[1-9]\d* pictures?")
                 print(f"{kind}: {taken[-1]:.2f} s")
                 self.assertLess(taken[-1], 2, kind)
 
