@@ -232,8 +232,8 @@ function change(changes) {
     draw();
 }
 
-// Returns the cases that pass the filters, with their speed-ups and ranks. A rank is among the cases
-// that are shown; as in the table of a sweep, a case without an interval is never tied.
+// Returns the cases that pass the filters, with their speed-ups and ranks. A rank is among the shown
+// cases. Cases are tied when both have an interval and these overlap, as in a sweep's table.
 function select() {
     const active = FACETS.filter((facet) => state[facet.key].size > 0);
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -251,8 +251,10 @@ function select() {
     for (const group of groups.values()) {
         if (group.length < 2) continue;
         const best = group.reduce((a, b) => (b.median < a.median ? b : a));
-        const leaders = group.filter((c) => c === best || (c.hasInterval && !apart(c, best)));
-        for (const c of leaders) c.rank = leaders.length > 1 ? "tied" : "fastest";
+        const close = group.filter((c) => c !== best && !apart(c, best));
+        const ties = close.filter((c) => c.hasInterval && best.hasInterval);
+        best.rank = ties.length ? "tied" : close.length ? "" : "fastest";
+        for (const c of ties) c.rank = "tied";
     }
     return {shown, timed, groups};
 }
@@ -396,8 +398,8 @@ const CHARTS = {
         hi: (c) => c.hi / c.T,
         bound: (c) => (c.bound ? c.bound / c.T : null),
         note:
-            "Lower is better. The median time of a call divided by T; bars show the 95 % interval, or " +
-            "the range of the samples where there are too few for one."
+            "Lower is better. The median time of a call divided by T; bars show the 95 % interval, " +
+            "or the range of the samples where there are too few for one."
     },
     speedup: {
         value: (c) => c.speedup,

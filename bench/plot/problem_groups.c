@@ -153,5 +153,6 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row)
 {
     return lb_row_is_timed(row) &&
-           (row == group->best || (lb_row_has_interval(row) && !lb_rows_apart(row, group->best)));
+           (row == group->best || (lb_row_has_interval(row) && lb_row_has_interval(group->best) &&
+                                   !lb_rows_apart(row, group->best)));
 }

@@ -54,8 +54,8 @@ bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
  * never apart. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
-/* Whether the row is the fastest of its group or tied with it: their intervals overlap. A row
- * without an interval leads only when it is the fastest itself. */
+/* Whether the row is the fastest of its group or tied with it: both have an interval, and these
+ * overlap. */
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row);
 
 #endif

@@ -145,8 +145,7 @@ static void describe(const struct lb_row *row, char *text, size_t size)
 
 /* How a row compares with the other rows of its problem. */
 enum rank {
-    RANK_ALONE,
-    RANK_BEHIND,
+    RANK_NONE, /* behind the fastest, not apart from it for sure, or the only one */
     RANK_FEW_SAMPLES,
     RANK_FEW_PROCESSES,
     RANK_FASTEST,
@@ -179,8 +178,7 @@ struct group_view {
 static void print_times(FILE *out, const struct lb_row *row, const struct group_view *view,
                         int columns, enum rank rank, struct marks *marks)
 {
-    static const char *const words[] = {[RANK_ALONE] = "ok",
-                                        [RANK_BEHIND] = "ok",
+    static const char *const words[] = {[RANK_NONE] = "ok",
                                         [RANK_FEW_SAMPLES] = "too few samples",
                                         [RANK_FEW_PROCESSES] = "< 6 processes",
                                         [RANK_FASTEST] = "* fastest",
@@ -211,23 +209,27 @@ static void print_times(FILE *out, const struct lb_row *row, const struct group_
 
 /* The rank of lines[i], a row with a time; first is the fastest of its problem. A row whose
  * interval overlaps that of the fastest is tied with it. A row without an interval cannot be
- * ranked. */
+ * ranked, and a row that is not apart from one is not called the fastest. */
 static enum rank rank_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
-    size_t runners_up = 0, ties = 0;
+    size_t runners_up = 0, near = 0, ties = 0;
     if (!lb_row_has_interval(lines[i].row))
         return lines[i].row->process_count > 1 ? RANK_FEW_PROCESSES : RANK_FEW_SAMPLES;
     for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
         if (lines[k].row->verdict != LB_VERDICT_OK)
             continue;
+        bool apart = lb_rows_apart(lines[k].row, lines[first].row);
         runners_up++;
-        ties += !lb_rows_apart(lines[k].row, lines[first].row);
+        near += !apart;
+        ties += !apart && lb_row_has_interval(lines[k].row);
     }
     if (runners_up == 0)
-        return RANK_ALONE;
+        return RANK_NONE;
     if (i == first)
-        return ties > 0 ? RANK_TIED : RANK_FASTEST;
-    return lb_rows_apart(lines[i].row, lines[first].row) ? RANK_BEHIND : RANK_TIED;
+        return ties > 0 ? RANK_TIED : near > 0 ? RANK_NONE : RANK_FASTEST;
+    bool tied =
+        lb_row_has_interval(lines[first].row) && !lb_rows_apart(lines[i].row, lines[first].row);
+    return tied ? RANK_TIED : RANK_NONE;
 }
 
 static void print_verdict(FILE *out, const struct lb_row *row)

@@ -126,6 +126,12 @@ class Report(ReportTest):
         self.assertEqual(page.data()["repeat"], " --case-time 10")
         self.assertIn("Every case ran and agreed with the oracle", words)
 
+    def test_few_processes_have_no_ties(self):
+        _, words = self.report("few-processes")
+        self.assertRegex(words, r"cpu_simd : fastest in 1 of 1 problem\b")
+        self.assertIn("In 1 of them that is not certain: there are too few samples or processes for an interval.", words)
+        self.assertNotIn("tied with another", words)
+
     def test_all_failed(self):
         _, words = self.report("failed")
         self.assertIn("No case of this run has a time", words)
