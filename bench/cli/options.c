@@ -744,7 +744,7 @@ const struct lb_option lb_option_table[] = {
      .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, weights),
-     .help = "Takes the weights of a trained LSTM, and its sizes, in place of drawn ones; the "
+     .help = "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the "
              "names are those of a PyTorch state dict (bench/frameworks/README.md)."},
     {.name = "--prefix",
      .argument = "the beginning of tensor names",
@@ -761,8 +761,8 @@ const struct lb_option lb_option_table[] = {
      .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, inputs),
-     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a drawn "
-             "one; the layer then begins with states of zero."},
+     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a "
+             "random one; the layer then begins with states of zero."},
     {.name = "--outputs",
      .argument = "a .npy file",
      .placeholder = "FILE",
@@ -916,8 +916,8 @@ const struct lb_option lb_option_table[] = {
      .set = set_text,
      .field = offsetof(struct lb_options, measured),
      .help =
-         "Run that --explain takes the measured price of a framework's layer, or of a cell other "
-         "than the standard one, from."},
+         "Run from which --explain takes the measured price of a framework's layer, or of a cell "
+         "other than the standard one."},
     {.name = "--kernels",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | EXPLAIN | PROFILE,
@@ -1023,7 +1023,7 @@ const struct lb_option lb_option_table[] = {
      .commands = SWEEPS | RESUME,
      .set = set_devices,
      .help = "Runs on several GPUs of this machine at once, each of which takes the longest "
-             "problem that is left, and says by canaries whether they disturb each other "
+             "problem that is left, and measures whether they disturb each other "
              "(bench/cluster/README.md)."},
     {.name = "--tune",
      .group = LB_GROUP_SETTINGS,
