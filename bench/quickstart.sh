@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # Leads from a fresh clone to a table and pictures: installs what is missing, builds, and sweeps the
-# quick grid. Arguments are passed to bench-lstm after --sweep. When the first argument is --cuda, a
-# CUDA toolkit is fetched as Python wheels into build/cuda, for machines with a driver and no toolkit.
+# quick grid. Arguments are passed to bench-lstm after --sweep (bench-lstm --help lists them). When the
+# first argument is --cuda, a CUDA toolkit is fetched as Python wheels into build/cuda, for machines
+# with a driver and no toolkit.
 set -euo pipefail
+if [ "${1-}" = --help ]; then
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 cd "$(dirname "$0")/.."
 . bench/packages.sh
 . bench/cuda_wheels.sh

@@ -132,7 +132,7 @@ for (const c of CASES) {
 const idOf = (c) =>
     c.series.name.split("/")[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
 const sizesOf = (c) => "T = " + c.T + ", B = " + c.B + ", I = " + c.I + ", H = " + c.H;
-// Intervals that do not overlap; a case without bounds is tied with any other.
+// Whether the intervals do not overlap; a case without bounds is never apart from another.
 const apart = (a, b) => a.lo !== null && b.lo !== null && (a.hi < b.lo || b.hi < a.lo);
 
 function searchText(c) {
@@ -232,7 +232,8 @@ function change(changes) {
     draw();
 }
 
-// What passes the filters; and its speed-ups and ranks. A rank is among the cases that are shown.
+// Returns the cases that pass the filters, with their speed-ups and ranks. A rank is among the shown
+// cases. Cases are tied when both have an interval and these overlap, as in a sweep's table.
 function select() {
     const active = FACETS.filter((facet) => state[facet.key].size > 0);
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -250,8 +251,10 @@ function select() {
     for (const group of groups.values()) {
         if (group.length < 2) continue;
         const best = group.reduce((a, b) => (b.median < a.median ? b : a));
-        const leaders = group.filter((c) => c === best || !apart(c, best));
-        for (const c of leaders) c.rank = leaders.length > 1 ? "tied" : "fastest";
+        const close = group.filter((c) => c !== best && !apart(c, best));
+        const ties = close.filter((c) => c.hasInterval && best.hasInterval);
+        best.rank = ties.length ? "tied" : close.length ? "" : "fastest";
+        for (const c of ties) c.rank = "tied";
     }
     return {shown, timed, groups};
 }
@@ -395,7 +398,8 @@ const CHARTS = {
         hi: (c) => c.hi / c.T,
         bound: (c) => (c.bound ? c.bound / c.T : null),
         note:
-            "Lower is better. The median time of a call divided by T; bars show the 95 % interval."
+            "Lower is better. The median time of a call divided by T; bars show the 95 % interval, " +
+            "or the range of the samples where there are too few for one."
     },
     speedup: {
         value: (c) => c.speedup,
@@ -482,16 +486,16 @@ function scaleOf(low, high, from, to) {
     const a = Math.log(low), b = Math.log(high) - a || 1;
     return (value) => from + (to - from) * (Math.log(value) - a) / b;
 }
-// Round numbers in the range; at most about `most`.
-function roundTicks(low, high, most) {
+// Round numbers in the range; about `count` at most.
+function roundTicks(low, high, count) {
     for (const steps
              of [[1, 1.2, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
         const ticks = [];
         for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
             for (const step of steps)
                 if (step * 10 ** e >= low && step * 10 ** e <= high) ticks.push(step * 10 ** e);
-        if (ticks.length <= most || steps.length === 1)
-            return ticks.filter((_, i) => i % Math.ceil(ticks.length / most) === 0);
+        if (ticks.length <= count || steps.length === 1)
+            return ticks.filter((_, i) => i % Math.ceil(ticks.length / count) === 0);
     }
     return [];
 }

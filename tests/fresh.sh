@@ -18,9 +18,10 @@
 # printed, with the versions that it was tried with; complete output is kept in
 # FOLDER/SUITE/{root,user,package}.log. The exit code is 0 when every command succeeded.
 #
-# LB_FRESH_AS="user" tries that part only; the part "package" needs an earlier part's build. LB_FRESH_WHEELS names a folder of wheels to install
-# from, in place of the Python package index. The minimal system and the downloaded packages are
-# kept in FOLDER, which may be removed afterwards; nothing stays mounted.
+# LB_FRESH_AS="user" tries that part only; the part "package" needs an earlier part's build.
+# LB_FRESH_WHEELS names a folder of wheels to install from, in place of the Python package index. The
+# minimal system and the downloaded packages are kept in FOLDER, which may be removed afterwards;
+# nothing stays mounted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -233,7 +234,10 @@ main() {
         --nvcc build/cuda/nvidia/cu13/bin/nvcc
       say "$(grep -E '^[0-9]+ kernels of nvcc' "$log" | tail -n 1)"
     elif [ "$mode" = --aarch64 ]; then
-      enter "$who" bash -c "$install_aarch64" >>"$log" 2>&1
+      enter "$who" bash -c "$install_aarch64" >>"$log" 2>&1 || {
+        say "| $suite | $who | the packages for 64-bit Arm | failed | |"
+        return 1
+      }
       try "$who" "$log" cmake --preset aarch64
       try "$who" "$log" cmake --build --preset aarch64
       try "$who" "$log" ctest --preset aarch64

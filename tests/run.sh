@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs the tests, but for those with the label long, which README.md
-# explains. With --all it builds everything and runs every test. Other arguments are passed to ctest:
+# Installs what is missing, builds, and runs all tests but those with the label long (tests/README.md).
+# With --all it builds everything and also runs these. Other arguments are passed to ctest:
 #
 #     tests/run.sh -L unit                runs only the unit tests
 #     tests/run.sh --all -R cli_report    runs all tests of reports
@@ -8,6 +8,10 @@
 # LB_PRESET names the preset to build (CMakePresets.json), dev unless set: warnings do not stop a
 # build, since a newer compiler has new ones. Continuous integration sets ci, where they are errors.
 set -euo pipefail
+if [ "${1-}" = --help ]; then
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+  exit
+fi
 cd "$(dirname "$0")/.."
 . bench/packages.sh
 preset=${LB_PRESET:-dev}

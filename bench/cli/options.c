@@ -102,10 +102,10 @@ static enum lb_status set_command(struct lb_options *options, const struct lb_op
     if (options->command == LB_CMD_NONE || informs)
         options->command = option->command;
     else if (options->command != option->command && !informed)
-        return lb_fail(err, LB_INVALID, "%s: another command was given already; one at a time",
+        return lb_fail(err, LB_INVALID, "%s: another command was given already; give one at a time",
                        option->name);
     else if (option->argument && !informed)
-        return lb_fail(err, LB_INVALID, "%s: given twice; one at a time", option->name);
+        return lb_fail(err, LB_INVALID, "%s: given twice; give it once", option->name);
     return LB_OK;
 }
 
@@ -236,7 +236,7 @@ static enum lb_status set_seed(struct lb_options *options, const struct lb_optio
     int64_t seed;
     struct lb_error why;
     if (lb_parse_int(words->value, strlen(words->value), 0, &seed, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "%s %.400s", option->name, why.text);
+        return lb_fail(err, LB_INVALID, "%s %.100s: %.300s", option->name, words->value, why.text);
     options->seed = (uint64_t)seed;
     return LB_OK;
 }
@@ -252,7 +252,7 @@ static enum lb_status set_memory(struct lb_options *options, const struct lb_opt
     bool whole = end != text && (!*end || (unit && !end[1]));
     double bytes = unit ? ldexp(value, 10 * (int)(unit - units + 1)) : value;
     if (!whole || !(bytes >= 1 && bytes <= 0x1p60))
-        return lb_fail(err, LB_INVALID, "%s %s: must be bytes, or a size such as 512M or 4G",
+        return lb_fail(err, LB_INVALID, "%s %s: must be a number of bytes, such as 512M or 4G",
                        option->name, text);
     options->memory_bytes = bytes;
     return LB_OK;
@@ -490,7 +490,7 @@ const struct lb_option lb_option_table[] = {
      .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
              "they need and about how long they take."},
     {.name = "--explain",
-     .argument = "a case, or a framework and a layer",
+     .argument = "a case such as T25_B16_I512_H512/f32/train, or a framework and a layer",
      .placeholder = "CASE",
      .extra_words = LB_WORDS_MANY,
      .command = LB_CMD_EXPLAIN,
@@ -744,7 +744,7 @@ const struct lb_option lb_option_table[] = {
      .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, weights),
-     .help = "Takes the weights of a trained LSTM, and its sizes, in place of drawn ones; the "
+     .help = "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the "
              "names are those of a PyTorch state dict (bench/frameworks/README.md)."},
     {.name = "--prefix",
      .argument = "the beginning of tensor names",
@@ -761,8 +761,8 @@ const struct lb_option lb_option_table[] = {
      .commands = GIVES,
      .set = set_text,
      .field = offsetof(struct lb_options, inputs),
-     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a drawn "
-             "one; the layer then begins with states of zero."},
+     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a "
+             "random one; the layer then begins with states of zero."},
     {.name = "--outputs",
      .argument = "a .npy file",
      .placeholder = "FILE",
@@ -916,8 +916,8 @@ const struct lb_option lb_option_table[] = {
      .set = set_text,
      .field = offsetof(struct lb_options, measured),
      .help =
-         "Run that --explain takes the measured price of a framework's layer, or of a cell other "
-         "than the standard one, from."},
+         "Run from which --explain takes the measured price of a framework's layer, or of a cell "
+         "other than the standard one."},
     {.name = "--kernels",
      .group = LB_GROUP_SETTINGS,
      .commands = SWEEPS | EXPLAIN | PROFILE,
@@ -1023,7 +1023,7 @@ const struct lb_option lb_option_table[] = {
      .commands = SWEEPS | RESUME,
      .set = set_devices,
      .help = "Runs on several GPUs of this machine at once, each of which takes the longest "
-             "problem that is left, and says by canaries whether they disturb each other "
+             "problem that is left, and measures whether they disturb each other "
              "(bench/cluster/README.md)."},
     {.name = "--tune",
      .group = LB_GROUP_SETTINGS,

@@ -47,8 +47,8 @@ enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
                               struct lb_error *err);
 void lb_deal_free(struct lb_deal *deal); /* accepts a zeroed one */
 
-/* Reads the text of --devices: numbers with commas between them into devices [LB_MAX_DEVICES], or
- * "all", for which *count is 0. LB_INVALID: anything else, or a number twice. */
+/* Reads the text of --devices: a list such as "0,2" into devices [LB_MAX_DEVICES], or "all", for
+ * which *count is 0. LB_INVALID: the text is neither, or has a number twice. */
 enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count,
                                 struct lb_error *err);
 

@@ -274,8 +274,10 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         qsort(runs, count, sizeof(*runs), by_start);
     keep_one_environment(runs, &count);
     if (count < LEAST_RUNS) {
-        fprintf(stderr, "%s: only %zu runs of one environment; a change shows in %d or more\n",
-                options->subject, count, LEAST_RUNS);
+        fprintf(
+            stderr,
+            "%s: it has only %zu run%s of one environment, and a change point needs %d or more\n",
+            options->subject, count, count == 1 ? "" : "s", LEAST_RUNS);
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/shard.h"
+#include "commands/criteria.h"
 #include "device/device.h"
 #include "device/memory.h"
 #include "host/cpu_ceilings.h"
@@ -24,7 +25,9 @@
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
-/* Whether a case can run. A plug-in is asked in its worker process. probe may be NULL. */
+/* Whether a case can run. A plug-in is asked in its worker process, and so is an implementation
+ * that is to use several CPUs, because only its `create` finds out how many it may have. probe may
+ * be NULL. */
 static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                           const struct lb_case *c, double available, struct lb_probe *probe,
                           struct lb_error *why)
@@ -32,6 +35,9 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
     if (impl_entry->absent)
         return lb_fail(why, LB_ABSENT, "%s", impl_entry->absent);
     const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_probe unused;
+    if (!probe && impl_entry->memory == LB_HOST && c->threads > 1 && !lb_cpu_assumed())
+        probe = &unused;
     if (impl_entry->impl && !probe)
         return lb_case_supported(impl_entry->impl, c, available, why);
     if (impl_entry->impl && impl_entry->memory == LB_DEVICE && device && device->modelled)
@@ -166,7 +172,7 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
         absent += lb_registry_find(registry, plan->cases[i].impl)->absent != NULL;
     printf("cases     %zu", plan->count);
     if (absent > 0)
-        printf(", of which %zu can't run here", absent);
+        printf(", of which %zu are of absent implementations", absent);
     printf("\n");
     for (size_t k = 0; k < registry->count; k++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[k];
@@ -257,10 +263,10 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     if (plan->left_out > 0)
         printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
     lb_format_bytes(most_bytes, text);
-    printf("memory    up to %s besides the implementations' own, for %s\n", text, largest);
+    printf("memory    up to %s for %s, and what the implementation needs itself\n", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
     lb_format_duration(seconds, text);
-    printf("time      about %s, by flops and usual rates\n", text);
+    printf("time      about %s, by the cases' flops and usual rates\n", text);
 }
 
 void lb_plan_say_empty(const struct lb_plan *plan)
@@ -410,21 +416,25 @@ static void explain_cpu_lower_bound(const struct lb_case *c)
 {
     struct lb_cpu_ceilings ceilings;
     struct lb_cpu_lower_bound f;
-    char line[320];
+    enum { TOTAL, ALL_GEMMS, MEMORY, CHAIN, GEMM, WEIGHTS, BARRIER, TIMES };
+    char line[384], text[TIMES][32];
     if (lb_cpu_assumed())
         lb_cpu_machine_ceilings(lb_cpu_assumed(), &ceilings);
     else if (!lb_cpu_ceilings_load(&ceilings))
         return;
     lb_cpu_lower_bound_of(&ceilings, &c->problem, c->threads, c->cache == LB_COLD, 0, &f);
-    snprintf(
-        line, sizeof(line),
-        "%.4g us on %d thread%s of the CPU: all GEMMs %.3g us, memory %.3g us, dependent steps "
-        "%.3g us; per step: GEMM %.3g us, weights from %s %.3g us, barrier %.3g us%s",
-        f.total_ns / 1e3, c->threads, c->threads == 1 ? "" : "s", f.all_gemms_ns / 1e3,
-        f.memory_ns / 1e3, f.chain_ns / 1e3, f.gemm_ns / 1e3, lb_cpu_level_name(f.residency),
-        f.weights_ns / 1e3, f.barrier_ns / 1e3,
-        c->problem.ragged ? "; for rows as short as they can be" : "");
+    const double ns[TIMES] = {f.total_ns, f.all_gemms_ns, f.memory_ns, f.chain_ns,
+                              f.gemm_ns,  f.weights_ns,   f.barrier_ns};
+    for (int i = 0; i < TIMES; i++)
+        lb_format_ns(ns[i], text[i]);
+    snprintf(line, sizeof(line),
+             "%s on %d thread%s of the CPU: all GEMMs %s, memory %s, dependent steps %s%s",
+             text[TOTAL], c->threads, c->threads == 1 ? "" : "s", text[ALL_GEMMS], text[MEMORY],
+             text[CHAIN], c->problem.ragged ? "; for rows as short as they can be" : "");
     print_wrapped_line("  CPU floor  ", 13, line);
+    snprintf(line, sizeof(line), "per step: GEMM %s, weights from %s %s, barrier %s", text[GEMM],
+             lb_cpu_level_name(f.residency), text[WEIGHTS], text[BARRIER]);
+    print_wrapped_line("             ", 13, line);
 }
 
 static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
@@ -597,6 +607,22 @@ done:
     return st;
 }
 
+/* Refuses a text that is not a case; column and why say what is wrong with it. When it names a
+ * framework, its layer is missing. */
+static enum lb_status refuse_subject(const char *text, int column, const struct lb_error *why,
+                                     struct lb_error *err)
+{
+    struct lb_criteria criteria = {0};
+    bool framework = lb_criteria_read(text, &criteria, NULL) == LB_OK;
+    lb_criteria_free(&criteria);
+    if (framework)
+        return lb_fail(err, LB_INVALID,
+                       "--explain %s: a layer must follow, such as 'units=512', or '' for the "
+                       "framework's defaults",
+                       text);
+    return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why->text);
+}
+
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
@@ -606,7 +632,7 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     unsigned given;
     int column;
     if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why.text);
+        return refuse_subject(text, column, &why, err);
     const struct lb_impl_entry *named;
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);

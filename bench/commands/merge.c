@@ -160,8 +160,10 @@ static void print_counts(const struct lb_merge *merge, const char *out, size_t j
     char missing[1024];
     lb_merge_canaries(merge, &canaries);
     lb_merge_missing(merge, missing, sizeof(missing));
-    printf("%s/%s: %zu rows of %zu runs in %zu environments\n", out, LB_RUN_FILE_NAME, counts.rows,
-           counts.runs, json_array_size(lb_merge_environments(merge)));
+    size_t environments = json_array_size(lb_merge_environments(merge));
+    printf("%s/%s: %zu rows of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
+           counts.rows, counts.runs, counts.runs == 1 ? "" : "s", environments,
+           environments == 1 ? "" : "s");
     if (counts.replaced > 0)
         printf("%zu rows were replaced by later ones of the same case and environment\n",
                counts.replaced);
@@ -171,7 +173,8 @@ static void print_counts(const struct lb_merge *merge, const char *out, size_t j
     if (judged > 0 && off == 0)
         printf("no node is off by its canaries\n");
     else if (canaries > 0 && judged == 0)
-        printf("canaries tell nothing: it takes %d nodes of one device\n", LB_CANARY_NODES);
+        printf("canaries tell nothing: at least %d nodes of one device are needed\n",
+               LB_CANARY_NODES);
     if (missing[0])
         printf("incomplete: %s\n", missing);
     if (counts.unfinished > 0)

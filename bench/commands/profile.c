@@ -134,7 +134,8 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     printf("%s\n", id);
     printf("    timed    %zu calls after 3 to warm up, median %s\n", row->samples, median);
     printf("    range    timed@bench-lstm\n");
-    printf("    told     %s\n", profile->told[0] ? profile->told : "no profiler that listens");
+    printf("    told     %s\n",
+           profile->told[0] ? profile->told : "no profiler, because none is attached");
     fflush(stdout); /* a trace that follows may end the process */
 }
 

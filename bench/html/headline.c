@@ -21,6 +21,7 @@ struct tally {
     size_t alone;  /* no other implementation has a time */
     size_t clear;  /* fastest, by more than noise */
     size_t tied;   /* tied with the fastest */
+    size_t unsure; /* fastest, but by less than the range of samples without an interval */
     size_t beaten; /* another one is faster */
     size_t absent; /* it has no time */
     struct spread {
@@ -93,6 +94,9 @@ static void count_problems(const struct lb_group *groups, const struct lb_region
             tally->alone++;
         else if (own == group->best && lb_rows_apart(own, runner_up))
             tally->clear++;
+        else if (own == group->best &&
+                 !(lb_row_has_interval(own) && lb_row_has_interval(runner_up)))
+            tally->unsure++;
         else if (lb_group_leads(group, own))
             tally->tied++;
         else
@@ -222,7 +226,7 @@ static void write_region(FILE *out, const struct lb_html_view *view, const struc
         plural(out, tally.alone, "problem");
         fputs(".", out);
     } else {
-        fprintf(out, ": fastest in %zu of %zu", tally.clear + tally.tied, compared);
+        fprintf(out, ": fastest in %zu of %zu", tally.clear + tally.tied + tally.unsure, compared);
         fputs(compared == 1 ? " problem" : " problems", out);
         write_ratios(out, view, &tally);
         fputc('.', out);
@@ -230,6 +234,11 @@ static void write_region(FILE *out, const struct lb_html_view *view, const struc
             fprintf(out, " In %zu of them it is tied with another: their intervals overlap.",
                     tally.tied);
         }
+        if (tally.unsure > 0)
+            fprintf(out,
+                    " In %zu of them that is not certain: there are too few samples or processes "
+                    "for an interval.",
+                    tally.unsure);
         if (tally.alone > 0) {
             fprintf(out, " It is the only one with a time in %zu more.", tally.alone);
         }

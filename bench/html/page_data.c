@@ -163,7 +163,7 @@ static void write_times(FILE *out, const struct lb_row *row, struct texts *texts
         fputc(',', out);
         lb_html_json_number(out, numbers[i]);
     }
-    fprintf(out, ",%d,%zu,%zu,%g,%ld,\"%s\",%ld,", isfinite(row->median_lo_ns), row->samples,
+    fprintf(out, ",%d,%zu,%zu,%g,%ld,\"%s\",%ld,", lb_row_has_interval(row), row->samples,
             row->block_count, isfinite(row->calls_per_sample) ? row->calls_per_sample : 1,
             text_index(texts, lb_stop_reason_name(row->stop_reason)), strip,
             text_index(texts, kernels));

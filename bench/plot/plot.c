@@ -24,12 +24,21 @@ static const struct {
                            struct lb_error *err);
     enum lb_plot_axis axis;
 } drawings[] = {
-    {lb_plot_speedup, LB_PLOT_AXIS_B},     {lb_plot_speedup, LB_PLOT_AXIS_T},
-    {lb_plot_lines, LB_PLOT_AXIS_H},       {lb_plot_lines, LB_PLOT_AXIS_B},
-    {lb_plot_lines, LB_PLOT_AXIS_T},       {lb_plot_roofline, LB_PLOT_AXIS_H},
-    {lb_plot_lines, LB_PLOT_AXIS_H},       {lb_plot_lines, LB_PLOT_AXIS_H},
-    {lb_plot_speed_error, LB_PLOT_AXIS_H}, {lb_plot_lines, LB_PLOT_AXIS_H},
+    {lb_plot_speedup, LB_PLOT_AXIS_B},     /* speedup-b */
+    {lb_plot_speedup, LB_PLOT_AXIS_T},     /* speedup-t */
+    {lb_plot_lines, LB_PLOT_AXIS_H},       /* time-h */
+    {lb_plot_lines, LB_PLOT_AXIS_B},       /* time-b */
+    {lb_plot_lines, LB_PLOT_AXIS_T},       /* time-t */
+    {lb_plot_roofline, LB_PLOT_AXIS_H},    /* roofline */
+    {lb_plot_lines, LB_PLOT_AXIS_H},       /* training */
+    {lb_plot_lines, LB_PLOT_AXIS_H},       /* precision */
+    {lb_plot_speed_error, LB_PLOT_AXIS_H}, /* error */
+    {lb_plot_lines, LB_PLOT_AXIS_H},       /* memory */
 };
+
+_Static_assert(sizeof(drawings) / sizeof(drawings[0]) + 1 ==
+                   sizeof(lb_plot_kinds) / sizeof(lb_plot_kinds[0]),
+               "each kind of picture has its drawing");
 
 /* Whether the list holds the kind; NULL holds all. */
 static bool lists(const char *kinds, const char *kind)
@@ -99,12 +108,12 @@ enum lb_status lb_plot(const struct lb_run *run, const struct lb_plot_options *o
         goto done;
     }
     if (count_timed(run) == 0) {
-        lb_plot_note(&job, "no pictures: none of the run's %zu rows has a time", run->count);
+        lb_plot_note(&job, "no pictures: no row of the run has a time");
         goto done;
     }
     if (mkdir(options->folder, 0777) != 0 && errno != EEXIST) {
-        st =
-            lb_fail(err, LB_IO, "%s: can't make this folder: %s", options->folder, strerror(errno));
+        st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", options->folder,
+                     strerror(errno));
         goto done;
     }
     LB_TRY(lb_series_collect(run, &job.series, err));

@@ -122,11 +122,16 @@ const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t ser
     return best;
 }
 
+bool lb_row_has_interval(const struct lb_row *row)
+{
+    return isfinite(row->median_lo_ns) && isfinite(row->median_hi_ns);
+}
+
 bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi)
 {
     *lo = row->median_lo_ns;
     *hi = row->median_hi_ns;
-    if (isfinite(*lo) && isfinite(*hi))
+    if (lb_row_has_interval(row))
         return true;
     if (row->samples < 2)
         return false;
@@ -145,13 +150,9 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
            (a_hi < b_lo || b_hi < a_lo);
 }
 
-bool lb_too_few_samples(const struct lb_row *row)
-{
-    return row->samples < 6;
-}
-
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row)
 {
     return lb_row_is_timed(row) &&
-           (row == group->best || (!lb_too_few_samples(row) && !lb_rows_apart(row, group->best)));
+           (row == group->best || (lb_row_has_interval(row) && lb_row_has_interval(group->best) &&
+                                   !lb_rows_apart(row, group->best)));
 }

@@ -41,21 +41,21 @@ const struct lb_row *lb_group_row(const struct lb_group *group, size_t series);
 /* The fastest row of all other series in the group, else NULL. */
 const struct lb_row *lb_group_runner_up(const struct lb_group *group, size_t series);
 
-/* The interval of the row's median or, where there are too few samples for one, the range of its
- * samples. False where there are not two samples. */
+/* Whether the median has a 95 % interval. It takes 6 samples or, for a row of several processes, 6
+ * processes. Without one a row cannot be ranked. */
+bool lb_row_has_interval(const struct lb_row *row);
+
+/* The interval of the row's median or, where it has none, the range of the row's samples. False
+ * where there are not two samples. */
 bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
 
 /* Whether the medians' intervals do not overlap, so that the difference is larger than the samples'
- * noise. A row with too few samples for an interval is judged by the range of its samples; a row
- * with one sample is never apart. */
+ * noise. A row without an interval is judged by the range of its samples; a row with one sample is
+ * never apart. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
-/* Whether the row has too few samples for an interval of its median, so that it cannot
- * be ranked. */
-bool lb_too_few_samples(const struct lb_row *row);
-
-/* Whether the row is the fastest of its group or tied with it: their intervals overlap. A row with
- * too few samples leads only when it is the fastest itself. */
+/* Whether the row is the fastest of its group or tied with it: both have an interval, and these
+ * overlap. */
 bool lb_group_leads(const struct lb_group *group, const struct lb_row *row);
 
 #endif

@@ -144,11 +144,17 @@ static void describe(const struct lb_row *row, char *text, size_t size)
 }
 
 /* How a row compares with the other rows of its problem. */
-enum rank { RANK_ALONE, RANK_BEHIND, RANK_TOO_FEW, RANK_FASTEST, RANK_TIED };
+enum rank {
+    RANK_NONE, /* behind the fastest, not apart from it for sure, or the only one */
+    RANK_FEW_SAMPLES,
+    RANK_FEW_PROCESSES,
+    RANK_FASTEST,
+    RANK_TIED
+};
 
 /* Which marks the table uses, so that its last lines explain them. */
 struct marks {
-    bool shortened, tied, updates;
+    bool shortened, tied, few_processes, updates;
 };
 
 /* A problem's rows have a column more where one of them has a time per update. The others are then
@@ -172,8 +178,11 @@ struct group_view {
 static void print_times(FILE *out, const struct lb_row *row, const struct group_view *view,
                         int columns, enum rank rank, struct marks *marks)
 {
-    static const char *const words[] = {"ok", "ok", "too few samples", "* fastest",
-                                        "= fastest, tied"};
+    static const char *const words[] = {[RANK_NONE] = "ok",
+                                        [RANK_FEW_SAMPLES] = "too few samples",
+                                        [RANK_FEW_PROCESSES] = "< 6 processes",
+                                        [RANK_FASTEST] = "* fastest",
+                                        [RANK_TIED] = "= fastest, tied"};
     char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], median[32], spread[32] = "-", ratio[32] = "-";
     char update[32] = "-", notes[512], line[1024];
     bool bold = rank >= RANK_FASTEST && lb_has_style(out);
@@ -195,27 +204,32 @@ static void print_times(FILE *out, const struct lb_row *row, const struct group_
             bold ? "\033[0m" : "");
     marks->shortened |= shortened;
     marks->tied |= rank == RANK_TIED;
+    marks->few_processes |= rank == RANK_FEW_PROCESSES;
 }
 
 /* The rank of lines[i], a row with a time; first is the fastest of its problem. A row whose
- * interval overlaps that of the fastest is tied with it; a row with too few samples for an
- * interval has no other rank than that. */
+ * interval overlaps that of the fastest is tied with it. A row without an interval cannot be
+ * ranked, and a row that is not apart from one is not called the fastest. */
 static enum rank rank_of(const struct line *lines, size_t count, size_t first, size_t i)
 {
-    size_t runners_up = 0, ties = 0;
-    if (lb_too_few_samples(lines[i].row))
-        return RANK_TOO_FEW;
+    size_t runners_up = 0, near = 0, ties = 0;
+    if (!lb_row_has_interval(lines[i].row))
+        return lines[i].row->process_count > 1 ? RANK_FEW_PROCESSES : RANK_FEW_SAMPLES;
     for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
         if (lines[k].row->verdict != LB_VERDICT_OK)
             continue;
+        bool apart = lb_rows_apart(lines[k].row, lines[first].row);
         runners_up++;
-        ties += !lb_rows_apart(lines[k].row, lines[first].row);
+        near += !apart;
+        ties += !apart && lb_row_has_interval(lines[k].row);
     }
     if (runners_up == 0)
-        return RANK_ALONE;
+        return RANK_NONE;
     if (i == first)
-        return ties > 0 ? RANK_TIED : RANK_FASTEST;
-    return lb_rows_apart(lines[i].row, lines[first].row) ? RANK_BEHIND : RANK_TIED;
+        return ties > 0 ? RANK_TIED : near > 0 ? RANK_NONE : RANK_FASTEST;
+    bool tied =
+        lb_row_has_interval(lines[first].row) && !lb_rows_apart(lines[i].row, lines[first].row);
+    return tied ? RANK_TIED : RANK_NONE;
 }
 
 static void print_verdict(FILE *out, const struct lb_row *row)
@@ -294,29 +308,35 @@ static void print_absent(FILE *out, const struct lb_run *run)
 static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
-    if (marks->tied || marks->shortened || marks->updates)
+    if (marks->tied || marks->few_processes || marks->shortened || marks->updates)
         fprintf(out, "\n");
     if (marks->updates)
         fprintf(out, "last time: of one update of the weights, beyond the call (update_ns)\n");
     if (marks->tied)
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
+    if (marks->few_processes)
+        fprintf(out, "< 6 processes: too few for an interval; --processes 15 gives enough\n");
     if (marks->shortened)
         fprintf(out, "~ noisy or near its tolerance: flags, warning, tolerance_used "
                      "in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
-    fprintf(out, "\n%zu cases:", run->count);
-    for (int v = 0; v < LB_VERDICT_COUNT; v++)
-        if (counts[v] > 0)
-            fprintf(out, " %zu %s%s", counts[v], lb_verdict_name((enum lb_verdict)v),
-                    lb_verdict_is_failure((enum lb_verdict)v) ? "!" : "");
+    fprintf(out, "\n%zu case%s:", run->count, run->count == 1 ? "" : "s");
+    const char *separator = " ";
+    for (int v = 0; v < LB_VERDICT_COUNT; v++) {
+        if (counts[v] == 0)
+            continue;
+        fprintf(out, "%s%zu %s%s", separator, counts[v], lb_verdict_name((enum lb_verdict)v),
+                lb_verdict_is_failure((enum lb_verdict)v) ? "!" : "");
+        separator = ", ";
+    }
     fprintf(out, "\n");
 }
 
 enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
                               struct lb_error *err)
 {
-    struct marks marks = {false, false, false};
+    struct marks marks = {false};
     int columns = lb_columns(out);
     struct line *lines = calloc(run->count + 1, sizeof(*lines));
     if (!lines)

@@ -18,7 +18,7 @@ struct lb_hang_counts {
 /* How often the case's implementation has hung in the case's variant so far. */
 int lb_hang_counts_of(const struct lb_hang_counts *hang_counts, const struct lb_case *c);
 
-/* Adds one. */
+/* Adds one hang of the case's variant. */
 void lb_hang_counts_add(struct lb_hang_counts *hang_counts, const struct lb_case *c);
 
 #endif

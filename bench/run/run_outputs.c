@@ -205,7 +205,9 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     folder_of(options->run, folder, sizeof(folder));
     LB_TRY(draw(&run, folder, base, options->subject, &report, err));
     lb_clean_text(folder);
-    fprintf(stderr, "%s/plots: %zu pictures, each as .svg and .png\n", folder, report.pages);
+    if (report.pages > 0)
+        fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pages,
+                report.pages == 1 ? "" : "s");
     if (report.notes[0])
         fprintf(stderr, "%s\n", report.notes);
 done:

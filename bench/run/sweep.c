@@ -368,11 +368,11 @@ static void warn_of_busy_machine(void)
     lb_cpu_load_read(&after);
     double others = lb_cpu_load_others(&before, &after);
     if (others > LB_BUSY_SHARE)
-        fprintf(
-            stderr,
-            "warning: other programs use %.0f %% of the CPUs at least: times will be noisy; stop "
-            "them, or measure what they spoil again with --resume DIR --retry-noisy\n",
-            100 * others);
+        fprintf(stderr,
+                "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
+                "stop "
+                "them, or measure the noisy cases again later with --resume DIR --retry-noisy\n",
+                100 * others);
 }
 
 /* The canaries of a shard as its header has them, or with --devices those of a device. */

@@ -30,10 +30,12 @@ enum lb_status lb_share_path(const char *name, char *path, size_t size, struct l
         if (is_readable(path))
             return LB_OK;
     }
-    bool ours = strcmp(name, "cases") == 0 || strcmp(name, "criteria") == 0;
-    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, ours ? "bench/" : "", name);
+    bool in_bench = strcmp(name, "cases") == 0 || strcmp(name, "criteria") == 0;
+    snprintf(path, size, "%s/%s%s", LB_SOURCE_DIR, in_bench ? "bench/" : "", name);
     return is_readable(path)
                ? LB_OK
-               : lb_fail(err, LB_IO, "%s: not found, neither there nor in %s/" LB_SHARE_FROM_BINARY,
-                         path, program);
+               : lb_fail(err, LB_IO,
+                         "%s: there is no such folder, and none in %s/" LB_SHARE_FROM_BINARY
+                         "; set BENCH_LSTM_SHARE to the folder that holds %s",
+                         path, program, name);
 }

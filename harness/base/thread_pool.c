@@ -41,18 +41,19 @@ struct counter {
     alignas(128) atomic_uint arrived;
 };
 
-/* Where a thread arrives: first at the counter of the threads of its domain, named by the first of
- * them; the last of these at the counter of the domains, named by the first thread of all. */
-struct seat {
-    size_t domain, domain_size; /* its first thread and number of threads */
-    size_t first, domains;      /* of the threads that meet */
+/* A thread's place in a barrier. It arrives at the counter of its domain, and the last thread of
+ * the domain also arrives at the counter of all domains. Counters and phases have the index of the
+ * first thread that uses them. */
+struct place {
+    size_t domain, domain_size; /* the domain's first thread and its number of threads */
+    size_t group, domains; /* the first of the threads that meet, and their number of domains */
 };
 
-/* Barriers of one kind; elements are those of threads. */
+/* The barriers of one kind, with one element per thread. */
 struct barriers {
-    struct seat seats[MAX_THREADS];
-    struct counter in_domain[MAX_THREADS], across[MAX_THREADS];
-    struct word phases[MAX_THREADS]; /* named by the first of the threads that meet */
+    struct place places[MAX_THREADS];
+    struct counter in_domain[MAX_THREADS], across[MAX_THREADS]; /* by domain, by group */
+    struct word phases[MAX_THREADS];                            /* by group */
 };
 
 /* The barriers of all threads of a call, and those of teams. */
@@ -63,10 +64,10 @@ static struct {
      * has, so that a thread which is not needed sees that it is not. */
     struct word call;
     struct barriers barriers[KINDS];
-    bool ready;            /* the condition variables of the barriers are */
+    bool ready;            /* the barriers' condition variables are initialised */
     size_t started;        /* threads that live, the caller's counted */
-    size_t seated;         /* threads that the seats of ALL are for */
-    const void *seater;    /* what set these seats: pinned threads, or NULL */
+    size_t placed;         /* number of threads that have places in ALL without pinned threads */
+    const void *placed_by; /* the pinned threads that gave out the places in ALL, or NULL */
     atomic_int spin_limit; /* polls before a thread sleeps */
     pthread_mutex_t mutex;
     void (*work)(void *arg, size_t thread);
@@ -121,45 +122,47 @@ static void change(struct word *word, unsigned value)
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Counts an arrival; returns whether it is the last of so many. */
+/* Counts an arrival; returns whether it is the last of `count`. */
 static bool arrive_last(struct counter *counter, size_t count)
 {
     if (atomic_fetch_add(&counter->arrived, 1) + 1 < count)
         return false;
-    atomic_store(&counter->arrived, 0); /* before anyone is let go, who may come back at once */
+    atomic_store(&counter->arrived,
+                 0); /* first, since a released thread may arrive again at once */
     return true;
 }
 
-/* Returns when all threads that meet here have called it. Everything is read before the thread
- * arrives: once all have arrived, another call may change the seats. */
+/* Waits until all threads of the group have called it. Everything is read before the thread
+ * arrives, because once all have arrived another call may change the places. */
 static void meet(struct barriers *barriers)
 {
-    const struct seat seat = barriers->seats[own_thread];
-    struct word *phase = &barriers->phases[seat.first];
+    const struct place own = barriers->places[own_thread];
+    struct word *phase = &barriers->phases[own.group];
     unsigned before = atomic_load(&phase->value);
-    if (arrive_last(&barriers->in_domain[seat.domain], seat.domain_size) &&
-        (seat.domains == 1 || arrive_last(&barriers->across[seat.first], seat.domains)))
+    if (arrive_last(&barriers->in_domain[own.domain], own.domain_size) &&
+        (own.domains == 1 || arrive_last(&barriers->across[own.group], own.domains)))
         change(phase, before + 1);
     else
         wait_for_change(phase, before);
 }
 
-/* Seats `count` threads from `first` on, which meet. places: of all threads; NULL: one domain. */
-static void seat_threads(struct barriers *barriers, size_t first, size_t count,
-                         const struct lb_pinned_place *places)
+/* Makes `count` threads from `first` on a group. pinned: where all threads run; NULL: the group is
+ * one domain. */
+static void form_group(struct barriers *barriers, size_t first, size_t count,
+                       const struct lb_pinned_place *pinned)
 {
     size_t domains = 0;
     for (size_t from = first, to; from < first + count; from = to) {
         for (to = from + 1; to < first + count; to++)
-            if (places && places[to].domain != places[from].domain)
+            if (pinned && pinned[to].domain != pinned[from].domain)
                 break;
         for (size_t thread = from; thread < to; thread++)
-            barriers->seats[thread] =
-                (struct seat){.domain = from, .domain_size = to - from, .first = first};
+            barriers->places[thread] =
+                (struct place){.domain = from, .domain_size = to - from, .group = first};
         domains++;
     }
     for (size_t thread = first; thread < first + count; thread++)
-        barriers->seats[thread].domains = domains;
+        barriers->places[thread].domains = domains;
 }
 
 static void *serve(void *arg)
@@ -177,7 +180,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Starts threads until so many live, the caller's counted; they may run where the caller may.
+/* Starts threads until `threads` live, the caller's counted. They may run on the caller's CPUs.
  * Returns the error number of the first that does not start, else 0. */
 static int start_threads(size_t threads)
 {
@@ -197,7 +200,7 @@ static int start_threads(size_t threads)
     return 0;
 }
 
-/* Calls work(arg, thread) on so many threads, which have been started. */
+/* Calls work(arg, thread) on `threads` threads, which have been started. */
 static void run_on(size_t threads, void (*work)(void *arg, size_t thread), void *arg)
 {
     if (threads < 2) {
@@ -245,10 +248,10 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
     start_threads(threads);
     threads = threads < pool.started ? threads : pool.started;
-    if (pool.seater || pool.seated != threads)
-        seat_threads(&pool.barriers[ALL], 0, threads, NULL);
-    pool.seater = NULL;
-    pool.seated = threads;
+    if (pool.placed_by || pool.placed != threads)
+        form_group(&pool.barriers[ALL], 0, threads, NULL);
+    pool.placed_by = NULL;
+    pool.placed = threads;
     run_on(threads, take_parts, &all);
 }
 
@@ -316,7 +319,7 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
     atomic_store(&pool.spin_limit, spin_limit_of(pinned));
     for (size_t i = 0; i < pinned->threads; i++)
         pin(pool.members[i].id, pinned->places[i].cpu);
-    pool.seater = NULL; /* the places of the one before may have been others */
+    pool.placed_by = NULL; /* the_pinned is reused: its threads may now run elsewhere */
     lb_pinned_threads_divide(pinned, pinned->threads);
     *out = pinned;
 done:
@@ -326,9 +329,8 @@ done:
 void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size)
 {
     for (size_t first = 0; pinned && first < pinned->threads; first += size)
-        seat_threads(&pool.barriers[TEAMS], first,
-                     pinned->threads - first < size ? pinned->threads - first : size,
-                     pinned->places);
+        form_group(&pool.barriers[TEAMS], first,
+                   pinned->threads - first < size ? pinned->threads - first : size, pinned->places);
 }
 
 void lb_pinned_threads_close(struct lb_pinned_threads *pinned)
@@ -343,10 +345,10 @@ void lb_pinned_threads_close(struct lb_pinned_threads *pinned)
 void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *arg, size_t thread),
                            void *arg)
 {
-    if (pinned && pool.seater != pinned) {
-        seat_threads(&pool.barriers[ALL], 0, pinned->threads, pinned->places);
-        pool.seater = pinned;
-        pool.seated = 0;
+    if (pinned && pool.placed_by != pinned) {
+        form_group(&pool.barriers[ALL], 0, pinned->threads, pinned->places);
+        pool.placed_by = pinned;
+        pool.placed = 0;
     }
     run_on(pinned ? pinned->threads : 1, work, arg);
 }

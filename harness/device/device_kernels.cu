@@ -46,7 +46,7 @@ __global__ void clock_kernel(lb_clock_reading *readings)
 
 namespace kernels = lb_device_kernels;
 
-/* How many blocks read so many bytes word by word. */
+/* The number of blocks that read `bytes` bytes word by word. */
 static unsigned blocks_for(size_t bytes)
 {
     constexpr size_t most_blocks = 2048; /* more than any device runs at once */

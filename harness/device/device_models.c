@@ -35,8 +35,8 @@ struct model {
  *     cluster: CUDA programming guide, and the tuning guides of Hopper and Blackwell for clusters
  *     of 16, which only sm_90 and sm_100 form.
  *   flops_clock: the rate of the source divided by SMs and boost clock. Where f16 products with
- *   f16 sums are twice as fast (GeForce), f16 has that rate, because a lower bound must not be
- *   too high. bf16 and tf32 have f32's rate where the tensor cores do not support them.
+ *     f16 sums are twice as fast (GeForce), f16 has that rate, because a lower bound must not be
+ *     too high. bf16 and tf32 have f32's rate where the tensor cores do not support them.
  *   clock_max_hz: the boost clock, or the highest clock that NVML reports (a100, h100, h200);
  *     clock_hz: the clock seen in long runs (h100, h200), else the boost clock.
  *   l2_bytes_s: RRZE-HPC/gpu-benches: gpu-l2-cache for a100, h100, h200; gpu-l2-stream of the A40
@@ -45,14 +45,12 @@ struct model {
  *     (A100 whitepaper). t4: "Dissecting the NVidia Turing T4 GPU via Microbenchmarking" (Jia
  *     and others). rtx5090: chipsandcheese.com, "Blackwell: Nvidia's Massive GPU". b200, gb200:
  *     no published figure was found, so the ports of all SMs together are used.
- *   l2_clocks: the latency of a store plus that of a load. gpu-latency of gpu-benches: 212
- *   clocks on a
- *     V100, 206 and 377 (near and far half) on an A100, 250 on an A40, 274 on an L40. 264 and 470
- *     on Hopper (HPMLL's benchmark), 188 on a T4 (Jia and others), 130 ns on rtx5090's chip and 150
- *     ns on a B200 (chipsandcheese.com).
+ *   l2_clocks: the latency of a store plus that of a load. gpu-latency of gpu-benches: 212 clocks
+ *     on a V100, 206 and 377 (near and far half) on an A100, 250 on an A40, 274 on an L40. 264 and
+ *     470 on Hopper (HPMLL's benchmark), 188 on a T4 (Jia and others), 130 ns on rtx5090's chip and
+ *     150 ns on a B200 (chipsandcheese.com).
  *   l2_bytes_clock: the width of an SM's port; measurements by gpu-benches come close to it.
- *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to
- *   213
+ *   peer_clocks, peer_bytes_clock: "Dissecting the NVIDIA Hopper Architecture" (HPMLL): 181 to 213
  *     clocks to a peer's shared memory, 33 to one's own; 3.27 TB/s between all SMs together. No
  *     published figures were found for Blackwell, so it has Hopper's.
  *   node_ns: gpu-benches measured 1.26 to 1.37 us on an H200, which is used for all devices. */

@@ -38,7 +38,7 @@ static enum lb_status unknown_key(const struct reading *r, const char *name, str
     for (size_t i = 0; i < r->kind->key_count; i++)
         if (lb_is_closer(name, r->kind->keys[i].name, &distance))
             nearest = r->kind->keys[i].name;
-    return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is no key of a %s's description%s%s%s",
+    return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is not a key of a %s's description%s%s%s",
                    r->path, r->line, name, r->kind->noun, nearest ? "; did you mean " : "",
                    nearest ? nearest : "", nearest ? "?" : "");
 }

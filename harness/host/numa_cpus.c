@@ -153,7 +153,7 @@ enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char 
     cpu_set_t all, left, node, own;
     bool known = true;
     if (!parse_list(allowed, &all))
-        return lb_fail(err, LB_INVALID, "'%.80s' is no list of CPUs", allowed);
+        return lb_fail(err, LB_INVALID, "'%.80s' is not a list of CPUs", allowed);
     for (size_t i = 0; i < count; i++) {
         cpus[i].node = node_of(root, addresses[i]);
         known = known && cpus[i].node >= 0 && cpus_of_node(root, cpus[i].node, &all, &node);

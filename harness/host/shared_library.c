@@ -1,4 +1,4 @@
-/* Libraries of others, which are loaded when a case first needs one. */
+/* Third-party libraries, each loaded when a case first needs it. */
 #include "host/shared_library.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Libraries of others, which are loaded when a case first needs one: the program starts where such
- * a library is missing or broken, and maps none that it does not call. Only worker processes load
+/* Third-party libraries, each loaded when a case first needs it: the program starts where such a
+ * library is missing or broken, and maps none that it does not call. Only worker processes load
  * them. */
 #ifndef LB_SHARED_LIBRARY_H
 #define LB_SHARED_LIBRARY_H
@@ -11,13 +11,13 @@
 
 struct lb_shared_library {
     const char *name;         /* as records name it: "oneDNN" */
-    const char *file;         /* that the dynamic loader looks for: "libdnnl.so.2" */
+    const char *file;         /* the file name that the dynamic loader looks for: "libdnnl.so.2" */
     const char *built;        /* the version that the program was built against: "2.6.0" */
     const char *const *names; /* [count] the functions that it must have */
     void *functions;          /* [count] a struct of pointers to them, in that order, which loading
                                  fills in */
     size_t count;
-    void (*print_version)(char *text, size_t size); /* of the loaded library */
+    void (*print_version)(char *text, size_t size); /* prints the loaded library's version */
     void *handle;                                   /* the dynamic loader's; NULL: not loaded */
     bool loaded;                                    /* the functions may be called */
 };

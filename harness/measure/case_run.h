@@ -8,7 +8,7 @@
 #include "reference/reference.h"
 
 struct lb_run_options {
-    uint64_t seed; /* of inputs, weights, ragged lengths and the dealing of the batch */
+    uint64_t seed; /* of inputs, weights, ragged lengths and the rows that fill the batch */
     struct lb_sampler_options sampler;
     struct lb_reference_cache *cache; /* expected results, shared between cases */
     double loss_scale;                /* factor on incoming gradients; 0 or 1: none */

@@ -26,7 +26,7 @@ struct lb_noise_check {
 };
 
 /* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. NVML has nvml_limit_s
- * seconds to answer. A process of its own calls it, because a driver in trouble may never answer.
+ * seconds to answer. Call it in a process of its own, because a driver in trouble may never answer.
  */
 void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise);
 

@@ -45,7 +45,7 @@ static enum lb_status read_preamble(struct source *source, struct lb_error *err)
         if (i >= source->size || source->bytes[i] != magic[i])
             return wrong(
                 source, i, err,
-                "this is no .npy file, which begins with \\x93NUMPY; numpy.save makes one");
+                "this is not a .npy file, which begins with \\x93NUMPY; numpy.save makes one");
     if (source->size <= VERSION_AT + 1)
         return wrong(source, source->size, err, "it ends within its version");
     if (source->bytes[VERSION_AT] < 1 || source->bytes[VERSION_AT] > 3)

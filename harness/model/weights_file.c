@@ -44,7 +44,7 @@ static enum lb_status read_header(struct source *source, struct lb_error *err)
         length = length << 8 | source->bytes[i];
     if (length > MOST_HEADER)
         return lb_fail(err, LB_INVALID,
-                       "%s: byte 0: a header of %" PRIu64 " bytes: this is no safetensors file",
+                       "%s: byte 0: a header of %" PRIu64 " bytes: this is not a safetensors file",
                        source->path, length);
     if (length > source->size - HEADER_AT)
         return lb_fail(err, LB_INVALID,
@@ -53,11 +53,11 @@ static enum lb_status read_header(struct source *source, struct lb_error *err)
     source->header = json_loadb((const char *)source->bytes + HEADER_AT, (size_t)length,
                                 JSON_REJECT_DUPLICATES, &json);
     if (!source->header)
-        return lb_fail(err, LB_INVALID, "%s: byte %d: the header is no JSON: %.200s", source->path,
+        return lb_fail(err, LB_INVALID, "%s: byte %d: the header is not JSON: %.200s", source->path,
                        HEADER_AT + (json.position > 0 ? json.position - 1 : 0), json.text);
     if (!json_is_object(source->header))
-        return lb_fail(err, LB_INVALID, "%s: byte %d: the header is no object", source->path,
-                       HEADER_AT);
+        return lb_fail(err, LB_INVALID, "%s: byte %d: the header is not a JSON object",
+                       source->path, HEADER_AT);
     source->data_at = HEADER_AT + (size_t)length;
     return LB_OK;
 }

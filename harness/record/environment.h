@@ -23,9 +23,9 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
  * NULL when memory runs out. */
 json_t *lb_environment_identity(const json_t *environment);
 
-/* What results may be taken together by: the device, the build and the libraries, without the host
- * and the GPU's uuid. A new object whose key "device" is lb_environment_device's text; NULL when
- * memory runs out. */
+/* The keys that results must share to be taken together: the device, the build and the libraries,
+ * but not the host and the GPU's uuid. A new object whose key "device" is lb_environment_device's
+ * text; NULL when memory runs out. */
 json_t *lb_environment_kind(const json_t *environment);
 
 /* The name of the device: the GPU's, or the CPU's with its number of threads. */

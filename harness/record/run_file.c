@@ -182,6 +182,14 @@ enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct 
     return append_line(file, make_line("footer", values, NULL), err);
 }
 
+/* Reports that the file of a run can't be opened, for the reason in errno. */
+static enum lb_status cannot_open(const char *path, struct lb_error *err)
+{
+    bool missing = errno == ENOENT || errno == ENOTDIR;
+    return lb_fail(err, LB_IO, "%s: %s%s", path, strerror(errno),
+                   missing ? "; a run is a folder that --sweep has written" : "");
+}
+
 /* Opens and locks run.jsonl in the folder. */
 static enum lb_status open_locked(const char *folder, int flags, struct lb_run_file *file,
                                   struct lb_error *err)
@@ -191,7 +199,7 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
         return lb_fail(err, LB_OOM, "%s: out of memory", folder);
     file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (file->fd < 0)
-        return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
+        return cannot_open(file->path, err);
     /* On a file system without locks the run is written without one. */
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return lb_fail(err, LB_INVALID, "%s: another process is writing this run", file->path);
@@ -242,9 +250,15 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     enum lb_status st = LB_OK;
     bool made = false;   /* the folder was created here */
     bool unused = false; /* the file is locked and has no run */
+    struct stat status;
     *file = (struct lb_run_file){0};
     make_parents(folder);
     made = mkdir(folder, 0777) == 0;
+    if (!made && errno == EEXIST && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode)) {
+        st = lb_fail(err, LB_IO, "%s: it is a file, not a folder; choose a folder with --out",
+                     folder);
+        goto done;
+    }
     if (!made && errno != EEXIST) {
         st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno));
         goto done;
@@ -576,12 +590,12 @@ enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error
     if (!reader.path)
         return lb_fail(err, LB_OOM, "%s: out of memory", path);
     if (stat(reader.path, &status) == 0 && !S_ISREG(status.st_mode)) { /* a pipe may never end */
-        st = lb_fail(err, LB_INVALID, "%s: it is no regular file", reader.path);
+        st = lb_fail(err, LB_INVALID, "%s: it is not a regular file", reader.path);
         goto done;
     }
     reader.stream = fopen(reader.path, "r");
     if (!reader.stream) {
-        st = lb_fail(err, LB_IO, "%s: %s", reader.path, strerror(errno));
+        st = cannot_open(reader.path, err);
         goto done;
     }
     LB_TRY(read_lines(&reader, run, err));

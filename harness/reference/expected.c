@@ -39,7 +39,7 @@ static void free_early(struct lb_expected *expected, double **memory, size_t cou
     *memory = NULL;
 }
 
-/* Rows of one input tensor, drawn. */
+/* Draws the rows of one input tensor into memory of expected. */
 static const double *draw_input(struct lb_expected *expected, enum lb_drawn what, size_t count,
                                 bool *failed)
 {
@@ -243,7 +243,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     struct lb_lstm_counts n = lb_lstm_counts(&expected->problem);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
-        /* What weight gradients of other batch sizes read stays. */
+        /* Later calls of lb_expected_gradients, for other batches, read the arrays that stay. */
         if (problem->cell != LB_CELL_PEEPHOLE && problem->cell != LB_CELL_LAYERNORM)
             free_early(expected, &expected->net.cells, n.cells);
         free_early(expected, &expected->net.between, n.between);
@@ -318,10 +318,10 @@ double lb_expected_bytes(const struct lb_problem *problem, size_t rows)
     if (lb_has_backward(&p)) {
         net += (double)n.x + 2 * states;
         results += (double)n.x + states + canonical;
-        gradients = 2 * canonical; /* of both input sets, or before those each row counted once */
+        gradients = 2 * canonical; /* of both input sets; earlier, of each row once */
     }
-    /* The oracle's arrays, those of the rounded evaluation with its results, the weights as drawn.
-     */
+    /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
+     * the weights as drawn. */
     double evaluation = net * (p.dtype == LB_F64 ? sizeof(double) : sizeof(float));
     return (net + gradients + canonical) * sizeof(double) + evaluation +
            (results + canonical) * size;

@@ -7,8 +7,9 @@
 
 #include "reference/expected.h"
 
-/* Whether it is a vector of a cell other than the standard one. */
-static bool tensor_of_cell(const char *tensor)
+/* Whether the tensor is the gradient of a vector that only other cells than the standard one have.
+ */
+static bool is_cell_vector(const char *tensor)
 {
     return strcmp(tensor, "dw_peephole") == 0 || strcmp(tensor, "dgain") == 0 ||
            strcmp(tensor, "dbias") == 0;
@@ -18,7 +19,7 @@ static bool tensor_of_cell(const char *tensor)
 static void name_element(const struct lb_problem *p, const struct lb_slice *slice,
                          const struct lb_slice_element *at, char *text, size_t size)
 {
-    size_t D = (size_t)p->directions, H = (size_t)p->hidden;
+    size_t D = (size_t)p->directions, H = (size_t)p->hidden, column = at->column;
     bool whole_tensor = strcmp(slice->tensor, "y") == 0 || strcmp(slice->tensor, "dx") == 0;
     char layer_dir[64] = "", index[96];
     if (!whole_tensor)
@@ -26,8 +27,8 @@ static void name_element(const struct lb_problem *p, const struct lb_slice *slic
                  slice->layer_dir % D);
     if (strcmp(slice->tensor, "dw_hr") == 0)
         snprintf(index, sizeof(index), " [%zu, %zu]", at->column / H, at->column % H);
-    else if (slice->summed && tensor_of_cell(slice->tensor))
-        snprintf(index, sizeof(index), ", %c [%zu]", "ifgoc"[slice->gate], at -> column);
+    else if (slice->summed && is_cell_vector(slice->tensor))
+        snprintf(index, sizeof(index), ", %c [%zu]", "ifgoc"[slice->gate], column);
     else if (slice->summed) {
         size_t columns = slice->width / H, first_row = (size_t)slice->gate * H;
         snprintf(index, sizeof(index), ", gate %c [%zu, %zu]", "ifgo"[slice->gate],
@@ -68,7 +69,8 @@ static double larger(double a, double b)
     return a > b || isnan(a) ? a : b;
 }
 
-/* An error over what is allowed of it, which may be nothing. */
+/* The share of the allowed error that is used. It is 0 for an error of 0, even where none is
+ * allowed. */
 static double share(double error, double allowed)
 {
     return error == 0 ? 0 : error / allowed;

@@ -33,10 +33,14 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
     if (!self->layer_dirs || !self->active)
         return lb_fail(err, LB_OOM, "out of memory");
-    snprintf(self->description, sizeof(self->description),
-             "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
-             "streams %d, layers %lld steps apart",
-             self->net.stream_count, wavefront ? (long long)self->chunk : 0LL);
+    int used =
+        snprintf(self->description, sizeof(self->description),
+                 "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
+                 "%d stream%s",
+                 self->net.stream_count, self->net.stream_count == 1 ? "" : "s");
+    if (wavefront)
+        snprintf(self->description + used, sizeof(self->description) - (size_t)used,
+                 "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
     return LB_OK;
 }
 
@@ -87,7 +91,7 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
     }
 }
 
-/* lb_gpu_carve */
+/* Lays out all buffers (lb_gpu_carve). Returns the scratch of the network. */
 static void *carve(void *state, struct lb_gpu_parts *parts)
 {
     struct lb_cuda_step *self = state;

@@ -119,14 +119,14 @@ static size_t lengths_bytes(const struct lb_problem *p)
 }
 
 /* Cuts the weights' buffer. With a NULL base it only adds up sizes. */
-static void carve_weights(const struct cudnn *self, struct lb_arena *carver, void **weights,
+static void carve_weights(const struct cudnn *self, struct lb_arena *arena, void **weights,
                           void **lengths)
 {
     size_t bytes = 0;
     for (int i = 0; i < self->count; i++)
         bytes = max_size(bytes, self->candidates[i].rnn.weights);
-    *weights = lb_arena_take(carver, bytes);
-    *lengths = lb_arena_take(carver, lengths_bytes(self->problem));
+    *weights = lb_arena_take(arena, bytes);
+    *lengths = lb_arena_take(arena, lengths_bytes(self->problem));
 }
 
 /* "persist_static; PyTorch's rule: persist_static; standard 4.01 ms; persist_static 1.98 ms; ..."
@@ -138,14 +138,14 @@ static void describe_choice(struct cudnn *self)
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
     const struct candidate *only = self->chooses ? self->chosen : &self->candidates[0];
     snprintf(text, size, "%s; PyTorch's rule: %s",
-             only ? lb_cudnn_variant_names[only->variant] : "the fastest of those it will time",
+             only ? lb_cudnn_variant_names[only->variant] : "the fastest, which is not timed yet",
              lb_cudnn_variant_names[usual]);
     for (int i = 0; self->chooses && i < self->count; i++) {
         const struct candidate *c = &self->candidates[i];
         const char *name = lb_cudnn_variant_names[c->variant];
         size_t used = strlen(text);
         if (c->status != LB_OK)
-            snprintf(text + used, size - used, "; %s no: %.90s", name, c->why);
+            snprintf(text + used, size - used, "; %s refused: %.90s", name, c->why);
         else if (!isnan(c->best_ns))
             snprintf(text + used, size - used, "; %s %.4g ms", name, c->best_ns / 1e6);
     }
@@ -154,12 +154,12 @@ static void describe_choice(struct cudnn *self)
 static enum lb_status cudnn_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct cudnn *self = state;
-    struct lb_arena carver = {0};
+    struct lb_arena arena = {0};
     void *weights, *lengths;
     (void)err;
     *sizes = (struct lb_sizes){0};
-    carve_weights(self, &carver, &weights, &lengths);
-    sizes->weights = carver.used;
+    carve_weights(self, &arena, &weights, &lengths);
+    sizes->weights = arena.used;
     for (int i = 0; i < self->count; i++) {
         const struct lb_cudnn_rnn *rnn = &self->candidates[i].rnn;
         sizes->reserve = max_size(sizes->reserve, rnn->reserve);
@@ -182,40 +182,40 @@ struct trial {
 
 /* With a NULL base this only adds up sizes. */
 static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
-                        struct lb_arena *carver, struct trial *trial)
+                        struct lb_arena *arena, struct trial *trial)
 {
     size_t size = lb_dtype_size(p->dtype);
     struct lb_forward_io *f = &trial->forward;
     struct lb_backward_io *b = &trial->backward;
-    f->x = lb_arena_take(carver, n->x * size);
-    f->y = lb_arena_take(carver, n->y * size);
-    f->h0 = lb_arena_take(carver, lb_h_count(p) * size);
-    f->c0 = lb_arena_take(carver, n->state * size);
-    f->hn = lb_arena_take(carver, lb_h_count(p) * size);
-    f->cn = lb_arena_take(carver, n->state * size);
+    f->x = lb_arena_take(arena, n->x * size);
+    f->y = lb_arena_take(arena, n->y * size);
+    f->h0 = lb_arena_take(arena, lb_h_count(p) * size);
+    f->c0 = lb_arena_take(arena, n->state * size);
+    f->hn = lb_arena_take(arena, lb_h_count(p) * size);
+    f->cn = lb_arena_take(arena, n->state * size);
     if (!lb_has_backward(p))
         return;
     *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
-    b->dy = lb_arena_take(carver, n->y * size);
-    b->dhn = lb_arena_take(carver, lb_h_count(p) * size);
-    b->dcn = lb_arena_take(carver, n->state * size);
-    b->dx = lb_arena_take(carver, n->x * size);
-    b->dh0 = lb_arena_take(carver, lb_h_count(p) * size);
-    b->dc0 = lb_arena_take(carver, n->state * size);
+    b->dy = lb_arena_take(arena, n->y * size);
+    b->dhn = lb_arena_take(arena, lb_h_count(p) * size);
+    b->dcn = lb_arena_take(arena, n->state * size);
+    b->dx = lb_arena_take(arena, n->x * size);
+    b->dh0 = lb_arena_take(arena, lb_h_count(p) * size);
+    b->dc0 = lb_arena_take(arena, n->state * size);
 }
 
 static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial,
                                  struct lb_error *err)
 {
     struct lb_counts counts;
-    struct lb_arena carver = {0};
+    struct lb_arena arena = {0};
     enum lb_status st = LB_OK;
     LB_TRY(lb_problem_counts(p, &counts, err));
-    carve_trial(p, &counts, &carver, trial);
-    LB_TRY(lb_device_space.allocate(carver.used, &trial->block, err));
-    LB_TRY(lb_device()->fill(trial->block, 0, carver.used, err));
-    carver = (struct lb_arena){.base = trial->block};
-    carve_trial(p, &counts, &carver, trial);
+    carve_trial(p, &counts, &arena, trial);
+    LB_TRY(lb_device_space.allocate(arena.used, &trial->block, err));
+    LB_TRY(lb_device()->fill(trial->block, 0, arena.used, err));
+    arena = (struct lb_arena){.base = trial->block};
+    carve_trial(p, &counts, &arena, trial);
 done:
     return st;
 }
@@ -315,12 +315,12 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
 {
     struct cudnn *self = state;
     enum lb_status st = LB_OK;
-    struct lb_arena carver = {.base = buffers->weights};
+    struct lb_arena arena = {.base = buffers->weights};
     void *lengths;
     self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
                                             .reserve = buffers->reserve,
                                             .workspace = buffers->workspace};
-    carve_weights(self, &carver, &self->memory.weights, &lengths);
+    carve_weights(self, &arena, &self->memory.weights, &lengths);
     if (self->problem->ragged) {
         LB_TRY(
             lb_device_space.upload(lengths, buffers->lengths, lengths_bytes(self->problem), err));
@@ -374,7 +374,7 @@ static void cudnn_destroy(void *state)
 const struct lb_impl lb_impl_cudnn = {
     .abi = LB_IMPL_ABI,
     .name = "cudnn",
-    .summary = "cuDNN's RNN, one variant an algorithm; auto is the fastest that takes the problem",
+    .summary = "cuDNN's RNN, one variant per algorithm; auto is the fastest that takes the problem",
     .memory = LB_DEVICE,
     .traits = LB_CAPTURABLE,
     .state_size = sizeof(struct cudnn),

@@ -242,8 +242,8 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
     *rnn = (struct lb_cudnn_rnn){0};
 }
 
-/* Where one part lies, from the addresses that the library gives for the weight space at base. The
- * library is not asked for the bias of a projection, which has none. */
+/* Asks where one part lies: the library gives its address in the weight space at base. The library
+ * is not asked for the bias of a projection, which has none. */
 static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
                                  int part, cudnnTensorDescriptor_t matrix,
                                  cudnnTensorDescriptor_t bias, struct lb_error *err)
@@ -293,11 +293,14 @@ enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_cudnn
     void *image = calloc(1, rnn->weights);
     if (!image)
         return lb_fail(err, LB_OOM, "out of memory for cuDNN's weights");
-    /* Real lengths may ask for other sizes than those that stood for them. */
+    /* The sizes were asked for with made-up lengths; the real ones may need more. */
     LB_TRY(ask_sizes(rnn, err));
     if (rnn->workspace > given || rnn->reserve > kept)
-        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN wants %zu bytes of workspace now, %zu before",
-                       rnn->workspace, given));
+        LB_TRY(
+            lb_fail(err, LB_FAILED,
+                    "for these lengths cuDNN needs %zu bytes of workspace and %zu of reserve, more "
+                    "than the %zu and %zu that it asked for",
+                    rnn->workspace, rnn->reserve, given, kept));
     LB_TRY(ask_offsets(rnn, memory->weights, err));
     lb_cudnn_layout_pack(rnn->shapes->problem, rnn->offsets, weights, image);
     LB_TRY(lb_device_space.upload(memory->weights, image, rnn->weights, err));
@@ -358,7 +361,7 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
                               s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
                               rnn->workspace, memory->workspace, rnn->reserve, memory->reserve),
                           "cudnnRNNBackwardWeights_v8", err));
-    /* Padding is filled in y only. */
+    /* The library fills the padding of y alone, and that of dx must be zero. */
     if (p->ragged)
         LB_TRY(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,
                                   p->input, lb_device()->stream(), err));

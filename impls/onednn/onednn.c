@@ -21,7 +21,7 @@ struct onednn {
     float *c0, *cn;        /* [L*D, B, H] */
     float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
     float *dx, *dh0, *dc0; /* likewise */
-    float *between[2];     /* [T, B, D*H] gradients of a lower layer's output */
+    float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
     char description[192];
 };
 
@@ -193,7 +193,7 @@ static size_t lay_out_scratch(struct onednn *net, char *base)
     struct lb_arena arena = {.base = base};
     if (lb_has_backward(&net->problem)) {
         for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
-            net->between[i] = lb_arena_take(&arena, n.y * sizeof(float));
+            net->dlower[i] = lb_arena_take(&arena, n.y * sizeof(float));
         if (net->problem.dtype == LB_BF16) {
             net->dy = lb_arena_take(&arena, n.y * sizeof(float));
             net->dx = lb_arena_take(&arena, n.x * sizeof(float));
@@ -302,16 +302,27 @@ static enum lb_status pack_cell(const struct onednn *net, size_t l,
                              staging, true, err);
 }
 
+/* The most columns of a canonical matrix: of w_ih of any layer, or of w_hh. */
+static size_t widest_matrix(const struct lb_problem *p)
+{
+    int64_t last = lb_layer_input(p, p->layers - 1);
+    int64_t widest = last > p->input ? last : p->input;
+    return (size_t)(widest > p->hidden ? widest : p->hidden);
+}
+
+/* Allocates room for the largest matrix of a layer, in all directions; the caller frees it. */
+static void *allocate_staging(const struct lb_problem *p)
+{
+    return malloc((size_t)(p->directions * 4 * p->hidden) * widest_matrix(p) * sizeof(float));
+}
+
 /* Converts the weights of all layers into their slots. */
 static enum lb_status pack(const struct onednn *net, const struct lb_weights *weights,
                            struct lb_error *err)
 {
     const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
-    int64_t widest =
-        lb_layer_input(p, p->layers - 1) > p->input ? lb_layer_input(p, p->layers - 1) : p->input;
-    widest = widest > p->hidden ? widest : p->hidden;
-    char *staging = malloc((size_t)(p->directions * 4 * p->hidden * widest) * sizeof(float));
+    char *staging = allocate_staging(p);
     if (!staging)
         return lb_fail(err, LB_OOM, "out of memory for weights");
     for (size_t l = 0; l < (size_t)p->layers; l++) {
@@ -420,10 +431,10 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
     float *dx = net->dx ? net->dx : io->dx;
     float *dh0 = net->dh0 ? net->dh0 : io->dh0, *dc0 = net->dc0 ? net->dc0 : io->dc0;
     const struct slot_data list[] = {
-        {LB_DX, l == 0 ? dx : net->between[(l - 1) % 2]},
+        {LB_DX, l == 0 ? dx : net->dlower[(l - 1) % 2]},
         {LB_DH0, dh0 + l * n.slice},
         {LB_DC0, dc0 + l * n.slice},
-        {LB_DY, l == n.L - 1 ? dy : net->between[l % 2]},
+        {LB_DY, l == n.L - 1 ? dy : net->dlower[l % 2]},
         {LB_DHN, dhn + l * n.slice},
         {LB_DCN, dcn + l * n.slice},
     };
@@ -476,11 +487,8 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
     const struct onednn *net = self;
     const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
-    int64_t last = lb_layer_input(p, p->layers - 1);
-    int64_t widest = last > p->input ? last : p->input;
     size_t H = (size_t)p->hidden;
-    widest = widest > p->hidden ? widest : p->hidden;
-    float *staging = malloc((size_t)(p->directions * 4 * p->hidden * widest) * sizeof(float));
+    float *staging = allocate_staging(p);
     if (!staging)
         return lb_fail(err, LB_OOM, "out of memory for gradients");
     for (size_t l = 0; l < (size_t)p->layers; l++) {

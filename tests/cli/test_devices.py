@@ -95,7 +95,7 @@ class Healthy(DevicesTest):
         for out, source in ("merged", "run"), ("again", "merged"):
             done = run("--merge", self.path(out), self.path(source))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("24 rows of 1 runs in 4 environments", done.stdout)
+            self.assertIn("24 rows of 1 run in 4 environments", done.stdout)
             self.assertIn("no node is off by its canaries", done.stdout)
         with open(self.path("merged/run.jsonl"), "rb") as one, open(self.path("again/run.jsonl"), "rb") as two:
             self.assertEqual(one.read(), two.read())

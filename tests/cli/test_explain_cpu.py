@@ -41,7 +41,15 @@ class ExplainCpu(ProgramTest):
         self.assertRegex(text, r"forward step [\d.e+]+ us: GEMM [\d.]+, weights from L3 [\d.]+, cell ")
         self.assertRegex(text, r"backward step [\d.]+ us: .*barrier [\d.]+\n")
         self.assertIn("ok by its rules on epyc9654; nothing was asked of a device", text)
-        self.assertRegex(text, r"CPU floor +[\d.e+]+ us on 64 threads")
+        self.assertRegex(text, r"CPU floor +[\d.]+ [mu]?s on 64 threads")
+
+    def test_a_list_refuses_more_threads_than_there_are_cpus_here(self):
+        case = "cpu_simd/T2_B2_H8/f32/infer/th"
+        here = run("--list", "--case", case + "1", "--case", case + "255").stdout.splitlines()
+        self.assertRegex(here[0], "infer +ok$")
+        self.assertRegex(here[1], r"th255 +unsupported: threads 255: this process may use only \d+ CPUs$")
+        there = run("--list", "--case", case + "96", "--device-model", "epyc9654").stdout
+        self.assertRegex(there, "th96 +ok\n$")
 
     def test_rows_and_threads_are_owned_once(self):
         for model in MODELS:
@@ -73,7 +81,7 @@ class ExplainCpu(ProgramTest):
         for flags in (["--explain", "T9_B64_H512/f32/infer"], ["--list", "-T", "5", "-B", "8", "-H", "8"]):
             done = run(*flags, "--device-model", path)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("cpu.txt:5: 'domain' is no key of a CPU's description; did you mean domains?",
+            self.assertIn("cpu.txt:5: 'domain' is not a key of a CPU's description; did you mean domains?",
                           done.stderr)
 
     def test_an_unknown_name_is_answered_with_gpus_and_cpus(self):

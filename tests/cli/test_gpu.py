@@ -234,7 +234,7 @@ class WithoutADevice(unittest.TestCase):
                 file.write("l2_byte = 3\n")
             done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path)
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"--device-model {path}:4: 'l2_byte' is no key", done.stderr)
+            self.assertIn(f"--device-model {path}:4: 'l2_byte' is not a key", done.stderr)
             done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path + ".not")
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"--device-model {path}.not: No such file", done.stderr)

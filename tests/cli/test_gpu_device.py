@@ -62,7 +62,7 @@ def sweeps(part, stand_in):
         yield long, fused, ["--dtype", "f32,f16", "--pass", "infer,train"]
     elif part == "cudnn":
         yield shapes, fast, ["--dtype", dtypes, "--pass", PASSES]
-    elif part == "slow": # to set up, so few
+    elif part == "slow": # these take long to set up, so only a few cases run
         yield few, [stand_in] if stand_in else SLOW, ["--dtype", "f32,f16", "--pass", "infer,train"]
     elif part == "tiny": # does each implementation run at all?
         yield ["T3_B2_I3_H8"], both, ["--dtype", "f32,f16", "--pass", "infer"]
@@ -72,7 +72,7 @@ def sweeps(part, stand_in):
     elif part == "kernels": # traced by CUPTI
         yield (["T5_B8_H128", "T6_B8_H128", "T9_B8_H128"], both[:1],
                ["--dtype", "f16", "--launch", "graph", "--pass", "infer", "--kernels"])
-    elif part == "small": # auto is one of the others
+    elif part == "small": # fused:auto runs one of the other variants
         yield (SMALL[:2] if stand_in else SMALL,
                [name for name in own if name != "fused:auto"],
                ["--dtype", "f32,f16", "--pass", "infer,train"])
@@ -177,7 +177,7 @@ class Report:
         for key, count in sorted(verdicts.items()):
             self.say(f"{count:6} {':'.join(filter(None, key[:2]))} {key[2]}")
         if process.returncode in self.options.codes - {0}:
-            self.say(f"to be read: exit code {process.returncode}, {self.options.log}")
+            self.say(f"exit code {process.returncode}: read {self.options.log}")
         elif process.returncode not in (0, 1, 5):
             self.failed = True
             self.say(f"the sweep, or what it ran under, ended with exit code {process.returncode}")
@@ -204,14 +204,15 @@ def parse(arguments):
                         help="a list of own, cudnn, modes, slow, small, tiny, twice, kernels")
     parser.add_argument("--seconds", type=float, default=800, help="after which no case is begun")
     parser.add_argument("--call-limit", type=float, default=30)
-    parser.add_argument("--only", type=words, default=set(), help="of the implementations")
-    parser.add_argument("--except", type=words, default=set(), dest="omit")
+    parser.add_argument("--only", type=words, default=set(), help="the implementations to run, if not all")
+    parser.add_argument("--except", type=words, default=set(), dest="omit",
+                        help="implementations not to run")
     parser.add_argument("--rows", help="a file that the rows are added to")
     parser.add_argument("--log", help="a file that the program's output is added to")
     parser.add_argument("--codes", type=lambda text: set(map(int, text.split(","))), default=set(),
-                        help="exit codes of PREFIX that are no failure, but to be read")
-    parser.add_argument("--plugin", help="with a device in host memory: to see that this runs")
-    parser.add_argument("--impl", help="the plug-in's")
+                        help="exit codes of PREFIX that are no failure; the log then says more")
+    parser.add_argument("--plugin", help="a plug-in that makes up a device, to try this script without a GPU")
+    parser.add_argument("--impl", help="the implementation of --plugin")
     parser.add_argument("prefix", nargs=argparse.REMAINDER)
     return parser.parse_args(arguments)
 
@@ -227,7 +228,7 @@ def main(arguments):
             if left:
                 report.sweep(cases, left, axes)
     if not report.failed and not report.present:
-        report.say("all of it is absent")
+        report.say("every implementation is absent")
         return SKIPPED
     return 1 if report.failed or report.ok == 0 else 0
 

@@ -145,7 +145,7 @@ class Ends(ProgramTest):
                         ["--report", self.path("pipe"), "-o", self.path("page.html")]):
             done = run(*command, timeout=10)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("it is no regular file", done.stderr)
+            self.assertIn("it is not a regular file", done.stderr)
 
     def test_a_folder_that_vanishes_ends_the_sweep_with_the_reason(self):
         out = self.path("run")
@@ -165,7 +165,7 @@ class Outputs(ProgramTest):
         done = run("--sweep", *TINY, "--impl", "cpu_ref", "--out", self.path("run"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("run.csv: ", done.stderr)
-        self.assertIn("1 cases: 1 ok", done.stdout)
+        self.assertIn("1 case: 1 ok", done.stdout)
         for name in ("benchmark.json", "junit.xml", "run.md"): # before it and behind it
             self.assertTrue(os.path.isfile(self.path("run/" + name)))
 

@@ -1,6 +1,6 @@
-"""The libraries of others, oneDNN, OpenBLAS and those of GPUs: only the workers of cases that need one
+"""The third-party libraries, oneDNN, OpenBLAS and those of GPUs: only the workers of cases that need one
 load it, so the program starts quickly, takes little memory, and runs where a library is missing or
-broken. What large plans cost in memory is held here too."""
+broken. The memory that large plans cost is tested here too."""
 
 import json
 import os

@@ -86,7 +86,7 @@ class Shards(MergeTest):
             for other in parts[:i]:
                 self.assertFalse({problem_of(c) for c in part} & {problem_of(c) for c in other})
         done = self.merge("merged", self.shards)
-        self.assertIn("32 rows of 3 runs in 1 environments", done.stdout)
+        self.assertIn("32 rows of 3 runs in 1 environment", done.stdout)
         self.assertNotIn("missing", done.stdout)
         self.assertEqual(set(read_rows(self.path("merged"))), self.planned())
         self.assertEqual(set().union(*parts), self.planned())
@@ -386,7 +386,7 @@ class Merging(MergeTest):
         self.make("runs/a", host="a", cases=[(8, 10, "ok")])
         self.make("runs/b", host="b", cases=[(16, 10, "ok")], factor=2)
         done = self.merge("merged", "runs")
-        self.assertIn("canaries tell nothing: it takes 3 nodes of one device", done.stdout)
+        self.assertIn("canaries tell nothing: at least 3 nodes of one device are needed", done.stdout)
 
     def devices(self):
         """Two nodes of one device and one of another, which have one case in common."""

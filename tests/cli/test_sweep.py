@@ -199,7 +199,7 @@ class Sweep(ProgramTest):
         once = run(*plan).stdout
         self.assertRegex(once, r"^cases     15\b")
         self.assertRegex(once, r"\n               5  cpu_ref\n               5  cpu_simd\n")
-        self.assertRegex(once, r"\nmemory    up to \S+ MiB besides .*T300_B64_I512_H256_L4")
+        self.assertRegex(once, r"\nmemory    up to \S+ MiB for T300_B64_I512_H256_L4.*, and what the implementation needs itself\n")
         self.assertRegex(once, r"\ntime      about (\d+ min )?\d+ s, by")
 
         def seconds(text):

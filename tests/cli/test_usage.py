@@ -44,6 +44,7 @@ BAD = [
     (["--sweep", "--memory", "4X"], ["--memory 4X", "4G"]),
     (["--sweep", "--memory", "1e300T"], ["--memory 1e300T", "4G"]),
     (["--sweep", "--tuned", "no-such-file"], ["--tuned no-such-file", "--tune"]),
+    (["--explain", "keras"], ["--explain keras: a layer must follow, such as 'units=512'"]),
     (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
     (["--compare", "a", "b", "--compare", "a", "c"], ["--compare", "twice"]),
     (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),

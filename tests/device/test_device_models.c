@@ -217,7 +217,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
         const char *text, *says;
     } cases[] = {
         {"like = h100\nname = x\nsm_cuont = 3\n",
-         "gpu.txt:3: 'sm_cuont' is no key of a device's description; did you mean sm_count?"},
+         "gpu.txt:3: 'sm_cuont' is not a key of a device's description; did you mean sm_count?"},
         {"like = h100\nname = x\nsm_count = many\n",
          "gpu.txt:3: sm_count = many: it must be a whole number above 0"},
         {"like = h100\nsm_count = 2.5\n", "gpu.txt:2: sm_count = 2.5: it must be a whole number"},

@@ -12,7 +12,7 @@ enum {
     WIDEST_CLUSTER = 16
 };
 
-/* How many threads or blocks a multiprocessor runs at a time. */
+/* The most threads, and the most blocks, that a multiprocessor runs at a time. */
 static int most_threads(const struct lb_device_info *device)
 {
     if (device->major == 7 && device->minor == 5)
@@ -49,11 +49,11 @@ int fake_launch_resident(const struct lb_device_info *device, const struct fake_
         return 0;
     size_t all_shared = (size_t)device->shared_bytes + SHARED_SYSTEM;
     size_t by_shared = all_shared / (l->shared + SHARED_SYSTEM);
-    size_t each = (size_t)most_threads(device) / threads_of(l);
-    each = each < by_shared ? each : by_shared;
-    each = each < (size_t)most_blocks(device) ? each : (size_t)most_blocks(device);
+    size_t per_sm = (size_t)most_threads(device) / threads_of(l);
+    per_sm = per_sm < by_shared ? per_sm : by_shared;
+    per_sm = per_sm < (size_t)most_blocks(device) ? per_sm : (size_t)most_blocks(device);
     int cluster = l->cluster ? (int)l->cluster : 1;
-    return device->sm_count / cluster * cluster * (int)each;
+    return device->sm_count / cluster * cluster * (int)per_sm;
 }
 
 enum fake_refusal fake_launch_check(const struct lb_device_info *device,

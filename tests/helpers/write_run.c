@@ -94,7 +94,14 @@ static void make_ties(struct lb_run *run)
                                         "onednn/T16_B1_H64/f32/infer"};
     synthetic_add(run, synthetic_row(cases[0], LB_VERDICT_OK, 1e6, 1, 20));
     synthetic_add(run, synthetic_row(cases[1], LB_VERDICT_OK, 0.99e6, 1, 20));
-    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 3));
+    synthetic_add(run, synthetic_row(cases[2], LB_VERDICT_OK, 2e6, 1, 1));
+}
+
+/* Two implementations of 3 processes each, too few for an interval. */
+static void make_few_processes(struct lb_run *run)
+{
+    synthetic_add_processes(run, "cpu_ref/T16_B1_H64/f32/infer", 1e6, 3, 1);
+    synthetic_add_processes(run, "cpu_simd/T16_B1_H64/f32/infer", 0.999e6, 3, 1);
 }
 
 /* Random cases: hardly two of them share all sizes but one. */
@@ -148,9 +155,10 @@ static bool make(const char *kind, struct lb_run *run)
     static const struct {
         const char *kind;
         void (*make)(struct lb_run *run);
-    } others[] = {{"single", make_single},      {"failed", make_failed}, {"ties", make_ties},
-                  {"names", make_names},        {"absent", make_absent}, {"random", make_random},
-                  {"floors", make_lower_bounds}};
+    } others[] = {{"single", make_single},       {"failed", make_failed},
+                  {"ties", make_ties},           {"names", make_names},
+                  {"absent", make_absent},       {"random", make_random},
+                  {"floors", make_lower_bounds}, {"few-processes", make_few_processes}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         if (strcmp(grids[i].kind, kind) == 0) {
             *run = synthetic_run(&grids[i].grid);

@@ -1,5 +1,5 @@
 /* Writes a made-up run into a folder, with all that is derived from it: write_synthetic FOLDER.
- * For tests that look at the files with other programs' eyes. */
+ * Tests then read these files with other programs. */
 #include <stdio.h>
 #include <string.h>
 

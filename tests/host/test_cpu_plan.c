@@ -404,7 +404,7 @@ static void what_is_wrong_in_a_file_is_said(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"like = epyc9654\nname = x\ncoers = 3\n", "cpu.txt:3: 'coers' is no key of a CPU's "
+        {"like = epyc9654\nname = x\ncoers = 3\n", "cpu.txt:3: 'coers' is not a key of a CPU's "
                                                    "description; did you mean cores?"},
         {"like = epyc9655\nname = x\n", "no such CPU is known; there are epyc9654, epyc9654x2"},
         {"like = epyc9654\nname = x\nunit = sse\n", "it must be plain, avx2, avx512"},

@@ -459,7 +459,7 @@ static void faults_of_cudnn_end_in_a_verdict(void **state)
         {FAKE_CUDNN_MOVES_WEIGHTS, "cudnn:standard/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
          "places part 2 of layer 0 outside"},
         {FAKE_CUDNN_GROWS, "cudnn:standard/T5_B2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
-         "bytes of workspace now"},
+         "needs 8192 bytes of workspace"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,5 +1,5 @@
-/* Sequences from a .npy file: what is read, and which byte of a made-up or damaged file is named.
- */
+/* Sequences from a .npy file: what is read, and which byte of a made-up or damaged file the message
+ * names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +184,7 @@ static void another_file_is_named_with_its_first_byte(void **state)
     assert_non_null(file);
     fputs("PK\3\4 as numpy.savez makes it", file);
     fclose(file);
-    refused(scratch_path("zip"), "byte 0: this is no .npy file");
+    refused(scratch_path("zip"), "byte 0: this is not a .npy file");
     file = fopen(scratch_path("version"), "wb");
     assert_non_null(file);
     fwrite("\x93NUMPY\4\0\0\0", 10, 1, file);

@@ -1,4 +1,5 @@
-/* Weights from a safetensors file: what is read, and what of a made-up or damaged file is named. */
+/* Weights from a safetensors file: what is read, and what the message about a made-up or damaged
+ * file names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,8 +77,8 @@ static void a_damaged_file_is_named_with_the_byte(void **state)
     snprintf(said, sizeof(said), "byte %zu: it ends within tensor e.bias_ih_l0",
              8 + strlen(SMALL) + 60);
     refused(make(SMALL, 15), "e.", said);
-    refused(make("{\"a\": }", 0), "", "byte 14: the header is no JSON");
-    refused(make("[]", 0), "", "byte 8: the header is no object");
+    refused(make("{\"a\": }", 0), "", "byte 14: the header is not JSON");
+    refused(make("[]", 0), "", "byte 8: the header is not a JSON object");
     FILE *file = fopen(scratch_path("short"), "wb");
     assert_non_null(file);
     fputs("abc", file);

@@ -105,11 +105,35 @@ static void rows_with_too_few_samples_are_neither_fastest_nor_tied(void **state)
     char *table = print_three((double[]){6e6, 1e6, 1e6}, (size_t[]){1, 40, 5});
     assert_rank(table, "cpu_ref", "1.00x  too few samples");
     assert_rank(table, "onednn", "x  too few samples");
+    assert_rank(table, "cpu_simd", "x  ok"); /* onednn's range overlaps its interval */
+    assert_null(strstr(table, "tied"));
     free(table);
     table = print_three((double[]){6e6, 2e6, 1e6}, (size_t[]){40, 40, 5});
     assert_rank(table, "onednn", "x  too few samples"); /* the smallest median */
     assert_rank(table, "cpu_simd", "x  ok");
     free(table);
+}
+
+/* Rows of 3 processes with many samples were once called tied although none had an interval. */
+static void rows_with_too_few_processes_are_neither_fastest_nor_tied(void **state)
+{
+    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    synthetic_add_processes(&run, "cpu_ref/T16_B1_H64/f32/infer", 6e6, 3, 1);
+    synthetic_add_processes(&run, "cpu_simd/T16_B1_H64/f32/infer", 1e6, 3, 2);
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
+    fclose(out);
+    assert_rank(text, "cpu_ref", "1.00x  < 6 processes");
+    assert_rank(text, "cpu_simd", "x  < 6 processes");
+    assert_null(strstr(text, "tied"));
+    assert_non_null(strstr(text, "--processes 15 gives enough"));
+    assert_non_null(strstr(text, "\n2 cases: 2 ok\n"));
+    lb_run_free(&run);
+    free(text);
 }
 
 static void the_only_one_is_no_winner(void **state)
@@ -159,6 +183,7 @@ int main(void)
         cmocka_unit_test(a_near_miss_says_how_much_of_the_tolerance_it_uses),
         cmocka_unit_test(all_that_overlap_the_fastest_are_tied),
         cmocka_unit_test(rows_with_too_few_samples_are_neither_fastest_nor_tied),
+        cmocka_unit_test(rows_with_too_few_processes_are_neither_fastest_nor_tied),
         cmocka_unit_test(updates_have_a_column_where_a_row_has_one),
         cmocka_unit_test(the_only_one_is_no_winner),
     };

@@ -353,7 +353,7 @@ static void only_regular_files_are_read(void **state)
     assert_int_equal(mkfifo(path, 0666), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(lb_run_read(i ? folder : path, &run, &err), LB_INVALID);
-        assert_non_null(strstr(err.text, "run.jsonl: it is no regular file"));
+        assert_non_null(strstr(err.text, "run.jsonl: it is not a regular file"));
     }
 }
 

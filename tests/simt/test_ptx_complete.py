@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds that inline PTX stands in cuda/ptx*.cuh alone, and that every wrapper there is compiled for
-all architectures (ptx_probe.cu) and tested against a model (test_ptx.cpp).
+"""Checks that cuda/ has inline PTX in common/ptx*.cuh alone, and that every wrapper there is compiled
+for all architectures (ptx_probe.cu) and tested against a model (test_ptx.cpp).
 
   test_ptx_complete.py CUDA_DIR
 """
