@@ -828,7 +828,7 @@ const struct lb_option lb_option_table[] = {
      .set = set_true,
      .field = offsetof(struct lb_options, retry_noisy),
      .help = "Measures again the cases during which other programs used more than 5 % of the "
-             "case's CPUs."},
+             "case's CPUs, or the machine was more than 15 % slower than in most of the run."},
     {.name = "--retry",
      .argument = "verdicts with commas between",
      .placeholder = "VERDICT,...",

@@ -189,10 +189,12 @@ done:
     return st;
 }
 
-/* Whether others used so much of its CPUs that the case is worth measuring again. */
+/* Whether others used so much of its CPUs, or the machine was so slow, that the case is worth
+ * measuring again. */
 static bool is_noisy(const struct lb_row *row)
 {
-    return lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE;
+    return lb_row_is_timed(row) &&
+           (row->others_share > LB_BUSY_SHARE || row->slowdown > LB_SLOW_MACHINE);
 }
 
 /* Adds a warning to the row of a case with a time when a limit stopped the case early. */
@@ -219,7 +221,7 @@ static void warn_of_others(struct lb_row *row)
     snprintf(warning, sizeof(warning),
              "other programs used %.0f %% of its CPUs while it was measured",
              100 * row->others_share);
-    if (is_noisy(row))
+    if (lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE)
         lb_row_warn(row, warning);
 }
 
@@ -1005,8 +1007,8 @@ static void print_resume(const struct sweep *sweep, const char *folder, const ch
     fprintf(stderr, "\n");
 }
 
-/* Says how many cases were measured while others used their CPUs, which those are, and what
- * measures them again. */
+/* Says how many cases were measured while others used their CPUs or the machine was slow, which
+ * those are, and what measures them again. */
 static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const char *folder)
 {
     enum { NAMED = 10 };
@@ -1018,14 +1020,18 @@ static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const
         return;
     fprintf(stderr,
             "noisy     %zu of %zu cases %s measured while other programs used more than %.0f %% of "
-            "%s CPUs:\n",
+            "%s CPUs, or while the machine was more than %.0f %% slower than in most of the run:\n",
             noisy, run->count, noisy == 1 ? "was" : "were", 100 * LB_BUSY_SHARE,
-            noisy == 1 ? "its" : "their");
+            noisy == 1 ? "its" : "their", 100 * (LB_SLOW_MACHINE - 1));
     for (size_t i = 0, named = 0; i < run->count && named < NAMED; i++) {
         if (!is_noisy(&run->rows[i]))
             continue;
         lb_case_print(&run->rows[i].c, id);
-        fprintf(stderr, "          %s (%.0f %%)\n", id, 100 * run->rows[i].others_share);
+        if (run->rows[i].others_share > LB_BUSY_SHARE)
+            fprintf(stderr, "          %s (others %.0f %%)\n", id, 100 * run->rows[i].others_share);
+        else
+            fprintf(stderr, "          %s (%.0f %% slower)\n", id,
+                    100 * (run->rows[i].slowdown - 1));
         named++;
     }
     if (noisy > NAMED)
@@ -1373,8 +1379,9 @@ static void say_left(const struct lb_options *options, const struct lb_run *run,
     lb_clean_text(folder); /* its name may hold escape sequences */
     lb_warn(run->doubt);
     if (!options->quiet)
-        fprintf(stderr, "%s: %zu cases are done, %zu cases are left to run\n", folder, done_count,
-                left);
+        fprintf(stderr, "%s: %zu %s done, %zu %s left to run\n", folder, done_count,
+                done_count == 1 ? "case is" : "cases are", left,
+                left == 1 ? "case is" : "cases are");
 }
 
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)

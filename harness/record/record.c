@@ -178,6 +178,7 @@ struct lb_row lb_row_make(const struct lb_case *c)
         *number_of(&row, i) = NAN;
     for (size_t i = 0; i < TEXT_KEYS; i++)
         *text_of(&row, i) = none;
+    row.slowdown = NAN;
     return row;
 }
 

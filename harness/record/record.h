@@ -103,7 +103,9 @@ struct lb_row {
     double working_set_bytes; /* of all calls: that with the inputs of the other sets */
     double deterministic;     /* 1: the implementation says that equal inputs give equal bits */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
-    double sm_mhz;                    /* mean clock of the GPU during the samples */
+    double slowdown; /* time of the fixed loop over its median in the run (lb_rows_find_slowdowns);
+                        NaN: not known */
+    double sm_mhz;   /* mean clock of the GPU during the samples */
     double memory_mhz, temperature_c; /* of the GPU at the same work, right after the samples */
 
     size_t environment; /* number in lb_run.environments, of where it was measured */
@@ -181,6 +183,14 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, doub
 /* References [lb_row_units] receives the mean time of the fixed loop around each unit's blocks.
  * False when it is not known for one of them. */
 bool lb_row_unit_references(const struct lb_row *row, double *references);
+
+/* Finds the slowdown of each row of a run: the mean of its reference_ns over the median of these
+ * means, for all rows of one implementation and environment. With fewer rows than LB_SLOWDOWN_ROWS
+ * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
+#define LB_SLOWDOWN_ROWS 8
+#define LB_SLOW_MACHINE \
+    1.15 /* in the runs under results, rows are below 1.1, or disturbed and above */
+enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
 
 /* True when the row has a valid time: its verdict is ok and its median is above 0. */
 bool lb_row_is_timed(const struct lb_row *row);

@@ -599,6 +599,7 @@ enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error
         goto done;
     }
     LB_TRY(read_lines(&reader, run, err));
+    LB_TRY(lb_rows_find_slowdowns(run->rows, run->count, err));
 done:
     if (reader.stream)
         fclose(reader.stream);

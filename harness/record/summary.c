@@ -274,3 +274,71 @@ enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_e
 done:
     return st;
 }
+
+/* A row's mean time of the fixed loop, and the group of rows that it is compared within. */
+struct loop_time {
+    struct lb_row *row;
+    double ns;
+};
+
+static int compare_loop_times(const void *a, const void *b)
+{
+    const struct loop_time *first = a, *second = b;
+    if (first->row->environment != second->row->environment)
+        return first->row->environment < second->row->environment ? -1 : 1;
+    int impl = strcmp(first->row->c.impl, second->row->c.impl);
+    return impl != 0 ? impl : (first->ns > second->ns) - (first->ns < second->ns);
+}
+
+static bool is_same_group(const struct lb_row *a, const struct lb_row *b)
+{
+    return a->environment == b->environment && strcmp(a->c.impl, b->c.impl) == 0;
+}
+
+/* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
+static double mean_reference(const struct lb_row *row)
+{
+    double sum = 0;
+    for (size_t block = 0; block < row->block_count; block++)
+        sum += row->reference_ns[block];
+    return row->block_count > 0 ? sum / (double)row->block_count : (double)NAN;
+}
+
+/* Sets the slowdown of a group of rows, whose times [count] are sorted. */
+static void judge_group(const struct loop_time *times, size_t count)
+{
+    double median =
+        count % 2 ? times[count / 2].ns : (times[count / 2 - 1].ns + times[count / 2].ns) / 2;
+    for (size_t i = 0; i < count && count >= LB_SLOWDOWN_ROWS; i++) {
+        struct lb_row *row = times[i].row;
+        char warning[160];
+        row->slowdown = times[i].ns / median;
+        snprintf(warning, sizeof(warning),
+                 "the machine was %.0f %% slower while it was measured than in most of the run",
+                 100 * (row->slowdown - 1));
+        if (row->slowdown > LB_SLOW_MACHINE)
+            lb_row_warn(row, warning);
+    }
+}
+
+enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err)
+{
+    size_t known = 0;
+    struct loop_time *times = malloc((count + 1) * sizeof(*times));
+    if (!times)
+        return lb_fail(err, LB_OOM, "out of memory for %zu rows", count);
+    for (size_t i = 0; i < count; i++) {
+        double ns = lb_row_is_timed(&rows[i]) ? mean_reference(&rows[i]) : (double)NAN;
+        rows[i].slowdown = NAN;
+        if (isfinite(ns))
+            times[known++] = (struct loop_time){&rows[i], ns};
+    }
+    qsort(times, known, sizeof(*times), compare_loop_times);
+    for (size_t first = 0, next; first < known; first = next) {
+        for (next = first + 1; next < known && is_same_group(times[first].row, times[next].row);)
+            next++;
+        judge_group(times + first, next - first);
+    }
+    free(times);
+    return LB_OK;
+}

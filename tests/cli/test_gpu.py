@@ -98,7 +98,7 @@ class DeviceFaults(ProgramTest):
         done = run("--resume", self.path("run"), "--call-limit", "1", "--plots", "none", "--plugin",
                    plugin("gpu_fault_hang"))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 cases are left to run", done.stderr)
+        self.assertIn("1 case is left to run", done.stderr)
 
     def test_what_was_measured_before_others_hang_is_kept(self):
         # Rounds come in any order: when the third case hangs, some cases of T = 5 are half done.

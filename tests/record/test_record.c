@@ -425,6 +425,58 @@ static void keys_that_older_programs_lack_are_done_without(void **state)
     json_decref(object);
 }
 
+enum { GROUP = LB_SLOWDOWN_ROWS };
+
+/* Rows [3 * GROUP - 1]: two implementations on one environment and, one row short of a group, the
+ * first of them on another; one row of each was measured while the machine was slow. */
+static void fill_rows(struct lb_row *rows)
+{
+    static const double usual_ns[] = {5e5, 2e6, 9e6};
+    for (size_t i = 0; i < 3 * GROUP - 1; i++) {
+        struct lb_case c = lb_case_defaults();
+        struct lb_row *row = &rows[i];
+        strcpy(c.impl, i / GROUP == 1 ? "onednn" : "cpu_ref");
+        *row = lb_row_make(&c);
+        row->verdict = LB_VERDICT_OK;
+        row->environment = i / GROUP == 2;
+        assert_int_equal(lb_row_add_block(row, (double[]){1000}, 1, NULL), LB_OK);
+        assert_int_equal(lb_row_summarize(row, NULL), LB_OK);
+        lb_row_set_reference(row, usual_ns[i / GROUP] *
+                                      (i % GROUP == 2 ? 1.5 : 1 + 0.01 * (double)(i % 3)));
+    }
+}
+
+static void a_slow_machine_is_found_within_an_implementation_and_environment(void **state)
+{
+    struct lb_row rows[3 * GROUP - 1];
+    (void)state;
+    fill_rows(rows);
+    assert_int_equal(lb_rows_find_slowdowns(rows, 3 * GROUP - 1, NULL), LB_OK);
+    for (size_t i = 0; i < 2 * GROUP; i++) {
+        assert_true(i % GROUP == 2 ? fabs(rows[i].slowdown - 1.485) < 0.02
+                                   : rows[i].slowdown < 1.03);
+        assert_int_equal(strstr(rows[i].warning, "the machine was 4") != NULL, i % GROUP == 2);
+    }
+    for (size_t i = 2 * GROUP; i < 3 * GROUP - 1; i++) /* too few rows */
+        assert_true(isnan(rows[i].slowdown) && rows[i].warning[0] == 0);
+    for (size_t i = 0; i < 3 * GROUP - 1; i++)
+        lb_row_free(&rows[i]);
+}
+
+static void a_row_without_a_reference_has_no_slowdown(void **state)
+{
+    struct lb_row rows[3 * GROUP - 1];
+    (void)state;
+    fill_rows(rows);
+    lb_row_set_reference(&rows[0], NAN);
+    rows[GROUP].verdict = LB_VERDICT_WRONG;
+    assert_int_equal(lb_rows_find_slowdowns(rows, 3 * GROUP - 1, NULL), LB_OK);
+    for (size_t i = 0; i < 3 * GROUP - 1; i++) {
+        assert_true(isnan(rows[i].slowdown)); /* each group is one row short */
+        lb_row_free(&rows[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +495,8 @@ int main(void)
         cmocka_unit_test(later_blocks_add_what_they_found),
         cmocka_unit_test(other_bits_of_a_deterministic_implementation_are_wrong),
         cmocka_unit_test(anomalous_samples_are_flagged),
+        cmocka_unit_test(a_slow_machine_is_found_within_an_implementation_and_environment),
+        cmocka_unit_test(a_row_without_a_reference_has_no_slowdown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
