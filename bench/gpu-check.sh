@@ -13,6 +13,7 @@
 #   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   ceilings   measures copy bandwidth, GEMM rates, launches and barriers, for the lower bound
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
+#              where an implementation says that it is deterministic, and are compared elsewhere too
 #   kernels    records the GPU kernels of three graph cases, by CUPTI
 #   faults     kills a worker, runs too large a case, and launches a kernel that reads an illegal
 #              address: each must cost one row

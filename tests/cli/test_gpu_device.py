@@ -66,7 +66,7 @@ def sweeps(part, stand_in):
         yield few, [stand_in] if stand_in else SLOW, ["--dtype", "f32,f16", "--pass", "infer,train"]
     elif part == "tiny": # does each implementation run at all?
         yield ["T3_B2_I3_H8"], both, ["--dtype", "f32,f16", "--pass", "infer"]
-    elif part == "twice": # one after the other in one worker: the results must have the same bits
+    elif part == "twice": # one after the other in one worker: deterministic results keep their bits
         yield SHAPES[:1] + ["T4_B8_H128"], both, ["--dtype", "f16", "--launch", "graph", "--pass",
                                                   "train,backward", "--timing", "isolated,batched"]
     elif part == "kernels": # traced by CUPTI
@@ -150,12 +150,13 @@ class Report:
             self.say(f"{row['verdict']:8} {row['case']}: {row['reason']}")
 
     def compare(self, row):
-        """A case that is timed in two ways, in one worker, must give the same bits twice."""
+        """A case that is timed in two ways, in one worker, must give the same bits twice, where the
+        implementation says that it is deterministic. cuDNN does not say so."""
         if row["verdict"] != "ok":
             return
         name = row["case"].replace("/batched", "")
         if self.hashes.setdefault(name, row["hash"]) != row["hash"]:
-            self.failed = True
+            self.failed = self.failed or row["deterministic"] == 1
             self.say(f"{name}: two runs gave different bits: hashes {self.hashes[name]} and {row['hash']}")
 
     def check_clock(self, row):
