@@ -186,7 +186,7 @@ class Check(DryRun):
         self.assertIn("there is no step test-own", done.stderr)
 
 
-class Bits(unittest.TestCase):
+class Twice(unittest.TestCase):
     def test_other_bits_fail_where_they_are_promised_and_are_named_everywhere(self):
         for deterministic, failed in ((1, True), (0, False)):
             report, said = Report(parse([])), []
@@ -196,6 +196,17 @@ class Bits(unittest.TestCase):
                                 "hash": bits, "deterministic": deterministic})
             self.assertEqual((report.failed, len(said)), (failed, 1))
             self.assertIn("two runs gave different bits: hashes 1 and 2", said[0])
+            report.log.close()
+            report.rows.close()
+
+    def test_clocks_that_depend_on_the_timing_are_named(self):
+        for batched, named in ((1900, 0), (1400, 1), (None, 0)):
+            report, said = Report(parse([])), []
+            report.say = said.append
+            for tail, clock in (("", 1980), ("/batched", batched)):
+                report.check_clock({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
+                                    "sm_mhz": clock})
+            self.assertEqual((report.failed, len(said)), (False, named))
             report.log.close()
             report.rows.close()
 

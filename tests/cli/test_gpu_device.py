@@ -117,7 +117,7 @@ class Report:
 
     def __init__(self, options):
         self.options, self.failed, self.ok, self.present = options, False, 0, 0
-        self.hashes = {} # of results, by case without its timing
+        self.hashes, self.clocks = {}, {} # of results and of samples, by case without its timing
         self.log = open(options.log, "a", encoding="utf-8") if options.log else tempfile.TemporaryFile()
         self.rows = open(options.rows or os.devnull, "a", encoding="utf-8")
         self.end = time.monotonic() + options.seconds
@@ -160,11 +160,18 @@ class Report:
             self.say(f"{name}: two runs gave different bits: hashes {self.hashes[name]} and {row['hash']}")
 
     def check_clock(self, row):
-        """The mean clock during the samples is that of a GPU, where one was measured."""
+        """The mean clock during the samples is that of a GPU, where one was measured, and about the same
+        however calls are timed."""
         clock = row.get("sm_mhz")
         if row["verdict"] == "ok" and clock is not None and not 100 < clock < 5000:
             self.failed = True
             self.say(f"{row['case']}: the clock of the multiprocessors was {clock} MHz")
+        if row["verdict"] == "ok" and clock:
+            name = row["case"].replace("/batched", "")
+            first = self.clocks.setdefault(name, clock)
+            if abs(clock - first) > first / 4: # a device that idles between samples counts less
+                self.say(f"{name}: clocks of {first:.0f} and {clock:.0f} MHz, with and without pauses "
+                         "between calls: the counters may stop while the device idles")
 
     def sweep(self, cases, impls, axes):
         verdicts = collections.Counter()
