@@ -9,10 +9,10 @@
 #   build      builds the program in the folder of --build (build/gpu-check)
 #   versions   lists the program, its libraries, driver and tools, and what each implementation says
 #   tiny       runs one tiny case of each implementation
-#   sanitizer-memcheck, -racecheck, -synccheck    run small cases under compute-sanitizer
 #   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   ceilings   measures copy bandwidth, GEMM rates, launches and barriers, for the lower bound
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
+#              where an implementation says that it is deterministic, and are compared elsewhere too
 #   kernels    records the GPU kernels of three graph cases, by CUPTI
 #   faults     kills a worker, runs too large a case, and launches a kernel that reads an illegal
 #              address: each must cost one row
@@ -22,6 +22,7 @@
 #   tune       measures every kernel family of fused on the grid, and writes tuned.txt
 #   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
 #   calibrate  runs the kernels of tests/simt on the device, against what the emulator recorded
+#   sanitizer-memcheck, -racecheck, -synccheck    run small cases under compute-sanitizer, which is slow
 #   tests-slow                 checks the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
 # whatever STEPS says. --limit is for a machine with a time limit: it ends everything shortly after
@@ -103,9 +104,9 @@ CMAKE
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
-known=build,versions,tiny,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck
-known=$known,tests-own,ceilings,twice,kernels,faults,sweep,tests-cudnn,tests-modes,tune,frameworks
-known=$known,calibrate,tests-slow
+known=build,versions,tiny,tests-own,ceilings,twice,kernels,faults,sweep,tests-cudnn,tests-modes
+known=$known,tune,frameworks,calibrate,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck
+known=$known,tests-slow
 steps=$known
 
 # check_steps: refuses a misspelt step, which would otherwise silently not run.
@@ -474,17 +475,6 @@ fi
 if begin tiny 120; then
   attempt 0 one tiny case each -- conformance tiny
 fi
-if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
-  note "no compute-sanitizer here"
-else
-  ! begin sanitizer-memcheck 180 || sanitize memcheck 0
-  if begin sanitizer-racecheck 120; then
-    sanitize racecheck 0 --except fused:cluster
-    # It orders its swapped sums by remote stores and their mbarrier, which the tool may not follow.
-    sanitize racecheck 0,86 --only fused:cluster
-  fi
-  ! begin sanitizer-synccheck 120 || sanitize synccheck 0
-fi
 if begin tests-own 180; then
   attempt 0 conformance, own -- conformance own
 fi
@@ -539,6 +529,18 @@ if begin frameworks 180; then
 fi
 if begin calibrate 120; then
   attempt "${dry:+77,}0" calibration of the emulator -- calibrate
+fi
+if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
+  note "no compute-sanitizer here"
+else
+  ! begin sanitizer-memcheck 180 || sanitize memcheck 0
+  if begin sanitizer-racecheck 120; then
+    allowed=$((allowed / 2)) # for each of the two
+    sanitize racecheck 0 --except fused:cluster
+    # It orders its swapped sums by remote stores and their mbarrier, which the tool may not follow.
+    sanitize racecheck 0,86 --only fused:cluster
+  fi
+  ! begin sanitizer-synccheck 120 || sanitize synccheck 0
 fi
 if begin tests-slow 180; then
   attempt 0,77 conformance, slow -- conformance slow

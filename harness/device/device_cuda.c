@@ -1,5 +1,6 @@
 /* The device layer on the CUDA runtime. */
 #include <cuda_runtime_api.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,9 @@ static enum lb_status cuda_clock_end(double *mhz, struct lb_error *err)
 {
     struct lb_clock_reading readings[2 * LB_CLOCK_SLOTS];
     enum lb_status st = LB_OK;
+    *mhz = (double)NAN;
+    if (!device.clocks) /* clock_begin found no memory: the kernel would write to address 0 */
+        return lb_fail(err, LB_FAILED, "the clocks were not read before");
     LB_TRY(
         lb_device_read_clocks(device.clocks + LB_CLOCK_SLOTS, device.sm_count, device.stream, err));
     LB_TRY(cuda_download(readings, device.clocks, sizeof(readings), err));

@@ -26,7 +26,8 @@
 struct lb_fused_view {
     const struct lb_problem *problem;
     const struct lb_device_info *device; /* an H100 where none is known */
-    struct lb_machine machine;           /* an H100's figures where the device has none */
+    struct lb_machine machine;           /* an H100's figures where the device has none, but no
+                                          * wider clusters than its architecture forms */
     bool graph;                          /* launches are replayed from a graph */
 };
 

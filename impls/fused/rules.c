@@ -14,6 +14,8 @@ enum { FAMILIES = sizeof(families) / sizeof(*families) };
 _Static_assert((int)FAMILIES <= (int)LB_FUSED_FAMILIES_MAX,
                "the array of plans holds all families");
 
+enum { PORTABLE_CLUSTER = 8 /* blocks in a cluster that every device with clusters forms */ };
+
 const char *const lb_fused_variants[] = {"auto", "cluster", "grid", "step", NULL};
 
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
@@ -23,8 +25,11 @@ enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_de
     enum lb_status st = LB_OK;
     LB_TRY(lb_device_model("h100", &h100, err));
     *view = (struct lb_fused_view){.problem = problem, .device = device ? device : &h100};
-    if (lb_machine_of(view->device, &view->machine, NULL) != LB_OK)
+    if (lb_machine_of(view->device, &view->machine, NULL) != LB_OK) {
         LB_TRY(lb_machine_of(&h100, &view->machine, err));
+        if (view->device->major > 10) /* only 9.0 and 10.x form clusters of more than 8 blocks */
+            view->machine.cluster = PORTABLE_CLUSTER;
+    }
 done:
     return st;
 }

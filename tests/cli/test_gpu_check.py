@@ -10,7 +10,7 @@ import time
 import unittest
 
 from program import BUILD, ProgramTest, run
-from test_gpu_device import LONG
+from test_gpu_device import LONG, Report, parse
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
 CUDA = os.path.join(os.path.dirname(__file__), "..", "..", "cuda")
@@ -184,6 +184,31 @@ class Check(DryRun):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no step test-own", done.stderr)
+
+
+class Twice(unittest.TestCase):
+    def test_other_bits_fail_where_they_are_promised_and_are_named_everywhere(self):
+        for deterministic, failed in ((1, True), (0, False)):
+            report, said = Report(parse([])), []
+            report.say = said.append
+            for tail, bits in (("", "1"), ("/batched", "2")):
+                report.compare({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
+                                "hash": bits, "deterministic": deterministic})
+            self.assertEqual((report.failed, len(said)), (failed, 1))
+            self.assertIn("two runs gave different bits: hashes 1 and 2", said[0])
+            report.log.close()
+            report.rows.close()
+
+    def test_clocks_that_depend_on_the_timing_are_named(self):
+        for batched, named in ((1900, 0), (1400, 1), (None, 0)):
+            report, said = Report(parse([])), []
+            report.say = said.append
+            for tail, clock in (("", 1980), ("/batched", batched)):
+                report.check_clock({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
+                                    "sm_mhz": clock})
+            self.assertEqual((report.failed, len(said)), (False, named))
+            report.log.close()
+            report.rows.close()
 
 
 @unittest.skipIf("built without" in run("--list", "--impl", "fused", "-T", "5", "-B", "8",

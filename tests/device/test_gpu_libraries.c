@@ -1,5 +1,6 @@
 /* What the fakes of a GPU's libraries refuse: each call is right, and with one thing changed it is
  * refused, as the library's manual says. */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,6 +60,28 @@ static void a_device_is_named_as_nvml_names_it(void **state)
         assert_memory_equal(info.uuid, names[i][1], 4);
         assert_string_equal(info.uuid + 4, "01112131-4151-6171-8191-a1b1c1d1e1f1");
     }
+}
+
+/* Where the memory for readings is missing, nothing may be launched that writes to it. */
+static void clocks_are_read_only_into_memory(void **state)
+{
+    struct lb_device_info info = *fake_device_info();
+    struct lb_error err = {""};
+    double mhz = 0;
+    (void)state;
+    assert_int_equal(cudaStreamDestroy(stream), cudaSuccess); /* the device's own is the first */
+    assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
+    fake_device_break(FAKE_OOM_LATE);
+    assert_int_equal(lb_device_cuda.clock_begin(NULL), LB_OOM);
+    assert_int_equal(lb_device_cuda.clock_end(&mhz, &err), LB_FAILED);
+    assert_string_equal(err.text, "the clocks were not read before");
+    assert_true(isnan(mhz));
+    assert_int_equal(fake_cudart_counts()->launches, 0);
+    fake_device_break(FAKE_NONE);
+    assert_int_equal(lb_device_cuda.clock_begin(NULL), LB_OK);
+    assert_int_equal(lb_device_cuda.clock_end(&mhz, NULL), LB_OK);
+    assert_int_equal(fake_cudart_counts()->launches, 2);
+    assert_false(lb_device_cuda.lost());
 }
 
 /* ---- Launches ------------------------------------------------------------------------------ */
@@ -565,6 +588,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_device_is_named_as_nvml_names_it, install),
+        cmocka_unit_test_setup(clocks_are_read_only_into_memory, install),
         cmocka_unit_test_setup(launches_have_limits, install),
         cmocka_unit_test_setup(captures_take_what_is_enqueued_alone, install),
         cmocka_unit_test_setup(a_stream_that_does_not_come_back_spoils_the_capture, install),

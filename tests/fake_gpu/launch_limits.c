@@ -27,6 +27,13 @@ static int most_blocks(const struct lb_device_info *device)
     return device->major == 7 || (device->major == 8 && device->minor > 0) ? 16 : 32;
 }
 
+/* Where the kernel allows clusters that are not portable. Source: NVIDIA's tuning guides for Hopper
+ * and Blackwell, of which only those of 9.0 and 10.x name more than the portable size. */
+static unsigned widest_cluster(const struct lb_device_info *device)
+{
+    return device->major == 9 || device->major == 10 ? WIDEST_CLUSTER : PORTABLE_CLUSTER;
+}
+
 static uint64_t threads_of(const struct fake_launch *l)
 {
     return (uint64_t)l->block[0] * l->block[1] * l->block[2];
@@ -60,12 +67,12 @@ enum fake_refusal fake_launch_check(const struct lb_device_info *device,
                                     const struct fake_launch *l)
 {
     size_t allowed = l->shared_allowed ? l->shared_allowed : SHARED_UNASKED;
-    unsigned widest = device->major < 9 ? 0 : l->wide_clusters ? WIDEST_CLUSTER : PORTABLE_CLUSTER;
+    unsigned widest = l->wide_clusters ? widest_cluster(device) : PORTABLE_CLUSTER;
     if (!valid_sizes(l))
         return FAKE_INVALID_CONFIGURATION;
     if (l->shared > allowed || l->shared > (size_t)device->shared_bytes)
         return FAKE_INVALID_VALUE;
-    if (l->cluster > widest)
+    if (l->cluster > 0 && (device->major < 9 || l->cluster > widest))
         return FAKE_INVALID_CLUSTER_SIZE;
     if (l->follows && device->major < 9)
         return FAKE_NOT_SUPPORTED;

@@ -181,7 +181,7 @@ static int launch_shape(const char *device, const char *shape)
 
 static void every_launch_of_the_gpu_cases_is_within_the_limits(void **state)
 {
-    static const char *const devices[] = {"a100", "h100", "b200"};
+    static const char *const devices[] = {"a100", "rtx4090", "h100", "h200", "b200", "rtx5090"};
     (void)state;
     for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
         char line[256];
@@ -201,7 +201,7 @@ static void every_launch_of_the_gpu_cases_is_within_the_limits(void **state)
             devices[d], launched, counts->launches, counts->clusters, counts->cooperative,
             counts->beyond_48k);
         assert_true(counts->cooperative > 0 && counts->beyond_48k > 0);
-        assert_int_equal(counts->clusters > 0, d > 0);
+        assert_int_equal(counts->clusters > 0, d > 1);
     }
 }
 
@@ -304,6 +304,50 @@ static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
     }
 }
 
+/* A device that no model describes has clusters as wide as its architecture forms, not an H100's.
+ */
+static void clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms(void **state)
+{
+    static const struct {
+        const char *name;
+        int major, shared_kib;
+        enum lb_status wide; /* of the variant that needs a cluster of 16 blocks */
+    } devices[] = {{"NVIDIA H800", 9, 227, LB_OK},
+                   {"NVIDIA B300 SXM6 AC", 10, 227, LB_OK},
+                   {"NVIDIA RTX PRO 6000 Blackwell", 12, 99, LB_UNSUPPORTED}};
+    struct lb_problem p = trial_problem("T4_B8_H512/f16/infer");
+    (void)state;
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+        struct lb_device_info info = {.major = devices[i].major,
+                                      .sm_count = 132,
+                                      .memory_bytes = 80e9,
+                                      .l2_bytes = 50 << 20,
+                                      .shared_bytes = devices[i].shared_kib << 10};
+        struct lb_error err = {""};
+        snprintf(info.name, sizeof(info.name), "%s", devices[i].name);
+        install_device(&info);
+        assert_int_equal(launch("cluster", &p, &err), devices[i].wide);
+        if (launch("auto", &p, &err) != LB_OK)
+            fail_msg("fused:auto on %s: %s", devices[i].name, err.text);
+    }
+}
+
+/* Whatever the model promised: what the device refuses is no failure of the case. */
+static void a_cluster_that_the_device_does_not_form_is_unsupported(void **state)
+{
+    struct lb_problem p = trial_problem("T4_B8_H512/f16/infer");
+    struct lb_device_info info;
+    struct lb_error err = {""};
+    (void)state;
+    assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
+    info.modelled = false;
+    info.major = 12;
+    install_device(&info);
+    assert_int_equal(launch("cluster", &p, &err), LB_UNSUPPORTED);
+    assert_string_equal(err.text, "this device cannot run a cluster of 16 blocks");
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+}
+
 /* Creates the case as --tune does, with all plans measured first. description may be NULL. */
 static enum lb_status tune(const char *text, char description[512], struct lb_error *err)
 {
@@ -370,6 +414,8 @@ int main(void)
         cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
         cmocka_unit_test(steps_follow_each_other_where_the_device_can),
         cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
+        cmocka_unit_test(clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms),
+        cmocka_unit_test(a_cluster_that_the_device_does_not_form_is_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

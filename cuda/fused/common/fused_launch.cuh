@@ -108,8 +108,12 @@ inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resi
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     if (error == cudaSuccess)
         error = cudaOccupancyMaxActiveClusters(resident, kernel, &config);
-    if (error != cudaSuccess)
+    if (error == cudaErrorInvalidClusterSize) { /* more blocks than the architecture allows */
+        (void)cudaGetLastError();
+        *resident = 0;
+    } else if (error != cudaSuccess) {
         return failed("asking the occupancy of", s, error, err);
+    }
     if (*resident < 1)
         return lb_fail(err, LB_UNSUPPORTED, "this device cannot run a cluster of %u blocks",
                        s.cluster);
