@@ -95,7 +95,50 @@ done:
     return st;
 }
 
-/* Uses the device only for tuning, so that --explain works without one. */
+/* Readies a pass's plan, or the next best one that the device does not refuse. The first reason for
+ * a refusal is noted, or is the error where it refuses all. */
+static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_view *view,
+                                 const char *variant, bool backward, struct lb_error *err)
+{
+    struct lb_fused_choice *c = &self->choice;
+    struct lb_fused_plan *plan = backward ? &c->backward : &c->forward;
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    const struct lb_fused_family *refused = plan->family;
+    struct lb_error ignored;
+    enum lb_status st = plan->family->ready(self->problem, plan, err);
+    int count = st == LB_UNSUPPORTED ? lb_fused_plans(view, variant, backward, plans) : 0;
+    for (; st == LB_UNSUPPORTED && count > 0; count--) {
+        int best = 0;
+        for (int i = 1; i < count; i++)
+            best = plans[i].step_ns < plans[best].step_ns ? i : best;
+        *plan = plans[best];
+        plans[best] = plans[count - 1];
+        st = plan->family->ready(self->problem, plan, &ignored);
+        if (st == LB_OK)
+            snprintf(c->note, sizeof(c->note), "%s was refused: %.150s", refused->name, err->text);
+        else if (st != LB_UNSUPPORTED)
+            *err = ignored;
+    }
+    return st;
+}
+
+/* Where a device is known, only plans that it can run are kept; --explain works without one. */
+static enum lb_status use_runnable(struct lb_fused *self, const struct lb_exec_config *config,
+                                   struct lb_error *err)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_fused_view view;
+    enum lb_status st = LB_OK;
+    if (!device || device->modelled)
+        return LB_OK;
+    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++)
+        LB_TRY(ready_best(self, &view, variant_of(config), backward, err));
+done:
+    return st;
+}
+
+/* Works without a device too, for --explain. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -106,6 +149,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     self->stream = config->stream;
     LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
     LB_TRY(use_tuned(self, config, err));
+    LB_TRY(use_runnable(self, config, err));
     LB_TRY(lb_fused_see(problem, lb_device_known(NULL), &view, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));

@@ -103,7 +103,7 @@ struct lb_fused_choice {
     int fitting;                            /* forward plans that could have been taken */
     char machine[64];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
-    char note[200];                         /* why tuned choices were not used */
+    char note[200]; /* why tuned choices were not used, or which family the device refused */
 };
 
 /* Writes all plans of a pass that fit, of all families or of the variant's one, into plans

@@ -332,10 +332,11 @@ static void clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms(
     }
 }
 
-/* Whatever the model promised: what the device refuses is no failure of the case. */
+/* Whatever the model promised: what the device refuses is no failure of the case, and auto takes
+ * another family. */
 static void a_cluster_that_the_device_does_not_form_is_unsupported(void **state)
 {
-    struct lb_problem p = trial_problem("T4_B8_H512/f16/infer");
+    struct lb_problem p = trial_problem("T4_B8_H512/f16/train");
     struct lb_device_info info;
     struct lb_error err = {""};
     (void)state;
@@ -346,6 +347,9 @@ static void a_cluster_that_the_device_does_not_form_is_unsupported(void **state)
     assert_int_equal(launch("cluster", &p, &err), LB_UNSUPPORTED);
     assert_string_equal(err.text, "this device cannot run a cluster of 16 blocks");
     assert_int_equal(cudaGetLastError(), cudaSuccess);
+    if (launch("auto", &p, &err) != LB_OK)
+        fail_msg("fused:auto: %s", err.text);
+    assert_true(fake_cudart_counts()->cooperative > 0);
 }
 
 /* Creates the case as --tune does, with all plans measured first. description may be NULL. */
