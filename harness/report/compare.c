@@ -285,9 +285,9 @@ static bool is_single(const struct lb_run_comparison *comparison, const struct l
            pair->now->process_count < 2 && !runs_tell(comparison, pair);
 }
 
-/* Adjusts the p-values of those compared pairs together that are single, or of those that are not.
- * Single pairs get no verdict, so their p-values must not count in the correction of others: many
- * low ones would raise the level at which the others pass. */
+/* Adjusts the p-values of all compared pairs that are single together, or of all others. Single
+ * pairs get no verdict, so their p-values must not count in the correction of others: many low ones
+ * would raise the level at which the others pass. */
 static enum lb_status adjust(struct lb_run_comparison *comparison, bool single,
                              struct lb_error *err)
 {
