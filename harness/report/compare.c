@@ -264,20 +264,44 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
     return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu cases", base->count);
 }
 
-/* Adjusts the p-values of all compared pairs together. */
-static enum lb_status adjust(struct lb_run_comparison *comparison, struct lb_error *err)
+static bool is_common(const struct lb_pair *pair)
+{
+    return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
+}
+
+/* Whether the spread between runs alone can judge a pair whose units are too few. What --self-test
+ * kept cannot: it is that of runs of several processes, whose median scatters less than a single
+ * process does. The runs of the base can, unless the new run has fewer processes than they have. */
+static bool runs_tell(const struct lb_run_comparison *comparison, const struct lb_pair *pair)
+{
+    return comparison->run_spread > 0 && comparison->run_count > 0 &&
+           pair->now->process_count >= pair->base->process_count;
+}
+
+/* Whether the pair has one process on each side, and no runs of the base to be held against. */
+static bool is_single(const struct lb_run_comparison *comparison, const struct lb_pair *pair)
+{
+    return is_common(pair) && !comparison->interleaved && pair->base->process_count < 2 &&
+           pair->now->process_count < 2 && !runs_tell(comparison, pair);
+}
+
+/* Adjusts the p-values of all compared pairs that are single together, or of all others. Single
+ * pairs get no verdict, so their p-values must not count in the correction of others: many low ones
+ * would raise the level at which the others pass. */
+static enum lb_status adjust(struct lb_run_comparison *comparison, bool single,
+                             struct lb_error *err)
 {
     size_t count = 0;
     double *p = malloc((comparison->count + 1) * sizeof(*p));
     if (!p)
         return lb_fail(err, LB_OOM, "out of memory for %zu p-values", comparison->count);
     for (size_t i = 0; i < comparison->count; i++)
-        if (comparison->pairs[i].compared)
+        if (comparison->pairs[i].compared && is_single(comparison, &comparison->pairs[i]) == single)
             p[count++] = comparison->pairs[i].shift.p;
     enum lb_status st = lb_adjust(p, count, p, err);
-    comparison->compared = count;
+    comparison->compared += count;
     for (size_t i = comparison->count; st == LB_OK && i-- > 0;)
-        if (comparison->pairs[i].compared)
+        if (comparison->pairs[i].compared && is_single(comparison, &comparison->pairs[i]) == single)
             comparison->pairs[i].adjusted_p = p[--count];
     free(p);
     return st;
@@ -382,11 +406,6 @@ static double unit_variance(const struct lb_row *row, const struct lb_time_basis
     return variance;
 }
 
-static bool is_common(const struct lb_pair *pair)
-{
-    return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
-}
-
 static bool same_label(const struct lb_row *a, const struct lb_row *b)
 {
     return a->label && b->label ? strcmp(a->label, b->label) == 0 : a->label == b->label;
@@ -444,11 +463,13 @@ static struct known_spread spread_between_runs(const struct lb_run_comparison *c
         if (!is_common(&comparison->pairs[i]))
             continue;
         struct base_times times = times_of_bases(&comparison->pairs[i], options, basis);
+        if (times.runs < 2)
+            continue; /* the other cases tell the spread, also for this one */
         squares += times.squares;
         df += times.runs - 1;
         fewest = times.runs < fewest ? times.runs : fewest;
     }
-    if (df > 0 && fewest > 1)
+    if (df > 0)
         return (struct known_spread){sqrt(squares / (double)df), fewest - 1, fewest};
     if (learnt > 0 && options->learnt.df > 0)
         return (struct known_spread){learnt, options->learnt.df, 0};
@@ -510,13 +531,24 @@ static bool has_low_quantile(const struct lb_row *row)
     return lb_row_least_samples(row) >= LB_LOW_SAMPLES;
 }
 
+/* Whether the spread between runs is known by one basis and not by the other, as in what an older
+ * --self-test kept: with the other nothing would be allowed for. */
+static bool loses_spread(const struct lb_run_comparison *comparison,
+                         const struct lb_compare_options *options, const struct lb_time_basis *from,
+                         const struct lb_time_basis *to)
+{
+    return spread_between_runs(comparison, options, from).deviation > 0 &&
+           !(spread_between_runs(comparison, options, to).deviation > 0);
+}
+
 /* Decides whether 10 % quantiles are compared instead of medians. */
 static void choose_quantile(struct lb_run_comparison *comparison,
                             const struct lb_compare_options *options)
 {
     const struct lb_time_basis low = {.low = true};
     if (comparison->common == 0 || comparison->interleaved ||
-        !all_rows(comparison, has_low_quantile))
+        !all_rows(comparison, has_low_quantile) ||
+        loses_spread(comparison, options, &medians, &low))
         return;
     double ratio = spread_ratio(comparison, options, &medians, &low);
     comparison->times.low = ratio <= 1 - LB_LOW_GAIN;
@@ -538,6 +570,12 @@ static void choose_correction(struct lb_run_comparison *comparison,
     if (comparison->common == 0 || comparison->interleaved)
         return;
     bool known = all_rows(comparison, has_references);
+    if (known && loses_spread(comparison, options, &comparison->times, &corrected)) {
+        snprintf(comparison->basis + used, room,
+                 "Times are as measured: how much runs differ in times divided by those of the "
+                 "fixed loop is not known.");
+        return;
+    }
     double ratio =
         known ? spread_ratio(comparison, options, &comparison->times, &corrected) : (double)NAN;
     comparison->times.corrected = ratio < 1;
@@ -564,6 +602,7 @@ static void choose_run_spread(struct lb_run_comparison *comparison,
     struct known_spread known = spread_between_runs(comparison, options, &comparison->times);
     comparison->run_spread = known.deviation;
     comparison->run_df = known.df;
+    comparison->run_count = known.runs;
     snprintf(comparison->basis + used, sizeof(comparison->basis) - used, "%sRuns of the same code",
              used ? " " : "");
     used = strlen(comparison->basis);
@@ -593,7 +632,7 @@ static void widen(double estimate, double half, double *lo, double *hi)
 }
 
 /* Holds a pair against the spread between runs as well. A pair whose units were too few is judged
- * by that alone. */
+ * by that alone where it can be. */
 static void compare_by_run(struct lb_run_comparison *comparison, struct lb_pair *pair,
                            const struct lb_compare_options *options)
 {
@@ -602,7 +641,10 @@ static void compare_by_run(struct lb_run_comparison *comparison, struct lb_pair 
     double error = fmax(comparison->run_spread, own) * sqrt(1 + 1 / (double)times.runs);
     double shift = log_time(pair->now, &comparison->times) - times.mean;
     double p = lb_student_p(shift / error, comparison->run_df);
-    if (!pair->compared || pair->base->process_count < 2 || pair->now->process_count < 2) {
+    bool few = !pair->compared || pair->base->process_count < 2 || pair->now->process_count < 2;
+    if (!pair->compared && !runs_tell(comparison, pair))
+        return;
+    if (few && runs_tell(comparison, pair)) {
         pair->shift = (struct lb_shift){
             .estimate = shift, .lo95 = shift, .hi95 = shift, .lo90 = shift, .hi90 = shift, .p = p};
         pair->note[0] = '\0';
@@ -614,13 +656,6 @@ static void compare_by_run(struct lb_run_comparison *comparison, struct lb_pair 
     widen(estimate, error * lb_student_quantile(0.10, comparison->run_df), &pair->shift.lo90,
           &pair->shift.hi90);
     pair->shift.p = fmax(pair->shift.p, p);
-}
-
-/* Whether the pair has one process on each side and no spread between runs to be held against. */
-static bool is_single(const struct lb_run_comparison *comparison, const struct lb_pair *pair)
-{
-    return is_common(pair) && !comparison->interleaved && !(comparison->run_spread > 0) &&
-           pair->base->process_count < 2 && pair->now->process_count < 2;
 }
 
 /* Compares all pairs that have a time in both runs. */
@@ -704,7 +739,8 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
         pair->change = is_common(pair) ? LB_CHANGE_INCONCLUSIVE : judge_untimed(pair);
     }
     compare_pairs(comparison, options);
-    LB_TRY(adjust(comparison, err));
+    LB_TRY(adjust(comparison, false, err));
+    LB_TRY(adjust(comparison, true, err));
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
         if (pair->compared && !is_single(comparison, pair))

@@ -75,7 +75,8 @@ struct lb_pair {
     size_t base_units, now_units;
     bool compared;         /* shift and adjusted_p are valid */
     struct lb_shift shift; /* of the logarithms of times, now minus base: above 0 is slower */
-    double adjusted_p;     /* corrected for the number of compared cases (lb_adjust) */
+    double adjusted_p;     /* corrected for the number of compared cases (lb_adjust); single ones
+                              and others are corrected apart */
     char note[256];        /* why the case is inconclusive, broken or gone; or "" */
 };
 
@@ -91,9 +92,10 @@ struct lb_run_comparison {
     double run_spread; /* standard deviation of the logarithms between runs, for which p-values
                           and intervals allow; 0: they allow for none */
     size_t run_df;     /* its degrees of freedom */
-    size_t single;   /* number of cases that have one process per run, while the spread between runs
-                        is unknown */
-    char basis[768]; /* which of these were used and why, in sentences */
+    size_t run_count;  /* runs of the base that showed it; 0: it was kept by --self-test */
+    size_t single;     /* number of cases that have one process per run, while no runs of the base
+                          show the spread between runs */
+    char basis[768];   /* which of these were used and why, in sentences */
     char environments[256]; /* keys in which the environments differ, as "cpu, threads"; or "" */
     char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
@@ -110,7 +112,7 @@ struct lb_run_comparison {
  * several counts as one unit. A case is inconclusive when
  * - it has fewer than LB_SHIFT_MIN_UNITS units on a side or fewer than LB_SHIFT_MIN_PAIRS pairs
  * - interleaved sides have different numbers of blocks
- * - each side has one process and the spread between runs is unknown.
+ * - each side has one process and no further runs of the base show the spread between runs.
  *
  * Other programs: the time of a unit is the median of its samples. Where other programs disturb
  * many samples, the 10 % quantiles of the units differ much less than their medians. They are
@@ -122,8 +124,11 @@ struct lb_run_comparison {
  * the units within the runs and, where it is known, the spread between runs.
  *
  * Spread between runs: where it is known, a difference must be significant by the units, and also
- * by that spread with the run as the unit (Student's t). One process per run is then judged by the
- * latter alone. */
+ * by that spread with the run as the unit (Student's t). Where further runs of the base show it,
+ * too few units are judged by the latter alone, if the new run has no fewer processes than the
+ * base. What --self-test kept does not do for that: a single process scatters more than the median
+ * of the several from which it comes. A basis by which the spread is unknown is not chosen while it
+ * is known by another. */
 #define LB_LOW_GAIN 0.25 /* 25 % */
 enum { LB_LOW_SAMPLES = 20 };
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,

@@ -199,6 +199,28 @@ class Compare(ProgramTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--confirm", done.stderr)
 
+    def test_a_run_of_one_device_confirms_beside_a_base_of_two(self):
+        """Where the base has two devices, rows are looked up with the name of theirs in all runs."""
+        devices = [{"host": name, "cpu": name} for name in ("one", "two")]
+
+        def level(factor, environments):
+            def change(lines):
+                lines[0].update(merged=True, environments=environments)
+                lines[1:] = [{**lines[1], "environment": number, "blocks": [1] * 10, "processes": [1] * 10,
+                              "samples_ns": [1000 * factor + i for i in range(10)]}
+                             for number in range(len(environments))]
+                lines.append({"kind": "footer", "rows": len(environments), "interrupted": False})
+            return change
+
+        base = self.edit("base", level(1, devices))
+        slow, slower = self.edit("slow", level(1.2, devices[1:])), self.edit("slower", level(1.3, devices[1:]))
+        same = self.edit("same", level(1, devices[1:]))
+        done = run("--compare", base, slow, "--confirm", slower)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        done = run("--compare", base, slow, "--confirm", same)
+        self.assertNotEqual(done.returncode, 3, done.stdout)
+        self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
+
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
         done = run("--ab", plugin("slow_0"), plugin("slow_20"), "--case", "T8_B1_H64", "--out",
                    self.path("ab"), "--benchmark_repetitions=30")
