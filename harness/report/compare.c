@@ -373,9 +373,9 @@ static void note_single(struct lb_run_comparison *comparison)
         return;
     snprintf(
         note, sizeof(note),
-        "%zu cases have one process per run, which tells no change from chance (addresses, "
+        "%zu case%s one process per run, which tells no change from chance (addresses, "
         "clocks): add --processes 15 to both sweeps, or give --compare several runs of the base.",
-        comparison->single);
+        comparison->single, comparison->single == 1 ? " has" : "s have");
     add_note(comparison, note);
 }
 

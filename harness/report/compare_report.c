@@ -39,8 +39,8 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
         word = "Nothing to compare";
     else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
         word = "No regression shown, but not all is decided";
-    snprintf(text, size, "%s: %zu cases: %s (margin %.3g %%).", word, comparison->count, counts,
-             100 * comparison->margin);
+    snprintf(text, size, "%s: %zu case%s: %s (margin %.3g %%).", word, comparison->count,
+             comparison->count == 1 ? "" : "s", counts, 100 * comparison->margin);
 }
 
 /* Markdown that is being written: bytes so far, and cases that were left out. */

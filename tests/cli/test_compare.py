@@ -66,7 +66,7 @@ class Compare(ProgramTest):
         done = run("--compare", *pair, env=self.without_cache())
         self.assertEqual(done.returncode, 4)
         self.assertIn("too few to tell", done.stdout)
-        self.assertIn("1 cases have one process per run", done.stdout)
+        self.assertIn("1 case has one process per run", done.stdout)
         self.assertIn("add --processes 15 to both sweeps", done.stdout)
         self.assertEqual(run("--compare", *pair, "--strict", env=self.without_cache()).returncode, 4)
 

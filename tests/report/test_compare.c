@@ -265,7 +265,7 @@ static void doubts_about_the_units_are_said(void **state)
     struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(find(&comparison, CASE(1))->change, LB_CHANGE_INCONCLUSIVE);
     assert_int_equal(comparison.single, 1);
-    assert_non_null(strstr(comparison.notes, "1 cases have one process per run"));
+    assert_non_null(strstr(comparison.notes, "1 case has one process per run"));
     assert_non_null(strstr(comparison.notes, "add --processes 15 to both sweeps"));
     assert_string_equal(find(&comparison, CASE(1))->note,
                         "one process per run can't tell; times drift in both runs");
