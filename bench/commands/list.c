@@ -25,7 +25,9 @@
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
-/* Whether a case can run. A plug-in is asked in its worker process. probe may be NULL. */
+/* Whether a case can run. A plug-in is asked in its worker process, and so is an implementation
+ * that is to use several CPUs, because only its `create` finds out how many it may have. probe may
+ * be NULL. */
 static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                           const struct lb_case *c, double available, struct lb_probe *probe,
                           struct lb_error *why)
@@ -33,6 +35,9 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
     if (impl_entry->absent)
         return lb_fail(why, LB_ABSENT, "%s", impl_entry->absent);
     const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_probe unused;
+    if (!probe && impl_entry->memory == LB_HOST && c->threads > 1 && !lb_cpu_assumed())
+        probe = &unused;
     if (impl_entry->impl && !probe)
         return lb_case_supported(impl_entry->impl, c, available, why);
     if (impl_entry->impl && impl_entry->memory == LB_DEVICE && device && device->modelled)

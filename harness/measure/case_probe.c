@@ -7,8 +7,6 @@
 
 #include "device/device.h"
 #include "device/timer.h"
-#include "host/cpu_models.h"
-#include "host/cpu_topology.h"
 #include "measure/case_update.h"
 #include "model/registry.h"
 #include "reference/reference.h"
@@ -55,19 +53,6 @@ enum lb_status lb_check_memory(double needed, double available, const char *spac
     lb_format_bytes(needed, needs);
     lb_format_bytes(available, has);
     return lb_fail(err, LB_OOM, "needs %s, has %s of %s memory", needs, has, space);
-}
-
-/* Whether there is a CPU for each thread of a case on the host. A described CPU may have more. */
-static enum lb_status check_threads(int threads, struct lb_error *why)
-{
-    struct lb_cpu_topology topology;
-    if (threads < 2 || lb_cpu_assumed())
-        return LB_OK;
-    lb_cpu_topology_here(&topology);
-    if ((size_t)threads > topology.count)
-        return lb_fail(why, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
-                       threads, topology.count);
-    return LB_OK;
 }
 
 /* Whether impl can be called in the way that the case asks for. */
@@ -126,8 +111,6 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     if (st != LB_OK)
         return LB_UNSUPPORTED;
     LB_TRY(check_launch(impl, c, why));
-    if (on_host)
-        LB_TRY(check_threads(c->threads, why));
     LB_TRY(count_needed(&c->problem, &needed, why));
     plan->host_bytes = needed.host;
     plan->space_bytes =

@@ -46,6 +46,9 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
         return lb_fail(err, LB_FAILED, "reading the CPUs that this thread may use failed");
+    if (threads > CPU_COUNT(&cpus))
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
+                       threads, CPU_COUNT(&cpus));
     lb_blas.openblas_set_num_threads(threads);
     if (lb_blas.openblas_get_num_threads() != threads)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this OpenBLAS takes at most %d", threads,
