@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "cli/shard.h"
 #include "commands/criteria.h"
 #include "device/device.h"
@@ -26,8 +27,8 @@
 #include "support/terminal.h"
 
 /* Whether a case can run. A plug-in is asked in its worker process, and so is an implementation
- * that is to use several CPUs, because only its `create` finds out how many it may have. probe may
- * be NULL. */
+ * that is to use more threads than there are CPUs, which its `create` refuses. probe may be NULL.
+ */
 static enum lb_status ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                           const struct lb_case *c, double available, struct lb_probe *probe,
                           struct lb_error *why)
@@ -36,7 +37,8 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
         return lb_fail(why, LB_ABSENT, "%s", impl_entry->absent);
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_probe unused;
-    if (!probe && impl_entry->memory == LB_HOST && c->threads > 1 && !lb_cpu_assumed())
+    bool crowded = impl_entry->memory == LB_HOST && (size_t)c->threads > lb_thread_pool_size();
+    if (!probe && crowded && !lb_cpu_assumed())
         probe = &unused;
     if (impl_entry->impl && !probe)
         return lb_case_supported(impl_entry->impl, c, available, why);

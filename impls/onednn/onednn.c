@@ -3,6 +3,8 @@
  *
  * `prepare` converts the weights to the format that the library asks for. With bf16, the library
  * requires cell states and all gradients in f32; converting them is part of the timed call. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +108,10 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
 {
     void (*set)(int) = NULL;
     void *symbol = lb_shared_library_find(&lb_onednn_library, "omp_set_num_threads");
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && threads > CPU_COUNT(&cpus))
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
+                       threads, CPU_COUNT(&cpus));
     if (threads > 1 && lb_dnnl.dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
         return lb_fail(
             err, LB_UNSUPPORTED,

@@ -44,10 +44,15 @@ class ExplainCpu(ProgramTest):
         self.assertRegex(text, r"CPU floor +[\d.]+ [mu]?s on 64 threads")
 
     def test_a_list_refuses_more_threads_than_there_are_cpus_here(self):
+        for impl in ("cpu_simd", "openblas", "onednn"):
+            case = impl + "/T2_B2_H8/f32/infer/th"
+            here = run("--list", "--case", case + "1", "--case", case + "255").stdout.splitlines()
+            if " absent: " in here[0]:
+                continue
+            self.assertRegex(here[0], "infer +ok$")
+            self.assertRegex(here[1], "th255 +unsupported: threads 255: this process may use only "
+                             r"\d+ CPUs$")
         case = "cpu_simd/T2_B2_H8/f32/infer/th"
-        here = run("--list", "--case", case + "1", "--case", case + "255").stdout.splitlines()
-        self.assertRegex(here[0], "infer +ok$")
-        self.assertRegex(here[1], r"th255 +unsupported: threads 255: this process may use only \d+ CPUs$")
         there = run("--list", "--case", case + "96", "--device-model", "epyc9654").stdout
         self.assertRegex(there, "th96 +ok\n$")
 
