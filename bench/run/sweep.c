@@ -372,8 +372,8 @@ static void warn_of_busy_machine(void)
     if (others > LB_BUSY_SHARE)
         fprintf(stderr,
                 "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
-                "stop "
-                "them, or measure the noisy cases again later with --resume DIR --retry-noisy\n",
+                "stop them, or measure the noisy cases again later with --resume DIR "
+                "--retry-noisy\n",
                 100 * others);
 }
 

@@ -127,8 +127,8 @@ static bool arrive_last(struct counter *counter, size_t count)
 {
     if (atomic_fetch_add(&counter->arrived, 1) + 1 < count)
         return false;
-    atomic_store(&counter->arrived,
-                 0); /* first, since a released thread may arrive again at once */
+    /* First, since a released thread may arrive again at once. */
+    atomic_store(&counter->arrived, 0);
     return true;
 }
 

@@ -184,12 +184,13 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, doub
  * False when it is not known for one of them. */
 bool lb_row_unit_references(const struct lb_row *row, double *references);
 
+/* In the runs under results, the slowdown of a row is below 1.1, or the row was disturbed. */
+#define LB_SLOW_MACHINE  1.15
+#define LB_SLOWDOWN_ROWS 8
+
 /* Finds the slowdown of each row of a run: the mean of its reference_ns over the median of these
  * means, for all rows of one implementation and environment. With fewer rows than LB_SLOWDOWN_ROWS
  * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
-#define LB_SLOWDOWN_ROWS 8
-#define LB_SLOW_MACHINE \
-    1.15 /* in the runs under results, rows are below 1.1, or disturbed and above */
 enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
 
 /* True when the row has a valid time: its verdict is ok and its median is above 0. */
