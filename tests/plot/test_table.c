@@ -14,25 +14,31 @@
 #include "plot/table.h"
 #include "tests/helpers/synthetic_run.h"
 
+/* The table of a run, which this frees; the caller frees the text. */
+static char *print_and_free(struct lb_run *run, const char *baseline)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(lb_table_print(out, run, baseline, NULL), LB_OK);
+    fclose(out);
+    lb_run_free(run);
+    return text;
+}
+
 /* Prints a run of three implementations on one problem; ns and samples are those of each. */
 static char *print_three(const double ns[3], const size_t samples[3])
 {
     static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn"};
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    char *text = NULL;
-    size_t size = 0;
     for (size_t i = 0; i < 3; i++) {
         char id[LB_CASE_ID_SIZE];
         snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/infer", impls[i]);
         enum lb_verdict verdict = ns[i] > 0 ? LB_VERDICT_OK : LB_VERDICT_CRASH;
         synthetic_add(&run, synthetic_row(id, verdict, ns[i], 1, samples[i]));
     }
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
-    fclose(out);
-    lb_run_free(&run);
-    return text;
+    return print_and_free(&run, "cpu_ref");
 }
 
 /* Asserts the words behind the speed-up in the line of an implementation. */
@@ -66,20 +72,14 @@ static void a_near_miss_says_how_much_of_the_tolerance_it_uses(void **state)
     static const double used[] = {0.25, 0.93};
     for (int i = 0; i < 2; i++) {
         struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-        char *text = NULL;
-        size_t size = 0;
         struct lb_row row =
             synthetic_row("cpu_ref/T16_B1_H64/f32/infer", LB_VERDICT_OK, 1e6, 1, 40);
         row.tolerance_used = used[i];
         synthetic_add(&run, row);
-        FILE *out = open_memstream(&text, &size);
-        assert_non_null(out);
-        assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
-        fclose(out);
+        char *text = print_and_free(&run, "cpu_ref");
         bool said = strstr(text, ", 93 % of the tolerance used") != NULL;
         bool marked = strstr(text, "ok ~\n") && strstr(text, "tolerance_used in the record");
         assert_int_equal(said || marked, i == 1); /* by the terminal's width */
-        lb_run_free(&run);
         free(text);
     }
 }
@@ -118,21 +118,15 @@ static void rows_with_too_few_samples_are_neither_fastest_nor_tied(void **state)
 static void rows_with_too_few_processes_are_neither_fastest_nor_tied(void **state)
 {
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    char *text = NULL;
-    size_t size = 0;
     (void)state;
     synthetic_add_processes(&run, "cpu_ref/T16_B1_H64/f32/infer", 6e6, 3, 1);
     synthetic_add_processes(&run, "cpu_simd/T16_B1_H64/f32/infer", 1e6, 3, 2);
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_int_equal(lb_table_print(out, &run, "cpu_ref", NULL), LB_OK);
-    fclose(out);
+    char *text = print_and_free(&run, "cpu_ref");
     assert_rank(text, "cpu_ref", "1.00x  < 6 processes");
     assert_rank(text, "cpu_simd", "x  < 6 processes");
     assert_null(strstr(text, "tied"));
     assert_non_null(strstr(text, "--processes 15 gives enough"));
     assert_non_null(strstr(text, "\n2 cases: 2 ok\n"));
-    lb_run_free(&run);
     free(text);
 }
 
@@ -152,18 +146,13 @@ static void updates_have_a_column_where_a_row_has_one(void **state)
     static const char *const ids[] = {"cudnn:persist_static/T16_B1_H64/f32/train",
                                       "fused/T16_B1_H64/f32/train", "fused/T16_B1_H64/f32/infer"};
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    char *text = NULL;
-    size_t size = 0;
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct lb_row row = synthetic_row(ids[i], LB_VERDICT_OK, 2e6, 1, 40);
         row.update_ns = i == 1 ? 12345 : (double)NAN;
         synthetic_add(&run, row);
     }
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_int_equal(lb_table_print(out, &run, "cudnn:persist_static", NULL), LB_OK);
-    fclose(out);
+    char *text = print_and_free(&run, "cudnn:persist_static");
     assert_rank(text, "cudnn:persist_static", "-  = fastest, tied");
     assert_rank(text, "fused", "12.3 us  = fastest, tied");
     assert_non_null(strstr(text, "one update of the weights"));
@@ -173,7 +162,6 @@ static void updates_have_a_column_where_a_row_has_one(void **state)
          line += strcspn(line, "\n"), line += *line == '\n')
         assert_true(strcspn(line, "\n") <= 80);
     free(text);
-    lb_run_free(&run);
 }
 
 int main(void)
