@@ -29,7 +29,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { SIGNALS = 65, LIMITS = 16, FILE_NAME = 128, MOST_CHILDREN = 256 };
+enum { SIGNALS = 65, LIMITS = 16, FILE_NAME = 128, MOST_ROUNDS = 100 };
 
 struct lb_process_state {
     size_t threads;
@@ -357,36 +357,33 @@ static long parent_of(const char *pid)
     return stat && strlen(stat) > 3 ? strtol(stat + 3, NULL, 10) : 0;
 }
 
-static int kill_children(void)
+static void kill_children(void)
 {
-    int killed = 0;
     DIR *folder = opendir("/proc");
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == getpid() &&
-            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL) == 0)
-            killed++;
+        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == getpid())
+            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
     if (folder)
         closedir(folder);
-    return killed;
 }
 
 int lb_end_children(double limit_s)
 {
     double end = lb_now_ns() + limit_s * 1e9;
-    int killed = 0;
+    int rounds = 0, killed = 0;
     for (;;) {
         pid_t ended = waitpid(-1, NULL, WNOHANG);
         if (ended < 0)
             return killed; /* there are none */
-        if (ended > 0)
-            continue;
-        if (lb_now_ns() < end) {
+        if (ended > 0) {
+            killed += rounds > 0;
+        } else if (lb_now_ns() < end) {
             usleep(1000);
-        } else if (killed < MOST_CHILDREN) {
-            killed += kill_children();
+        } else if (rounds++ < MOST_ROUNDS) {
+            kill_children();
             end = lb_now_ns() + 20e6; /* for them to end, and for their children to become ours */
         } else {
-            return killed;
+            return killed + 1; /* at least one does not end */
         }
     }
 }
