@@ -2,10 +2,12 @@
 # Gets Nsight Systems for the test nsys:  tests/nsys.sh FOLDER
 #
 # Debian has it in its non-free section (package nsight-systems). The packages are unpacked into
-# FOLDER and not installed: installed they would pull in Debian's NVIDIA driver, and the system's
-# list of sources stays as it is. Needs no root. When it can't be had, the last line says why.
+# FOLDER, not installed: as installed packages they would pull in Debian's NVIDIA driver. The system's
+# list of sources stays as it is, and root is not needed. FOLDER must be new, empty, or one that this
+# script made: what it holds is replaced. When Nsight Systems can't be had, the last line says why.
 set -euo pipefail
 folder=${1:?usage: tests/nsys.sh FOLDER}
+made=.made-by-tests-nsys # a file that marks a folder of this script
 
 # give_up REASON
 give_up() {
@@ -13,12 +15,13 @@ give_up() {
   exit 1
 }
 
-# fetch SUITE SITE: downloads the packages with apt lists of their own, unpacks them.
+# fetch SUITE SITE: downloads the packages with apt lists of their own, and unpacks them.
 fetch() {
   local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   [ -e "$keyring" ] || give_up "there is no $keyring"
   rm -rf "$folder"
   mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
+  touch "$folder/$made"
   cat >"$folder/apt/debian.sources" <<EOF
 Types: deb
 URIs: $2
@@ -34,7 +37,7 @@ EOF
     give_up "the packages could not be downloaded"
   local package
   for package in "$folder"/apt/*.deb; do
-    dpkg --extract "$package" "$folder"
+    dpkg --extract "$package" "$folder" || give_up "$package could not be unpacked"
   done
   rm -rf "$folder/apt"
 }
@@ -49,15 +52,17 @@ command -v nsys >/dev/null && exit 0
 [ "${ID:-}" = debian ] || give_up "not on Debian, and none in PATH"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-# The mirror that this machine uses.
+[ -e "$folder/$made" ] || [ -z "$(ls -A "$folder")" ] ||
+  give_up "$folder has files that this script did not make; name a new folder"
+# The mirror that this machine uses. sed reads to the end, so that apt-get never writes to a closed pipe.
 # shellcheck disable=SC2016 # apt-get's own variable
 site=$(apt-get indextargets --format '$(SITE)' "Created-By: Packages" "Codename: $VERSION_CODENAME" \
-  2>/dev/null | head -n 1)
+  2>/dev/null | sed -n 1p) || site=
 fetch "$VERSION_CODENAME" "${site:-http://deb.debian.org/debian}"
 missing=$(LD_LIBRARY_PATH=$folder/usr/lib/x86_64-linux-gnu \
   ldd "$folder"/usr/lib/nsight-systems/bin/nsys \
   "$folder"/usr/lib/nsight-systems/host-linux-x64/QdstrmImporter |
-  sed -n 's/^\s*\(\S*\) => not found.*/\1/p' | sort -u | tr '\n' ' ')
+  sed -n 's/^\s*\(\S*\) => not found.*/\1/p' | sort -u | tr '\n' ' ') || missing="unknown, because ldd failed"
 if [ -n "$missing" ]; then
   rm -rf "$folder"
   give_up "libraries are missing: $missing"

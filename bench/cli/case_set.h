@@ -4,7 +4,7 @@
 
 #include "model/case.h"
 
-/* Zeroed: empty, by case. */
+/* Zero it before use: it is then empty and compares whole cases. */
 struct lb_case_set {
     bool by_problem; /* compares problems alone: lb_case_same_problem, not lb_case_same */
     uint32_t *slots; /* [capacity] index + 1, 0 free; owned */
@@ -14,9 +14,9 @@ struct lb_case_set {
 
 void lb_case_set_free(struct lb_case_set *set); /* accepts a zeroed one */
 
-/* Adds cases[index] unless the same case was added before.
- * cases must be the same array, or a grown copy of it, in every call; index below 2^32 - 1.
- * *first: the index of the case that was there before; index itself when it was added. LB_OOM. */
+/* Adds cases[index] unless the same case was added before. Every call must get the same array, or a
+ * grown copy of it, because the set keeps only indices; index is below 2^32 - 1. *first becomes the
+ * index of the same case that was added before, or index itself when there was none. LB_OOM. */
 enum lb_status lb_case_set_add(struct lb_case_set *set, const struct lb_case *cases, size_t index,
                                size_t *first, struct lb_error *err);
 

@@ -23,9 +23,12 @@ double lb_predict_seconds(const struct lb_case *c, double rate,
                           const struct lb_sampler_options *sampler)
 {
     double call = lb_problem_flops(&c->problem) / rate + 1e-6 * (double)c->problem.seq_len;
+    /* The sampler (sampler.h) takes 50 ms or more, at most max_ns, but six calls in any case. Half
+     * more than the fewest samples is usual. */
     double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
-    sampling = fmin(sampling, sampler->max_ns / 1e9);
-    return fmax(sampling, 6 * call) + 2 * call + 0.02;
+    sampling = fmax(fmin(sampling, sampler->max_ns / 1e9), 6 * call);
+    double preparation = 2 * call + 0.02; /* two calls of the warm-up; a guess for the rest */
+    return fmin(sampling + preparation, LB_PREDICTED_MAX_S);
 }
 
 enum lb_status lb_shard_parse(const char *text, int *index, int *count, struct lb_error *err)
@@ -78,9 +81,9 @@ static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options 
     return (int64_t)ceil(1e3 * lb_predict_seconds(c, rate, sampler));
 }
 
-/* Fills problems [*count] and, for each case of the plan, the number of its problem. gpus: the work
- * is that on GPUs. */
-static enum lb_status find_problems(const struct lb_plan *plan,
+/* Fills problems [*count, at most case_count] and problem_of [case_count], the number of each
+ * case's problem. gpus: the work is that on GPUs. LB_OOM. */
+static enum lb_status find_problems(const struct lb_case *cases, size_t case_count,
                                     const struct lb_sampler_options *sampler, bool gpus,
                                     struct problem *problems, size_t *count, size_t *problem_of,
                                     struct lb_error *err)
@@ -88,17 +91,17 @@ static enum lb_status find_problems(const struct lb_plan *plan,
     enum lb_status st = LB_OK;
     struct lb_case_set seen = {.by_problem = true};
     *count = 0;
-    for (size_t i = 0; i < plan->count; i++) {
+    for (size_t i = 0; i < case_count; i++) {
         size_t first;
-        LB_TRY(lb_case_set_add(&seen, plan->cases, i, &first, err));
+        LB_TRY(lb_case_set_add(&seen, cases, i, &first, err));
         if (first == i) {
             problems[*count] = (struct problem){.number = *count};
-            describe(&plan->cases[i], &problems[*count]);
+            describe(&cases[i], &problems[*count]);
             problem_of[i] = (*count)++;
         } else {
             problem_of[i] = problem_of[first];
         }
-        problems[problem_of[i]].work_ms += work_of(&plan->cases[i], sampler, gpus);
+        problems[problem_of[i]].work_ms += work_of(&cases[i], sampler, gpus);
     }
 done:
     lb_case_set_free(&seen);
@@ -149,7 +152,8 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     int64_t *work_ms = calloc((size_t)cut->count, sizeof(*work_ms));
     if (!problems || !problem_of || !work_ms)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count));
-    LB_TRY(find_problems(plan, sampler, false, problems, &count, problem_of, err));
+    LB_TRY(
+        find_problems(plan->cases, plan->count, sampler, false, problems, &count, problem_of, err));
     assign(problems, count, work_ms, cut->count);
     cut->plan_hash = hash_of(plan, problems, problem_of);
     cut->plan_count = plan->count;
@@ -177,16 +181,16 @@ enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_plan plan = {.cases = (struct lb_case *)(uintptr_t)cases, .count = count};
     struct problem *problems = calloc(count + 1, sizeof(*problems));
     size_t *problem_of = calloc(count + 1, sizeof(*problem_of));
-    size_t *next = calloc(count + 1, sizeof(*next)); /* place of a problem's next case */
+    size_t *next = calloc(count + 1, sizeof(*next)); /* first a problem's number of cases, then
+                                                        the index where its next case goes */
     *deal = (struct lb_deal){.cases = calloc(count + 1, sizeof(*deal->cases)),
                              .starts = calloc(count + 2, sizeof(*deal->starts)),
                              .count = count};
     if (!problems || !problem_of || !next || !deal->cases || !deal->starts)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", count));
-    LB_TRY(find_problems(&plan, sampler, true, problems, &deal->problems, problem_of, err));
+    LB_TRY(find_problems(cases, count, sampler, true, problems, &deal->problems, problem_of, err));
     for (size_t i = 0; i < count; i++)
         next[problem_of[i]]++;
     qsort(problems, deal->problems, sizeof(*problems), by_work);

@@ -13,9 +13,11 @@
 #define LB_GPU_FLOPS_S 5e12
 #define LB_CPU_FLOPS_S 4e10 /* of one thread */
 
-/* Returns a rough estimate for planning, in seconds: the flops of the case divided by `rate` in
- * flops per second, times the usual number of samples. The estimate is at most the time that a
- * case may take. */
+#define LB_PREDICTED_MAX_S 1e9 /* 30 years; milliseconds of a whole plan then fit into 64 bits */
+
+/* Returns a rough estimate of the time that measuring the case takes, in seconds, for planning. A
+ * call takes the flops of the case divided by `rate`, in flops per second, and 1 us per step. At
+ * most LB_PREDICTED_MAX_S. */
 double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_sampler_options *s);
 
 /* Keeps the cases of the plan that belong to the shard, in their order, and fills in plan->shard.

@@ -7,8 +7,13 @@
 
 /* Compares the run options->run with the base options->subject and prints the result in
  * options->format. With options->confirm, a second run of the new side, only slowdowns that this
- * run shows too are kept. *exit_code: LB_EXIT_REGRESSION; LB_EXIT_INCONCLUSIVE with --strict;
- * LB_EXIT_NOTHING when no case has a time in both runs. LB_IO, LB_INVALID, LB_OOM. */
+ * run shows too are kept. *exit_code is the first of these that applies:
+ * - LB_EXIT_REGRESSION: a case is slower or broken.
+ * - LB_EXIT_NOTHING: no case has a time in both runs.
+ * - LB_EXIT_INCONCLUSIVE: no case has the several processes per run that a verdict needs or, with
+ *   --strict, a case is inconclusive or gone.
+ * - LB_EXIT_FINE.
+ * LB_IO, LB_INVALID, LB_OOM. */
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err);
 

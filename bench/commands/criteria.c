@@ -33,18 +33,18 @@ static enum lb_status wrong(const struct reader *reader, struct lb_error *err, c
                    what, word);
 }
 
-/* One more zeroed element at the end of an array. LB_OOM. */
-static void *append(void **array, size_t *count, size_t size)
+/* Moves an array [count] of elements of that size to one with a zeroed element more. NULL, with the
+ * array as it was, when memory runs out. */
+static void *grow(void *array, size_t count, size_t size)
 {
-    char *grown = realloc(*array, (*count + 1) * size);
-    if (!grown)
-        return NULL;
-    *array = grown;
-    memset(grown + *count * size, 0, size);
-    return grown + (*count)++ * size;
+    char *grown = realloc(array, (count + 1) * size);
+    if (grown)
+        memset(grown + count * size, 0, size);
+    return grown;
 }
 
-/* Splits text into words in target; LB_INVALID when there are more than LB_RULE_WORDS. */
+/* Splits the text, which is changed, into words [*count] at blanks. LB_INVALID when there are more
+ * than LB_RULE_WORDS. */
 static enum lb_status split(const struct reader *reader, char *text,
                             const char *words[LB_RULE_WORDS], size_t *count, struct lb_error *err)
 {
@@ -93,10 +93,12 @@ static enum lb_status read_setting(const struct reader *reader, char *text, stru
         return st;
     if (count < 3 || (strcmp(words[1], "number") != 0 && strcmp(words[1], "word") != 0))
         return wrong(reader, err, "a setting is a name, number or word, and a default, not", text);
-    struct lb_setting *setting =
-        append((void **)&criteria->settings, &criteria->setting_count, sizeof(*setting));
-    if (!setting)
+    struct lb_setting *settings =
+        grow(criteria->settings, criteria->setting_count, sizeof(*settings));
+    if (!settings)
         return lb_fail(err, LB_OOM, "out of memory");
+    criteria->settings = settings;
+    struct lb_setting *setting = &settings[criteria->setting_count++];
     setting->name = words[0];
     setting->is_number = strcmp(words[1], "number") == 0;
     setting->value = words[2];
@@ -114,9 +116,11 @@ static enum lb_status read_rule(const struct reader *reader, enum lb_rule_kind k
                                 struct lb_error *err)
 {
     struct lb_criteria *criteria = reader->criteria;
-    struct lb_rule *rule = append((void **)&criteria->rules, &criteria->rule_count, sizeof(*rule));
-    if (!rule)
+    struct lb_rule *rules = grow(criteria->rules, criteria->rule_count, sizeof(*rules));
+    if (!rules)
         return lb_fail(err, LB_OOM, "out of memory");
+    criteria->rules = rules;
+    struct lb_rule *rule = &rules[criteria->rule_count++];
     rule->kind = kind;
     rule->text = kind == LB_CRITERION ? "" : text;
     rule->unmet = rule->suggested = rule->changes = "";
@@ -187,7 +191,8 @@ static enum lb_status read_line(const struct reader *reader, char *keyword, stru
     return wrong(reader, err, "there is no keyword called", keyword);
 }
 
-/* Joins a line that is indented by eight blanks or more to the one before, in target. */
+/* Joins a line that is indented by eight blanks or more to the line before it, by a '\v' in place
+ * of the newline. */
 static void join_lines(char *text)
 {
     for (char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
@@ -356,17 +361,19 @@ static enum lb_status no_setting(const struct lb_criteria *criteria, const char 
                 : lb_fail(err, LB_INVALID, "there is no setting '%.60s'; there are %s", name, all);
 }
 
-/* One "name=value", blanks around both, upper case folded, quotes dropped. */
+/* Sets one setting from "name=value". Blanks and quotes are dropped, and upper case becomes lower
+ * case. */
 static enum lb_status set_one(struct lb_criteria *criteria, const char *part, size_t length,
                               struct lb_error *err)
 {
-    char **copies = (char **)append((void **)&criteria->copies, &criteria->copy_count,
-                                    sizeof(*criteria->copies));
+    char **copies = grow(criteria->copies, criteria->copy_count, sizeof(*copies));
+    if (copies)
+        criteria->copies = copies;
     char *copy = copies ? calloc(1, length + 1) : NULL;
     size_t used = 0;
     if (!copy)
         return lb_fail(err, LB_OOM, "out of memory");
-    *copies = copy;
+    copies[criteria->copy_count++] = copy;
     for (size_t i = 0; i < length; i++)
         if (!isspace((unsigned char)part[i]) && part[i] != '"' && part[i] != '\'')
             copy[used++] = (char)tolower((unsigned char)part[i]);

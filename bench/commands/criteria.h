@@ -10,14 +10,15 @@
 
 enum { LB_RULE_WORDS = 16, LB_RULE_CONDITIONS = 16 };
 
-/* A setting of the layer. Texts belong to the criteria that it is part of. */
+/* A setting of the layer, such as units or activation. Its texts belong to the criteria that it is
+ * part of. */
 struct lb_setting {
-    const char *name;
+    const char *name; /* as the framework calls it */
     bool is_number;
-    const char *value;                 /* the layer's, or the default */
-    bool given;                        /* by the user */
-    const char *words[LB_RULE_WORDS];  /* [word_count] those allowed; of a number none */
-    const char *called[LB_RULE_WORDS]; /* [word_count] what this program calls the word */
+    const char *value;                 /* what the user gave, else the default */
+    bool given;                        /* the user gave the value */
+    const char *words[LB_RULE_WORDS];  /* [word_count] the values allowed; none for a number */
+    const char *called[LB_RULE_WORDS]; /* [word_count] how options of this program spell them */
     size_t word_count;
 };
 
@@ -32,8 +33,9 @@ enum lb_rule_test {
     LB_TEST_COUNT
 };
 
+/* "units is at most 1024": a setting, a test, and what the test compares it with. */
 struct lb_condition {
-    const char *setting; /* its name; NULL: no condition, which holds */
+    const char *setting; /* name of the setting; NULL: there is no condition, and it holds */
     enum lb_rule_test test;
     const char *words[LB_RULE_WORDS]; /* [word_count] words, numbers, or names of settings */
     size_t word_count;
@@ -42,21 +44,30 @@ struct lb_condition {
 /* A criterion (one condition), an algorithm or a note (any number of them, which must all hold). */
 struct lb_rule {
     enum lb_rule_kind { LB_CRITERION, LB_ALGORITHM, LB_NOTE } kind;
-    const char *text; /* an algorithm's name, a note's sentences; "" of a criterion */
+    const char *text; /* an algorithm's name, or a note's sentences; "" for a criterion */
     struct lb_condition conditions[LB_RULE_CONDITIONS];
     size_t condition_count;
-    struct lb_condition only_if;             /* a criterion matters only where this holds */
-    const char *unmet, *suggested, *changes; /* of a criterion; "" where not given */
+    struct lb_condition only_if; /* a criterion matters only where this holds */
+    /* Of a criterion, each "" where the file does not give it: */
+    const char *unmet;     /* what the framework does when the criterion is not met */
+    const char *suggested; /* the setting that meets it */
+    const char *changes;   /* what that setting changes in the results */
 };
 
+/* The criteria of one framework, as read from its file. */
 struct lb_criteria {
-    const char *title, *fast, *version, *source, *instead, *price;
+    const char *title;           /* the framework and the layer */
+    const char *fast;            /* the fast kernel */
+    const char *version;         /* of the framework that the criteria were read from */
+    const char *source;          /* the files of the framework that hold them */
+    const char *instead;         /* what runs when a criterion is not met */
+    const char *price;           /* the command that measures both, with names of settings in it */
     struct lb_setting *settings; /* [setting_count] */
     size_t setting_count;
     struct lb_rule *rules; /* [rule_count] in the file's order */
     size_t rule_count;
-    char *text;    /* what all texts above point into */
-    char **copies; /* [copy_count] values given by the user */
+    char *text;    /* the file's text, which all texts above point into; owned */
+    char **copies; /* [copy_count] the values that the user gave; owned */
     size_t copy_count;
 };
 
@@ -69,8 +80,8 @@ enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
 /* Whether there are criteria of that name. */
 bool lb_criteria_exist(const char *name);
 
-/* Sets the layer's settings: "units=512, activation=relu". LB_INVALID names the part that is wrong
- * and what is allowed; LB_OOM. */
+/* Sets settings from a text such as "units=512, activation=relu". LB_INVALID: err names the part
+ * that is wrong and what is allowed. LB_OOM. */
 enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
                                struct lb_error *err);
 
@@ -82,7 +93,7 @@ const struct lb_setting *lb_criteria_find(const struct lb_criteria *criteria, co
 /* Whether the condition holds for the layer. */
 bool lb_condition_holds(const struct lb_criteria *criteria, const struct lb_condition *condition);
 
-/* Whether all conditions of the rule hold; a criterion whose only_if does not, is met. */
+/* Whether all conditions of the rule hold. A criterion whose only_if does not hold is met. */
 bool lb_rule_holds(const struct lb_criteria *criteria, const struct lb_rule *rule);
 
 /* Whether the fast kernel runs: all criteria are met. */

@@ -4,11 +4,15 @@
 
 #include "api/status.h"
 
-/* Prints on stdout, for the criteria of that name and the layer's settings: a table of criteria,
- * yours, needed and met; whether the fast kernel runs, and which algorithm of it; else what runs
- * instead, the settings that would keep it and what they change; notes; and the command that
- * measures the price, with the ratio that the run at path `from` measured (NULL: none).
- * LB_INVALID when name, layer or run can't be read; LB_IO. */
+/* Holds a layer to the criteria called `name` ("keras") and prints on stdout:
+ * - a table with a line per criterion: the layer's value, the value needed, and whether it is met
+ * - whether the fast kernel runs, and by which algorithm; else what runs instead, the settings that
+ *   would make the fast kernel run, and what these change
+ * - the notes that apply
+ * - the command that measures the price of not running the fast kernel, and the ratio of times that
+ *   the run at path `from` measured; NULL: no ratio
+ * layer: the settings, "units=512, activation=relu". LB_INVALID when name, layer or run can't be
+ * read; LB_IO. */
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err);
 

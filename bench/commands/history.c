@@ -11,6 +11,7 @@
 
 #include "commands/history_plot.h"
 #include "record/environment.h"
+#include "record/run_devices.h"
 #include "run/sweep.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
@@ -105,6 +106,20 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
     *count = kept;
 }
 
+/* Combines the rows of a run that are of one case and one device, as --compare does, so that each
+ * line has at most one time per run. */
+static enum lb_status arrange(struct lb_run *runs, size_t count, struct lb_error *err)
+{
+    struct lb_run **all = calloc(count, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory for %zu runs", count);
+    for (size_t i = 0; i < count; i++)
+        all[i] = &runs[i];
+    enum lb_status st = lb_run_arrange(all, count, LB_BY_DEFAULT, err);
+    free(all);
+    return st;
+}
+
 /* Finds the change points of one case. */
 static enum lb_status find_changes(struct lb_history_line *line, double margin,
                                    struct lb_error *err)
@@ -127,12 +142,12 @@ static enum lb_status find_changes(struct lb_history_line *line, double margin,
 
 /* The lines of all cases, in order of first appearance. */
 struct collection {
-    struct lb_history_line *lines;
+    struct lb_history_line *lines; /* [count], owned */
     size_t count, runs;
-    json_t *index; /* from a case's text to the index of its line */
+    json_t *index; /* from the text of case and device to the index of their line; owned */
 };
 
-/* The case's line, which is added if it is new. NULL when memory runs out. */
+/* The line of that text, which is added if it is new. NULL when memory runs out. */
 static struct lb_history_line *find_line(struct collection *all, const char *id)
 {
     const json_t *known = json_object_get(all->index, id);
@@ -156,11 +171,11 @@ static enum lb_status collect(const struct lb_run *runs, struct collection *all,
 {
     for (size_t r = 0; r < all->runs; r++)
         for (size_t i = 0; i < runs[r].count; i++) {
-            char id[LB_CASE_ID_SIZE];
+            char id[LB_ROW_ID_SIZE];
             const struct lb_row *row = &runs[r].rows[i];
             if (!lb_row_is_timed(row))
                 continue;
-            lb_case_print(&row->c, id);
+            lb_row_print_id(row, id);
             struct lb_history_line *line = find_line(all, id);
             if (!line)
                 return lb_fail(err, LB_OOM, "out of memory for %zu cases", all->count);
@@ -281,6 +296,7 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }
+    LB_TRY(arrange(runs, count, err));
     st = show(options, runs, count, err);
 done:
     for (size_t i = 0; i < count; i++)

@@ -2,15 +2,15 @@
 #ifndef LB_HISTORY_PLOT_H
 #define LB_HISTORY_PLOT_H
 
-#include "model/case.h"
+#include "record/record.h"
 
-/* The times of one case over the runs. */
+/* The times of one case over the runs, on one device where the runs have several. */
 struct lb_history_line {
-    char id[LB_CASE_ID_SIZE];
-    size_t *run;       /* [count] index of each run, ascending in time */
-    double *median_ns; /* [count] */
+    char id[LB_ROW_ID_SIZE]; /* lb_row_print_id */
+    size_t *run;       /* [count] index of each run that has a time, ascending in time; owned */
+    double *median_ns; /* [count], owned */
     size_t count;
-    size_t *points; /* [point_count] indices into run where a new level begins */
+    size_t *points; /* [point_count] indices into run where a new level begins; owned */
     size_t point_count;
 };
 

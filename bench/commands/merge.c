@@ -15,7 +15,7 @@
 #include "report/canaries.h"
 #include "support/exit_code.h"
 
-enum { DEEPEST = 4 /* folders below the one that was named */ };
+enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
 
 /* Whether the path names the folder of the result. */
 static bool is_result(const char *path, const char *out)
@@ -31,7 +31,8 @@ static int leave_out_dots(const struct dirent *entry)
 }
 
 /* Adds the run in the folder or, when it has none, the runs in the folders below it, except the
- * folder of the result. *found: how many were added. */
+ * folder `out` of the result. depth: levels below the named folder. Raises *found by the number of
+ * runs that were added. */
 static enum lb_status add_folder(struct lb_merge *merge, const char *folder, const char *out,
                                  int depth, size_t *found, struct lb_error *err)
 {
@@ -47,7 +48,7 @@ static enum lb_status add_folder(struct lb_merge *merge, const char *folder, con
         *found += 1;
         goto done;
     }
-    if (depth == DEEPEST)
+    if (depth == DEPTH_MAX)
         goto done;
     count = scandir(folder, &entries, leave_out_dots, alphasort);
     for (int i = 0; i < count; i++) {
@@ -80,8 +81,8 @@ static enum lb_status add_run(struct lb_merge *merge, const char *run, const cha
     return st;
 }
 
-/* Numbers the devices of the environments, where equal devices get the same number. devices
- * [count] */
+/* Writes a number for the device of each environment into devices [size of environments]. Equal
+ * devices (lb_environment_kind) get the same number. LB_OOM. */
 static enum lb_status number_devices(const json_t *environments, size_t *devices,
                                      struct lb_error *err)
 {
@@ -103,7 +104,7 @@ static enum lb_status number_devices(const json_t *environments, size_t *devices
     return done ? LB_OK : lb_fail(err, LB_OOM, "--merge: out of memory");
 }
 
-/* Prints that a node is off, and adds a warning to its rows. */
+/* Prints that a node is slower or faster than the others, and adds a warning to its rows. */
 static enum lb_status report_node(struct lb_merge *merge, size_t number,
                                   const struct lb_canary_verdict *verdict, struct lb_error *err)
 {

@@ -4,9 +4,10 @@
 
 #include "cli/options.h"
 
-/* Merges options->runs into the folder options->subject, and prints which nodes are off by their
- * canaries and which shards are missing. *exit_code: the exit code of the program. LB_INVALID,
- * LB_IO, LB_OOM. */
+/* Merges options->runs into the folder options->subject. Prints which nodes are slower or faster
+ * than the others by their canaries (the cases that every shard begins and ends with), and which
+ * shards are missing. *exit_code: LB_EXIT_FINE, or LB_EXIT_NOTHING when the result has no row.
+ * LB_INVALID, LB_IO, LB_OOM. */
 enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
                                 struct lb_error *err);
 

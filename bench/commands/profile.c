@@ -1,6 +1,7 @@
 /* --profile: one case in this process, for a profiler that is attached to it. */
 #include "commands/profile.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,11 +76,16 @@ static void end_hung(int number)
     _exit(LB_EXIT_FAILED);
 }
 
-/* Limits the time from now on; 0: not at all. */
+/* Limits the time from now on; 0: not at all. The timer counts whole microseconds, of which 0 would
+ * be no limit, so the shortest limit is 2 us. 1e9 s stand for all longer limits. */
 static void limit_time(double seconds)
 {
-    struct itimerval timer = {
-        .it_value = {(time_t)seconds, (suseconds_t)(seconds * 1e6) % 1000000}};
+    struct itimerval timer = {0};
+    if (seconds > 0) {
+        double limit = fmin(fmax(seconds, 2e-6), 1e9);
+        timer.it_value.tv_sec = (time_t)limit;
+        timer.it_value.tv_usec = (suseconds_t)(fmod(limit, 1) * 1e6);
+    }
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -91,6 +97,7 @@ static void limit_phase(void *user, const char *phase)
     bool own = strcmp(phase, "oracle") == 0, samples = strcmp(phase, "sample") == 0;
     double calls = samples ? 3 + (double)options->profile_calls : 1; /* three warm up */
     double limit = options->call_limit_s * calls;
+    limit_time(0); /* the handler must not read a text that is half written */
     snprintf(hung, sizeof(hung), "bench-lstm: --profile %.150s: %.20s did not return within %g s\n",
              options->subject, phase, limit);
     limit_time(own ? 0 : limit);

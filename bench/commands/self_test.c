@@ -211,8 +211,9 @@ static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep 
         rate->significant += pair->shift.p < 0.05;
         adjusted |= pair->adjusted_p <= comparison.level;
         rate->least_seen[rate->comparisons] = -pair->shift.lo95;
-        LB_TRY(lb_least_named(&comparison, pair, comparison.level / (double)comparison.count,
-                              &rate->least_named[rate->comparisons], err));
+        LB_TRY(lb_detectable_slowdown(&comparison, pair,
+                                      comparison.level / (double)comparison.count,
+                                      &rate->least_named[rate->comparisons], err));
         rate->comparisons++;
     }
     rate->sweeps++;
@@ -375,7 +376,7 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     result->planted_found += pair->change == LB_CHANGE_SLOWER;
     result->planted_estimates[result->planted] = pair->shift.estimate;
     double planted = log1p(PLANTED_PERCENT / 100.0), named;
-    LB_TRY(lb_least_named(&comparison, pair, comparison.level, &named, err));
+    LB_TRY(lb_detectable_slowdown(&comparison, pair, comparison.level, &named, err));
     result->planted_least_seen[result->planted] = planted - pair->shift.lo95;
     result->planted_least_named[result->planted++] = planted + named;
 done:

@@ -14,10 +14,10 @@ and a session has
                                               lists of Tensor, one per layer and direction, gate order
                                               i f g o; w_cell where the cell is not the standard one;
                                               lengths: a tuple, empty when rows are full
-    bind_forward(x, h0, c0, y, hn, cn)        wraps tensors; what it returns is handed to
+    bind_forward(x, h0, c0, y, hn, cn)        wraps tensors; returns the argument `bound` of forward
     forward(bound)                            timed
-    bind_backward(dy, dhn, dcn, dx, dh0, dc0) likewise of
-    backward(bound)                           timed; of the forward before it
+    bind_backward(dy, dhn, dcn, dx, dh0, dc0) wraps tensors; returns the argument `bound` of backward
+    backward(bound)                           timed; the gradients of the forward call before it
     gradients(w_ih, w_hh, b_ih, b_hh[, w_cell])  writes the last backward's weight gradients
     describe()                                one sentence on what runs
     destroy()
@@ -87,10 +87,11 @@ class Case:
         return self.passes in ("backward", "train")
 
     def input_of(self, layer):
+        """The input size of a layer."""
         return self.input if layer == 0 else self.directions * (self.projection or self.hidden)
 
     def layer_dirs(self):
-        """(layer, direction, index) of all, in the order of the weights."""
+        """(layer, direction, index) of each layer and direction, in the order of the weights."""
         return [(layer, direction, layer * self.directions + direction)
                 for layer in range(self.layers) for direction in range(self.directions)]
 
@@ -112,7 +113,7 @@ class Tensor:
         return (DLPACK_HOST, 0) if self.device < 0 else (DLPACK_CUDA, self.device)
 
     def numpy(self):
-        """A view. NumPy itself has no bfloat16: that of ml_dtypes, which JAX and TensorFlow use."""
+        """A NumPy view of the memory. bf16 has the type of ml_dtypes, because NumPy has none."""
         import numpy  # pylint: disable=import-outside-toplevel
         return numpy.frombuffer(self.memory, numpy_type(self.dtype)).reshape(self.shape)
 
@@ -128,6 +129,7 @@ class Tensor:
 
 
 def numpy_type(dtype):
+    """The NumPy type of "f64", "f32", "f16" or "bf16"."""
     import numpy  # pylint: disable=import-outside-toplevel
     if dtype == "bf16":
         import ml_dtypes  # pylint: disable=import-outside-toplevel
@@ -215,5 +217,5 @@ def quiet():
 
 _threads = {}
 _cpus = os.sched_getaffinity(0) # plugin.c imports this module before the first case is pinned
-sys.stdout = sys.stderr  # what frameworks print is for people; stdout is the program's
+sys.stdout = sys.stderr  # stdout belongs to the program; frameworks print messages for people
 os.environ.setdefault("PYTHONWARNINGS", "ignore")

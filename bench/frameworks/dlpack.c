@@ -4,6 +4,7 @@
 
 #include "frameworks/dlpack.h"
 
+/* The specification's DLTensor. */
 struct tensor {
     void *data;
     struct {
@@ -16,20 +17,22 @@ struct tensor {
     uint64_t byte_offset;
 };
 
+/* The specification's DLManagedTensor, and behind it the arrays that it points to. */
 struct managed {
     struct tensor tensor;
     void *context;
     void (*deleter)(struct managed *);
-    int64_t shape[LB_DLPACK_MAX_DIMENSIONS], strides[LB_DLPACK_MAX_DIMENSIONS]; /* ours */
+    int64_t shape[LB_DLPACK_MAX_DIMENSIONS], strides[LB_DLPACK_MAX_DIMENSIONS];
 };
 
-/* The memory is the harness's; only the description is freed. */
+/* Frees the description alone: the tensor's memory belongs to the harness. */
 static void free_managed(struct managed *managed)
 {
     PyMem_RawFree(managed);
 }
 
-/* A capsule that was taken is called "used_dltensor", and its taker calls the deleter. */
+/* The destructor of a capsule. A framework that takes the tensor renames the capsule to
+ * "used_dltensor" and calls the deleter itself. */
 static void free_capsule(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, "dltensor"))

@@ -20,9 +20,10 @@ struct lb_dlpack_type {
     uint16_t lanes;
 };
 
-/* A new capsule for memory [sizes[0], ..., sizes[count - 1]] in row-major order, which must outlive
- * what is made of it. device_type: 1 host, 2 CUDA. NULL with a Python exception when memory is out;
- * the caller holds Python's lock and owns the capsule. */
+/* A new capsule for memory [sizes[0], ..., sizes[count - 1]] in row-major order, with count at most
+ * LB_DLPACK_MAX_DIMENSIONS. The memory must outlive every object that a framework makes of the
+ * capsule. device_type: 1 host, 2 CUDA. The caller holds Python's lock and owns the capsule. NULL,
+ * with a Python exception set, when memory runs out. */
 struct _object *lb_dlpack_capsule(void *memory, const int64_t *sizes, int count,
                                   struct lb_dlpack_type type, int device_type, int device);
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The folder that LB_FRAMEWORKS names, or one of the user's cache, into path [size]. */
+/* Writes the folder that LB_FRAMEWORKS names, or else bench-lstm/frameworks in the user's cache,
+ * into path [size]. A path that does not fit is cut, and then leads to no environment. */
 static inline void lb_frameworks_environment(char *path, size_t size)
 {
     const char *given = getenv("LB_FRAMEWORKS");

@@ -31,9 +31,11 @@ class Problem(Exception):
 
 
 def write(path, tensors):
-    """A safetensors file of NumPy arrays."""
+    """Writes a safetensors file of NumPy arrays in f64, f32 or f16."""
     header, at, names = {}, 0, {"float64": "F64", "float32": "F32", "float16": "F16"}
     for name, array in tensors.items():
+        if array.dtype.name not in names:
+            raise Problem(f"{name} is {array.dtype.name}, and only {', '.join(names)} can be written")
         header[name] = {"dtype": names[array.dtype.name], "shape": list(array.shape),
                         "data_offsets": [at, at + array.nbytes]}
         at += array.nbytes
@@ -42,7 +44,7 @@ def write(path, tensors):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for array in tensors.values():
-            file.write(numpy.ascontiguousarray(array).tobytes())
+            file.write(array.astype(array.dtype.newbyteorder("<"), order="C").tobytes())
 
 
 def from_lstm(kernel, recurrent, bias):
@@ -52,7 +54,7 @@ def from_lstm(kernel, recurrent, bias):
 
 
 def from_cudnn_lstm(kernel, recurrent, bias):
-    """The same of a CuDNNLSTM."""
+    """(w_ih, w_hh, b_ih, b_hh) of a CuDNNLSTM."""
     w_ih = [gate.reshape(gate.shape[::-1]) for gate in numpy.split(kernel, 4, axis=1)]
     w_hh = numpy.split(recurrent, 4, axis=1)
     b_ih, b_hh = numpy.split(bias, 2)
@@ -60,7 +62,8 @@ def from_cudnn_lstm(kernel, recurrent, bias):
 
 
 def from_keras(parts):
-    """Of the arrays of one layer and direction, [kernel, recurrent kernel, bias or not]."""
+    """(w_ih, w_hh, b_ih, b_hh) of one layer and direction. parts: kernel, recurrent kernel, and the bias
+    where the layer has one."""
     kernel, recurrent, *bias = parts
     hidden = recurrent.shape[0]
     if kernel.shape[1] != 4 * hidden or recurrent.shape[1] != 4 * hidden:
@@ -71,7 +74,8 @@ def from_keras(parts):
 
 
 def find_in_h5(file):
-    """{path: [kernel, recurrent kernel, bias]} of all recurrent cells, in the file's order."""
+    """{path: [kernel, recurrent kernel, bias]} of all recurrent cells, in the file's order; without
+    the bias where the cell has none."""
     import h5py  # pylint: disable=import-outside-toplevel
     found = {}
 
@@ -88,7 +92,7 @@ def find_in_h5(file):
                 return
         found[path] = [sets[name] for name in names if name in sets]
 
-    # Groups of optimisers hold slots of the same names.
+    # The groups of optimisers hold arrays of the same names, their moments.
     for name, item in file.items():
         if isinstance(item, h5py.Group) and "optimizer" not in name:
             look(name, item)
@@ -97,6 +101,7 @@ def find_in_h5(file):
 
 
 def read_keras(path):
+    """{layer: [weights of each direction]} of a Keras file, as from_lstm returns them."""
     import h5py  # pylint: disable=import-outside-toplevel
     if path.endswith(".keras"):
         with zipfile.ZipFile(path) as archive:
@@ -115,6 +120,7 @@ def read_keras(path):
 
 
 def read_onnx(path):
+    """{layer: [weights of each direction]} of an ONNX file, as from_lstm returns them."""
     import onnx  # pylint: disable=import-outside-toplevel
     from onnx import numpy_helper  # pylint: disable=import-outside-toplevel
     graph = onnx.load(path).graph
@@ -135,12 +141,13 @@ def read_onnx(path):
 
 
 def reorder(array):
-    """Gate order i o f c to i f c o."""
+    """Reorders the rows of an array [4H, ...] from gate order i o f c to i f c o."""
     i, o, f, c = numpy.split(array, 4)
     return numpy.concatenate([i, f, c, o])
 
 
 def read_pytorch(path):
+    """{name: array} of a state dict, with bf16 as f32, because NumPy has no bf16."""
     import torch  # pylint: disable=import-outside-toplevel
     state = torch.load(path, map_location="cpu", weights_only=True)
     state = state.get("state_dict", state)
@@ -150,7 +157,8 @@ def read_pytorch(path):
 
 
 def stack(layers, chosen):
-    """The tensors of layers that follow each other, by the names of a state dict."""
+    """{name: array}, as in a state dict, of layers that follow each other. layers: {name: [weights of
+    each direction]}; chosen: the text of --layers, or None for all of them."""
     names = list(layers)
     if chosen:
         names = []
@@ -174,25 +182,35 @@ def stack(layers, chosen):
     return tensors
 
 
+def read(path, chosen):
+    """{name: array} of the model's LSTM, by the names of a state dict."""
+    if path.endswith((".pt", ".pth")):
+        return read_pytorch(path)
+    if path.endswith(".onnx"):
+        return stack(read_onnx(path), chosen)
+    if path.endswith((".h5", ".hdf5", ".keras")):
+        return stack(read_keras(path), chosen)
+    raise Problem("allowed are .h5, .hdf5, .keras, .pt, .pth and .onnx")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("model")
     parser.add_argument("out")
     parser.add_argument("--layers", help="parts of the names of layers, in the order of use")
     arguments = parser.parse_args()
+    path = arguments.model
     try:
-        if arguments.model.endswith((".pt", ".pth")):
-            tensors = read_pytorch(arguments.model)
-        elif arguments.model.endswith(".onnx"):
-            tensors = stack(read_onnx(arguments.model), arguments.layers)
-        elif arguments.model.endswith((".h5", ".hdf5", ".keras")):
-            tensors = stack(read_keras(arguments.model), arguments.layers)
-        else:
-            raise Problem("allowed are .h5, .hdf5, .keras, .pt, .pth and .onnx")
-    except (Problem, OSError, KeyError, zipfile.BadZipFile, ImportError) as error:
-        print(f"to_safetensors.py: {arguments.model}: {error}", file=sys.stderr)
+        tensors = read(path, arguments.layers)
+        path = arguments.out
+        write(path, tensors)
+    except (Problem, OSError, ImportError, zipfile.BadZipFile) as error:
+        print(f"to_safetensors.py: {path}: {error}", file=sys.stderr)
         return 1
-    write(arguments.out, tensors)
+    # What h5py, torch and onnx raise for a damaged file is of many types, some of their own.
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        print(f"to_safetensors.py: {path}: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
     for name, array in tensors.items():
         print(f"{name} {list(array.shape)} {array.dtype}")
     return 0

@@ -6,7 +6,7 @@
 #include "html/writer.h"
 #include "record/environment.h"
 
-enum { MOST_MACHINES = 20 };
+enum { MACHINES_MAX = 20 /* tables of machines; a sentence counts the others */ };
 
 /* Words for keys of the record; other keys are shown as they are. */
 static const struct {
@@ -83,7 +83,8 @@ static void write_line(FILE *out, const char *name, const char *key, const json_
     fputs("</td></tr>\n", out);
 }
 
-/* Writes an object's keys as lines of a table, and those of objects inside it. */
+/* Writes an object's keys as lines of a table, and those of objects inside it. Arrays are left
+ * out. */
 static void write_object(FILE *out, const json_t *object)
 {
     const char *key;
@@ -125,7 +126,7 @@ static void write_state(FILE *out, const struct lb_run *run)
     fputs("</td></tr>\n", out);
 }
 
-/* A table for each environment of the run. */
+/* Writes a table for each environment of the run, for the first MACHINES_MAX of them. */
 static void write_machines(FILE *out, const struct lb_run *run)
 {
     size_t count = json_array_size(run->environments);
@@ -134,7 +135,7 @@ static void write_machines(FILE *out, const struct lb_run *run)
         write_object(out, json_object_get(run->header, "environment"));
         fputs("</table>\n", out);
     }
-    for (size_t i = 0; count > 1 && i < count && i < MOST_MACHINES; i++) {
+    for (size_t i = 0; count > 1 && i < count && i < MACHINES_MAX; i++) {
         char node[256];
         const json_t *environment = json_array_get(run->environments, i);
         lb_environment_node(environment, node, sizeof(node));
@@ -144,6 +145,9 @@ static void write_machines(FILE *out, const struct lb_run *run)
         write_object(out, environment);
         fputs("</table>\n", out);
     }
+    if (count > MACHINES_MAX)
+        fprintf(out, "<p>The other %zu machines are in the header of the record.</p>\n",
+                count - MACHINES_MAX);
 }
 
 enum lb_status lb_html_machine(FILE *out, const void *user, struct lb_error *err)

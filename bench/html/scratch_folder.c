@@ -15,7 +15,10 @@
 
 static const char start[] = "bench-lstm-";
 
-enum { RANDOM_LETTERS = 6, ORPHAN_S = 60 };
+enum {
+    RANDOM_LETTERS = 6, /* that mkdtemp puts in place of the X's */
+    ORPHAN_S = 60       /* age at which a folder without a process is removed */
+};
 
 void lb_scratch_folder_remove(const char *path)
 {
@@ -39,17 +42,19 @@ static bool is_orphan(const char *name)
            kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
-/* One that was written within the last minute may belong to a process in a container, whose number
- * means nothing here. */
+/* Removes the folders of processes that no longer exist. A folder that was written within the last
+ * minute is kept, because it may belong to a process in a container, whose number means nothing
+ * here. */
 static void remove_orphans(const char *parent)
 {
     DIR *dir = opendir(parent);
     struct stat there;
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof(path), "%.200s/%.255s", parent, entry->d_name);
-        if (is_orphan(entry->d_name) && lstat(path, &there) == 0 && S_ISDIR(there.st_mode) &&
-            there.st_uid == geteuid() && there.st_mtime + ORPHAN_S < time(NULL))
+        char path[4400];
+        int length = snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+        if ((size_t)length < sizeof(path) && is_orphan(entry->d_name) && lstat(path, &there) == 0 &&
+            S_ISDIR(there.st_mode) && there.st_uid == geteuid() &&
+            there.st_mtime + ORPHAN_S < time(NULL))
             lb_scratch_folder_remove(path);
     }
     if (dir)
@@ -60,7 +65,9 @@ enum lb_status lb_scratch_folder_create(char *path, size_t size, struct lb_error
 {
     const char *named = getenv("TMPDIR"), *parent = named && named[0] ? named : "/tmp";
     remove_orphans(parent);
-    snprintf(path, size, "%.200s/%s%ld-XXXXXX", parent, start, (long)getpid());
+    int length = snprintf(path, size, "%s/%s%ld-XXXXXX", parent, start, (long)getpid());
+    if ((size_t)length >= size)
+        return lb_fail(err, LB_IO, "TMPDIR %.200s...: its path is too long", parent);
     return mkdtemp(path)
                ? LB_OK
                : lb_fail(err, LB_IO, "%s: can't make a folder: %s", path, strerror(errno));

@@ -25,7 +25,7 @@ struct lb_html_view {
     struct lb_series_list series;
     struct lb_groups groups;
     size_t verdicts[LB_VERDICT_COUNT]; /* rows of each */
-    char scratch[256];                 /* folder of the drawn pictures; "": none */
+    char scratch[4096];                /* folder of the drawn pictures; "": none */
     struct lb_plot_pages pages;
     char notes[1536]; /* which pictures are missing and why, one per line */
 };

@@ -72,7 +72,8 @@ static size_t collect(struct lb_plot_job *job, struct lb_point *points)
         snprintf(point->page, sizeof(point->page), "%s", page + strlen("f32_"));
         point->row = row;
         point->series = lb_series_of(&job->series, row);
-        point->panel[0] = p->seq_len << 31 | p->batch; /* both are below 2^31 */
+        /* One number for both. Sizes with a time are far below 2^31; a record may claim others. */
+        point->panel[0] = (int64_t)((uint64_t)p->seq_len << 31 ^ (uint64_t)p->batch);
         point->panel[1] = p->hidden;
         point->input = p->input;
     }

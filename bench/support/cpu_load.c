@@ -93,7 +93,8 @@ void lb_cpu_load_read(struct lb_cpu_load *load)
                    (double)own.tv_nsec;
     load->delay_ns = read_number("/proc/thread-self/schedstat", "");
     load->throttled_ns = read_throttled();
-    load->threads = (int)read_number("/proc/self/status", "Threads:");
+    double threads = read_number("/proc/self/status", "Threads:");
+    load->threads = threads > 1 ? (int)threads : 1; /* 1 too where the number is not known */
     read_busy(load);
 }
 

@@ -48,20 +48,18 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
 }
 
 /* Creates a stream's handle if needed and binds it to the stream, which also drops its workspace.
- */
+ * The handle's mode is set each time, so that a failure to set it never leaves a handle without. */
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    if (!handles[stream_index]) {
+    if (!handles[stream_index])
         LB_TRY(create_handle(&handles[stream_index], err));
-        /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
-        LB_TRY(
-            check_blas(lb_cublas.cublasSetMathMode(
-                           handles[stream_index],
-                           CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                       "setting cuBLAS up", err));
-    }
+    /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
+    LB_TRY(check_blas(lb_cublas.cublasSetMathMode(
+                          handles[stream_index],
+                          CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                      "setting cuBLAS up", err));
     LB_TRY(check_blas(
         lb_cublas.cublasSetStream_v2(handles[stream_index], streams->handles[stream_index]),
         "setting cuBLAS up", err));

@@ -147,14 +147,16 @@ void lb_cpu_topology_here(struct lb_cpu_topology *topology)
     *topology = (struct lb_cpu_topology){.known = machine.known,
                                          .domain_bytes = machine.count > 0 ? machine.domain_bytes
                                                                            : (double)NAN};
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        CPU_ZERO(&set);
+    bool limited = sched_getaffinity(0, sizeof(set), &set) == 0;
     for (int cpu = 0; cpu < LB_CPU_MAX && cpu < CPU_SETSIZE; cpu++) {
         struct lb_cpu_place place = {.cpu = cpu, .core = cpu};
+        bool there = machine.count == 0 && cpu == 0;
         for (size_t i = 0; i < machine.count; i++)
-            if (machine.places[i].cpu == cpu)
+            if (machine.places[i].cpu == cpu) {
                 place = machine.places[i];
-        if (CPU_ISSET((size_t)cpu, &set))
+                there = true;
+            }
+        if (limited ? CPU_ISSET((size_t)cpu, &set) : there)
             topology->places[topology->count++] = place;
     }
     finish(topology);

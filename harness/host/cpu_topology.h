@@ -31,7 +31,9 @@ struct lb_cpu_topology {
  * those of the usable CPUs. */
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology);
 
-/* The CPUs of this machine that the calling thread may use now. */
+/* The CPUs of this machine that the calling thread may use now, at least one. Where the system does
+ * not say, as on a machine with more than LB_CPU_MAX CPUs, these are all whose numbers are below
+ * LB_CPU_MAX. The first call reads the system: no other thread may call this at the same time. */
 void lb_cpu_topology_here(struct lb_cpu_topology *topology);
 
 /* A made-up topology for planning: all counts are totals of the machine, each a multiple of the one

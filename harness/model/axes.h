@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define LB_AXIS_MAX_VALUES 10000000
+#define LB_AXIS_MAX_VALUES 10000000 /* 80 MB; a text with more values is refused */
 
 /* Values in the order in which they were given, with repetitions. A zeroed axis is empty. */
 struct lb_axis {
@@ -26,7 +26,7 @@ struct lb_axis {
 
 void lb_axis_free(struct lb_axis *axis); /* accepts a zeroed axis and leaves it zeroed */
 
-/* What an axis of numbers is called in messages, and which numbers it accepts. */
+/* The names of an axis of numbers in messages, and the numbers that it accepts. */
 struct lb_axis_numbers {
     const char *flag; /* "-B" */
     const char *what; /* "batch" */

@@ -107,15 +107,16 @@ static enum lb_status no_memory(struct lb_error *err)
 /* Returns 20260131120000 for "2026-01-31T12:00:00Z", and 0 for a text of another form. */
 static int64_t parse_time(const char *text, size_t length)
 {
+    enum { DIGITS = 14 }; /* more would not fit into 64 bits */
     int64_t number = 0;
     size_t digits = 0;
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length && digits <= DIGITS; i++) {
         if (text[i] >= '0' && text[i] <= '9') {
             number = 10 * number + (text[i] - '0');
             digits++;
         }
     }
-    return digits == 14 && length == 20 ? number : 0;
+    return digits == DIGITS && length == 20 ? number : 0;
 }
 
 static void print_time(int64_t time, char text[32])
@@ -301,8 +302,9 @@ static enum lb_status append(struct line_index *index, const struct indexed_line
 {
     if (index->count == index->capacity) {
         size_t capacity = index->capacity ? index->capacity + index->capacity / 2 : 1024;
-        struct indexed_line *grown = realloc(index->items, capacity * sizeof(*grown));
-        if (!grown || capacity >= UINT32_MAX)
+        struct indexed_line *grown =
+            capacity < UINT32_MAX ? realloc(index->items, capacity * sizeof(*grown)) : NULL;
+        if (!grown)
             return no_memory(err);
         index->items = grown;
         index->capacity = capacity;
@@ -655,6 +657,15 @@ static enum lb_status take_other(struct source *source, json_t *object, struct l
 
 /* Indexing */
 
+/* Whether a JSON string can hold the text as it is. All case texts of this program are such. */
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\' || (unsigned char)*text < ' ')
+            return false;
+    return true;
+}
+
 /* Adds a row or a canary, whose line [length] begins at the offset, to the index. */
 static enum lb_status add_line(struct source *source, const struct parts *parts, off_t offset,
                                size_t length, struct lb_error *err)
@@ -684,6 +695,9 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
     if (numbered)
         line.environment = (uint32_t)source->environments[parts->environment];
     snprintf(text, sizeof(text), "%.*s", (int)parts->id_length, parts->id);
+    if (!is_plain(text)) /* write_line writes it unescaped */
+        return lb_fail(err, LB_INVALID,
+                       "the text of the case has a quote, a backslash or a control character");
     lb_impl_rename_text(text, id, sizeof(id));
     line.hash = lb_hash_bytes(line.environment + 1, id, strlen(id));
     return parts->canary ? add_canary(merge, &line, err) : add_row(merge, &line, err);

@@ -1,5 +1,6 @@
 /* The tensors of one case: inputs and results in host memory, with canonical shapes and in the
- * problem's dtype; and the input and output tensors in the memory of an implementation. */
+ * problem's dtype; and the input and output tensors in the memory of an implementation. P is the
+ * size of h: H but for the cell projection. */
 #ifndef LB_CASE_TENSORS_H
 #define LB_CASE_TENSORS_H
 
@@ -13,9 +14,9 @@
 struct lb_inputs {
     void *x;                /* [T, B, I]; values past the end of a ragged row are not zero, and an
                                implementation must not read them */
-    void *h0, *c0;          /* [L*D, B, H] */
-    void *dy;               /* [T, B, D*H] */
-    void *dhn, *dcn;        /* [L*D, B, H] */
+    void *h0, *c0;          /* [L*D, B, P], [L*D, B, H] */
+    void *dy;               /* [T, B, D*P] */
+    void *dhn, *dcn;        /* [L*D, B, P], [L*D, B, H] */
     void *mask;             /* [L*D, B, H] of the cell recurrent-dropout; else NULL */
     const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
     struct lb_weights weights;
@@ -24,10 +25,10 @@ struct lb_inputs {
 /* What an implementation produced. Gradients (dx, dh0, dc0, gradients) are NULL unless the pass has
  * a backward. */
 struct lb_results {
-    void *y;                       /* [T, B, D*H] */
-    void *hn, *cn;                 /* [L*D, B, H] */
+    void *y;                       /* [T, B, D*P] */
+    void *hn, *cn;                 /* [L*D, B, P], [L*D, B, H] */
     void *dx;                      /* [T, B, I] */
-    void *dh0, *dc0;               /* [L*D, B, H] */
+    void *dh0, *dc0;               /* [L*D, B, P], [L*D, B, H] */
     struct lb_gradients gradients; /* one block of memory, which starts at dw_ih[0] */
 
     size_t h_count;          /* elements of hn and dh0; counts.state has those of cn and dc0 */
@@ -54,7 +55,7 @@ enum lb_tensor {
     LB_X, /* inputs of forward */
     LB_H0,
     LB_C0,
-    LB_MASK, /* only of the cell recurrent-dropout; backward reads it too */
+    LB_MASK, /* of the cell recurrent-dropout alone; backward reads it too */
     LB_DY,   /* inputs of backward */
     LB_DHN,
     LB_DCN,
@@ -75,17 +76,16 @@ struct lb_tensors {
     size_t bytes[LB_TENSOR_COUNT];
 };
 
-/* Allocates the tensors that the problem's pass needs.
- * LB_OOM; on failure everything is released. */
+/* Allocates the tensors that the problem's pass needs. LB_OOM; then nothing stays allocated. */
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
                                  struct lb_tensors *tensors, struct lb_error *err);
 void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
 
 const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
 
-/* The first tensor with a write before its start or past its end, and which of the two in *side, as
- * lb_space.overrun words it. LB_TENSOR_COUNT and NULL when there is none, or the space cannot tell.
- */
+/* Returns the first tensor before whose start, or past whose end, something was written. *side says
+ * which of the two, in the words of lb_space.overrun. LB_TENSOR_COUNT and NULL when there is none,
+ * or when the space cannot tell. */
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side);
 
 /* Bytes of all tensors together, with both buffers of inputs, and of inputs in one of them. */
@@ -114,7 +114,8 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err);
 
-/* Takes all output bits into a running hash, after all work on the space's stream. */
+/* Updates a running hash by the bits of all outputs, after all work on the space's stream. Errors
+ * are those of the space. */
 enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
                                struct lb_error *err);
 

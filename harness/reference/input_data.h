@@ -9,18 +9,18 @@
 extern "C" {
 #endif
 
-/* What is drawn. Each kind has random streams of its own. */
+/* The tensors that are drawn, each from random streams of its own. R: number of distinct rows. */
 enum lb_drawn {
     LB_DRAWN_X,    /* [T, R, I] */
     LB_DRAWN_H0,   /* [L*D, R, P], where P is the size of h: H but for the cell projection */
     LB_DRAWN_C0,   /* [L*D, R, H] */
     LB_DRAWN_DY,   /* [T, R, D*P] */
-    LB_DRAWN_DHN,  /* as h0 */
-    LB_DRAWN_DCN,  /* as c0 */
+    LB_DRAWN_DHN,  /* [L*D, R, P] */
+    LB_DRAWN_DCN,  /* [L*D, R, H] */
     LB_DRAWN_W_IH, /* [4H, I_l] */
     LB_DRAWN_W_HH, /* [4H, P] */
-    LB_DRAWN_B_IH, /* [4H], as the next */
-    LB_DRAWN_B_HH,
+    LB_DRAWN_B_IH, /* [4H] */
+    LB_DRAWN_B_HH, /* [4H] */
     LB_DRAWN_LENGTHS,
     LB_DRAWN_BATCH, /* which row each batch row repeats */
     LB_DRAWN_MASK,  /* [L*D, R, H] of recurrent-dropout: 0 with probability 0.2, else 1.25 */
@@ -35,8 +35,8 @@ enum { LB_INPUT_SETS = 2 };
  * given by a file, else 4, or 8 of a ragged batch. */
 size_t lb_class_count(const struct lb_problem *problem);
 
-/* Number R of distinct rows of both sets together, at most one more, so that the oracle costs
- * little more for two sets than for one. */
+/* Number R of distinct rows of both sets together. That is at most one row more than
+ * lb_class_count, so that the oracle costs little more for two sets than for one. */
 size_t lb_row_count(const struct lb_problem *problem);
 
 /* Draws lengths [rows], descending, lengths[0] = T, spread evenly over 1 .. T. */

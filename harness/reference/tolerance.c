@@ -60,13 +60,14 @@ void lb_measure_layer_dirs(const struct lb_oracle *net, struct lb_layer_dir_size
 }
 
 /* The magnitude that a slice's elements have unless terms happen to cancel, each row counted once.
- * The expected values of a few elements may be small by chance, while their errors are not. */
+ * The expected values of a few elements may be small by chance, while their errors are not. The
+ * constants are below the usual magnitude: a smaller one makes the tolerance stricter. */
 static double natural_size(const struct lb_tolerance_basis *basis, const struct lb_slice *slice)
 {
-    if (!slice->gradient) /* x, h0, c0 and gates are of size 1 */
+    if (!slice->gradient) /* x, h0, c0 and gates are of size 1, outputs somewhat below */
         return 0.25;
     const struct lb_layer_dir_size *size = &basis->sizes[slice->layer_dir];
-    if (!slice->summed) /* sums of 4H products with weights of size 1.4 over the root of H */
+    if (!slice->summed) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
         return 2 * size->gradients;
     double operand = strcmp(slice->tensor, "dw_ih") == 0   ? size->input
                      : strcmp(slice->tensor, "dw_hh") == 0 ? size->state

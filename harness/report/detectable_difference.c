@@ -4,13 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The times of both sides' units, as logarithms. */
+/* The times of both sides' units (processes or blocks), as logarithms. */
 struct units {
-    double *base, *now, *moved; /* [n], [m], scratch [m] */
+    double *base, *now; /* [n], [m] */
+    double *moved;      /* [m] scratch: now, shifted */
     size_t n, m;
     bool paired;
 };
 
+/* The p-value of a slowdown once every time of `now` is shifted; 1 where the estimate is none. */
 static enum lb_status p_of(const struct units *units, double shift, double *p, struct lb_error *err)
 {
     struct lb_shift found;
@@ -24,7 +26,8 @@ static enum lb_status p_of(const struct units *units, double shift, double *p, s
     return st;
 }
 
-/* Bisects for the smallest significant shift; low is not significant. */
+/* Bisects for the smallest significant shift in (low, high], to 1e-6. low is not significant;
+ * *least is infinite when high is not either. */
 static enum lb_status bisect(const struct units *units, double p_limit, double low, double high,
                              double *least, struct lb_error *err)
 {
@@ -37,16 +40,19 @@ static enum lb_status bisect(const struct units *units, double p_limit, double l
     while (high - low > 1e-6) {
         double middle = (low + high) / 2;
         LB_TRY(p_of(units, middle, &p, err));
-        *(p > p_limit ? &low : &high) = middle;
+        if (p > p_limit)
+            low = middle;
+        else
+            high = middle;
     }
     *least = high;
 done:
     return st;
 }
 
-enum lb_status lb_least_named(const struct lb_run_comparison *comparison,
-                              const struct lb_pair *pair, double p_limit, double *least,
-                              struct lb_error *err)
+enum lb_status lb_detectable_slowdown(const struct lb_run_comparison *comparison,
+                                      const struct lb_pair *pair, double p_limit, double *least,
+                                      struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct units units = {.n = pair->base_units, .m = pair->now_units};

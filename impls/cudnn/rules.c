@@ -8,8 +8,9 @@
 
 enum {
     SEQ_LEN_MAX = 65535,    /* of a data descriptor */
-    SMALL_H_MAX = 192,      /* hidden size of SMALL_H */
-    SMALL_H_BACKWARD = 128, /* where PyTorch stops to use it for backward; the rest is its too */
+    SMALL_H_MAX = 192,      /* largest hidden size of the algorithm SMALL_H */
+    SMALL_H_BACKWARD = 128, /* largest hidden size for which PyTorch uses it in a backward pass */
+    /* PyTorch's gate for PERSIST_STATIC (RNN.cpp). */
     PERSIST_H_MAX = 1024,
     PERSIST_H_STEP = 128,
     PERSIST_BATCH_MAX = 128,

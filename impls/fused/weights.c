@@ -1,5 +1,6 @@
-/* Converts weights and gradients between the canonical layout and the layout of the fused kernels.
- */
+/* Converts weights and gradients between the canonical layout, [4H, columns] with gate after gate,
+ * and the layouts of the fused kernels (cuda/fused/common/weight_layout.h). By unit means [H, 4,
+ * columns]. R is the type lb_fused_real. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "device/device.h"
 #include "impls/fused/fused.h"
 
-/* Writes b_ih + b_hh, by unit, in R. */
+/* Writes b_ih + b_hh by unit into `to` [H, 4] R. b_ih and b_hh are [4H] in the storage type. */
 static void add_biases(const struct lb_problem *p, const void *b_ih, const void *b_hh, void *to)
 {
     const struct lb_weight_layout layout = lb_weight_layout_by_unit(p->hidden, 1);
@@ -23,7 +24,7 @@ static void add_biases(const struct lb_problem *p, const void *b_ih, const void 
     }
 }
 
-/* Packs a canonical matrix on the host and uploads it. */
+/* Packs a canonical matrix on the host and uploads it to `to`, in device memory. */
 static enum lb_status upload_matrix(const struct lb_problem *p,
                                     const struct lb_weight_layout *layout, const void *matrix,
                                     void *to, struct lb_error *err)
@@ -38,7 +39,7 @@ static enum lb_status upload_matrix(const struct lb_problem *p,
     return st;
 }
 
-/* The packed weights of one direction of a layer, and their layouts. */
+/* The packed weights of one direction of a layer, in device memory, and their layouts. */
 struct packed {
     struct lb_weight_layout input, forward, backward;
     char *w_ih, *bias, *w_hh, *w_hh_t; /* w_hh_t: NULL without backward */
@@ -88,8 +89,8 @@ done:
     return st;
 }
 
-/* Downloads an interleaved matrix [4H, width] R, which begins at element `first`, and converts it
- * to the canonical layout and the storage type. */
+/* Downloads a matrix [H, 4, width] R, which begins at element `first` of `from`, and converts it
+ * to the canonical layout [4H, width] and the storage type. */
 static enum lb_status download_matrix(const struct lb_fused *self, const void *from, int64_t first,
                                       int64_t width, void *to, struct lb_error *err)
 {
@@ -117,7 +118,8 @@ done:
     return st;
 }
 
-/* Downloads an interleaved bias gradient [4H] T to both biases in the canonical layout. */
+/* Downloads a bias gradient [H, 4] in the storage type and writes it in the canonical layout to
+ * both biases, which have the same gradient. */
 static enum lb_status download_bias(const struct lb_fused *self, const void *from, void *b_ih,
                                     void *b_hh, struct lb_error *err)
 {

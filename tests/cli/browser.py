@@ -127,9 +127,10 @@ class Browser:
                 continue # not a process, or it has ended
             parents[name] = fields[1]
             used[name] = int(fields[11]) + int(fields[12])
-        own = {str(self.process.pid)}
-        while len(own) < len(own := own | {pid for pid, up in parents.items() if up in own}):
-            pass
+        own, more = set(), {str(self.process.pid)}
+        while more: # the processes that those of the round before have started
+            own |= more
+            more = {pid for pid, parent in parents.items() if parent in more} - own
         return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
 
     def open(self, path, link="", width=1280, height=900, script=True, dark=False):
@@ -171,7 +172,10 @@ class Browser:
 
 def main(page, out, width="1280", height="1000", theme="light"):
     """Takes a picture of a page."""
-    browser = Browser(find())
+    path = find()
+    if not path:
+        sys.exit("browser.py: there is no Chromium in PATH; Debian's package is chromium")
+    browser = Browser(path)
     try:
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(page, width=int(width), height=int(height), dark=theme == "dark")

@@ -343,6 +343,26 @@ class History(ProgramTest):
         self.assertIn("1 runs are of another environment than the latest (host)", done.stderr)
         self.assertIn("broken.jsonl", done.stderr)
 
+    def test_a_case_of_several_nodes_is_one_line(self):
+        """Merged runs: one case has as many rows as nodes, and so more rows than there are runs."""
+        nodes = 200
+        environments = [{"host": f"node{i}", "cpu": "made-up"} for i in range(nodes)]
+        for i in range(6):
+            lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "merged": True,
+                      "environment": environments[0], "environments": environments}]
+            lines += [{"kind": "row", "case": PLANTED, "verdict": "ok", "environment": node,
+                       "samples_ns": [1e5 + i + k for k in range(9)]} for node in range(nodes)]
+            lines += [{"kind": "footer", "rows": nodes, "interrupted": False}]
+            os.makedirs(self.path("runs"), exist_ok=True)
+            with open(self.path(f"runs/{i}.jsonl"), "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+        done = run("--history", self.path("runs"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("6 runs", done.stdout)
+        lines = [line for line in done.stdout.splitlines() if line.endswith(PLANTED)]
+        self.assertEqual(len(lines), 1, done.stdout)
+        self.assertEqual(len(lines[0].split()[0]), 6, lines[0]) # one bar per run
+
     def test_few_runs_show_nothing(self):
         done = run("--history", self.make_runs(5, 99, 1))
         self.assertEqual(done.returncode, 5)

@@ -204,6 +204,14 @@ class Outputs(ProgramTest):
                          [False, True, True, True])
         self.assertEqual(len(os.listdir(temporary)), 3) # its own is gone too
 
+    def test_the_folder_for_temporary_files_may_have_a_long_path(self):
+        self.sweep("-T", "3,4", "-B", "2", "-H", "4", "--impl", "cpu_ref", "--case-time", "0.01")
+        temporary = self.path("x" * 200 + "/" + "y" * 200)
+        os.makedirs(temporary)
+        done = run("--report", self.path("run"), "-o", self.path("page.html"),
+                   env=os.environ | {"TMPDIR": temporary})
+        self.assertEqual((done.returncode, os.listdir(temporary)), (0, []), done.stderr)
+
     def test_parents_of_the_folder_are_made(self):
         self.sweep(*TINY, "--impl", "cpu_ref", name="a/b/c")
         done = run("--ab", "cpu_ref", "cpu_simd", *TINY[:-2], "--benchmark_repetitions=2", "--out",

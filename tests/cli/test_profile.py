@@ -46,6 +46,11 @@ class Profile(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("verify did not return within 1 s", done.stderr)
 
+    def test_a_limit_below_a_microsecond_is_a_limit(self):
+        done = run("--profile", "cpu_ref/T4_B2_H8", "--call-limit", "1e-7", timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("did not return within 1e-07 s", done.stderr)
+
     def test_a_wrong_case_fails(self):
         done = run("--profile", "misbehave_cheat/T4_B2_H8", "--plugin", plugin("misbehave_cheat"))
         self.assertEqual(done.returncode, 1)

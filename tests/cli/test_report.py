@@ -288,6 +288,21 @@ class Report(ReportTest):
         self.assertEqual(len(re.findall(r"\+ new", compared)), 199)
         self.assertIn("232 more cases, none of them a regression, are left out", compared)
 
+    def test_machines_without_a_table_are_counted(self):
+        environments = [{"host": f"node{i}"} for i in range(23)]
+        lines = [{"kind": "header", "schema": 1, "started": "2026-03-01T00:00:00Z", "merged": True,
+                  "environment": environments[0], "environments": environments}]
+        lines += [{"kind": "row", "case": "cpu_ref/T2_B1_H3", "verdict": "ok", "environment": i,
+                   "samples_ns": [1e5 + k for k in range(9)]} for i in range(23)]
+        with open(self.path("run.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        done = run("--report", self.path("run.jsonl"), "-o", self.path("page.html"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            words = Page(file.read()).words()
+        self.assertIn("Machine 20 of 23: node19", words)
+        self.assertIn("The other 3 machines are in the header of the record.", words)
+
     def test_unreadable_run_and_unwritable_page_are_refused(self):
         done = run("--report", self.path("none"), "-o", self.path("a.html"))
         self.assertEqual(done.returncode, 2)

@@ -197,6 +197,30 @@ static void a_known_plan_is_cut_as_ever(void **state)
     lb_plan_free(&plan);
 }
 
+/* Sizes that no machine can run may be planned: their work must not overflow, or machines of
+ * different architectures would cut different plans. */
+static void problems_of_enormous_sizes_are_balanced_too(void **state)
+{
+    struct lb_plan plan = {.cases = calloc(4, sizeof(*plan.cases)), .count = 4};
+    (void)state;
+    assert_non_null(plan.cases);
+    for (size_t i = 0; i < plan.count; i++) {
+        plan.cases[i] = lb_case_defaults();
+        snprintf(plan.cases[i].impl, sizeof(plan.cases[i].impl), "cpu_ref");
+        plan.cases[i].problem.seq_len = INT64_MAX - (int64_t)i;
+        plan.cases[i].problem.batch = INT64_MAX;
+        plan.cases[i].problem.hidden = plan.cases[i].problem.input = INT32_MAX;
+    }
+    for (int s = 1; s <= 2; s++) {
+        struct lb_plan part = shard_of(&plan, s, 2);
+        assert_int_equal(part.count, 2);
+        assert_true(part.shard.own_s == 2 * LB_PREDICTED_MAX_S);
+        assert_true(part.shard.plan_s == 4 * LB_PREDICTED_MAX_S);
+        lb_plan_free(&part);
+    }
+    lb_plan_free(&plan);
+}
+
 /* Devices take problems in this order: no case is lost, and the first is the longest. */
 static void problems_of_random_plans_are_dealt_whole_the_longest_first(void **state)
 {
@@ -270,6 +294,7 @@ int main(void)
         cmocka_unit_test(shards_are_balanced_as_longest_first_guarantees),
         cmocka_unit_test(all_shards_of_a_plan_have_one_hash_and_other_plans_another),
         cmocka_unit_test(a_known_plan_is_cut_as_ever),
+        cmocka_unit_test(problems_of_enormous_sizes_are_balanced_too),
         cmocka_unit_test(problems_of_random_plans_are_dealt_whole_the_longest_first),
         cmocka_unit_test(what_is_no_list_of_devices_is_refused),
         cmocka_unit_test(what_is_no_shard_is_refused),

@@ -321,6 +321,10 @@ class Merging(MergeTest):
             file.write('{"kind":"row","verdict":"ok"}\n')
         done = self.merge("merged", "1", exit_code=2)
         self.assertIn("the row has no case", done.stderr)
+        self.make("2", cases=[(8, 1000, "ok")])
+        self.edit("2", lambda entry: entry.update(case='cpu_ref/"T2') if "case" in entry else None)
+        done = self.merge("merged", "2", exit_code=2)
+        self.assertIn("the text of the case has a quote", done.stderr)
 
     def test_rows_of_other_programs_and_torn_lines_are_read_too(self):
         self.make("1", cases=[(8, 1000, "ok")])

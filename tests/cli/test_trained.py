@@ -3,15 +3,20 @@
 The models in tests/frameworks/trained are held to the outputs that PyTorch computed from them.
 """
 
+import importlib.util
 import json
 import os
 import re
 import struct
+import subprocess
+import sys
 import unittest
 
 from program import ProgramTest, plugin, read_rows, run
 
-MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "frameworks", "trained")
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(HERE, "..", "frameworks", "trained")
+CONVERTER = os.path.join(HERE, "..", "..", "bench", "frameworks", "to_safetensors.py")
 CPU = ["cpu_ref", "cpu_simd", "openblas", "onednn"]
 
 
@@ -195,6 +200,54 @@ class Trained(ProgramTest):
         self.assertRegex(done.stderr, f"{crash}/f32 is not compared: crash: ")
         self.assertEqual(set(pairs), {("cpu_ref/f32", "cpu_simd/f32"), ("cpu_simd/f32", "cpu_ref/f32")})
         self.assertLess(pairs["cpu_ref/f32", "cpu_simd/f32"], 1e-5)
+
+
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
+class Converter(ProgramTest):
+    """to_safetensors.py with a stand-in for PyTorch, which reads one tensor or finds the file damaged.
+    tests/frameworks converts real models."""
+
+    STAND_IN = """
+import numpy
+bfloat16 = "bfloat16"
+
+class Tensor:
+    def __init__(self, array):
+        self.array, self.dtype = array, array.dtype
+    def numpy(self):
+        return self.array
+    def is_floating_point(self):
+        return True
+
+def is_tensor(value):
+    return True
+
+def load(path, **_):
+    if "damaged" in path:
+        raise RuntimeError("not a ZIP archive")
+    return {"weight": Tensor(numpy.arange(3, dtype="c8" if "complex" in path else ">f4"))}
+"""
+
+    def convert(self, name, out):
+        with open(self.path("torch.py"), "w", encoding="utf-8") as file:
+            file.write(self.STAND_IN)
+        return subprocess.run([sys.executable, CONVERTER, self.path(name), self.path(out)],
+                              capture_output=True, text=True, check=False,
+                              env=os.environ | {"PYTHONPATH": self.scratch})
+
+    def test_what_goes_wrong_is_one_line_that_names_the_file(self):
+        for name, out, said in (("damaged.pt", "out", "damaged.pt: RuntimeError: not a ZIP archive"),
+                                ("complex.pt", "out", "weight is complex64"),
+                                ("model.pt", "none/out", "No such file or directory")):
+            done = self.convert(name, out)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_arrays_of_another_byte_order_are_written_as_the_format_wants(self):
+        self.assertEqual(self.convert("model.pt", "out").returncode, 0)
+        with open(self.path("out"), "rb") as file:
+            self.assertEqual(file.read()[-12:], struct.pack("<3f", 0, 1, 2))
 
 
 if __name__ == "__main__":

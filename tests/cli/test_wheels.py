@@ -1,22 +1,31 @@
-"""bench/cuda_wheels.sh: which wheels it fetches for a driver, and which drivers are too old."""
+"""The scripts that fetch programs. bench/cuda_wheels.sh: which wheels it fetches for a driver, and which
+drivers are too old. tests/nsys.sh: what it leaves alone, and that it says why it fails."""
 
 import os
+import shutil
 import subprocess
 import unittest
 
 from program import ProgramTest
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench",
-                      "cuda_wheels.sh")
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = os.path.join(HERE, "..", "..", "bench", "cuda_wheels.sh")
+NSYS = os.path.join(HERE, "..", "nsys.sh")
 
 
-class Wheels(ProgramTest):
+class StandIns(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.env = os.environ | {"PATH": self.scratch + ":" + os.environ["PATH"]}
+
     def stand_in(self, name, text):
         """A command of that name, first in PATH."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + text)
         os.chmod(self.path(name), 0o755)
 
+
+class Wheels(StandIns):
     def install(self, version, title="CUDA Version"):
         """What is fetched, exit code and words where nvidia-smi names that version of CUDA."""
         self.stand_in("nvidia-smi", f"echo '| Driver Version: 1.2.3   {title}: {version}     |'\n")
@@ -26,7 +35,7 @@ class Wheels(ProgramTest):
                                  f'mkdir -p {self.path("to/nvidia/cu13/bin")}\n')
         done = subprocess.run(["bash", "-c", f'set -euo pipefail; . "{SCRIPT}"; install_cuda "$0"',
                                self.path("to")], capture_output=True, text=True, check=False,
-                              env=os.environ | {"PATH": self.scratch + ":" + os.environ["PATH"]})
+                              env=self.env)
         try:
             with open(self.path("fetched"), encoding="utf-8") as file:
                 return file.read().split(), done.returncode, done.stderr
@@ -51,6 +60,29 @@ class Wheels(ProgramTest):
         fetched, code, said = self.install("12.9", "CUDA UMD Version")
         self.assertEqual((fetched, code), ([], 1))
         self.assertIn("the driver here runs CUDA 12.9 at most", said)
+
+
+class NsightSystems(StandIns):
+    def fetch(self, folder):
+        """The last line of nsys.sh where apt-get can't reach a mirror."""
+        if shutil.which("nsys"):
+            self.skipTest("nsys is in PATH, so nothing is fetched")
+        self.stand_in("apt-get", "exit 1\n")
+        done = subprocess.run(["bash", NSYS, folder], capture_output=True, text=True, check=False,
+                              env=self.env)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return (done.stdout.splitlines() or [""])[-1]
+
+    def test_without_a_mirror_the_last_line_says_why(self):
+        for _ in range(2): # the second time the folder is there, and the script's own
+            self.assertRegex(self.fetch(self.path("new")), "^no Nsight Systems: (?!.*name a new folder)")
+
+    def test_a_folder_of_somebody_else_is_left_alone(self):
+        os.mkdir(self.path("own"))
+        with open(self.path("own/kept"), "w", encoding="utf-8"):
+            pass
+        self.assertRegex(self.fetch(self.path("own")), "^no Nsight Systems: ")
+        self.assertEqual(os.listdir(self.path("own")), ["kept"])
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ static void least_slowdown_named_is_where_the_verdict_turns(void **state)
         double least, limit = limits[i / 3], margin = margins[i % 3];
         make_pair(&pair, rows, 0.01, 0);
         const struct lb_run_comparison comparison = {.margin = margin};
-        assert_int_equal(lb_least_named(&comparison, &pair, limit, &least, NULL), LB_OK);
+        assert_int_equal(lb_detectable_slowdown(&comparison, &pair, limit, &least, NULL), LB_OK);
         for (int j = 0; j < 2; j++) {
             struct lb_pair moved;
             struct lb_row again[2];
@@ -235,12 +235,12 @@ static void no_slowdown_is_named_by_too_few_units(void **state)
     double least;
     make_pair(&pair, rows, 0.01, 0);
     /* The smallest p-value of 8 against 8 is 2 / 12870. */
-    assert_int_equal(lb_least_named(&comparison, &pair, 1.5e-4, &least, NULL), LB_OK);
+    assert_int_equal(lb_detectable_slowdown(&comparison, &pair, 1.5e-4, &least, NULL), LB_OK);
     assert_true(isinf(least));
-    assert_int_equal(lb_least_named(&comparison, &pair, 1.6e-4, &least, NULL), LB_OK);
+    assert_int_equal(lb_detectable_slowdown(&comparison, &pair, 1.6e-4, &least, NULL), LB_OK);
     assert_true(isfinite(least));
     comparison.interleaved = true;
-    assert_int_equal(lb_least_named(&comparison, &pair, 0.02, &least, NULL), LB_OK);
+    assert_int_equal(lb_detectable_slowdown(&comparison, &pair, 0.02, &least, NULL), LB_OK);
     assert_true(least < log(1.03));
     lb_row_free(&rows[0]);
     lb_row_free(&rows[1]);

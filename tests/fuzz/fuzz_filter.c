@@ -8,7 +8,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct lb_problem problems[] = {
         {.seq_len = 25, .batch = 8, .input = 13, .hidden = 64, .layers = 2, .directions = 1},
-        {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 2, .dtype = LB_F32}};
+        {.seq_len = INT64_MAX,
+         .batch = INT64_MAX,
+         .input = INT64_MAX,
+         .hidden = INT64_MAX,
+         .layers = INT64_MAX,
+         .directions = 2}};
     static struct lb_filter filter;
     struct lb_error err = {""};
     char *text = fuzz_text(data, size);

@@ -1,5 +1,7 @@
 /* How CPUs share cores, caches and nodes: read from folders that are laid out like Linux's. */
+#include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +10,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "host/cpu_affinity.h"
+#include "host/cpu_models.h"
 #include "host/cpu_topology.h"
 #include "tests/helpers/scratch_folder.h"
+
+static bool refuses_affinity;
+
+/* Stands in for the C library's, and refuses as Linux does where it has more CPUs than the set. */
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    if (refuses_affinity) {
+        errno = EINVAL;
+        return -1;
+    }
+    long bytes = syscall(SYS_sched_getaffinity, pid, size, set);
+    if (bytes < 0)
+        return -1;
+    memset((char *)set + bytes, 0, size - (size_t)bytes);
+    return 0;
+}
 
 /* Writes a line to a file below the scratch folder, and makes the folders above it. */
 static void put(const char *name, const char *line)
@@ -127,6 +148,19 @@ static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
     assert_int_equal(one.places[0].cpu, all.places[all.cores - 1].cpu);
 }
 
+static void where_the_system_does_not_say_the_thread_may_use_all_cpus(void **state)
+{
+    struct lb_cpu_topology t;
+    struct lb_cpu_ceilings ceilings;
+    (void)state;
+    refuses_affinity = true;
+    lb_cpu_topology_here(&t);
+    refuses_affinity = false;
+    assert_true(t.count >= 1 && t.cores >= 1 && t.domains >= 1 && t.nodes >= 1);
+    lb_cpu_ceilings_assume(&t, &ceilings);
+    assert_true(ceilings.rates[0].threads == 1);
+}
+
 static void the_record_has_the_counts(void **state)
 {
     struct lb_cpu_topology t;
@@ -149,6 +183,7 @@ int main(void)
         FILES(without_the_systems_word_each_cpu_is_a_core),
         FILES(a_machine_without_third_level_cache_has_a_domain_per_node),
         cmocka_unit_test(this_machine_has_the_cpus_that_the_thread_may_use),
+        cmocka_unit_test(where_the_system_does_not_say_the_thread_may_use_all_cpus),
         cmocka_unit_test(the_record_has_the_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
-/* Implementations of the cells other than the standard one that are wrong on purpose: the
- * compile-time name FAULT says how; with FAULT=none they are correct. They are cpu_ref with one of
- * its inputs or outputs changed, as an implementation has it that misreads the equations of
- * problem.h. */
+/* Implementations of the cells other than the standard one that are wrong on purpose. The
+ * compile-time name FAULT says how; with FAULT=none they are correct. Each runs cpu_ref with one
+ * input or output changed, which gives the results of an implementation that misreads the equations
+ * of problem.h. */
 #include <stdlib.h>
 #include <string.h>
 

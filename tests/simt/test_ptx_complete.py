@@ -19,7 +19,7 @@ ASSEMBLY = re.compile(r"\basm\s*(volatile)?\s*\(")
 
 
 def read(path):
-    with open(path) as file:
+    with open(path, encoding="utf-8") as file:
         return file.read()
 
 

@@ -29,14 +29,14 @@ T, B = 24, 3  # of the inputs that are kept
 
 
 def read_text():
-    """The tree's documents as numbers of characters."""
+    """The tree's documents as one tensor of character numbers, OTHER for those not in ALPHABET."""
     files = sorted(path for path in ROOT.glob("**/*.md") if "build" not in path.parts)
     text = "\n".join(path.read_text(encoding="utf-8") for path in files).lower()
     return torch.tensor([ALPHABET.find(c) if c in ALPHABET else OTHER for c in text])
 
 
 class Model(torch.nn.Module):
-    """An LSTM over characters, and what it says of each."""
+    """An LSTM over characters, and a linear layer that turns its outputs into predictions."""
 
     def __init__(self, hidden, layers, both):
         super().__init__()
@@ -48,7 +48,7 @@ class Model(torch.nn.Module):
 
 
 def draw(text, steps, batch, gap):
-    """Inputs [steps, batch] and the characters to be said, -1 where none is asked for."""
+    """Inputs [steps, batch] and the targets, the characters to predict, -1 where there is none."""
     starts = torch.randint(len(text) - steps - 1, (batch,))
     x = torch.stack([text[s:s + steps] for s in starts], 1)
     if not gap:
@@ -64,9 +64,9 @@ def one_hot(x, dtype=torch.float32):
 def train(text, model, gap):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for step in range(1, 601):
-        x, wanted = draw(text, 64, 32, gap)
+        x, targets = draw(text, 64, 32, gap)
         loss = torch.nn.functional.cross_entropy(
-            model(one_hot(x)).flatten(0, 1), wanted.flatten(), ignore_index=-1)
+            model(one_hot(x)).flatten(0, 1), targets.flatten(), ignore_index=-1)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -134,8 +134,8 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
 {
     truth r = {};
     lb_problem &p = r.problem;
-    p = {s.seq_len, s.batch,  input,   s.hidden, 1,       s.directions,
-         dtype,     LB_TRAIN, LB_IEEE, act,      s.ragged};
+    p = {s.seq_len, s.batch, input,    s.hidden,         1, s.directions, dtype, LB_TRAIN,
+         LB_IEEE,   act,     s.ragged, LB_CELL_STANDARD, 0};
     lb_counts n;
     lb_problem_counts(&p, &n, nullptr);
     struct lb_lstm_counts m = lb_lstm_counts(&p);
