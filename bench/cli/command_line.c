@@ -28,9 +28,15 @@ static bool lacks_value(const struct reader *reader, int at)
     return !word || (lb_option_match(word, &value) && !value);
 }
 
-static enum lb_status fail_missing(const struct lb_option *option, struct lb_error *err)
+/* LB_INVALID: the word at `at`, if there is one, is another option in place of a value. */
+static enum lb_status fail_missing(const struct lb_option *option, const struct reader *reader,
+                                   int at, struct lb_error *err)
 {
-    return lb_fail(err, LB_INVALID, "%s: it takes %s", option->name, option->argument);
+    if (at < reader->argc)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                       option->argument, reader->argv[at]);
+    return lb_fail(err, LB_INVALID, "%s: it takes %s, but nothing follows it", option->name,
+                   option->argument);
 }
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
@@ -83,7 +89,7 @@ static enum lb_status take_more(struct reader *reader, const struct lb_option *o
     }
     for (; words->more_count < (size_t)option->extra_words; words->more_count++) {
         if (lacks_value(reader, reader->at + 1))
-            return fail_missing(option, err);
+            return fail_missing(option, reader, reader->at + 1, err);
         if (!reader->argv[++reader->at][0])
             return fail_empty(option, err);
     }
@@ -105,8 +111,11 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
     if (!option->argument)
         return value ? lb_fail(err, LB_INVALID, "%s: it takes no value", option->name)
                      : option->set(reader->options, option, &words, err);
+    if (!value && option->joined)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s directly behind the '='", option->name,
+                       option->argument);
     if (!value && lacks_value(reader, reader->at + 1))
-        return fail_missing(option, err);
+        return fail_missing(option, reader, reader->at + 1, err);
     words.value = value ? value : reader->argv[++reader->at];
     if (!words.value[0])
         return fail_empty(option, err);

@@ -18,7 +18,10 @@ BAD = [
     (["--sweep", "-T", "99999999999999999999"], ["-T 99999999999999999999", "2^63"]),
     (["--sweep", "-T", "512:64:+64"], ["-T 512:64:+64", "empty"]),
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
-    (["--sweep", "-T"], ["-T", "it takes numbers"]),
+    (["--sweep", "-T"], ["-T: it takes numbers, but nothing follows it"]),
+    (["--report", "-o", "page.html", "x"], ["--report: it takes a run, but -o follows it"]),
+    (["--export", "csv", "-T", "3"], ["--export: it takes a format and a run, but -T follows it"]),
+    (["--sweep", "--benchmark_filter", "x"], ["--benchmark_filter=: ", "directly behind the '='"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
     (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "did you mean cpu_simd?"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
@@ -127,6 +130,14 @@ class BadInput(ProgramTest):
         for arguments, parts in BAD:
             with self.subTest(arguments=arguments):
                 self.refused(arguments, parts)
+
+    def test_plugin_in_the_working_directory_needs_no_slash(self):
+        folder, name = os.path.split(plugin("misbehave_bytes"))
+        done = run("--list", "--plugin", name, "--impl", "misbehave_bytes", "--case", "T3_B2_H4",
+                   cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.refused(["--list", "--plugin", "./no-such.so"],
+                     ["--plugin ./no-such.so: cannot open shared object file"])
 
     def test_plugin_of_another_abi_is_refused(self):
         self.refused(["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
