@@ -12,6 +12,7 @@
 #include "host/cpu_ceilings.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
+#include "record/run_file.h"
 
 struct reader {
     char **argv; /* [argc] */
@@ -142,6 +143,19 @@ enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                    works_with);
 }
 
+/* LB_INVALID for an output file that would replace the records of a run, which nothing could bring
+ * back. */
+static enum lb_status check_output_file(const char *name, const char *path, struct lb_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (strcmp(slash ? slash + 1 : path, LB_RUN_FILE_NAME) != 0)
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "%s %s: a file of this name holds the records of a run; choose "
+                   "another name",
+                   name, path);
+}
+
 /* Checks that need the whole command line. */
 static enum lb_status check_options(const struct reader *reader, struct lb_error *err)
 {
@@ -159,6 +173,10 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                      options->quick ? "--quick" : "--case-time");
     if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
         st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    if (st == LB_OK && options->command == LB_CMD_REPORT)
+        st = check_output_file("--out", options->out, err);
+    if (st == LB_OK && options->benchmark_out)
+        st = check_output_file("--benchmark_out", options->benchmark_out, err);
     if (st == LB_OK && options->devices && lb_option_given(options, "--device"))
         st = lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
     if (st == LB_OK && options->devices && options->tune)

@@ -19,6 +19,8 @@ BAD = [
     (["--sweep", "-T", "512:64:+64"], ["-T 512:64:+64", "empty"]),
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
     (["--sweep", "-T"], ["-T: it takes numbers, but nothing follows it"]),
+    (["--report", "x", "-o", "x/run.jsonl"], ["--out x/run.jsonl: ", "records of a run"]),
+    (["--sweep", "--benchmark_out=run.jsonl"], ["--benchmark_out run.jsonl: ", "records of a run"]),
     (["--report", "-o", "page.html", "x"], ["--report: it takes a run, but -o follows it"]),
     (["--export", "csv", "-T", "3"], ["--export: it takes a format and a run, but -T follows it"]),
     (["--sweep", "--benchmark_filter", "x"], ["--benchmark_filter=: ", "directly behind the '='"]),
