@@ -209,8 +209,14 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     bool had = base && lb_row_is_timed(base), has = now && lb_row_is_timed(now);
     bool failed = base && lb_verdict_is_failure(base->verdict);
     bool fails = now && lb_verdict_is_failure(now->verdict);
-    if (has)
-        return base ? LB_CHANGE_MENDED : LB_CHANGE_NEW;
+    if (has && !base)
+        return LB_CHANGE_NEW;
+    if (has) {
+        snprintf(pair->note, sizeof(pair->note), "before: %s: %.200s",
+                 lb_verdict_name(base->verdict), base->reason);
+        trim_character(pair->note);
+        return LB_CHANGE_MENDED;
+    }
     if (now && now->verdict != LB_VERDICT_OK)
         snprintf(pair->note, sizeof(pair->note), "%s: %.200s", lb_verdict_name(now->verdict),
                  now->reason);
