@@ -288,7 +288,11 @@ static void keep_run_spread(const struct self_test *test, const struct lb_run_sp
     struct lb_error why = {""};
     json_t *environment = lb_environment(test->session->libraries);
     if (lb_run_spread_save(environment, spread, &why) != LB_OK)
-        fprintf(stderr, "the spread between runs is not kept for --compare: %s\n", why.text);
+        fprintf(
+            stderr,
+            "the spread between runs is not kept for --compare: %s; set XDG_CACHE_HOME to a folder "
+            "that can be written\n",
+            why.text);
     json_decref(environment);
 }
 
