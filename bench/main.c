@@ -157,8 +157,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         st = lb_cross_check(session, &plan, exit_code, err);
     } else {
         if (plan.left_out > 0)
-            fprintf(stderr, "%zu combinations were left out: %s\n", plan.left_out,
-                    plan.because.text);
+            fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
+                    plan.left_out == 1 ? " was" : "s were", plan.because.text);
         st = lb_sweep(session, &plan, exit_code, err);
     }
 done:

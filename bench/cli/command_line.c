@@ -12,6 +12,7 @@
 #include "host/cpu_ceilings.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
+#include "record/run_file.h"
 
 struct reader {
     char **argv; /* [argc] */
@@ -28,9 +29,15 @@ static bool lacks_value(const struct reader *reader, int at)
     return !word || (lb_option_match(word, &value) && !value);
 }
 
-static enum lb_status fail_missing(const struct lb_option *option, struct lb_error *err)
+/* LB_INVALID: the word at `at`, if there is one, is another option in place of a value. */
+static enum lb_status fail_missing(const struct lb_option *option, const struct reader *reader,
+                                   int at, struct lb_error *err)
 {
-    return lb_fail(err, LB_INVALID, "%s: it takes %s", option->name, option->argument);
+    if (at < reader->argc)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                       option->argument, reader->argv[at]);
+    return lb_fail(err, LB_INVALID, "%s: it takes %s, but nothing follows it", option->name,
+                   option->argument);
 }
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
@@ -83,7 +90,7 @@ static enum lb_status take_more(struct reader *reader, const struct lb_option *o
     }
     for (; words->more_count < (size_t)option->extra_words; words->more_count++) {
         if (lacks_value(reader, reader->at + 1))
-            return fail_missing(option, err);
+            return fail_missing(option, reader, reader->at + 1, err);
         if (!reader->argv[++reader->at][0])
             return fail_empty(option, err);
     }
@@ -105,8 +112,11 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
     if (!option->argument)
         return value ? lb_fail(err, LB_INVALID, "%s: it takes no value", option->name)
                      : option->set(reader->options, option, &words, err);
+    if (!value && option->joined)
+        return lb_fail(err, LB_INVALID, "%s: it takes %s directly behind the '='", option->name,
+                       option->argument);
     if (!value && lacks_value(reader, reader->at + 1))
-        return fail_missing(option, err);
+        return fail_missing(option, reader, reader->at + 1, err);
     words.value = value ? value : reader->argv[++reader->at];
     if (!words.value[0])
         return fail_empty(option, err);
@@ -133,6 +143,19 @@ enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                    works_with);
 }
 
+/* LB_INVALID for an output file that would replace the records of a run, which nothing could bring
+ * back. */
+static enum lb_status check_output_file(const char *name, const char *path, struct lb_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (strcmp(slash ? slash + 1 : path, LB_RUN_FILE_NAME) != 0)
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "%s %s: a file of this name holds the records of a run; choose "
+                   "another name",
+                   name, path);
+}
+
 /* Checks that need the whole command line. */
 static enum lb_status check_options(const struct reader *reader, struct lb_error *err)
 {
@@ -150,6 +173,10 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                      options->quick ? "--quick" : "--case-time");
     if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
         st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    if (st == LB_OK && options->command == LB_CMD_REPORT)
+        st = check_output_file("--out", options->out, err);
+    if (st == LB_OK && options->benchmark_out)
+        st = check_output_file("--benchmark_out", options->benchmark_out, err);
     if (st == LB_OK && options->devices && lb_option_given(options, "--device"))
         st = lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
     if (st == LB_OK && options->devices && options->tune)

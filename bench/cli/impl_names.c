@@ -39,8 +39,10 @@ static enum lb_status fail_no_impl(const struct lb_available_impl *available,
     if (suggestion)
         return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; did you mean %s?", origin,
                        name, suggestion);
-    return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; there are %s", origin, name,
-                   known.text);
+    return lb_fail(
+        err, LB_INVALID,
+        "%.150s: no implementation '%s'; there are %s; --plugin and --framework add others", origin,
+        name, known.text);
 }
 
 static enum lb_status fail_no_variant(const struct lb_available_impl *found, const char *origin,

@@ -236,7 +236,7 @@ static enum lb_status set_seed(struct lb_options *options, const struct lb_optio
     int64_t seed;
     struct lb_error why;
     if (lb_parse_int(words->value, strlen(words->value), 0, &seed, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "%s %.100s: %.300s", option->name, words->value, why.text);
+        return lb_fail(err, LB_INVALID, "%s: %.300s", option->name, why.text);
     options->seed = (uint64_t)seed;
     return LB_OK;
 }
@@ -990,7 +990,7 @@ const struct lb_option lb_option_table[] = {
      .field = offsetof(struct lb_options, confirm),
      .help = "A second run of NEW: a case is only called slower when it is slower there too."},
     {.name = "--format",
-     .argument = "table, markdown, junit and json",
+     .argument = "table, markdown, junit or json",
      .placeholder = "F",
      .group = LB_GROUP_SETTINGS,
      .commands = COMPARE | AB | LIST,
@@ -1129,9 +1129,14 @@ const struct lb_option *lb_option_match(const char *word, const char **value)
 {
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *option = &lb_option_table[i];
-        size_t length = strlen(option->name);
+        size_t length = strlen(option->name), behind = strlen(word);
         if (option->joined && strncmp(word, option->name, length) == 0) {
             *value = word + length;
+            return option;
+        }
+        if (option->joined && behind + 1 == length && option->name[behind] == '=' &&
+            strncmp(word, option->name, behind) == 0) {
+            *value = NULL;
             return option;
         }
         if (!option->joined &&

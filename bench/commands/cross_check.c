@@ -332,9 +332,8 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
     *exit_code = check.failed > 0 ? LB_EXIT_FAILED : compared ? LB_EXIT_FINE : LB_EXIT_NOTHING;
     if (!compared)
         fprintf(stderr,
-                "bench-lstm: fewer than two of %zu cases run here, so that there is "
-                "nothing to compare; --list says why\n",
-                plan->count);
+                "bench-lstm: fewer than two cases run here, so that there is nothing to compare; "
+                "--list says why\n");
 done:
     if (made)
         lb_scratch_folder_remove(folder);

@@ -100,8 +100,8 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
         dropped++;
     }
     if (dropped > 0)
-        fprintf(stderr, "%zu runs are of another environment than the latest (%s): left out\n",
-                dropped, last);
+        fprintf(stderr, "%zu run%s of another environment than the latest (%s): left out\n",
+                dropped, dropped == 1 ? " is" : "s are", last);
     json_decref(latest);
     *count = kept;
 }
@@ -243,8 +243,9 @@ static void print_history(const struct lb_run *runs, size_t count,
                           const struct lb_history_line *lines, size_t line_count)
 {
     size_t changes = 0;
-    printf("%zu runs, %s to %s, %zu cases; | is a change point\n\n", count,
-           header_text(&runs[0], "started"), header_text(&runs[count - 1], "started"), line_count);
+    printf("%zu run%s, %s to %s, %zu case%s; | is a change point\n\n", count, count == 1 ? "" : "s",
+           header_text(&runs[0], "started"), header_text(&runs[count - 1], "started"), line_count,
+           line_count == 1 ? "" : "s");
     for (size_t i = 0; i < line_count; i++) {
         print_line(&lines[i]);
         changes += lines[i].point_count;

@@ -263,7 +263,8 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
         printf("devices   all; how many there are is not known here, so the time is that of one\n");
     print_shares(session->registry, plan);
     if (plan->left_out > 0)
-        printf("left out  %zu combinations: %s\n", plan->left_out, plan->because.text);
+        printf("left out  %zu combination%s: %s\n", plan->left_out, plan->left_out == 1 ? "" : "s",
+               plan->because.text);
     lb_format_bytes(most_bytes, text);
     printf("memory    up to %s for %s, and what the implementation needs itself\n", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
@@ -273,8 +274,9 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 
 void lb_plan_say_empty(const struct lb_plan *plan)
 {
-    fprintf(stderr, "bench-lstm: no case is left: %zu combinations were ruled out%s%s\n",
-            plan->filtered + plan->left_out, plan->left_out > 0 ? "; " : "",
+    size_t ruled_out = plan->filtered + plan->left_out;
+    fprintf(stderr, "bench-lstm: no case is left: %zu combination%s ruled out%s%s\n", ruled_out,
+            ruled_out == 1 ? " was" : "s were", plan->left_out > 0 ? "; " : "",
             plan->left_out > 0 ? plan->because.text : "");
 }
 

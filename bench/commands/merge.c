@@ -162,15 +162,15 @@ static void print_counts(const struct lb_merge *merge, const char *out, size_t j
     lb_merge_canaries(merge, &canaries);
     lb_merge_missing(merge, missing, sizeof(missing));
     size_t environments = json_array_size(lb_merge_environments(merge));
-    printf("%s/%s: %zu rows of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
-           counts.rows, counts.runs, counts.runs == 1 ? "" : "s", environments,
-           environments == 1 ? "" : "s");
+    printf("%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
+           counts.rows, counts.rows == 1 ? "" : "s", counts.runs, counts.runs == 1 ? "" : "s",
+           environments, environments == 1 ? "" : "s");
     if (counts.replaced > 0)
-        printf("%zu rows were replaced by later ones of the same case and environment\n",
-               counts.replaced);
+        printf("%zu row%s replaced by later ones of the same case and environment\n",
+               counts.replaced, counts.replaced == 1 ? " was" : "s were");
     if (counts.skipped > 0)
-        printf("%zu rows of skipped cases were dropped, because another row has the case\n",
-               counts.skipped);
+        printf("%zu row%s of skipped cases dropped, because another row has the case\n",
+               counts.skipped, counts.skipped == 1 ? "" : "s");
     if (judged > 0 && off == 0)
         printf("no node is off by its canaries\n");
     else if (canaries > 0 && judged == 0)

@@ -139,7 +139,8 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     }
     lb_format_ns(row->median_ns, median);
     printf("%s\n", id);
-    printf("    timed    %zu calls after 3 to warm up, median %s\n", row->samples, median);
+    printf("    timed    %zu call%s after 3 to warm up, median %s\n", row->samples,
+           row->samples == 1 ? "" : "s", median);
     printf("    range    timed@bench-lstm\n");
     printf("    told     %s\n",
            profile->told[0] ? profile->told : "no profiler, because none is attached");

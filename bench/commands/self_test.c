@@ -289,7 +289,11 @@ static void keep_run_spread(const struct self_test *test, const struct lb_run_sp
     struct lb_error why = {""};
     json_t *environment = lb_environment(test->session->libraries);
     if (lb_run_spread_save(environment, spread, &why) != LB_OK)
-        fprintf(stderr, "the spread between runs is not kept for --compare: %s\n", why.text);
+        fprintf(
+            stderr,
+            "the spread between runs is not kept for --compare: %s; set XDG_CACHE_HOME to a folder "
+            "that can be written\n",
+            why.text);
     json_decref(environment);
 }
 
@@ -427,7 +431,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     lb_noise_check_run(1.0, session->options->call_limit_s, &test->result.noise);
     LB_TRY(choose_cases(test, plan, err));
     if (test->result.cases == 0) {
-        fprintf(stderr, "bench-lstm: none of the %zu cases runs here\n", plan->count);
+        fprintf(stderr, "bench-lstm: no case runs here\n");
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }

@@ -79,8 +79,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
 {
     char time[32], seen[32], named[32];
     struct lb_self_rate *shuffled = &result->shuffled;
-    fprintf(out, "\nfalse alarms: %zu cases against themselves, %zu fresh processes per side\n",
-            result->cases, result->side);
+    fprintf(out, "\nfalse alarms: %zu case%s, %zu fresh processes per side\n", result->cases,
+            result->cases == 1 ? " against itself" : "s against themselves", result->side);
     print_rate(out, "both sides mixed in time", shuffled);
     print_rate(out, "one side after the other", &result->in_turn);
     print_rate(out, "its spread allowed for", &result->allowed_for);
@@ -106,8 +106,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
     fprintf(out, "  %-26s %12s   %s\n", "", "tell from 0", "name slower");
     format_detectable(shuffled->least_seen, shuffled->comparisons, seen);
     format_detectable(shuffled->least_named, shuffled->comparisons, named);
-    fprintf(out, "  two runs, --processes %-4zu %12s   %s, alone among %zu cases\n", result->side,
-            seen, named, result->cases);
+    fprintf(out, "  two runs, --processes %-4zu %12s   %s, alone among %zu case%s\n", result->side,
+            seen, named, result->cases, result->cases == 1 ? "" : "s");
     format_detectable(result->allowed_for.least_seen, result->allowed_for.comparisons, seen);
     fprintf(out, "  %-26s %12s\n", "one after the other", seen);
     format_detectable(result->planted_least_seen, result->planted, seen);

@@ -311,6 +311,8 @@ static void write_lead(FILE *out, const struct lb_html_view *view)
         lb_html_format(out, "%s has the smallest median time in ", view->series.items[leader].name);
         if (most == compared && most > 1)
             fprintf(out, "all %zu problems", compared);
+        else if (compared == 1)
+            fputs("the only problem", out);
         else
             fprintf(out, "%zu of the %zu problems", most, compared);
         fputs(" for which at least two implementations have a time.", out);

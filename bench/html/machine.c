@@ -115,10 +115,10 @@ static void write_state(FILE *out, const struct lb_run *run)
     size_t planned = json_array_size(json_object_get(run->header, "cases"));
     fputs("<tr><th scope=\"row\">state</th><td>", out);
     if (run->interrupted || !run->finished)
-        fprintf(out, "<strong>incomplete</strong>: %s after %zu rows",
-                run->interrupted ? "stopped" : "cut off", run->count);
+        fprintf(out, "<strong>incomplete</strong>: %s after %zu row%s",
+                run->interrupted ? "stopped" : "cut off", run->count, run->count == 1 ? "" : "s");
     else
-        fprintf(out, "complete, %zu rows", run->count);
+        fprintf(out, "complete, %zu row%s", run->count, run->count == 1 ? "" : "s");
     if (planned > run->count)
         fprintf(out, " of %zu planned; <code>--resume</code> continues it", planned);
     if (json_array_size(run->resumes) > 0)

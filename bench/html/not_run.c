@@ -125,8 +125,8 @@ enum lb_status lb_html_not_run(FILE *out, const void *user, struct lb_error *err
         fputs("<p>Every case ran and agreed with the oracle.</p>\n", out);
     } else {
         qsort(rows, count, sizeof(*rows), compare_rows);
-        fprintf(out, "<p>%zu of %zu cases have no time. Failures come first.</p>\n", count,
-                run->count);
+        fprintf(out, "<p>%zu of %zu case%s %s no time. Failures come first.</p>\n", count,
+                run->count, run->count == 1 ? "" : "s", count == 1 ? "has" : "have");
         write_reasons(out, rows, count);
     }
     free(rows);

@@ -129,9 +129,9 @@ static void write_section(FILE *out, const struct lb_html_view *view, size_t sec
         fprintf(out, "<p class=\"note\">%s</p>\n",
                 has_lower_bound(view->run)
                     ? "The dotted line is the lower bound (floor): the least time that any "
-                      "implementation could take on this GPU, one step after another."
-                    : "This run has no lower bounds: its cases ran on a CPU, or on a GPU that the "
-                      "model of lower bounds does not know.");
+                      "implementation could take on this device, one step after another."
+                    : "This run has no lower bounds. After bench-lstm --ceilings, new runs have "
+                      "them.");
     for (const char *const *kind = sections[section].kinds; *kind; kind++) {
         write_kind(out, view->scratch, &view->pages, *kind);
         write_note(out, view->notes, *kind);

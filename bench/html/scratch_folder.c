@@ -70,5 +70,8 @@ enum lb_status lb_scratch_folder_create(char *path, size_t size, struct lb_error
         return lb_fail(err, LB_IO, "TMPDIR %.200s...: its path is too long", parent);
     return mkdtemp(path)
                ? LB_OK
-               : lb_fail(err, LB_IO, "%s: can't make a folder: %s", path, strerror(errno));
+               : lb_fail(err, LB_IO,
+                         "%s: can't make a folder for temporary files: %s; set TMPDIR to a folder "
+                         "that can be written",
+                         path, strerror(errno));
 }

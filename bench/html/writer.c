@@ -8,11 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "support/terminal.h"
 
 void lb_html_text(FILE *out, const char *text)
 {
-    for (; *text; text++) {
+    for (size_t length; *text; text += length) {
+        length = lb_character_bytes(text);
+        if (length != 1) { /* a folder's name need not be UTF-8, but the page must be */
+            fprintf(out, "%.*s", length ? (int)length : 1, length ? text : "?");
+            length += length == 0;
+            continue;
+        }
         switch (*text) {
         case '<': fputs("&lt;", out); break;
         case '>': fputs("&gt;", out); break;

@@ -9,7 +9,7 @@
 #include "api/status.h"
 
 /* Writes the text with its special characters as entities, so that it is never markup, also inside
- * a quoted attribute. */
+ * a quoted attribute. A byte that is not part of a UTF-8 character becomes '?'. */
 void lb_html_text(FILE *out, const char *text);
 
 /* Formats like printf and writes the result as lb_html_text does; cut at 4,000 bytes. */

@@ -321,8 +321,8 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
                      "in the record\n");
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
-    fprintf(out, "\n%zu case%s:", run->count, run->count == 1 ? "" : "s");
-    const char *separator = " ";
+    fprintf(out, "\n%zu case%s", run->count, run->count == 1 ? "" : "s");
+    const char *separator = ": ";
     for (int v = 0; v < LB_VERDICT_COUNT; v++) {
         if (counts[v] == 0)
             continue;

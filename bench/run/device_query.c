@@ -158,9 +158,15 @@ static enum lb_status measure_cpu(struct lb_error *err)
     enum { ROUNDS = 200 };
     struct lb_cpu_ceilings ceilings;
     enum lb_status st = LB_OK;
+    struct lb_error why;
     LB_TRY(lb_cpu_ceilings_measure(0, ROUNDS, &ceilings, err));
     print_cpu_ceilings(&ceilings);
-    LB_TRY(lb_cpu_ceilings_save(&ceilings, err));
+    if (lb_cpu_ceilings_save(&ceilings, &why) != LB_OK)
+        st =
+            lb_fail(err, LB_IO,
+                    "the ceilings are not kept: %.300s; set XDG_CACHE_HOME to a folder that can be "
+                    "written",
+                    why.text);
 done:
     return st;
 }

@@ -642,9 +642,10 @@ static enum lb_status give_back(struct runner *runner, size_t slot, struct lb_er
         if (batch->rounds[i] < rounds_of(&sweep->settings))
             sweep->deal.cases[first + left++] = sweep->deal.cases[first + i];
     snprintf(text, sizeof(text),
-             "warning: device %d is lost, and takes no more cases: %.400s; %zu cases of its "
-             "problem go to other devices",
-             gpu_ordinal(runner), runner->lost.text, left);
+             "warning: device %d is lost, and takes no more cases: %.400s; %zu case%s of its "
+             "problem %s to other devices",
+             gpu_ordinal(runner), runner->lost.text, left, left == 1 ? "" : "s",
+             left == 1 ? "goes" : "go");
     lb_clean_text(text);
     pthread_mutex_lock(&sweep->lock);
     lb_progress_say(&sweep->progress, text);
@@ -1018,11 +1019,12 @@ static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const
         noisy += is_noisy(&run->rows[i]);
     if (noisy == 0)
         return;
-    fprintf(stderr,
-            "noisy     %zu of %zu cases %s measured while other programs used more than %.0f %% of "
-            "%s CPUs, or while the machine was more than %.0f %% slower than in most of the run:\n",
-            noisy, run->count, noisy == 1 ? "was" : "were", 100 * LB_BUSY_SHARE,
-            noisy == 1 ? "its" : "their", 100 * (LB_SLOW_MACHINE - 1));
+    fprintf(
+        stderr,
+        "noisy     %zu of %zu case%s %s measured while other programs used more than %.0f %% of "
+        "%s CPUs, or while the machine was more than %.0f %% slower than in most of the run:\n",
+        noisy, run->count, run->count == 1 ? "" : "s", noisy == 1 ? "was" : "were",
+        100 * LB_BUSY_SHARE, noisy == 1 ? "its" : "their", 100 * (LB_SLOW_MACHINE - 1));
     for (size_t i = 0, named = 0; i < run->count && named < NAMED; i++) {
         if (!is_noisy(&run->rows[i]))
             continue;

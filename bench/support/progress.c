@@ -2,7 +2,6 @@
 #include "support/progress.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "support/terminal.h"
@@ -13,7 +12,7 @@ void lb_progress_start(struct lb_progress *progress, size_t total)
 {
     double now = lb_now_ns();
     *progress = (struct lb_progress){
-        .total = total, .start_ns = now, .last_ns = now, .terminal = isatty(STDERR_FILENO)};
+        .total = total, .start_ns = now, .last_ns = now, .terminal = lb_takes_escapes(stderr)};
 }
 
 void lb_progress_case(struct lb_progress *progress, const char *id)

@@ -8,10 +8,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+bool lb_takes_escapes(FILE *stream)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
+}
+
 bool lb_has_style(FILE *stream)
 {
     const char *no_color = getenv("NO_COLOR");
-    return isatty(fileno(stream)) && !(no_color && no_color[0]);
+    return lb_takes_escapes(stream) && !(no_color && no_color[0]);
 }
 
 void lb_warn(const char *text)

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Whether to write escape sequences: the stream is a terminal and NO_COLOR is not set. */
+/* Whether the stream is a terminal that acts on escape sequences: TERM is not "dumb". */
+bool lb_takes_escapes(FILE *stream);
+
+/* Whether to write in bold and in colours: it takes escape sequences and NO_COLOR is not set. */
 bool lb_has_style(FILE *stream);
 
 /* Writes "warning: " and the text to stderr, unless the text is empty. */

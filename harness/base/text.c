@@ -1,13 +1,9 @@
 /* Text that comes from outside the program. */
 #include "base/text.h"
 
-#include <stddef.h>
-
-/* The length in bytes of the UTF-8 character at the start. 0 when there is no valid one: a stray or
- * incomplete sequence, an overlong form, a surrogate, or a code above U+10FFFF. Source: RFC 3629,
- * section 4. */
-static size_t character(const unsigned char *at)
+size_t lb_character_bytes(const char *text)
 {
+    const unsigned char *at = (const unsigned char *)text;
     static const struct {
         unsigned char first, last; /* of the first byte */
         unsigned char least, most; /* of the second */
@@ -34,7 +30,7 @@ void lb_clean_text(char *text)
 {
     unsigned char *to = (unsigned char *)text;
     for (const unsigned char *from = to; *from;) {
-        size_t length = character(from);
+        size_t length = lb_character_bytes((const char *)from);
         if (length == 0) {
             *to++ = '?';
             from++;

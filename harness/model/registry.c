@@ -3,12 +3,14 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/suggest.h"
 #include "model/case.h"
@@ -327,14 +329,32 @@ static enum lb_status check_machine(const char *path, struct lb_error *err)
                    path, machine_name(theirs), theirs, machine_name(ours), ours);
 }
 
+/* Opens the shared object. dlopen searches the system's folders for a name without a slash, so a
+ * file of that name in the working directory comes first. NULL, with the loader's reason. */
+static void *open_plugin(const char *path, struct lb_error *err)
+{
+    char file[PATH_MAX];
+    bool here = !strchr(path, '/') && access(path, F_OK) == 0;
+    snprintf(file, sizeof(file), "%s%s", here ? "./" : "", path);
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        return library;
+    const char *reason = dlerror(); /* mostly begins with the file's name */
+    size_t length = strlen(file);
+    if (strncmp(reason, file, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
+        reason += length + 2;
+    lb_fail(err, LB_INVALID, "--plugin %s: %s", path, reason);
+    return NULL;
+}
+
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
 {
     typedef const struct lb_impl *plugin_function(uint32_t abi);
     if (check_machine(path, err) != LB_OK)
         return LB_INVALID;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_plugin(path, err);
     if (!library)
-        return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, dlerror());
+        return LB_INVALID;
     plugin_function *plugin = NULL;
     *(void **)&plugin = dlsym(library, "lb_plugin"); /* POSIX's way to get a function */
     if (!plugin)

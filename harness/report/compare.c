@@ -100,6 +100,7 @@ static bool note_units(struct lb_pair *pair, bool interleaved)
 {
     size_t n = pair->base_units, m = pair->now_units;
     bool processes = pair->base->process_count >= 2 || pair->now->process_count >= 2;
+    const char *plural = processes ? "es" : "s";
     pair->note[0] = '\0';
     if (interleaved && n != m)
         snprintf(pair->note, sizeof(pair->note),
@@ -111,10 +112,9 @@ static bool note_units(struct lb_pair *pair, bool interleaved)
                  n, LB_SHIFT_MIN_PAIRS);
     else if (!interleaved && (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS))
         snprintf(pair->note, sizeof(pair->note),
-                 "too few to tell: %zu %s against %zu, at least %d each are needed, --processes 15 "
-                 "gives "
-                 "enough",
-                 n, processes ? "processes" : "blocks of one process", m, LB_SHIFT_MIN_UNITS);
+                 "too few to tell: %zu %s%s against %zu, at least %d each are needed, "
+                 "--processes 15 gives enough",
+                 n, processes ? "process" : "block", n == 1 ? "" : plural, m, LB_SHIFT_MIN_UNITS);
     return pair->note[0] != '\0';
 }
 
@@ -209,8 +209,14 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     bool had = base && lb_row_is_timed(base), has = now && lb_row_is_timed(now);
     bool failed = base && lb_verdict_is_failure(base->verdict);
     bool fails = now && lb_verdict_is_failure(now->verdict);
-    if (has)
-        return base ? LB_CHANGE_MENDED : LB_CHANGE_NEW;
+    if (has && !base)
+        return LB_CHANGE_NEW;
+    if (has) {
+        snprintf(pair->note, sizeof(pair->note), "before: %s: %.200s",
+                 lb_verdict_name(base->verdict), base->reason);
+        trim_character(pair->note);
+        return LB_CHANGE_MENDED;
+    }
     if (now && now->verdict != LB_VERDICT_OK)
         snprintf(pair->note, sizeof(pair->note), "%s: %.200s", lb_verdict_name(now->verdict),
                  now->reason);
@@ -357,10 +363,13 @@ static void note_power(struct lb_run_comparison *comparison)
         return;
     while (least_p(needed, paired) * cases > level)
         needed++;
-    snprintf(note, sizeof(note),
-             "With %zu %s, one slowdown alone among %zu cases can't pass the correction for so "
-             "many: %s%zu would do.",
-             units, paired ? "pairs" : "units per side", comparison->compared,
+    char among[128] = "a slowdown can't be told from chance";
+    if (comparison->compared > 1)
+        snprintf(among, sizeof(among),
+                 "one slowdown alone among %zu cases can't pass the correction for so many",
+                 comparison->compared);
+    snprintf(note, sizeof(note), "With %zu %s, %s: %s%zu would do.", units,
+             paired ? "pairs" : "units per side", among,
              paired ? "--benchmark_repetitions=" : "--processes ", needed);
     add_note(comparison, note);
 }

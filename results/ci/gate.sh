@@ -4,7 +4,8 @@
 #
 #   gate.sh PROGRAM OUT BASE [sweep flags...]
 #
-# It leaves OUT/run.jsonl and pictures, OUT/verdict.md with the verdict as a heading, and
+# BASE is only read: whoever calls this keeps OUT/run.jsonl as the next BASE/run.jsonl, or has
+# store.sh do it. It leaves OUT/run.jsonl and pictures, OUT/verdict.md with the verdict as a heading, and
 # OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also appended to the job's
 # summary on GitHub; store.sh makes a comment of it. A slower case counts only when a
 # second sweep (OUT/again) confirms it, because the machine itself may have been slow during the first.
@@ -16,6 +17,10 @@
 # LB_ACCEPT=1 reports and passes whatever the comparison says, so that this run is the next base.
 set -euo pipefail
 
+if [[ $# -lt 3 ]]; then
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
 program=$1 out=$2 base=$3
 shift 3
 summary=${GITHUB_STEP_SUMMARY:-/dev/null}

@@ -43,6 +43,11 @@ class Gate(ProgramTest):
         with open(summary, encoding="utf-8") as file:
             return done, file.read()
 
+    def test_missing_arguments_are_a_usage_error(self):
+        done = subprocess.run([GATE, PROGRAM], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2) # 1 would be a case that fails
+        self.assertIn("gate.sh PROGRAM OUT BASE", done.stderr)
+
     kept = {} # folders of runs that are measured once for all tests: of the usual and of slow code
 
     def keep(self, name, **environment):

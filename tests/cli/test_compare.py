@@ -1,8 +1,10 @@
 """Comparing runs from outside: planted regressions, unchanged code, A/B in one process, history."""
 
+import html
 import json
 import os
 import random
+import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -160,6 +162,11 @@ class Compare(ProgramTest):
             self.assertEqual(os.path.basename(document["base"]), said)
             ElementTree.fromstring(run("--compare", folder, folder, "--format", "junit").stdout)
             self.assertIn("too few to tell", run("--compare", folder, folder, "--format", "markdown").stdout)
+            page = self.path("page.html")
+            self.assertEqual(run("--report", folder, "-o", page).returncode, 0)
+            with open(page, encoding="utf-8") as file:
+                title = re.search("<title>(.*)</title>", file.read())[1]
+            self.assertTrue(html.unescape(title).endswith("/" + said), title)
             os.rename(folder, good)
 
     def test_every_case_that_came_or_went_is_named(self):
@@ -254,6 +261,14 @@ class Compare(ProgramTest):
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"broken .*T8_B1_I64_H64/f32/infer  crash: ")
 
+    def test_side_that_cannot_run_is_treated_alike_whichever_side_was_first(self):
+        cases = ["-T", "1:20:+1", "-B", "1", "-H", "2", "--dtype", "bf16", "--benchmark_repetitions=2"]
+        reason = "unsupported: dtype bf16: "
+        for sides, change in ((("openblas", "cpu_ref"), f"mended .*before: {reason}"),
+                              (("cpu_ref", "openblas"), f"gone .*{reason}")):
+            done = run("--ab", *sides, *cases, "--out", self.path(sides[0]))
+            self.assertEqual(len(re.findall(change, done.stdout)), 20, done.stdout)
+
     def test_two_implementations_are_compared_in_turn(self):
         done = run("--ab", "cpu_ref", "cpu_simd", "--case", "T16_B4_H64", "--out", self.path("ab"),
                    "--benchmark_repetitions=8")
@@ -262,7 +277,7 @@ class Compare(ProgramTest):
         done = run("--ab", "cpu_ref", "cpu_simd", "--where", "T>99", "--case", "T16_B4_H64",
                    "--out", self.path("no"))
         self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertIn("no case is left: 1 combinations were ruled out", done.stderr)
+        self.assertIn("no case is left: 1 combination was ruled out", done.stderr)
         done = run("--ab", "cpu_ref", "cpu_rif", "--case", "T16_B4_H64", "--out", self.path("no"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("cpu_ref", done.stderr)
@@ -340,7 +355,7 @@ class History(ProgramTest):
         done = run("--history", runs)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("7 runs", done.stdout)
-        self.assertIn("1 runs are of another environment than the latest (host)", done.stderr)
+        self.assertIn("1 run is of another environment than the latest (host)", done.stderr)
         self.assertIn("broken.jsonl", done.stderr)
 
     def test_a_case_of_several_nodes_is_one_line(self):

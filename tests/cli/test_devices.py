@@ -192,7 +192,7 @@ class Planted(DevicesTest):
         self.assertEqual([(row["verdict"], row["environment"]) for row in failed], [("error", 1)])
         self.assertIn("illegal memory access", failed[0]["reason"])
         self.assertRegex(done.stderr, "warning: device 1 is lost, and takes no more cases: .*fallen off the bus; "
-                                      "1 cases of its problem go to other devices")
+                                      "1 case of its problem goes to other devices")
 
     def test_without_any_device_left_cases_are_skipped_and_a_resume_runs_them(self):
         rows, _, done = self.sweep_all(devices="0,1", grid=GPU_GRID, exit_code=1, count=2, dies="all")

@@ -268,7 +268,8 @@ static void unknown_names_get_a_suggestion(void **state)
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cpu_smid"),
                    "--impl: no implementation 'cpu_smid'; did you mean cpu_simd?");
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "tensorflow"),
-                   "--impl: no implementation 'tensorflow'; there are cpu_ref, cpu_simd, cudnn");
+                   "--impl: no implementation 'tensorflow'; there are cpu_ref, cpu_simd, cudnn; "
+                   "--plugin and --framework add others");
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cudnn:standart"),
                    "--impl: no variant cudnn:standart; did you mean cudnn:standard?");
     expect_failure(ARGS("-T", "1", "-B", "1", "-H", "1", "--impl", "cudnn:fast"),

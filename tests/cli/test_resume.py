@@ -280,7 +280,7 @@ class Resume(ProgramTest):
         with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps(entry) + "\n" for entry in (header, row, footer))
         done = run("--resume", self.path("run"))
-        self.assertIn("noisy     1 of 1 cases was measured while other programs used more than 5 %",
+        self.assertIn("noisy     1 of 1 case was measured while other programs used more than 5 %",
                       done.stderr)
         self.assertIn(row["case"] + " (others 50 %)", done.stderr)
         self.assertIn(f"bench-lstm --resume {self.path('run')} --retry-noisy", done.stderr)

@@ -245,7 +245,7 @@ class Merging(MergeTest):
         self.make("2", started="2026-01-31T14:00:00Z", cases=[(8, 2000, "ok")])
         done = self.merge("merged", "2", "1")
         self.assertEqual(self.merged_rows("merged"), [("a", 8, "ok", 2000), ("a", 16, "ok", 7)])
-        self.assertIn("1 rows were replaced", done.stdout)
+        self.assertIn("1 row was replaced", done.stdout)
 
     def test_a_skipped_row_never_replaces_one_that_ran_and_gives_way_on_any_node(self):
         self.make("1", started="2026-01-31T12:00:00Z", cases=[(8, 1000, "ok"), (16, 7, "skipped")])

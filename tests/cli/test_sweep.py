@@ -186,6 +186,13 @@ class Sweep(ProgramTest):
         self.assertEqual([number for number, _ in shown], list("123456"))
         self.assertEqual([eta == "?" for _, eta in shown], [True] + 5 * [False])
 
+    def test_dumb_terminal_gets_no_escape_sequences(self):
+        for term in ("xterm", "dumb"):
+            code, text = run_on_terminal(80, "--sweep", *TINY, "--impl", "cpu_ref,cpu_simd", "--out",
+                                         self.path(term), env={**os.environ, "TERM": term})
+            self.assertEqual(code, 0, text)
+            self.assertEqual("\x1b" in text, term == "xterm", text)
+
     def test_progress_counts_what_failed_and_what_was_skipped(self):
         name = "misbehave_fail"
         code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",

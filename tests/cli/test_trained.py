@@ -192,7 +192,7 @@ class Trained(ProgramTest):
     def test_what_cannot_be_compared_is_said(self):
         sizes = ["-T", "3", "-B", "2", "-H", "4", "--dtype", "f32"]
         _, done = self.cross_check(*sizes, "--impl", "cpu_ref", exit_code=5)
-        self.assertIn("fewer than two of 1 cases run here", done.stderr)
+        self.assertIn("fewer than two cases run here", done.stderr)
         broken, crash = "broken_swapped_gates", "misbehave_crash"
         pairs, done = self.cross_check(*sizes, "--impl", f"cpu_ref,cpu_simd,{broken},{crash}", "--plugin",
                                        plugin(broken), "--plugin", plugin(crash), exit_code=1)

@@ -18,7 +18,12 @@ BAD = [
     (["--sweep", "-T", "99999999999999999999"], ["-T 99999999999999999999", "2^63"]),
     (["--sweep", "-T", "512:64:+64"], ["-T 512:64:+64", "empty"]),
     (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
-    (["--sweep", "-T"], ["-T", "it takes numbers"]),
+    (["--sweep", "-T"], ["-T: it takes numbers, but nothing follows it"]),
+    (["--report", "x", "-o", "x/run.jsonl"], ["--out x/run.jsonl: ", "records of a run"]),
+    (["--sweep", "--benchmark_out=run.jsonl"], ["--benchmark_out run.jsonl: ", "records of a run"]),
+    (["--report", "-o", "page.html", "x"], ["--report: it takes a run, but -o follows it"]),
+    (["--export", "csv", "-T", "3"], ["--export: it takes a format and a run, but -T follows it"]),
+    (["--sweep", "--benchmark_filter", "x"], ["--benchmark_filter=: ", "directly behind the '='"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
     (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "did you mean cpu_simd?"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
@@ -128,6 +133,14 @@ class BadInput(ProgramTest):
             with self.subTest(arguments=arguments):
                 self.refused(arguments, parts)
 
+    def test_plugin_in_the_working_directory_needs_no_slash(self):
+        folder, name = os.path.split(plugin("misbehave_bytes"))
+        done = run("--list", "--plugin", name, "--impl", "misbehave_bytes", "--case", "T3_B2_H4",
+                   cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.refused(["--list", "--plugin", "./no-such.so"],
+                     ["--plugin ./no-such.so: cannot open shared object file"])
+
     def test_plugin_of_another_abi_is_refused(self):
         self.refused(["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
                      ["misbehave_other_abi.so", "interface"])
@@ -154,6 +167,13 @@ class BadInput(ProgramTest):
         done = run("--sweep", *TINY, "--out", "/proc/no/run")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/proc/no/run", done.stderr)
+
+    def test_missing_folder_for_temporary_files_is_said_with_the_variable_that_names_it(self):
+        self.sweep(*TINY, "--impl", "cpu_ref")
+        done = run("--report", self.path("run"), "-o", self.path("page.html"),
+                   env={**os.environ, "TMPDIR": "/proc/no"})
+        self.assertEqual((done.returncode, os.path.exists(self.path("page.html"))), (2, False))
+        self.assertRegex(done.stderr, "^bench-lstm: /proc/no/.*; set TMPDIR")
 
     def test_unwritable_benchmark_out_is_said_before_a_resume_runs(self):
         self.sweep(*TINY, "--impl", "cpu_ref")

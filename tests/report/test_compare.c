@@ -102,7 +102,7 @@ static void a_process_is_never_compared_with_a_block(void **state)
             turn == 0 ? synthetic_compare(&base, &now) : synthetic_compare(&now, &base);
         assert_false(comparison.pairs[0].compared);
         assert_non_null(strstr(comparison.pairs[0].note,
-                               turn == 0 ? "10 processes against 1" : "1 processes against 10"));
+                               turn == 0 ? "10 processes against 1" : "1 process against 10"));
         lb_run_comparison_free(&comparison);
     }
     lb_run_free(&now);
@@ -342,7 +342,7 @@ static void too_few_pairs_are_said_to_be_too_few(void **state)
         const char *word, *advice; /* in the pair's note and in the comparison's */
     } known[] = {
         {1, 5, LB_CHANGE_INCONCLUSIVE, "too few to tell: 5 pairs of blocks, at least 6 are", ""},
-        {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, one slowdown alone among 1 cases"},
+        {1, 6, LB_CHANGE_INCONCLUSIVE, "chance", "6 pairs, a slowdown can't be told from chance"},
         {1, 7, LB_CHANGE_INCONCLUSIVE, "chance", "--benchmark_repetitions=8 would do"},
         {1, 8, LB_CHANGE_SLOWER, "", ""},
         {3, 9, LB_CHANGE_SLOWER, "", "--benchmark_repetitions=10 would do"},
