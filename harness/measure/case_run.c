@@ -973,12 +973,14 @@ static void note_leaks(struct case_context *context)
         add_warning(context->row, text);
 }
 
-/* Adds a warning when threads of this process computed on CPUs that --threads does not give it. */
+/* Adds a warning when threads of this process computed on CPUs that --threads does not give it. One
+ * CPU less than those is no reason: some libraries can't bind their threads. */
 static void note_elsewhere(struct case_context *context)
 {
     static const double unnoticed = 0.05; /* of a CPU */
     char text[120];
-    if (context->options->profile || !(context->cpus_elsewhere > unnoticed))
+    double allowed = context->plan.config.threads - 1 + unnoticed;
+    if (context->options->profile || !(context->cpus_elsewhere > allowed))
         return;
     snprintf(text, sizeof(text),
              "threads that are not bound to its CPUs (--threads %d) used %.2f CPUs meanwhile",
@@ -1100,19 +1102,23 @@ static enum lb_status time_known_x(struct case_context *context, double *ns, str
 
 /* Adds a warning when calls are slower on inputs that were in no call before: the timed calls then
  * looked up results that the implementation remembers. One such call that is not slower suffices.
- * Else calls on both kinds of inputs take turns, because the machine may be slower than before. */
+ * Else calls on both kinds of inputs take turns, because the machine may be slower than before.
+ * Calls that are long for the time of a case are left out. */
 static enum lb_status compare_with_new_inputs(struct case_context *context, struct lb_error *err)
 {
-    enum { PAIRS = 20 };
+    enum { FEWEST = 3, PAIRS = 20 };
+    const double most_ns = context->options->sampler.max_ns / 20;
     static const double slower = 2; /* than what noise does to the fastest of so many calls */
     struct lb_row *row = context->row;
     double start = lb_now_ns(), ns, fastest = INFINITY, known = INFINITY;
     enum lb_status st = LB_OK;
     char text[120];
-    if (context->options->profile || context->calls > 1)
+    if (context->options->profile || context->calls > 1 || row->median_ns > most_ns)
         return LB_OK;
     phase(context, "new inputs");
-    for (int i = 0; i < PAIRS && fastest > slower * row->median_ns; i++) {
+    for (int i = 0; fastest > slower * row->median_ns &&
+                    (i < FEWEST || (i < PAIRS && lb_now_ns() - start < 2 * most_ns));
+         i++) {
         LB_TRY(time_new_x(context, &ns, err));
         fastest = fmin(fastest, ns);
         if (fastest > slower * row->median_ns) {
