@@ -260,6 +260,14 @@ static void after_destroy(void *user)
     server->destroyed = true;
 }
 
+static bool has_served(const struct server *server, const struct lb_impl *impl)
+{
+    for (size_t i = 0; i < server->served_count; i++)
+        if (server->served[i].impl == impl)
+            return true;
+    return false;
+}
+
 /* What the implementation has done in this process before the case. */
 struct history {
     bool ran;            /* a case */
@@ -377,7 +385,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     if (impl)
         loaded = load_library(server, impl, &err);
     if (impl && loaded == LB_OK) {
-        if (server->served_count == 0) /* else the case before has waited for that */
+        if (!has_served(server, impl)) /* the threads of a library may spin when it was loaded */
             lb_await_idle_threads(0.3);
         before = time_reference(server, impl, &c);
         lb_nvtx_attach();

@@ -158,7 +158,8 @@ struct lb_impl {
     enum lb_status (*backward)(void *self, const struct lb_backward_io *io, struct lb_error *err);
 
     /* (required with backward) Writes the last backward's weight gradients in the canonical
-     * layout. */
+     * layout. It is not timed and converts only: backward has computed them. The harness calls it
+     * while the tensors of the call and, on the host, the workspace are NaN. */
     enum lb_status (*gradients)(void *self, const struct lb_gradients *gradients,
                                 struct lb_error *err);
 
@@ -177,7 +178,8 @@ struct lb_impl {
                  size_t size);
 
     /* (optional) Called when the work of forward or backward is done. LB_FAILED, with a sentence,
-     * when a kernel found an error while it ran, such as a wait that took too long. */
+     * when a kernel found an error while it ran, such as a wait that took too long. It is not timed
+     * and writes no results. */
     enum lb_status (*check)(const void *self, struct lb_error *err);
 
     /* (optional) For an implementation that keeps weights or weight gradients in a layout of its
@@ -186,7 +188,8 @@ struct lb_impl {
      * those of prepare. Timed under the rules of forward and recorded as update_ns. NULL: an
      * optimizer can work in place, because the elements of both buffers correspond one to one.
      * Where a case has a backward pass, the harness calls prepare with NaN for all weights and then
-     * update with the right ones, so that whatever update leaves out makes the results wrong. */
+     * update with the right ones, which are NaN again after it, so that whatever update leaves out
+     * or leaves to a later call makes the results wrong. */
     enum lb_status (*update)(void *self, const struct lb_update_io *io, struct lb_error *err);
 
     /* (optional) The cells that it computes besides the standard one: 1u << LB_CELL_PEEPHOLE and so

@@ -69,6 +69,8 @@ struct case_context {
     } bits[LB_INPUT_SETS];
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
+    double elsewhere_ns, since_ns;   /* lb_cpu_ns_elsewhere and the clock before the first sample */
+    double cpus_elsewhere;           /* how many CPUs such threads used during the samples */
     double sm_mhz;                   /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_INPUT_SETS]; /* times of the calls that were verified first */
     bool verified;                     /* both sets gave right results once */
@@ -235,6 +237,8 @@ static enum lb_status prepare_implementation(struct case_context *context, struc
         LB_TRY(impl->prepare(context->self, &context->buffers, weights, err));
     LB_TRY(context->plan.space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
+    if (updates(context))
+        LB_TRY(lb_case_update_poison_weights(&context->update, err));
 done:
     return st;
 }
@@ -321,8 +325,57 @@ static enum lb_status poison(const struct case_context *context, struct lb_error
                        : st;
 }
 
+/* What a check between samples returns when it found something wrong; the row has the verdict. */
+static enum lb_status give_up(struct case_context *context, struct lb_error *err)
+{
+    context->found_wrong = true;
+    return lb_fail(err, LB_FAILED, "%s", context->row->reason);
+}
+
+/* False when the implementation wrote to inputs, weights or lengths, which it may only read; the
+ * row then has the verdict and names what was written to. Otherwise *st may be a failure to look.
+ */
+static bool inputs_intact(struct case_context *context, enum lb_status *st, struct lb_error *err)
+{
+    enum lb_tensor changed = LB_TENSOR_COUNT;
+    const char *name = lb_reference_damage(context->reference);
+    *st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS && !name && *st == LB_OK; i++) {
+        *st = lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]], &changed,
+                                 err);
+        name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
+    }
+    if (*st != LB_OK || !name)
+        return *st == LB_OK;
+    context->row->verdict = LB_VERDICT_WRONG;
+    lb_row_print(&context->row->reason, "it wrote to %s, which it may only read", name);
+    return false;
+}
+
 /* Where the weight gradients of the fetched results come from. */
-enum gradient_source { BY_GRADIENTS, BY_UPDATE };
+enum gradient_source {
+    BY_GRADIENTS,
+    BY_GRADIENTS_ALONE, /* the same, with no inputs to compute them from */
+    BY_UPDATE
+};
+
+/* Calls gradients while the inputs are NaN, and on the host the workspace as well, whose contents
+ * do not survive a call. Gradients that are computed there, instead of in the timed call, become
+ * NaN. */
+static enum lb_status fetch_gradients_alone(struct case_context *context, struct lb_error *err)
+{
+    const struct lb_space *space = context->plan.space;
+    enum lb_status st = LB_OK;
+    if (!inputs_intact(context, &st, err)) /* which could not be seen afterwards */
+        return st == LB_OK ? give_up(context, err) : st;
+    LB_TRY(lb_tensors_poison_inputs(&context->tensors, err));
+    if (context->impl->memory == LB_HOST)
+        LB_TRY(space->poison(context->buffers.workspace, context->sizes.workspace, err));
+    LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+    LB_TRY(upload_inputs(context, err));
+done:
+    return st;
+}
 
 /* Waits for the last call and brings its results to the host, unscaled. */
 static enum lb_status fetch_results(struct case_context *context, enum gradient_source source,
@@ -336,6 +389,8 @@ static enum lb_status fetch_results(struct case_context *context, enum gradient_
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
     if (source == BY_UPDATE)
         LB_TRY(lb_case_update_download(&context->update, &context->results.gradients, err));
+    else if (context->plan.has_backward && source == BY_GRADIENTS_ALONE)
+        LB_TRY(fetch_gradients_alone(context, err));
     else if (context->plan.has_backward)
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
     lb_loss_unscale(&context->c->problem, context->loss_scale, &context->results);
@@ -344,19 +399,44 @@ done:
     return st;
 }
 
-/* A hash of what the latest call wrote: outputs, and weight gradients in the implementation's own
+/* A hash of the outputs that the latest call wrote. */
+static enum lb_status outputs_hash(const struct case_context *context, uint64_t *hash,
+                                   struct lb_error *err)
+{
+    *hash = 0;
+    return lb_tensors_hash(&context->tensors, hash, err);
+}
+
+/* The same, and a hash of these outputs and the weight gradients in the implementation's own
  * layout. */
-static enum lb_status memory_hash(const struct case_context *context, uint64_t *hash,
-                                  struct lb_error *err)
+static enum lb_status memory_hash(const struct case_context *context, uint64_t *outputs,
+                                  uint64_t *hash, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    *hash = 0;
-    LB_TRY(lb_tensors_hash(&context->tensors, hash, err));
+    LB_TRY(outputs_hash(context, outputs, err));
+    *hash = *outputs;
     if (context->buffers.gradients)
         LB_TRY(context->plan.space->hash(context->buffers.gradients, context->sizes.gradients, hash,
                                          err));
 done:
     return st;
+}
+
+/* Compares the outputs with the hash that they had when the latest call had returned. Where
+ * something has written to them since, such as check, gradients or a thread, the call's time lacks
+ * a part of its work: LB_FAILED, and the row has the verdict. */
+static enum lb_status check_finished(struct case_context *context, uint64_t returned,
+                                     struct lb_error *err)
+{
+    uint64_t now;
+    enum lb_status st = outputs_hash(context, &now, err);
+    if (st != LB_OK || now == returned)
+        return st;
+    context->row->verdict = LB_VERDICT_WRONG;
+    lb_row_print(&context->row->reason,
+                 "call %zu was not finished when it had returned: its results changed afterwards",
+                 context->calls_made);
+    return give_up(context, err);
 }
 
 /* Compares the fetched results with those expected of the latest call and notes the errors in the
@@ -452,26 +532,6 @@ static bool guards_intact(struct case_context *context)
     return !side;
 }
 
-/* False when the implementation wrote to inputs, weights or lengths, which it may only read; the
- * row then has the verdict and names what was written to. Otherwise *st may be a failure to look.
- */
-static bool inputs_intact(struct case_context *context, enum lb_status *st, struct lb_error *err)
-{
-    enum lb_tensor changed = LB_TENSOR_COUNT;
-    const char *name = lb_reference_damage(context->reference);
-    *st = LB_OK;
-    for (int i = 0; i < LB_INPUT_SETS && !name && *st == LB_OK; i++) {
-        *st = lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]], &changed,
-                                 err);
-        name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
-    }
-    if (*st != LB_OK || !name)
-        return *st == LB_OK;
-    context->row->verdict = LB_VERDICT_WRONG;
-    lb_row_print(&context->row->reason, "it wrote to %s, which it may only read", name);
-    return false;
-}
-
 /* lb_call: one update, which a step of an optimizer would need. */
 static enum lb_status update_once(void *user, struct lb_error *err)
 {
@@ -506,7 +566,7 @@ static bool update_right(struct case_context *context, enum lb_status *st, struc
 /* Makes one update after the latest call, on poisoned gradients, and checks it as above. */
 static bool check_update(struct case_context *context, enum lb_status *st, struct lb_error *err)
 {
-    *st = lb_case_update_poison(&context->update, err);
+    *st = lb_case_update_renew(&context->update, &context->inputs[0].weights, err);
     if (*st == LB_OK)
         *st = update_once(context, err);
     return *st == LB_OK && update_right(context, st, err);
@@ -533,6 +593,7 @@ static enum lb_status call_on_set(struct case_context *context, int set, struct 
 {
     enum lb_status st = LB_OK;
     const uint64_t order = context->held[0] == set ? 0 : UINT64_MAX;
+    uint64_t returned;
     phase(context, "verify");
     LB_TRY(poison(context, err));
     set_order(context, order, 1);
@@ -542,7 +603,9 @@ static enum lb_status call_on_set(struct case_context *context, int set, struct 
     LB_TRY(call_once(context, err));
     LB_TRY(context->plan.space->synchronize(err));
     context->verified_ns[set] = lb_now_ns() - start;
-    LB_TRY(fetch_results(context, BY_GRADIENTS, err));
+    LB_TRY(outputs_hash(context, &returned, err));
+    LB_TRY(fetch_results(context, BY_GRADIENTS_ALONE, err));
+    LB_TRY(check_finished(context, returned, err));
 done:
     return st;
 }
@@ -605,9 +668,10 @@ done:
 static enum lb_status verify_set(struct case_context *context, int set, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    uint64_t outputs;
     LB_TRY(call_on_set(context, set, err));
     struct checked_bits *bits = &context->bits[set];
-    LB_TRY(memory_hash(context, &bits->memory, err));
+    LB_TRY(memory_hash(context, &outputs, &bits->memory, err));
     phase(context, "oracle");
     bits->results = lb_results_hash(&context->results);
     if (set == 0)
@@ -663,23 +727,17 @@ done:
     return st;
 }
 
-/* What a check between samples returns when it found something wrong; the row has the verdict. */
-static enum lb_status give_up(struct case_context *context, struct lb_error *err)
-{
-    context->found_wrong = true;
-    return lb_fail(err, LB_FAILED, "%s", context->row->reason);
-}
-
 /* Compares what the latest call wrote with the verified call of the same inputs: by a hash that is
  * computed where the results lie, and where that differs, by the fetched results. */
 static enum lb_status check_call(struct case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    uint64_t hash;
-    LB_TRY(memory_hash(context, &hash, err));
+    uint64_t outputs, hash;
+    LB_TRY(memory_hash(context, &outputs, &hash, err));
     if (hash == context->bits[context->last_set].memory)
         return LB_OK;
     LB_TRY(fetch_results(context, BY_GRADIENTS, err));
+    LB_TRY(check_finished(context, outputs, err));
     if (!results_repeat(context))
         st = give_up(context, err);
 done:
@@ -730,9 +788,9 @@ done:
     return st;
 }
 
-/* Checks a call after a sample: the sample's own call, or where calls are timed in batches, the
- * last of another batch, which is not recorded. It ends after a random number of calls, so that any
- * call of a batch may be the one that is checked, and none can know that it is not. */
+/* Checks a call: that of the sample before, or where calls are timed in batches, the last of
+ * another batch, which is not recorded. It ends after a random number of calls, so that any call of
+ * a batch may be the one that is checked, and none can know that it is not. */
 static enum lb_status check_sample(struct case_context *context, struct lb_error *err)
 {
     struct lb_call_checks *checks = &context->checks;
@@ -760,9 +818,13 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
     if (!profiles && lb_call_checks_swap_due(checks))
         LB_TRY(swap_inputs(context, err));
     bool checked = !profiles && lb_call_checks_due(checks);
+    /* Else the batch after one that was checked would always be one that is not. */
+    bool first = checked && context->calls > 1 && lb_random_next(&checks->state) & 1 << 20;
+    if (first)
+        LB_TRY(check_sample(context, err));
     LB_TRY(time_calls(context, context->calls, ns, err));
     lb_call_checks_note_sample(checks, *ns * context->calls);
-    if (checked)
+    if (checked && !first)
         LB_TRY(check_sample(context, err));
 done:
     return st;
@@ -878,6 +940,8 @@ static void samples_begin(void *user)
         (void)lb_device()->clock_begin(NULL);
     if (!context->options->profile) /* which is to see the calls alone */
         context->holdings = lb_holdings_read();
+    context->elsewhere_ns = lb_cpu_ns_elsewhere();
+    context->since_ns = lb_now_ns();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
@@ -885,6 +949,8 @@ static void samples_begin(void *user)
 static void samples_end(void *user)
 {
     struct case_context *context = user;
+    context->cpus_elsewhere =
+        (lb_cpu_ns_elsewhere() - context->elsewhere_ns) / (lb_now_ns() - context->since_ns);
     if (reads_clocks(context) && lb_device()->clock_end(&context->sm_mhz, NULL) != LB_OK)
         context->sm_mhz = NAN;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
@@ -905,6 +971,21 @@ static void note_leaks(struct case_context *context)
     if (lb_leaks_text(&context->holdings, &now, context->calls_made - context->calls_before, text,
                       sizeof(text)))
         add_warning(context->row, text);
+}
+
+/* Adds a warning when threads of this process computed on CPUs that --threads does not give it. One
+ * CPU less than those is no reason: some libraries can't bind their threads. */
+static void note_elsewhere(struct case_context *context)
+{
+    static const double unnoticed = 0.05; /* of a CPU */
+    char text[120];
+    double allowed = context->plan.config.threads - 1 + unnoticed;
+    if (context->options->profile || !(context->cpus_elsewhere > allowed))
+        return;
+    snprintf(text, sizeof(text),
+             "threads that are not bound to its CPUs (--threads %d) used %.2f CPUs meanwhile",
+             context->plan.config.threads, context->cpus_elsewhere);
+    add_warning(context->row, text);
 }
 
 /* Adds a warning when some of the samples include the launch of the graph and others do not. */
@@ -962,7 +1043,7 @@ static enum lb_status time_update(struct case_context *context, struct lb_error 
     double ns[MOST], spent = 0;
     int count = 0;
     phase(context, "update");
-    LB_TRY(lb_case_update_poison(&context->update, err));
+    LB_TRY(lb_case_update_renew(&context->update, &context->inputs[0].weights, err));
     LB_TRY(lb_timer_create(context->impl->memory, false, &timer, err));
     LB_TRY(update_once(context, err)); /* loads what is loaded lazily */
     if (context->c->launch == LB_GRAPH)
@@ -977,6 +1058,82 @@ static enum lb_status time_update(struct case_context *context, struct lb_error 
         context->row->update_ns = (double)NAN;
 done:
     lb_timer_destroy(&timer);
+    return st;
+}
+
+/* Times one call on buffer 0. */
+static enum lb_status time_one_call(struct case_context *context, double *ns, struct lb_error *err)
+{
+    set_order(context, 0, 1);
+    enum lb_status st = call_before(context, err);
+    return st == LB_OK ? lb_timer_measure(&context->timer, call_once, context, 1, ns, err) : st;
+}
+
+/* Times one call on an x that was in no call before: the elements are rotated, and the first ones
+ * are drawn. The other inputs stay. */
+static enum lb_status time_new_x(struct case_context *context, double *ns, struct lb_error *err)
+{
+    enum { DRAWN = 16 };
+    double numbers[DRAWN], storage[DRAWN];
+    const enum lb_dtype dtype = context->c->problem.dtype;
+    const struct lb_tensors *tensors = &context->tensors;
+    size_t size = lb_dtype_size(dtype), count = tensors->bytes[LB_X] / size;
+    size_t by = (size_t)(lb_random_next(&context->checks.state) % count);
+    size_t drawn = count < DRAWN ? count : DRAWN;
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < drawn; i++)
+        numbers[i] = (double)(lb_random_next(&context->checks.state) >> 11) * 0x1p-52 - 1;
+    lb_store(dtype, storage, numbers, drawn);
+    LB_TRY(lb_tensors_upload_rotated_x(tensors, 0, &context->inputs[context->held[0]], by * size,
+                                       err));
+    LB_TRY(tensors->space->upload(tensors->at[0][LB_X], storage, drawn * size, err));
+    LB_TRY(time_one_call(context, ns, err));
+done:
+    return st;
+}
+
+/* Times one call on the inputs of the samples. */
+static enum lb_status time_known_x(struct case_context *context, double *ns, struct lb_error *err)
+{
+    const struct lb_inputs *inputs = &context->inputs[context->held[0]];
+    enum lb_status st = lb_tensors_upload(&context->tensors, 0, inputs, err);
+    return st == LB_OK ? time_one_call(context, ns, err) : st;
+}
+
+/* Adds a warning when calls are slower on inputs that were in no call before: the timed calls then
+ * looked up results that the implementation remembers. One such call that is not slower suffices.
+ * Else calls on both kinds of inputs take turns, because the machine may be slower than before.
+ * Calls that are long for the time of a case are left out. */
+static enum lb_status compare_with_new_inputs(struct case_context *context, struct lb_error *err)
+{
+    enum { FEWEST = 3, PAIRS = 20 };
+    const double most_ns = context->options->sampler.max_ns / 20;
+    static const double slower = 2; /* than what noise does to the fastest of so many calls */
+    struct lb_row *row = context->row;
+    double start = lb_now_ns(), ns, fastest = INFINITY, known = INFINITY;
+    enum lb_status st = LB_OK;
+    char text[120];
+    if (context->options->profile || context->calls > 1 || row->median_ns > most_ns)
+        return LB_OK;
+    phase(context, "new inputs");
+    for (int i = 0; fastest > slower * row->median_ns &&
+                    (i < FEWEST || (i < PAIRS && lb_now_ns() - start < 2 * most_ns));
+         i++) {
+        LB_TRY(time_new_x(context, &ns, err));
+        fastest = fmin(fastest, ns);
+        if (fastest > slower * row->median_ns) {
+            LB_TRY(time_known_x(context, &ns, err));
+            known = fmin(known, ns);
+        }
+    }
+    if (fastest > slower * fmax(row->median_ns, known)) {
+        snprintf(text, sizeof(text),
+                 "a call takes %.1f times as long with inputs that were in no call before",
+                 fastest / row->median_ns);
+        add_warning(row, text);
+    }
+done:
+    row->verify_ns += lb_now_ns() - start;
     return st;
 }
 
@@ -1017,6 +1174,7 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
         context->row->verify_ns -= context->verified_ns[i]; /* they are calls of the warm-up */
     note_device_state(context, samples.count > 0 ? samples.ns[samples.count - 1] : 0);
     note_leaks(context);
+    note_elsewhere(context);
     note_hold(context);
     context->row->calls_per_sample = context->calls;
     context->row->checked_calls = (double)context->checks.checked;
@@ -1027,6 +1185,8 @@ static enum lb_status sample(struct case_context *context, struct lb_error *err)
     check_rate(context);
     if (updates(context) && context->row->verdict == LB_VERDICT_OK)
         LB_TRY(time_update(context, err));
+    if (context->row->verdict == LB_VERDICT_OK)
+        LB_TRY(compare_with_new_inputs(context, err));
 done:
     lb_samples_free(&samples);
     return st;

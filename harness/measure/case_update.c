@@ -50,8 +50,7 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
         return lb_fail(err, LB_OOM, "out of memory for the tables of an update");
     LB_TRY(space->allocate(bytes, &update->weights, err));
     LB_TRY(space->allocate(bytes, &update->gradients, err));
-    LB_TRY(lb_packed_upload(problem, space, update->weights, weights, err));
-    LB_TRY(lb_case_update_poison(update, err));
+    LB_TRY(lb_case_update_renew(update, weights, err));
     set_tables(update);
 done:
     return st;
@@ -67,10 +66,20 @@ void lb_case_update_close(struct lb_case_update *update)
     *update = (struct lb_case_update){0};
 }
 
-enum lb_status lb_case_update_poison(const struct lb_case_update *update, struct lb_error *err)
+enum lb_status lb_case_update_renew(const struct lb_case_update *update,
+                                    const struct lb_weights *weights, struct lb_error *err)
 {
     size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
-    return update->space->poison(update->gradients, bytes, err);
+    enum lb_status st =
+        lb_packed_upload(update->problem, update->space, update->weights, weights, err);
+    return st == LB_OK ? update->space->poison(update->gradients, bytes, err) : st;
+}
+
+enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,
+                                             struct lb_error *err)
+{
+    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
+    return update->space->poison(update->weights, bytes, err);
 }
 
 enum lb_status lb_case_update_download(const struct lb_case_update *update,

@@ -24,8 +24,15 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
                                    struct lb_error *err);
 void lb_case_update_close(struct lb_case_update *update); /* accepts a zeroed one */
 
-/* Fills the gradients with NaN, so that what update leaves unwritten is found. */
-enum lb_status lb_case_update_poison(const struct lb_case_update *update, struct lb_error *err);
+/* Uploads the weights and fills the gradients with NaN, so that what update leaves unwritten is
+ * found. */
+enum lb_status lb_case_update_renew(const struct lb_case_update *update,
+                                    const struct lb_weights *weights, struct lb_error *err);
+
+/* Fills the weights with NaN, after an update. An implementation that reads them in a later call,
+ * where the time of an update does not include that, then computes NaN. */
+enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,
+                                             struct lb_error *err);
 
 /* Copies the gradients that update wrote to the host. */
 enum lb_status lb_case_update_download(const struct lb_case_update *update,

@@ -248,6 +248,20 @@ done:
     return st;
 }
 
+enum lb_status lb_tensors_upload_rotated_x(const struct lb_tensors *tensors, int buffer,
+                                           const struct lb_inputs *inputs, size_t bytes,
+                                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char *at = tensors->at[buffer][LB_X];
+    const char *x = inputs->x;
+    size_t rest = tensors->bytes[LB_X] - bytes;
+    LB_TRY(tensors->space->upload(at, x + bytes, rest, err));
+    LB_TRY(tensors->space->upload(at + rest, x, bytes, err));
+done:
+    return st;
+}
+
 enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
                                   const struct lb_inputs *inputs, enum lb_tensor *changed,
                                   struct lb_error *err)
@@ -283,6 +297,16 @@ enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_err
         if (tensors->at[0][t])
             LB_TRY(tensors->space->poison(tensors->at[0][t], tensors->bytes[t], err));
     }
+done:
+    return st;
+}
+
+enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int t = LB_X; t <= LB_DCN; t++)
+        for (int buffer = 0; buffer < LB_INPUT_SETS && tensors->at[0][t]; buffer++)
+            LB_TRY(tensors->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
 done:
     return st;
 }

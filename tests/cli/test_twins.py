@@ -1,5 +1,6 @@
 """Implementations that are wrong on purpose: each is found, in a sweep with correct ones."""
 
+import os
 import platform
 import re
 import unittest
@@ -20,6 +21,8 @@ TWINS = {
     "dw_in_first_call": BACKWARD,
     "update_loses_a_gate": BACKWARD,
     "update_writes_weights": BACKWARD,
+    "dw_in_gradients": BACKWARD,
+    "update_in_forward": BACKWARD,
 }
 
 # One problem whose batch rows all differ, and one whose batch repeats a few rows.
@@ -87,6 +90,7 @@ CHEATS = {
     "writes_weights": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
     "writes_weights_late": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
     "bends_rounding": (FORWARD, "off by"),
+    "finishes_in_check": (FORWARD, "^call 1 was not finished when it had returned: its results changed afterwards$"),
     "changing_bits": (FORWARD, "^says it is deterministic, but call 7 gave other bits"),
 }
 
@@ -116,10 +120,10 @@ class Cheats(ProgramTest):
                 self.assertEqual(row["verdict"], "ok", (case, row["reason"]))
 
     def test_any_call_of_a_batch_may_be_the_one_that_is_checked(self):
-        names = ["idle_unless_poisoned", "last_of_batch"]
+        names = ["idle_unless_poisoned", "last_of_batch", "idle_after_check"]
         plugins = [word for name in names for word in ("--plugin", plugin("cheats_" + name))]
-        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--impl", "cpu_ref,cheats_idle_unless_poisoned,"
-                             "cheats_last_of_batch", *plugins, "--timing", "batched", exit_code=1,
+        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--impl",
+                             ",".join(["cpu_ref"] + ["cheats_" + name for name in names]), *plugins, "--timing", "batched", exit_code=1,
                              name="batches")
         for case, row in rows.items():
             self.assertEqual(row["verdict"], "ok" if row["impl"] == "cpu_ref" else "wrong", case)
@@ -145,6 +149,19 @@ class Cheats(ProgramTest):
                                  "[0-9.e+]+ GFLOP/s measured, at most [0-9.e+]+$")
             else:
                 self.assertEqual(row["verdict"], "ok", row["reason"])
+
+    def test_results_that_are_remembered_are_a_warning_however_slow_they_are(self):
+        for row in self.run_cheats(["cached_and_slow", "none"], exit_code=0).values():
+            said = "with inputs that were in no call before" in row["warning"]
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertEqual(said, row["impl"] == "cheats_cached_and_slow", row["warning"])
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "no thread can use another CPU")
+    def test_threads_on_other_cpus_than_those_given_are_a_warning(self):
+        for row in self.run_cheats(["uses_more_cpus", "none"], exit_code=0).values():
+            said = re.search(r"threads that are not bound to its CPUs \(--threads 1\) used [0-9.]+ CPUs", row["warning"])
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertEqual(bool(said), row["impl"] == "cheats_uses_more_cpus", row["warning"])
 
     def test_a_slow_start_is_flagged(self):
         rows = self.run_cheats(["slow_start"], exit_code=0)

@@ -79,10 +79,11 @@ done:
 /* Replaces the weight gradients by those that update writes. */
 static enum lb_status update_gradients(const struct lb_impl *impl, void *self,
                                        const struct lb_case_update *update,
+                                       const struct lb_weights *weights,
                                        const struct lb_results *results, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(lb_case_update_poison(update, err));
+    LB_TRY(lb_case_update_renew(update, weights, err));
     LB_TRY(impl->update(self, &update->io, err));
     LB_TRY(lb_case_update_download(update, &results->gradients, err));
     if (lb_host_space.overrun && lb_host_space.overrun(update->gradients))
@@ -111,6 +112,7 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     if (updates) {
         LB_TRY(lb_case_update_open(problem, &lb_host_space, &inputs->weights, &update, err));
         LB_TRY(lb_case_update_prepare(impl, self, &buffers, &update, err));
+        LB_TRY(lb_case_update_poison_weights(&update, err));
     } else {
         LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
     }
@@ -123,7 +125,7 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     lb_poison(buffers.gradients, sizes.gradients);
     LB_TRY(call(impl, self, problem, inputs, results, err));
     if (updates)
-        LB_TRY(update_gradients(impl, self, &update, results, err));
+        LB_TRY(update_gradients(impl, self, &update, &inputs->weights, results, err));
     LB_TRY(check_bands(impl, &buffers, err));
     if ((impl->traits & LB_DETERMINISTIC) && lb_results_hash(results) != hash)
         st = lb_fail(err, LB_FAILED, "%s says it is deterministic, and is not", impl->name);

@@ -1,7 +1,10 @@
 /* Plug-ins that are fast by not working, or that bend the checker; the compile-time name FAULT
  * says how. Everything else is cpu_ref's. Tests check that each fault is found. */
+#define _GNU_SOURCE /* cpu_set_t, pthread_setaffinity_np */
 #include <fenv.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,11 +27,16 @@ enum fault {
     last_of_batch,     /* computes only the last call of a batch, whose length it learns from NaN */
     same_pointers,     /* returns at once when all pointers are those of the previous call */
     cached_by_pointer, /* copies the results of the first call with the same x */
-    cached_by_contents,  /* the same by the first numbers of x: correct, and impossibly fast */
-    wrong_5_to_9,        /* one number is wrong in calls 5 to 9 */
-    wrong_in_100,        /* one number is wrong in one of a hundred calls */
-    writes_inputs,       /* adds to the last number of x after it was used */
-    writes_weights,      /* changes a canonical weight after it was used */
+    cached_by_contents, /* the same by the first numbers of x: correct, and impossibly fast */
+    cached_and_slow,    /* the same, slowly: in a quarter of the time that computing takes */
+    finishes_in_check,  /* forward does nothing, and check, which is not timed, does its work */
+    uses_more_cpus,   /* computes beside a thread that is not bound to the CPUs that --threads gives
+                       */
+    idle_after_check, /* idle in the batch after one that was checked, whose length it knows */
+    wrong_5_to_9,     /* one number is wrong in calls 5 to 9 */
+    wrong_in_100,     /* one number is wrong in one of a hundred calls */
+    writes_inputs,    /* adds to the last number of x after it was used */
+    writes_weights,   /* changes a canonical weight after it was used */
     writes_weights_late, /* the same in the tenth call, through a pointer that it kept */
     bends_rounding,      /* rounds upward, so that computed tolerances could become too wide */
     slow_start,          /* the first hundred calls are three times slower */
@@ -53,6 +61,9 @@ static struct state {
     size_t batch;                  /* calls of each batch, once that is known */
     bool idle;                     /* the call before left its work undone */
     size_t y_bytes, state_bytes, x_bytes, element;
+    bool idle_batch;    /* all calls of this batch leave their work undone */
+    double computed_ns; /* how long the last computed call took */
+    bool unfinished;    /* of finishes_in_check: the last call, `before` */
     struct lb_forward_io before;
     float *weight; /* a canonical one */
     struct memory {
@@ -62,6 +73,33 @@ static struct state {
     } memories[MEMORIES];
     size_t memory_count;
 } state;
+
+/* What uses_more_cpus runs beside its calls: a thread that may use all CPUs of the machine. */
+static pthread_t helper;
+static atomic_bool helper_ends;
+
+static void *help(void *unused)
+{
+    volatile size_t count = 0;
+    while (!helper_ends)
+        count++;
+    return unused;
+}
+
+static void start_helper(void)
+{
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof(all));
+    helper_ends = false;
+    if (pthread_create(&helper, NULL, help, NULL) == 0)
+        pthread_setaffinity_np(helper, sizeof(all), &all);
+}
+
+static void stop_helper(void)
+{
+    helper_ends = true;
+    pthread_join(helper, NULL);
+}
 
 static enum lb_status create(void *self, const struct lb_problem *p,
                              const struct lb_exec_config *config, struct lb_error *err)
@@ -73,6 +111,8 @@ static enum lb_status create(void *self, const struct lb_problem *p,
         .state_bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * size,
         .element = size,
     };
+    if (fault == uses_more_cpus)
+        start_helper();
     if (fault == bends_rounding) {
         fesetround(FE_UPWARD);
 #ifdef __SSE__
@@ -121,7 +161,7 @@ static bool copied_result(const struct lb_forward_io *io)
     for (size_t i = 0; i < state.memory_count; i++) {
         const struct memory *memory = &state.memories[i];
         if (fault == cached_result || (fault == cached_by_pointer && memory->x == io->x) ||
-            (fault == cached_by_contents &&
+            ((fault == cached_by_contents || fault == cached_and_slow) &&
              memcmp(memory->start, io->x, sizeof(memory->start)) == 0)) {
             copy(memory, io);
             return true;
@@ -137,9 +177,8 @@ static double now(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void wait_twice(double ns)
+static void wait_until(double end)
 {
-    double end = now() + 2 * ns;
     while (now() < end)
         continue;
 }
@@ -166,6 +205,22 @@ static bool is_before_last(const struct lb_forward_io *io)
     state.in_batch++;
     state.idle = state.batch > 0 && state.in_batch % state.batch != 0;
     return state.idle;
+}
+
+/* Whether idle_after_check leaves this call undone: those of the batch after one that was shorter
+ * than others, which was a checked one. */
+static bool is_after_check(const struct lb_forward_io *io)
+{
+    state.in_batch++;
+    if (state.idle_batch && state.in_batch <= state.batch)
+        return true;
+    if (!state.idle_batch && !poisoned(io))
+        return false;
+    size_t length = state.idle_batch ? 0 : state.in_batch - 1; /* of the batch before; 0: unknown */
+    state.batch = length > state.batch ? length : state.batch;
+    state.idle_batch = length > 1 && length < state.batch;
+    state.in_batch = 1;
+    return state.idle_batch;
 }
 
 /* Adds to the number at index of a tensor of f32. */
@@ -232,14 +287,25 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     state.before = *io;
     if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
         (fault == idle_unless_poisoned && !poisoned(io)) ||
-        (fault == last_of_batch && is_before_last(io)) || copied_result(io))
+        (fault == last_of_batch && is_before_last(io)) ||
+        (fault == idle_after_check && is_after_check(io)))
         return LB_OK;
+    double start = now();
+    if (copied_result(io)) {
+        if (fault == cached_and_slow)
+            wait_until(start + state.computed_ns / 4);
+        return LB_OK;
+    }
+    if (fault == finishes_in_check) {
+        state.unfinished = true;
+        return LB_OK;
+    }
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");
-    double start = now();
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    state.computed_ns = now() - start;
     if (fault == slow_start && call <= 100)
-        wait_twice(now() - start);
+        wait_until(now() + 2 * (now() - start));
     spoil(io);
     leak();
     remember(io);
@@ -253,8 +319,20 @@ static enum lb_status backward(void *self, const struct lb_backward_io *io, stru
     return lb_impl_cpu_ref.backward(self, io, err);
 }
 
+static enum lb_status check(const void *self, struct lb_error *err)
+{
+    void *own;
+    memcpy(&own, &self, sizeof(own));
+    if (!state.unfinished)
+        return LB_OK;
+    state.unfinished = false;
+    return lb_impl_cpu_ref.forward(own, &state.before, err);
+}
+
 static void destroy(void *self)
 {
+    if (fault == uses_more_cpus)
+        stop_helper();
     for (size_t i = 0; i < state.memory_count; i++) {
         free(state.memories[i].y);
         free(state.memories[i].hn);
@@ -275,6 +353,8 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.prepare = prepare;
     impl.forward = forward;
     impl.backward = backward;
+    if (fault == finishes_in_check)
+        impl.check = check;
     impl.destroy = destroy;
     return &impl;
 }
