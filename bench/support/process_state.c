@@ -80,12 +80,38 @@ static bool flushes_to_zero(void)
 #endif
 }
 
+/* Reads a stat file of /proc into line [size]. Returns what follows the name, which may hold
+ * anything: " S 1 ...", the state and the parent first; NULL when there is no such file. */
+static const char *read_stat(const char *path, char *line, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(line, 1, size - 1, file) : 0;
+    line[length] = '\0';
+    if (file)
+        fclose(file);
+    const char *end = strrchr(line, ')');
+    return end ? end + 1 : NULL;
+}
+
+/* Whether the thread is about to end: pthread_join returns a moment before /proc forgets a thread.
+ * PF_EXITING is in the kernel's include/linux/sched.h; the flags are the ninth field of stat. */
+static bool is_ending(const char *thread)
+{
+    enum { PF_EXITING = 0x4 };
+    char path[300], line[512];
+    unsigned flags;
+    snprintf(path, sizeof(path), "/proc/self/task/%.255s/stat", thread);
+    const char *stat = read_stat(path, line, sizeof(line));
+    return !stat ||
+           (sscanf(stat, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING);
+}
+
 static size_t count_threads(void)
 {
     size_t count = 0;
     DIR *folder = opendir("/proc/self/task");
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        count += isdigit((unsigned char)entry->d_name[0]) != 0;
+        count += isdigit((unsigned char)entry->d_name[0]) && !is_ending(entry->d_name);
     if (folder)
         closedir(folder);
     return count > 0 ? count : 1;
@@ -295,19 +321,6 @@ static double cpu_ns(clockid_t clock)
     struct timespec time;
     clock_gettime(clock, &time);
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
-}
-
-/* Reads a stat file of /proc into line [size]. Returns what follows the name, which may hold
- * anything: " S 1 ...", the state and the parent first; NULL when there is no such file. */
-static const char *read_stat(const char *path, char *line, size_t size)
-{
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(line, 1, size - 1, file) : 0;
-    line[length] = '\0';
-    if (file)
-        fclose(file);
-    const char *end = strrchr(line, ')');
-    return end ? end + 1 : NULL;
 }
 
 /* Whether the thread runs or waits for a CPU, rather than for an event. */

@@ -108,6 +108,27 @@ static void a_thread_that_spins_is_no_idle_one(void **state)
     assert_true(lb_await_idle_threads(0.5) == 0);
 }
 
+static void *end_at_once(void *unused)
+{
+    return unused;
+}
+
+/* The system lists a thread for a moment after it was joined. */
+static void joined_threads_are_not_counted(void **state)
+{
+    char text[256];
+    (void)state;
+    struct lb_process_state *before = reading();
+    for (int i = 0; i < 5000; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
+        pthread_join(thread, NULL);
+        changes(before, text);
+        assert_string_equal(text, "");
+    }
+    free(before);
+}
+
 static void children_are_ended(void **state)
 {
     (void)state;
@@ -164,6 +185,7 @@ int main(void)
         cmocka_unit_test(every_difference_is_in_the_list),
         cmocka_unit_test(pipes_are_allowed_where_libraries_may_keep_them),
         cmocka_unit_test(a_thread_that_spins_is_no_idle_one),
+        cmocka_unit_test(joined_threads_are_not_counted),
         cmocka_unit_test(children_are_ended),
         cmocka_unit_test(others_are_told_from_the_process_itself),
     };
