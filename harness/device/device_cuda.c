@@ -155,6 +155,10 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
 {
     enum lb_status st = LB_OK;
     int count = 0; /* left untouched when there is no driver */
+    /* A case says its own math mode. This variable is stronger than what a program asks cuBLAS and
+     * cuDNN for, so that with 0 their results for tf32 would be those of f32. Neither library is
+     * loaded yet. */
+    (void)unsetenv("NVIDIA_TF32_OVERRIDE");
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
         return absent(error, ordinal, err);

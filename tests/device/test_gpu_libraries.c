@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -60,6 +61,16 @@ static void a_device_is_named_as_nvml_names_it(void **state)
         assert_memory_equal(info.uuid, names[i][1], 4);
         assert_string_equal(info.uuid + 4, "01112131-4151-6171-8191-a1b1c1d1e1f1");
     }
+}
+
+/* NVIDIA's libraries obey the variable before the math mode that a case names. */
+static void the_environment_does_not_change_the_math_mode_of_a_case(void **state)
+{
+    struct lb_device_info info = *fake_device_info();
+    (void)state;
+    assert_int_equal(setenv("NVIDIA_TF32_OVERRIDE", "0", 1), 0);
+    assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
+    assert_null(getenv("NVIDIA_TF32_OVERRIDE"));
 }
 
 /* Where the memory for readings is missing, nothing may be launched that writes to it. */
@@ -588,6 +599,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_device_is_named_as_nvml_names_it, install),
+        cmocka_unit_test_setup(the_environment_does_not_change_the_math_mode_of_a_case, install),
         cmocka_unit_test_setup(clocks_are_read_only_into_memory, install),
         cmocka_unit_test_setup(launches_have_limits, install),
         cmocka_unit_test_setup(captures_take_what_is_enqueued_alone, install),
