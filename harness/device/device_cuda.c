@@ -155,10 +155,11 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
 {
     enum lb_status st = LB_OK;
     int count = 0; /* left untouched when there is no driver */
-    /* A case says its own math mode. This variable is stronger than what a program asks cuBLAS and
-     * cuDNN for, so that with 0 their results for tf32 would be those of f32. Neither library is
-     * loaded yet. */
+    /* Variables of the environment that would change what a case measures; no library has read them
+     * yet. The first is stronger than the math mode that a program asks cuBLAS and cuDNN for: with
+     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. */
     (void)unsetenv("NVIDIA_TF32_OVERRIDE");
+    (void)unsetenv("CUDA_LAUNCH_BLOCKING");
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
         return absent(error, ordinal, err);

@@ -63,14 +63,17 @@ static void a_device_is_named_as_nvml_names_it(void **state)
     }
 }
 
-/* NVIDIA's libraries obey the variable before the math mode that a case names. */
-static void the_environment_does_not_change_the_math_mode_of_a_case(void **state)
+/* NVIDIA's libraries obey one of these before the math mode that a case names, and would make every
+ * launch wait by the other. */
+static void the_environment_does_not_change_what_a_case_measures(void **state)
 {
     struct lb_device_info info = *fake_device_info();
     (void)state;
     assert_int_equal(setenv("NVIDIA_TF32_OVERRIDE", "0", 1), 0);
+    assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
     assert_null(getenv("NVIDIA_TF32_OVERRIDE"));
+    assert_null(getenv("CUDA_LAUNCH_BLOCKING"));
 }
 
 /* Where the memory for readings is missing, nothing may be launched that writes to it. */
@@ -599,7 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_device_is_named_as_nvml_names_it, install),
-        cmocka_unit_test_setup(the_environment_does_not_change_the_math_mode_of_a_case, install),
+        cmocka_unit_test_setup(the_environment_does_not_change_what_a_case_measures, install),
         cmocka_unit_test_setup(clocks_are_read_only_into_memory, install),
         cmocka_unit_test_setup(launches_have_limits, install),
         cmocka_unit_test_setup(captures_take_what_is_enqueued_alone, install),
