@@ -118,14 +118,20 @@ class Tensor:
         return numpy.frombuffer(self.memory, numpy_type(self.dtype)).reshape(self.shape)
 
     def copy_from_device(self, address, stream):
-        """Enqueues a copy of another buffer of the device to this one, on the harness's stream."""
+        """Copies another buffer of the device to this one on the harness's stream, and waits for the end:
+        the buffer's owner may give its memory to work on a stream of its own as soon as this returns."""
         import ctypes  # pylint: disable=import-outside-toplevel
         import math  # pylint: disable=import-outside-toplevel
-        copy = ctypes.CDLL("libcuda.so.1").cuMemcpyDtoDAsync_v2
+        driver = ctypes.CDLL("libcuda.so.1")
+        copy, wait = driver.cuMemcpyDtoDAsync_v2, driver.cuStreamSynchronize
         copy.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
+        wait.argtypes = [ctypes.c_void_p]
         status = copy(self.address, address, math.prod(self.shape) * BYTES[self.dtype], stream)
         if status:
             raise RuntimeError(f"cuMemcpyDtoDAsync answered {status}")
+        status = wait(stream)
+        if status:
+            raise RuntimeError(f"cuStreamSynchronize answered {status}")
 
 
 def numpy_type(dtype):

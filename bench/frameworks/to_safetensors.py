@@ -131,6 +131,11 @@ def read_onnx(path):
             continue
         if not set(node.input[1:3]) <= set(values):
             raise Problem(f"node {node.name}: its weights are computed, not stored")
+        # The names of a state dict have no place for either; left out, they would make another network.
+        if any(attribute.s == b"reverse" for attribute in node.attribute):
+            raise Problem(f"node {node.name}: it runs in reverse alone, which a state dict cannot say")
+        if len(node.input) > 7 and node.input[7]:
+            raise Problem(f"node {node.name}: it has peepholes, which a state dict cannot hold")
         w, r = values[node.input[1]], values[node.input[2]]
         b = values.get(node.input[3] if len(node.input) > 3 else "",
                        numpy.zeros((len(w), 2 * w.shape[1]), w.dtype))

@@ -265,11 +265,13 @@ struct lb_cpu_rates lb_cpu_rates_of(const struct lb_cpu_ceilings *ceilings, int 
 struct division {
     double bytes; /* of the recurrent weights that one thread reads */
     int threads;  /* that have work */
+    int parts;    /* different ones that they read: 1 where all threads read the same weights */
     bool barrier;
 };
 
 /* The time to read, per step, the part of a thread's weights that each level has to deliver because
- * the inner levels cannot hold it; the levels deliver at the same time. */
+ * the inner levels cannot hold it; the levels deliver at the same time. The third level holds, and
+ * memory delivers, weights that several threads read only once. */
 static double weights_ns(const struct lb_cpu_ceilings *ceilings, const struct lb_cpu_rates *rates,
                          const struct division *division, enum lb_cpu_level *residency)
 {
@@ -279,12 +281,13 @@ static double weights_ns(const struct lb_cpu_ceilings *ceilings, const struct lb
         int inner = level - 1;
         /* Caches of a core serve one thread, the third level all of them. */
         double size = ceilings->cache_bytes[inner];
-        held += inner == LB_CPU_L3 ? size / division->threads : size;
+        held += inner == LB_CPU_L3 ? size / division->parts : size;
         double beyond = division->bytes - held;
         if (!(beyond > 0)) /* it fits, or a size is not known */
             break;
         *residency = (enum lb_cpu_level)level;
-        double rate = rates->read_bytes_s[level] / division->threads;
+        int readers = level == LB_CPU_MEMORY ? division->parts : division->threads;
+        double rate = rates->read_bytes_s[level] / readers;
         if (isfinite(rate))
             longest = fmax(longest, beyond / rate * 1e9);
     }
@@ -298,8 +301,8 @@ static void best_step(const struct lb_cpu_ceilings *ceilings, const struct lb_pr
     double gates = 4 * (double)p->hidden, h_size = (double)lb_h_size(p), bytes = gates * h_size;
     bytes *= (double)lb_dtype_size(p->dtype);
     int with_rows = threads < p->batch ? threads : (int)p->batch;
-    const struct division ways[] = {{bytes / threads, threads, threads > 1},
-                                    {bytes, with_rows, false}};
+    const struct division ways[] = {{bytes / threads, threads, threads, threads > 1},
+                                    {bytes, with_rows, 1, false}};
     bound->step_ns = INFINITY;
     for (int i = 0; i < 2; i++) {
         enum lb_cpu_level residency;

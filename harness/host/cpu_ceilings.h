@@ -51,7 +51,8 @@ struct lb_cpu_ceilings {
 /* The name of this machine's CPUs, made of letters, digits and dashes: "AMD-EPYC-9654-2-cpus". */
 void lb_cpu_key(char key[96]);
 
-/* The sizes of this machine's caches in bytes; NaN where the system does not say. */
+/* The sizes of this machine's caches in bytes, each of one cache; NaN where the system does not
+ * say. */
 void lb_cpu_cache_bytes(double bytes[LB_CPU_LEVEL_COUNT]);
 
 /* To a new JSON object, in which unknown figures are null; and back. */

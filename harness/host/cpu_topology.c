@@ -114,6 +114,18 @@ static void finish(struct lb_cpu_topology *topology)
     qsort(topology->places, topology->count, sizeof(topology->places[0]), compare_places);
 }
 
+double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t threads)
+{
+    bool seen[LB_CPU_MAX] = {false};
+    double bytes = 0;
+    for (size_t i = 0; i < threads && i < topology->count; i++) {
+        bool *known = &seen[topology->places[i].domain];
+        bytes += *known ? 0 : topology->domain_bytes;
+        *known = true;
+    }
+    return bytes;
+}
+
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology)
 {
     int node_of[LB_CPU_MAX] = {0};

@@ -26,6 +26,10 @@ struct lb_cpu_topology {
     struct lb_cpu_place places[LB_CPU_MAX];
 };
 
+/* Bytes of the third-level caches that the first `threads` CPUs have together; NaN where the size
+ * is not known. */
+double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t threads);
+
 /* Reads the CPUs `usable` (LB_CPU_MAX flags; NULL: all that are there) below a folder such as
  * "/sys/devices/system". Where the folder says nothing of them, known is false, and the places are
  * those of the usable CPUs. */

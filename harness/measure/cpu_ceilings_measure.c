@@ -226,13 +226,20 @@ static double best_rate(struct round_of *round, int rounds)
     return best;
 }
 
+/* The size of the third-level caches that so many neighbouring CPUs have together. */
+static double l3_bytes(const struct lb_cpu_topology *topology, size_t threads, double otherwise)
+{
+    double bytes = lb_cpu_topology_l3_bytes(topology, threads);
+    return bytes > 0 ? bytes : otherwise;
+}
+
 /* Bytes that each thread reads to measure a level: well inside it, and well outside the level
- * before; 0 where the sizes are not known or leave no such room. Of the third level, which other
- * cores share, it takes no more than it must. */
-static size_t level_bytes(const struct lb_cpu_ceilings *ceilings, enum lb_cpu_level level,
+ * before; 0 where the sizes are not known or leave no such room. size: of the caches, the third
+ * level's being that of all caches that the threads have. Of the third level, which other cores
+ * share, it takes no more than it must. */
+static size_t level_bytes(const double size[LB_CPU_LEVEL_COUNT], enum lb_cpu_level level,
                           int threads)
 {
-    const double *size = ceilings->cache_bytes;
     double bytes = size[level] / 2, least = 0;
     if (level == LB_CPU_L2)
         least = 1.5 * size[LB_CPU_L1];
@@ -245,13 +252,18 @@ static size_t level_bytes(const struct lb_cpu_ceilings *ceilings, enum lb_cpu_le
     return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
 }
 
-static enum lb_status measure_reads(struct lb_cpu_ceilings *ceilings, struct lb_cpu_rates *rates,
-                                    struct round_of *round, int rounds, struct lb_error *err)
+static enum lb_status measure_reads(struct lb_cpu_rates *rates, struct round_of *round, int rounds,
+                                    struct lb_error *err)
 {
+    struct lb_cpu_topology topology;
+    double size[LB_CPU_LEVEL_COUNT];
+    lb_cpu_topology_here(&topology);
+    lb_cpu_cache_bytes(size);
+    size[LB_CPU_L3] = l3_bytes(&topology, (size_t)rates->threads, size[LB_CPU_L3]);
     for (int level = 0; level < LB_CPU_LEVEL_COUNT; level++) {
         void *buffer;
         round->peak = NULL;
-        round->bytes = level_bytes(ceilings, (enum lb_cpu_level)level, rates->threads);
+        round->bytes = level_bytes(size, (enum lb_cpu_level)level, rates->threads);
         rates->read_bytes_s[level] = (double)NAN;
         if (round->bytes == 0)
             continue;
@@ -296,7 +308,7 @@ static enum lb_status measure_with(int threads, int rounds, struct lb_cpu_ceilin
         round.peak = peak_loop_of((enum lb_dtype)d, ceilings->units[d]);
         rates->flops_s[d] = 1e9 * best_rate(&round, rounds);
     }
-    LB_TRY(measure_reads(ceilings, rates, &round, rounds, err));
+    LB_TRY(measure_reads(rates, &round, rounds, err));
     round.buffer = NULL;
     rates->barrier_ns = threads > 1 ? threads / best_rate(&round, rounds) : 0;
 done:
@@ -319,6 +331,8 @@ enum lb_status lb_cpu_ceilings_measure(int max_threads, int rounds,
                        LB_MAX_PINNED_THREADS);
     lb_cpu_key(ceilings->cpu);
     lb_cpu_cache_bytes(ceilings->cache_bytes);
+    ceilings->cache_bytes[LB_CPU_L3] =
+        l3_bytes(&topology, topology.count, ceilings->cache_bytes[LB_CPU_L3]);
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         ceilings->units[d] = lb_cpu_best_unit((enum lb_dtype)d);
     for (int threads = 1; st == LB_OK;

@@ -141,7 +141,7 @@ bool lb_loss_overflow(const struct lb_problem *problem, double scale,
     if (!scales(problem, scale))
         return false;
     size_t found = lb_gradients_non_finite(problem, results);
-    size_t all = n->x + 2 * n->state + n->weights;
+    size_t all = n->x + results->h_count + n->state + n->weights;
     if (found > 0)
         snprintf(text, size, "gradients overflow at loss scale %g: %zu of %zu are infinite or NaN",
                  scale, found, all);

@@ -204,8 +204,8 @@ class Trained(ProgramTest):
 
 @unittest.skipUnless(importlib.util.find_spec("numpy"), "NumPy is not installed")
 class Converter(ProgramTest):
-    """to_safetensors.py with a stand-in for PyTorch, which reads one tensor or finds the file damaged.
-    tests/frameworks converts real models."""
+    """to_safetensors.py with a stand-in for PyTorch, which reads one tensor or finds the file damaged, and
+    one for ONNX, which reads one LSTM. tests/frameworks converts real models."""
 
     STAND_IN = """
 import numpy
@@ -228,9 +228,29 @@ def load(path, **_):
     return {"weight": Tensor(numpy.arange(3, dtype="c8" if "complex" in path else ">f4"))}
 """
 
+    ONNX_STAND_IN = """
+import types
+import numpy
+
+class numpy_helper:
+    to_array = staticmethod(lambda tensor: tensor.array)
+
+def load(path):
+    shapes = {"w": (1, 16, 5), "r": (1, 16, 4), "b": (1, 32), "p": (1, 12)}
+    node = types.SimpleNamespace(name="lstm", op_type="LSTM", output=["y"],
+        input=["x", "w", "r", "b", "", "", "", "p" if "peephole" in path else ""],
+        attribute=[types.SimpleNamespace(name="hidden_size", s=b"")])
+    if "reverse" in path:
+        node.attribute.append(types.SimpleNamespace(name="direction", s=b"reverse"))
+    values = [types.SimpleNamespace(name=name, array=numpy.ones(shape, "f4"))
+              for name, shape in shapes.items()]
+    return types.SimpleNamespace(graph=types.SimpleNamespace(initializer=values, node=[node]))
+"""
+
     def convert(self, name, out):
-        with open(self.path("torch.py"), "w", encoding="utf-8") as file:
-            file.write(self.STAND_IN)
+        for module, text in (("torch.py", self.STAND_IN), ("onnx.py", self.ONNX_STAND_IN)):
+            with open(self.path(module), "w", encoding="utf-8") as file:
+                file.write(text)
         return subprocess.run([sys.executable, CONVERTER, self.path(name), self.path(out)],
                               capture_output=True, text=True, check=False,
                               env=os.environ | {"PYTHONPATH": self.scratch})
@@ -242,6 +262,14 @@ def load(path, **_):
             done = self.convert(name, out)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_what_a_state_dict_cannot_hold_is_not_left_out(self):
+        self.assertEqual(self.convert("forward.onnx", "out").returncode, 0)
+        for name, said in (("reverse.onnx", "node lstm: it runs in reverse alone"),
+                           ("peephole.onnx", "node lstm: it has peepholes")):
+            done = self.convert(name, "out")
+            self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
 
     def test_arrays_of_another_byte_order_are_written_as_the_format_wants(self):

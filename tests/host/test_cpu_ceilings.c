@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "host/cpu_ceilings.h"
+#include "host/cpu_topology.h"
 #include "measure/cpu_ceilings_measure.h"
 #include "model/case.h"
 #include "tests/helpers/conformance_trial.h"
@@ -120,6 +121,19 @@ static void threads_that_share_hidden_units_wait_at_barriers(void **state)
     assert_true(b.barrier_ns == 0);
 }
 
+/* Threads that share the rows all read the same 4 * 1024^2 weights of 4 bytes. The third level
+ * holds 8 MB of them for all threads, and memory delivers the rest once: less than the GEMM takes,
+ * so they need no barrier. */
+static void threads_that_share_rows_share_the_weights(void **state)
+{
+    struct lb_cpu_lower_bound b = bound_of("T100_B64_I4_H1024/f32/infer", 4);
+    double weights = 4.0 * 1024 * 1024 * 4;
+    (void)state;
+    assert_true(b.barrier_ns == 0);
+    near(b.weights_ns, (weights - 32e3 - 1e6 - 8e6) / 20e9 * 1e9);
+    near(b.step_ns, 2.0 * 64 * 4096 * 1024 / 400e9 * 1e9);
+}
+
 static void what_was_not_measured_gives_no_bound(void **state)
 {
     (void)state;
@@ -145,11 +159,15 @@ static void other_numbers_of_threads_have_upper_limits(void **state)
 static void this_machine_is_measured(void **state)
 {
     struct lb_cpu_ceilings c;
+    struct lb_cpu_topology here;
     struct lb_error err = {""};
     (void)state;
     if (lb_cpu_ceilings_measure(1, 3, &c, &err) != LB_OK)
         fail_msg("%s", err.text);
     assert_int_equal(c.count, 1);
+    lb_cpu_topology_here(&here);
+    double l3_bytes = lb_cpu_topology_l3_bytes(&here, here.count);
+    assert_true(!isfinite(l3_bytes) || c.cache_bytes[LB_CPU_L3] == l3_bytes);
     for (int d = 0; d < LB_DTYPE_COUNT; d++)
         assert_true(c.rates[0].flops_s[d] > LEAST_RATE && c.rates[0].flops_s[d] < 1e14);
     /* Were the accumulators of a loop merged, its rate would pass that of the other by far. */
@@ -185,6 +203,7 @@ int main(void)
         cmocka_unit_test(large_batches_are_bound_by_their_gemms),
         cmocka_unit_test(one_row_is_bound_by_the_level_that_holds_its_weights),
         cmocka_unit_test(threads_that_share_hidden_units_wait_at_barriers),
+        cmocka_unit_test(threads_that_share_rows_share_the_weights),
         cmocka_unit_test(what_was_not_measured_gives_no_bound),
         cmocka_unit_test(other_numbers_of_threads_have_upper_limits),
         cmocka_unit_test_setup_teardown(rows_on_the_host_have_a_floor, scratch_setup,

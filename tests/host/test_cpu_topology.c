@@ -161,6 +161,19 @@ static void where_the_system_does_not_say_the_thread_may_use_all_cpus(void **sta
     assert_true(ceilings.rates[0].threads == 1);
 }
 
+static void threads_have_the_third_level_caches_of_their_domains(void **state)
+{
+    struct lb_cpu_topology t;
+    (void)state;
+    lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t); /* four cores of two threads share a cache */
+    assert_true(lb_cpu_topology_l3_bytes(&t, 1) == 32e6);
+    assert_true(lb_cpu_topology_l3_bytes(&t, 4) == 32e6);
+    assert_true(lb_cpu_topology_l3_bytes(&t, 5) == 64e6);
+    assert_true(lb_cpu_topology_l3_bytes(&t, 16) == 64e6);
+    t.domain_bytes = (double)NAN;
+    assert_true(isnan(lb_cpu_topology_l3_bytes(&t, 5)));
+}
+
 static void the_record_has_the_counts(void **state)
 {
     struct lb_cpu_topology t;
@@ -184,6 +197,7 @@ int main(void)
         FILES(a_machine_without_third_level_cache_has_a_domain_per_node),
         cmocka_unit_test(this_machine_has_the_cpus_that_the_thread_may_use),
         cmocka_unit_test(where_the_system_does_not_say_the_thread_may_use_all_cpus),
+        cmocka_unit_test(threads_have_the_third_level_caches_of_their_domains),
         cmocka_unit_test(the_record_has_the_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

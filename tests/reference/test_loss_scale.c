@@ -45,6 +45,22 @@ static void each_gradient_that_is_not_finite_counts(void **state)
     }
 }
 
+/* h of the cell projection is smaller than c, and so is its gradient. */
+static void the_gradients_of_a_projection_count_with_their_own_sizes(void **state)
+{
+    struct lb_case c;
+    struct lb_results results;
+    char text[128];
+    (void)state;
+    assert_int_equal(lb_case_parse("x/T3_B2_I5_H4_P3/f16/train", &c, NULL, NULL, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
+    assert_true(lb_loss_overflow(&c.problem, 1024, &results, text, sizeof(text)));
+    /* dx, dh0, dc0, and 16 * (5 + 3 + 2) + 3 * 4 weights: all are NaN */
+    assert_string_equal(text,
+                        "gradients overflow at loss scale 1024: 216 of 216 are infinite or NaN");
+    lb_results_destroy(&results);
+}
+
 static void an_overflow_halves_the_scale_and_2000_good_steps_double_it(void **state)
 {
     (void)state;
@@ -133,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gradient_that_is_not_finite_counts),
+        cmocka_unit_test(the_gradients_of_a_projection_count_with_their_own_sizes),
         cmocka_unit_test(an_overflow_halves_the_scale_and_2000_good_steps_double_it),
         cmocka_unit_test(the_schedule_says_scale_and_share_of_skipped_steps),
         cmocka_unit_test(a_step_that_fails_ends_the_schedule),
