@@ -124,18 +124,26 @@ static void format_strip(const struct lb_row *row, char strip[42])
 }
 
 /* "ran 1 persistent kernel; 1 × name, 12 µs", or why the kernels are unknown where they were
- * traced. */
+ * traced. Kernels that do not fit are counted: a text that ended within a character could not be
+ * stored. */
 static void format_kernels(const struct lb_row *row, char *text, size_t size)
 {
+    enum { COUNT_ROOM = 40 /* bytes for the number of kernels that are left out */ };
     const struct lb_kernels *kernels = &row->kernels;
     char sentence[160], ns[32];
     lb_kernels_sentence(kernels, sentence, sizeof(sentence));
     snprintf(text, size, "%s", sentence[0] ? sentence : row->kernels_reason);
     for (size_t i = 0; i < kernels->count; i++) {
+        const struct lb_kernel *kernel = &kernels->items[i];
+        char one[LB_KERNEL_NAME_SIZE + 64];
         size_t used = strlen(text);
-        lb_format_ns(kernels->items[i].total_ns, ns);
-        snprintf(text + used, size - used, "; %" PRId64 " × %s, %s", kernels->items[i].count,
-                 kernels->items[i].name, ns);
+        lb_format_ns(kernel->total_ns, ns);
+        snprintf(one, sizeof(one), "; %" PRId64 " × %s, %s", kernel->count, kernel->name, ns);
+        if (used + strlen(one) + COUNT_ROOM >= size) {
+            snprintf(text + used, size - used, "; and %zu more", kernels->count - i);
+            return;
+        }
+        snprintf(text + used, size - used, "%s", one);
     }
 }
 

@@ -103,10 +103,12 @@ static bool add_error(json_t *object, const struct lb_row *row)
                                text ? text : json_string(lb_verdict_name(row->verdict))) == 0;
 }
 
-/* How many calls so many samples are made of. */
+/* How many calls so many samples are made of. A foreign record may name any number: the most is
+ * what every reader of JSON keeps exactly. */
 static double calls_of(const struct lb_row *row, size_t samples)
 {
-    return round((double)samples * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1));
+    double calls = row->calls_per_sample >= 1 ? row->calls_per_sample : 1;
+    return fmin(round((double)samples * calls), 0x1p53);
 }
 
 /* Appends the entry of a case, if it has one. */

@@ -270,6 +270,30 @@ class Report(ReportTest):
                 data = Page(file.read()).data()
             self.assertEqual(data["repeat"] is not None, named, made_by)
 
+    def test_kernels_beyond_the_room_are_counted(self):
+        self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "infer")
+        path = self.path("run/run.jsonl")
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+        number = next(i for i, line in enumerate(lines) if "median_ns" in json.loads(line))
+        row = json.loads(lines[number])
+        kernel = {"tensor_cores": "no", "persistent": False, "count": 1, "total_ns": 1000,
+                  "longest_ns": 1000, "grid": [1, 1, 1], "block": [1, 1, 1], "cluster": [1, 1, 1],
+                  "registers": 1, "shared_bytes": 0}
+        for length in range(60, 80): # of the first name: some lengths put the limit inside a "×"
+            row["kernels"] = [kernel | {"name": "k" * (length if i == 0 else 1)} for i in range(200)]
+            lines[number] = json.dumps(row) + "\n"
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(lines)
+            done = run("--report", self.path("run"), "-o", self.path("run.html"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run.html"), encoding="utf-8") as file:
+            texts = Page(file.read()).data()["texts"]
+        words = next(text for text in texts if " × k" in text)
+        left_out = re.search(r"; and (\d+) more$", words)
+        self.assertTrue(left_out, words)
+        self.assertEqual(words.count(" × k") + int(left_out[1]), 200)
+
     def test_two_runs_stand_side_by_side(self):
         for name, kind in (("base", "single"), ("now", "whole")):
             subprocess.run([WRITE_RUN, self.path(name), kind], check=True)
