@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static int by_name_then_start(const void *a, const void *b)
 {
     const struct lb_launch_record *x = a, *y = b;
@@ -247,6 +249,7 @@ static enum lb_status read_kernel(const json_t *object, struct lb_kernel *kernel
         return lb_fail(err, LB_INVALID,
                        "kernels: each must have name, tensor_cores, total_ns and longest_ns");
     snprintf(kernel->name, sizeof(kernel->name), "%s", name);
+    lb_clean_text(kernel->name); /* a character may be cut */
     kernel->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
                            : strcmp(cores, "no") == 0 ? LB_TENSOR_NO
                                                       : LB_TENSOR_UNKNOWN;

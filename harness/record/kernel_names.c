@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* The C++ runtime's demangler (Itanium C++ ABI). It is callable from C but has no C header. */
 extern char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status);
 
@@ -126,6 +128,7 @@ void lb_kernel_short_name(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
         plain = strdup(name);
     if (!plain) {
         snprintf(shorter, LB_KERNEL_NAME_SIZE, "%s", name);
+        lb_clean_text(shorter);
         return;
     }
     remove_all(plain, "(anonymous namespace)::");
@@ -140,5 +143,6 @@ void lb_kernel_short_name(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
         *arguments = '\0';
     snprintf(shorter, LB_KERNEL_NAME_SIZE, "%.*s%s", LB_KERNEL_NAME_SIZE - 6, text,
              arguments ? "<...>" : "");
+    lb_clean_text(shorter); /* a character may be cut */
     free(plain);
 }

@@ -1,11 +1,12 @@
 /* The spread between runs of one machine, kept in a file of the cache folder. */
 #include "report/run_spread.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/atomic_file.h"
 #include "base/cache_path.h"
+#include "base/json_out.h"
 
 #define FILE_NAME "run-spread.json"
 
@@ -55,6 +56,11 @@ void lb_run_spread_load(const json_t *environment, struct lb_run_spread *spread)
     json_decref(all);
 }
 
+static enum lb_status write_json(FILE *out, const void *all, struct lb_error *err)
+{
+    return lb_json_write(json_incref((json_t *)all), true, "spreads between runs", out, err);
+}
+
 enum lb_status lb_run_spread_save(const json_t *environment, const struct lb_run_spread *spread,
                                   struct lb_error *err)
 {
@@ -67,7 +73,7 @@ enum lb_status lb_run_spread_save(const json_t *environment, const struct lb_run
                         json_pack("{s:f, s:f, s:f, s:f, s:I}", "raw", spread->raw, "corrected",
                                   spread->corrected, "low_raw", spread->low_raw, "low_corrected",
                                   spread->low_corrected, "df", (json_int_t)spread->df));
-    int failed = json_dump_file(all, path, JSON_INDENT(2));
+    enum lb_status st = lb_write_file_atomically(path, write_json, all, err);
     json_decref(all);
-    return failed ? lb_fail(err, LB_IO, "%s: %s", path, strerror(errno)) : LB_OK;
+    return st;
 }

@@ -118,6 +118,14 @@ static void names_are_shortened_to_what_tells_them_apart(void **state)
     }
 }
 
+/* Asserts that the text is valid UTF-8. */
+static void assert_text(const char *text)
+{
+    json_t *string = json_string(text);
+    assert_non_null(string);
+    json_decref(string);
+}
+
 static void endless_names_fit(void **state)
 {
     (void)state;
@@ -290,6 +298,28 @@ static void kernels_read_back(void **state)
     lb_kernels_free(&k);
 }
 
+/* JSON and the report can't hold a part of a character. */
+static void names_are_not_cut_within_a_character(void **state)
+{
+    char name[4 * LB_KERNEL_NAME_SIZE] = "k", shorter[LB_KERNEL_NAME_SIZE];
+    struct lb_kernels copy = {0}, k = made_of("RNN", 1, "secret", 1);
+    json_t *array = lb_kernels_to_json(&k);
+    (void)state;
+    for (int even = 0; even < 2; even++) { /* one of the two has a character across the end */
+        name[even] = '\0';
+        while (strlen(name) < LB_KERNEL_NAME_SIZE)
+            strcat(name, "\u00e9");
+        lb_kernel_short_name(name, shorter);
+        assert_text(shorter);
+        json_object_set_new(json_array_get(array, 0), "name", json_string(name));
+        assert_int_equal(lb_kernels_from_json(array, &copy, NULL), LB_OK);
+        assert_text(copy.items[0].name);
+        lb_kernels_free(&copy);
+    }
+    json_decref(array);
+    lb_kernels_free(&k);
+}
+
 static enum lb_status do_nothing(void *user, struct lb_error *err)
 {
     (void)user, (void)err;
@@ -316,6 +346,7 @@ int main(void)
         cmocka_unit_test(persistent_kernels_are_known_by_name),
         cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
         cmocka_unit_test(endless_names_fit),
+        cmocka_unit_test(names_are_not_cut_within_a_character),
         cmocka_unit_test(launches_add_up_by_kernel),
         cmocka_unit_test(overlapping_kernels_leave_no_gap),
         cmocka_unit_test(a_sentence_says_what_ran),
