@@ -52,6 +52,7 @@ struct server {
     struct {
         const struct lb_impl *impl;
         int threads;      /* the most that a case of it was given */
+        size_t kept;      /* threads that its cases have left behind */
     } served[SERVED_MAX]; /* the implementations that have run a case in this process */
     size_t served_count;
     struct loaded_plugin {
@@ -260,46 +261,58 @@ static void after_destroy(void *user)
     server->destroyed = true;
 }
 
-static bool has_served(const struct server *server, const struct lb_impl *impl)
-{
-    for (size_t i = 0; i < server->served_count; i++)
-        if (server->served[i].impl == impl)
-            return true;
-    return false;
-}
-
-/* What the implementation has done in this process before the case. */
-struct history {
-    bool ran;            /* a case */
-    bool ran_as_threads; /* a case with at least as many threads */
-};
-
-/* Returns what the implementation did in this process before this case, and adds the case to it. */
-static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads)
+/* The index of the implementation among those served; of the next one when it is new. */
+static size_t find_served(const struct server *server, const struct lb_impl *impl)
 {
     size_t i = 0;
     while (i < server->served_count && server->served[i].impl != impl)
         i++;
+    return i;
+}
+
+#define ANY_NUMBER (SIZE_MAX / 2) /* of threads; a count can be added to it */
+
+/* What the implementation has done in this process before the case. */
+struct history {
+    bool ran;        /* a case */
+    size_t may_keep; /* how many threads more it may leave behind */
+};
+
+/* Returns what the implementation did in this process before this case, and adds the case to it,
+ * which left `grown` threads behind. The first case with so many threads may leave any number, as
+ * libraries do. Later ones may add to what is there until that is one less than the case's threads:
+ * an implementation may start threads when a problem is first large enough for them. */
+static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads,
+                                     size_t grown)
+{
+    size_t i = find_served(server, impl), most = (size_t)threads - 1;
     if (i == SERVED_MAX)
-        return (struct history){0};
-    struct history history = {i < server->served_count, false};
-    if (history.ran)
-        history.ran_as_threads = server->served[i].threads >= threads;
-    else
+        return (struct history){false, ANY_NUMBER};
+    struct history history = {i < server->served_count, ANY_NUMBER};
+    if (!history.ran)
         server->served[server->served_count++].impl = impl;
-    if (!history.ran_as_threads)
+    if (server->served[i].threads >= threads)
+        history.may_keep = most > server->served[i].kept ? most - server->served[i].kept : 0;
+    else
         server->served[i].threads = threads;
+    server->served[i].kept += grown;
     return history;
 }
 
 /* Writes what the case's implementation has left behind. Libraries keep buffers and pipes from
- * their first case on, and threads from the first case that has so many; what grows with each case
- * is left behind. The oracle's results, which the harness keeps, are not the implementation's. */
+ * their first case on, and threads; what grows with each case is left behind. The oracle's results,
+ * which the harness keeps, are not the implementation's. */
 static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                         char *text, size_t size)
 {
     enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
-    const struct history history = add_to_history(server, impl, c->threads);
+    double spinning = lb_await_idle_threads(0.3);
+    int children = lb_end_children(0.2);
+    lb_process_state_read_resources(server->after);
+    size_t before = lb_process_state_threads(server->before);
+    size_t after = lb_process_state_threads(server->after);
+    const struct history history =
+        add_to_history(server, impl, c->threads, after > before ? after - before : 0);
     bool on_device = impl->memory == LB_DEVICE;
     const struct lb_state_allowance allowance = {
         .bytes = lb_reference_bytes(&c->problem) + (on_device     ? (double)INFINITY
@@ -307,12 +320,9 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
                                                                   : (double)FIRST_BYTES),
         .descriptors = !history.ran,
         .all_descriptors = on_device,
-        .threads = !history.ran_as_threads || on_device,
+        .threads = on_device ? ANY_NUMBER : history.may_keep,
     };
-    double spinning = lb_await_idle_threads(0.3);
-    int children = lb_end_children(0.2);
     char busy[64] = "", left[64] = "", state[240];
-    lb_process_state_read_resources(server->after);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_state_read_settings(server->after);
     lb_process_state_compare(server->before, server->after, &allowance, state, sizeof(state));
@@ -385,8 +395,8 @@ static void serve_run(struct server *server, const struct lb_request *request)
     if (impl)
         loaded = load_library(server, impl, &err);
     if (impl && loaded == LB_OK) {
-        if (!has_served(server, impl)) /* the threads of a library may spin when it was loaded */
-            lb_await_idle_threads(0.3);
+        if (find_served(server, impl) == server->served_count)
+            lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
         before = time_reference(server, impl, &c);
         lb_nvtx_attach();
         lb_process_state_read(server->before);

@@ -297,6 +297,11 @@ static void compare_settings(const struct lb_process_state *before,
             add(list, "another limit on %s", limit_names[i].name);
 }
 
+size_t lb_process_state_threads(const struct lb_process_state *state)
+{
+    return state->threads;
+}
+
 void lb_process_state_compare(const struct lb_process_state *before,
                               const struct lb_process_state *after,
                               const struct lb_state_allowance *allowance, char *text, size_t size)
@@ -305,7 +310,7 @@ void lb_process_state_compare(const struct lb_process_state *before,
     double bytes = after->bytes - before->bytes;
     char amount[32];
     text[0] = '\0';
-    if (after->threads > before->threads && !allowance->threads)
+    if (after->threads > before->threads + allowance->threads)
         add(&list, "%zu more thread%s", after->threads - before->threads,
             after->threads - before->threads > 1 ? "s" : "");
     if (bytes > allowance->bytes) {

@@ -28,8 +28,11 @@ struct lb_state_allowance {
     double bytes;         /* of memory */
     bool descriptors;     /* of the kinds that libraries keep: pipes, sockets, /dev, anonymous */
     bool all_descriptors; /* of any kind, as the driver of a device keeps them */
-    bool threads;         /* that are idle */
+    size_t threads;       /* that are idle */
 };
+
+/* How many threads the process had. */
+size_t lb_process_state_threads(const struct lb_process_state *state);
 
 /* Writes what differs into text [size], as a list: "flush-to-zero on, the working directory /"; ""
  * when nothing does. */

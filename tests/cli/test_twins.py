@@ -191,6 +191,13 @@ class Cheats(ProgramTest):
                 self.assertNotIn("more thread", row["warning"], case)
         self.assertTrue(any("more thread" in row["warning"] for row in rows.values()))
 
+    def test_threads_of_the_first_problem_that_is_large_enough_are_no_leftover(self):
+        rows, _ = self.sweep("-T", "3", "-B", "1,32", "-H", "32", "--impl", "cpu_simd", "--threads", "2",
+                             "--case-time", "0.05", name="larger")
+        self.assertEqual(len(rows), 2)
+        for case, row in rows.items():
+            self.assertNotIn("more thread", row["warning"], case)
+
     def test_libraries_of_a_plug_in_are_its_own(self):
         rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", "openblas,onednn,own_libraries",
                              "--plugin", plugin("own_libraries"), name="own")
