@@ -645,7 +645,9 @@ function frameOf(panels, kind, axis, width) {
     const sizes = Array.from(new Set(points.map((point) => point.x))).sort((a, b) => a - b);
     const height = kind === "rate" ? Math.min(420, 0.62 * width + 60)
                                    : Math.max(190, Math.min(260, 0.62 * width));
-    const left = 44, right = 12, top = 20, bottom = 34;
+    const yAxis = yAxisOf(kind, yLow, yHigh), letter = 7; // pixels per letter of a label
+    const longest = Math.max(...yAxis.ticks.map((tick) => yAxis.format(tick).length));
+    const left = Math.max(44, 8 + letter * longest), right = 12, top = 20, bottom = 34;
     const xLabel = $("chart-axis").querySelector("[value=" + axis + "]").textContent;
     return {
         kind, width, height, left, right, bottom,
@@ -653,7 +655,7 @@ function frameOf(panels, kind, axis, width) {
         Y: scaleOf(yLow, yHigh, height - bottom, top),
         xTicks: kind === "rate" ? powerTicks(xLow, xHigh) : sizes,
         xLabel: kind === "rate" ? "flops per byte" : xLabel,
-        axis: yAxisOf(kind, yLow, yHigh),
+        axis: yAxis,
     };
 }
 
