@@ -40,12 +40,13 @@ def run(*arguments, cwd=None, env=None, timeout=120):
                           capture_output=True, text=True)
 
 
-def run_on_terminal(columns, *arguments, env=None):
-    """Runs the program on a terminal of that many columns. Returns its exit code and all output."""
+def run_on_terminal(columns, *arguments, term="xterm"):
+    """Runs the program on a terminal of that type and number of columns. Returns its exit code and
+    all output."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     with subprocess.Popen([PROGRAM, *arguments], stdin=side, stdout=side, stderr=side,
-                          env=env) as process:
+                          env={**os.environ, "TERM": term}) as process:
         os.close(side)
         parts = []
         while True:

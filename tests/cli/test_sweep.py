@@ -189,7 +189,7 @@ class Sweep(ProgramTest):
     def test_dumb_terminal_gets_no_escape_sequences(self):
         for term in ("xterm", "dumb"):
             code, text = run_on_terminal(80, "--sweep", *TINY, "--impl", "cpu_ref,cpu_simd", "--out",
-                                         self.path(term), env={**os.environ, "TERM": term})
+                                         self.path(term), term=term)
             self.assertEqual(code, 0, text)
             self.assertEqual("\x1b" in text, term == "xterm", text)
 
