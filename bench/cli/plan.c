@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/case_set.h"
+#include "model/case_set.h"
 
 /* The values that an axis takes for the current line. */
 struct span {

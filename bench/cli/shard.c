@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "cli/case_set.h"
+#include "model/case_set.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
  * floating-point sums differ compute the same totals. */

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "cli/case_set.h"
+#include "model/case_set.h"
 #include "cli/shard.h"
 #include "host/numa_cpus.h"
 #include "record/run_devices.h"

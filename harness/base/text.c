@@ -1,5 +1,25 @@
-/* Text that comes from outside the program. */
+/* Building texts in buffers, and cleaning texts that come from outside the program. */
 #include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void lb_append(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    int added = vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    if (added < 0 || (size_t)added < size - used)
+        return;
+    size_t last = size - 1; /* where the last character begins, once the loop has ended */
+    while (last > used && ((unsigned char)text[--last] & 0xc0) == 0x80)
+        ;
+    if (lb_character_bytes(text + last) == 0)
+        text[last] = '\0';
+}
 
 size_t lb_character_bytes(const char *text)
 {

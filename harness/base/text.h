@@ -1,4 +1,4 @@
-/* Text that comes from outside the program: from implementations, libraries and files. */
+/* Building texts in buffers, and cleaning texts that come from outside the program. */
 #ifndef LB_TEXT_H
 #define LB_TEXT_H
 
@@ -7,6 +7,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Appends formatted text to the string in a buffer of that size. What does not fit is cut off
+ * between two UTF-8 characters. */
+void lb_append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The length in bytes of the UTF-8 character at the start. 0 when there is no valid one: a stray or
  * incomplete sequence, an overlong form, a surrogate, or a code above U+10FFFF. Source: RFC 3629,

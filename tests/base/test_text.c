@@ -1,4 +1,5 @@
-/* Cleaning text: whatever the bytes are, the result is safe to print on a terminal. */
+/* Appending text, which is never cut within a character; and cleaning it: whatever the bytes are,
+ * the result is safe to print on a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,9 +72,22 @@ static void random_bytes_become_valid_json(void **state)
     }
 }
 
+static void what_does_not_fit_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char text[8] = "ab";
+    lb_append(text, sizeof(text), "%d%s", 1, "µs");
+    assert_string_equal(text, "ab1µs");
+    lb_append(text, sizeof(text), "≤≤");
+    assert_string_equal(text, "ab1µs"); /* one byte of the next character would fit */
+    lb_append(text, sizeof(text), "xyz");
+    assert_string_equal(text, "ab1µsx");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
         cmocka_unit_test(text_that_is_fine_stays),
         cmocka_unit_test(controls_become_spaces),
         cmocka_unit_test(bytes_of_no_character_become_question_marks),

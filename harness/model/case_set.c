@@ -1,5 +1,5 @@
 /* A hash set over an array of cases, by case or by problem: open addressing, linear probing. */
-#include "cli/case_set.h"
+#include "model/case_set.h"
 
 #include <stdlib.h>
 
