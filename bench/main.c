@@ -22,8 +22,8 @@
 #include "html/report_page.h"
 #include "plot/gnuplot.h"
 #include "report/export.h"
+#include "run/derived_outputs.h"
 #include "run/device_query.h"
-#include "run/run_outputs.h"
 #include "run/run_settings.h"
 #include "run/sweep.h"
 #include "run/worker_child.h"
@@ -231,7 +231,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: lb_version_print(); return LB_OK;
-    case LB_CMD_EXPORT: return lb_export_print(options, err);
+    case LB_CMD_EXPORT: return lb_export_command(options, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);

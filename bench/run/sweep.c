@@ -18,10 +18,10 @@
 #include "host/numa_cpus.h"
 #include "record/run_devices.h"
 #include "report/canaries.h"
+#include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "run/gbench.h"
 #include "run/hang_count.h"
-#include "run/run_outputs.h"
 #include "run/run_settings.h"
 #include "support/cpu_load.h"
 #include "support/progress.h"
@@ -1058,7 +1058,7 @@ static enum lb_status run_and_finish(struct sweep *sweep, const char *folder, in
     LB_TRY(st);
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
     lb_warn(run.doubt);
-    st = lb_write_run_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err);
+    st = lb_derive_outputs(&run, folder, sweep->session->options, sweep->settings.baseline, err);
     say_noisy(sweep, &run, folder);
     bool stopped = interrupted(sweep); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
@@ -1245,7 +1245,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     LB_TRY(open_runners(sweep, err));
     LB_TRY(check_devices(sweep, plan, err));
     LB_TRY(note_shard(sweep, plan, err));
-    LB_TRY(lb_check_run_outputs(session->options, err));
+    LB_TRY(lb_check_derived_outputs(session->options, err));
     LB_TRY(configure_gbench(&sweep->settings, err));
     LB_TRY(lb_settings_to_header(&sweep->settings, plan->cases, sweep->count, session->libraries,
                                  &header, err));
@@ -1397,7 +1397,7 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
     struct sweep *sweep;
     if (create_sweep(session, &sweep, err) != LB_OK)
         return LB_OOM;
-    LB_TRY(lb_check_run_outputs(session->options, err));
+    LB_TRY(lb_check_derived_outputs(session->options, err));
     folder_of_run(session->options->subject, folder, sizeof(folder));
     LB_TRY(prepare_resume(session, sweep, folder, &run, &cases, err));
     LB_TRY(open_runners(sweep, err));

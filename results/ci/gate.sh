@@ -5,7 +5,7 @@
 #   gate.sh PROGRAM OUT BASE [sweep flags...]
 #
 # BASE is only read: whoever calls this keeps OUT/run.jsonl as the next BASE/run.jsonl, or has
-# store.sh do it. It leaves OUT/run.jsonl and pictures, OUT/verdict.md with the verdict as a heading, and
+# store.sh do it. It leaves OUT/run.jsonl and pictures, OUT/junit.xml and OUT/run.md, OUT/verdict.md with the verdict as a heading, and
 # OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also appended to the job's
 # summary on GitHub; store.sh makes a comment of it. A slower case counts only when a
 # second sweep (OUT/again) confirms it, because the machine itself may have been slow during the first.
@@ -59,6 +59,7 @@ other_machine() {
 }
 
 sweep "$out" "$@"
+"$program" --export junit,markdown "$out"
 : > "$out/verdict.md"
 if [[ ! -f $base/run.jsonl ]]; then
     say "No earlier run in $base: nothing to compare to, this one is the baseline."

@@ -38,6 +38,7 @@ class GoogleBenchmark(ProgramTest):
         for name in ("base", "new"):
             self.sweep("-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time", "0.01",
                        name=name)
+            run("--export", "gbench,csv", self.path(name))
         words = self.compare(*(self.path(name + "/benchmark.json") for name in ("base", "new")))
         for case in ("cpu_ref/T8_B1_I16_H16/f32/infer", "cpu_ref/T8_B1_I32_H32/f32/infer"):
             self.assertRegex(words, rf"(?m)^{case} +[+-]\d\.\d+ ")
@@ -47,6 +48,7 @@ class GoogleBenchmark(ProgramTest):
             done = run("--sweep", "-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time",
                        "0.01", "--processes", "9", "--out", self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
+            run("--export", "gbench,gbench-repetitions", self.path(name))
         files = [self.path(name + "/benchmark_repetitions.json") for name in ("base", "new")]
         words = self.compare(*files)
         tested = re.findall(r"^(\S+)_pvalue\s.*U Test, Repetitions: 9 vs 9", words, re.M)

@@ -1,5 +1,5 @@
-/* The outputs of a run, all written from its records: table, other formats, pictures. */
-#include "run/run_outputs.h"
+/* What is derived from the records of a run: table, pictures, other formats. */
+#include "run/derived_outputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static bool lies_in(const char *folder, const char *path)
     return slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
 }
 
-enum lb_status lb_check_run_outputs(const struct lb_options *options, struct lb_error *err)
+enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct lb_error *err)
 {
     const char *path = options->benchmark_out;
     struct stat status;
@@ -78,54 +78,21 @@ static enum lb_status write_file(const char *path, const struct lb_run *run, str
     return st;
 }
 
-/* The first failure stays in *st and *err; later ones are warnings. */
-static void note_failure(enum lb_status st, const struct lb_error *why, enum lb_status *first,
-                         struct lb_error *err)
-{
-    char text[sizeof(why->text)];
-    if (st == LB_OK)
-        return;
-    snprintf(text, sizeof(text), "%s", why->text);
-    lb_clean_text(text);
-    if (*first == LB_OK)
-        *first =
-            lb_fail(err, LB_FAILED, "%.400s: this format is missing, the others are there", text);
-    else
-        fprintf(stderr, "warning: %s: this format is missing too\n", text);
-}
-
-/* Writes every other format into the run's folder: all that can be written. */
-static enum lb_status export_all(const struct lb_run *run, const char *folder,
-                                 const struct lb_options *options, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct lb_error why = {""};
-    for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
-        note_failure(lb_export_to_folder(format, run, folder, &why), &why, &st, err);
-    if (options->benchmark_out)
-        note_failure(write_file(options->benchmark_out, run, &why), &why, &st, err);
-    return st;
-}
-
 static void list_outputs(const char *path, const struct lb_plot_report *report)
 {
     char folder[4096];
     snprintf(folder, sizeof(folder), "%s", path);
     lb_clean_text(folder); /* its name may hold escape sequences */
-    fprintf(stderr, "\nrecords   %s/%s\nformats   ", folder, LB_RUN_FILE_NAME);
-    for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
-        fprintf(stderr, "%s%s/%s", format == lb_export_formats ? "" : "\n          ", folder,
-                format->file_name);
-    fprintf(stderr, "\n");
+    fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
     if (report->pages > 0)
         fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder, report->pages);
     if (report->notes[0])
         fprintf(stderr, "%s\n", report->notes);
 }
 
-enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder,
-                                    const struct lb_options *options, const char *baseline,
-                                    struct lb_error *err)
+enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
+                                 const struct lb_options *options, const char *baseline,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     char base[2 * LB_NAME_SIZE], machine[1024], word[4 * 4096 + 4];
@@ -134,7 +101,8 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
 
     /* Files first, because a reader of stdout may go away before the table ends. */
     lb_choose_baseline(run, baseline, base);
-    enum lb_status exported = export_all(run, folder, options, err);
+    if (options->benchmark_out)
+        LB_TRY(write_file(options->benchmark_out, run, err));
     enum lb_status drawn = draw(run, folder, base, options->plots, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
@@ -154,7 +122,7 @@ enum lb_status lb_write_run_outputs(const struct lb_run *run, const char *folder
     if (!options->quiet)
         list_outputs(folder, &report);
 done:
-    return st == LB_OK ? exported : st;
+    return st;
 }
 
 /* The folder of a run that was named by its folder or by its file. */
@@ -169,22 +137,63 @@ static void folder_of(const char *run, char *folder, size_t size)
         snprintf(folder, size, "%.*s", slash ? (int)(slash - run) : 1, slash ? run : ".");
 }
 
-enum lb_status lb_export_print(const struct lb_options *options, struct lb_error *err)
+/* Finds the format whose name are these length bytes. LB_INVALID lists the formats. */
+static enum lb_status find_format(const char *name, size_t length,
+                                  const struct lb_export_format **found, struct lb_error *err)
 {
-    const char *format = options->subject;
+    char names[256] = "";
+    for (*found = lb_export_formats; (*found)->name; ++*found) {
+        if (strlen((*found)->name) == length && strncmp((*found)->name, name, length) == 0)
+            return LB_OK;
+        lb_append(names, sizeof(names), " %s", (*found)->name);
+    }
+    return lb_fail(err, LB_INVALID, "--export %.*s: there is no such format; allowed are%s",
+                   (int)length, name, names);
+}
+
+/* Writes every named format into the folder, all that can be written. The first failure is
+ * returned, later ones are warnings. */
+static enum lb_status export_to_folder(const struct lb_run *run, const char *names,
+                                       const char *folder, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_export_format *format;
+    for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',') {
+        struct lb_error why;
+        enum lb_status one = find_format(at, strcspn(at, ","), &format, &why);
+        if (one == LB_OK)
+            one = lb_export_to_folder(format, run, folder, &why);
+        if (one == LB_OK) {
+            fprintf(stderr, "%s/%s\n", folder, format->file_name);
+            continue;
+        }
+        lb_clean_text(why.text);
+        if (st == LB_OK)
+            st = lb_fail(err, one, "%s", why.text);
+        else
+            lb_warn(why.text);
+    }
+    return st;
+}
+
+enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err)
+{
+    const char *names = options->subject;
+    const struct lb_export_format *format;
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
-    const struct lb_export_format *found = lb_export_find(format);
-    if (!found) {
-        char names[256] = "";
-        for (const struct lb_export_format *f = lb_export_formats; f->name; f++)
-            snprintf(names + strlen(names), sizeof(names) - strlen(names), " %s", f->name);
-        return lb_fail(err, LB_INVALID, "--export %s: there is no such format; allowed are%s",
-                       format, names);
+    char folder[4096];
+    for (const char *at = names; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        LB_TRY(find_format(at, strcspn(at, ","), &format, err));
     }
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     lb_warn(run.doubt);
-    LB_TRY(found->write(&run, stdout, err));
+    folder_of(options->run, folder, sizeof(folder));
+    if (strchr(names, ','))
+        st = export_to_folder(&run, names, folder, err);
+    else
+        st = format->write(&run, stdout, err);
 done:
     lb_run_free(&run);
     return st;
