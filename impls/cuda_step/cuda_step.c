@@ -13,7 +13,7 @@ enum {
                   eighth */
 };
 
-int lb_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
+int lb_cuda_step_stream(const struct lb_cuda_step *self, int64_t layer, int64_t direction)
 {
     int64_t index = self->net.problem->directions == 2 ? direction : layer;
     return (int)(index % self->net.stream_count);
@@ -52,12 +52,12 @@ static void carve_forward(struct lb_cuda_step *self, struct lb_gpu_parts *parts)
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t state = p->batch * p->hidden, gate_count = p->batch * 4 * p->hidden;
     for (int64_t l = 0; l < p->layers; l++) {
-        struct lb_step_layer_dir *layer = &self->layer_dirs[l * p->directions];
+        struct lb_cuda_step_layer_dir *layer = &self->layer_dirs[l * p->directions];
         void *y = l + 1 < p->layers
                       ? lb_gpu_carve_storage(net, keep, p->seq_len * p->directions * state)
                       : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct lb_step_layer_dir *e = &layer[d];
+            struct lb_cuda_step_layer_dir *e = &layer[d];
             /* In inference, layers that run one after the other on a stream share one buffer. */
             bool shares = !trains && l > 0 && p->directions == 2;
             int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
@@ -81,7 +81,7 @@ static void carve_backward(struct lb_cuda_step *self, struct lb_gpu_parts *parts
                        ? lb_gpu_carve_storage(net, scratch, p->seq_len * p->directions * state)
                        : NULL;
         for (int64_t d = 0; d < p->directions; d++) {
-            struct lb_step_layer_dir *e = &self->layer_dirs[l * p->directions + d];
+            struct lb_cuda_step_layer_dir *e = &self->layer_dirs[l * p->directions + d];
             e->dy = dy;
             e->dgates = lb_gpu_carve_storage(net, scratch, p->seq_len * p->batch * gates);
             e->dh = lb_gpu_carve_real(net, scratch, state);
@@ -99,7 +99,7 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
     const struct lb_problem *p = net->problem;
     void *scratch = lb_gpu_network_carve(&self->net, parts);
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        struct lb_step_layer_dir *e = &self->layer_dirs[i];
+        struct lb_cuda_step_layer_dir *e = &self->layer_dirs[i];
         e->bias = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
         e->weights = lb_gpu_weights_of(net, i);
     }
@@ -168,8 +168,8 @@ const struct lb_impl lb_impl_cuda_step = {
     .create = step_create,
     .sizes = step_sizes,
     .prepare = step_prepare,
-    .forward = lb_step_forward,
-    .backward = lb_step_backward,
+    .forward = lb_cuda_step_forward,
+    .backward = lb_cuda_step_backward,
     .gradients = step_gradients,
     .describe = step_describe,
     .destroy = step_destroy,

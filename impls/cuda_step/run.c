@@ -13,7 +13,7 @@ static struct lb_gemm gemm_of(const struct lb_cuda_step *self, enum lb_dtype out
 struct layer_pass {
     struct lb_cuda_step *self;
     const struct lb_problem *p;
-    struct lb_step_layer_dir *e;
+    struct lb_cuda_step_layer_dir *e;
     int64_t layer, direction, index; /* index of the layer_dir */
     int stream_index;
     void *stream;
@@ -26,7 +26,7 @@ static struct layer_pass layer_pass_make(struct lb_cuda_step *self, int64_t laye
                                          int64_t direction, const void *x)
 {
     const struct lb_problem *p = self->net.problem;
-    int stream_index = lb_step_stream(self, layer, direction);
+    int stream_index = lb_cuda_step_stream(self, layer, direction);
     return (struct layer_pass){
         .self = self,
         .p = p,
@@ -160,7 +160,8 @@ done:
     return st;
 }
 
-enum lb_status lb_step_forward(void *state, const struct lb_forward_io *io, struct lb_error *err)
+enum lb_status lb_cuda_step_forward(void *state, const struct lb_forward_io *io,
+                                    struct lb_error *err)
 {
     struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->net.problem;
@@ -173,8 +174,8 @@ enum lb_status lb_step_forward(void *state, const struct lb_forward_io *io, stru
                 LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
                 LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
             } else if (l > 0) {
-                LB_TRY(lb_stream_wait(self->net.streams, lb_step_stream(self, l, 0),
-                                      lb_step_stream(self, l - 1, 0), err));
+                LB_TRY(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
+                                      lb_cuda_step_stream(self, l - 1, 0), err));
             }
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(forward_chunk(self, io, l, d, first, steps, err));
@@ -326,7 +327,8 @@ done:
     return st;
 }
 
-enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, struct lb_error *err)
+enum lb_status lb_cuda_step_backward(void *state, const struct lb_backward_io *io,
+                                     struct lb_error *err)
 {
     struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->net.problem;
@@ -337,8 +339,8 @@ enum lb_status lb_step_backward(void *state, const struct lb_backward_io *io, st
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = p->layers - 1; l >= 0; l--) {
             if (p->directions == 1 && l + 1 < p->layers)
-                LB_TRY(lb_stream_wait(self->net.streams, lb_step_stream(self, l, 0),
-                                      lb_step_stream(self, l + 1, 0), err));
+                LB_TRY(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
+                                      lb_cuda_step_stream(self, l + 1, 0), err));
             for (int64_t d = 0; d < p->directions; d++)
                 LB_TRY(backward_chunk(self, io, l, d, first, steps, err));
             LB_TRY(pass_gradient_down(self, io, l, first, steps, err));

@@ -20,7 +20,7 @@
     .from = (int)(first), .to = (int)(end)
 
 /* ---- Families ----------------------------------------------------------------------------------
- * A family is one way to run the recurrence of a layer: one file, and one line in rules.c. */
+ * A family is one way to run the recurrence of a layer: one file, and one line in choose.c. */
 
 /* What plans are made from. */
 struct lb_fused_view {
@@ -46,7 +46,7 @@ struct lb_fused_plan {
     union {         /* what is launched, by family; `ready` finds it in the table of kernels */
         struct lb_cluster_kernel cluster;
         struct lb_grid_kernel grid;
-        struct lb_fused_step_kernel step;
+        struct lb_step_kernel step;
     } kernel;
 };
 

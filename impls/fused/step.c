@@ -8,14 +8,14 @@
 #include "impls/fused/fused.h"
 
 #define FIGURES(...) {__VA_ARGS__},
-static const struct lb_fused_step_tile tiles[] = {LB_FUSED_STEP_TILES(
-    FIGURES) LB_FUSED_STEP_TENSOR_TILES(FIGURES) LB_FUSED_STEP_CLUSTER_TILES(FIGURES)};
+static const struct lb_step_tile tiles[] = {LB_STEP_TILES(FIGURES) LB_STEP_TENSOR_TILES(FIGURES)
+                                                LB_STEP_CLUSTER_TILES(FIGURES)};
 
 #define ONE(...) +1
 enum {
     TILES = sizeof(tiles) / sizeof(*tiles),
-    PLAIN_TILES = 0 LB_FUSED_STEP_TILES(ONE), /* the first, for all types */
-    FORWARD_TILES = PLAIN_TILES LB_FUSED_STEP_TENSOR_TILES(ONE)
+    PLAIN_TILES = 0 LB_STEP_TILES(ONE), /* the first, for all types */
+    FORWARD_TILES = PLAIN_TILES LB_STEP_TENSOR_TILES(ONE)
 };
 
 /* The cost of what is neither moving bytes nor multiplying matrices. They are estimates: nothing
@@ -53,15 +53,14 @@ static int64_t round_up_div(int64_t value, int64_t unit)
 }
 
 /* Returns the tiles of both directions together: one block each, or one cluster. */
-static int64_t tile_count(const struct lb_problem *p, const struct lb_fused_step_tile *t,
-                          bool backward)
+static int64_t tile_count(const struct lb_problem *p, const struct lb_step_tile *t, bool backward)
 {
-    return round_up_div(p->hidden, lb_fused_step_units(t, backward)) *
+    return round_up_div(p->hidden, lb_step_units(t, backward)) *
            round_up_div(p->batch, t->columns) * p->directions;
 }
 
 /* Returns how many tiles run at the same time where an SM has room for one block. */
-static int tiles_at_a_time(const struct lb_device_info *device, const struct lb_fused_step_tile *t)
+static int tiles_at_a_time(const struct lb_device_info *device, const struct lb_step_tile *t)
 {
     return t->blocks == 1 ? device->sm_count
                           : lb_fused_resident_clusters(device->sm_count, t->blocks);
@@ -80,15 +79,14 @@ static bool follows(const struct lb_fused_view *v, const struct lb_fused_plan *p
  * it requests the inputs of its first cells. */
 static double late_clocks(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
-    const struct lb_fused_step_tile *t = &tiles[plan->tile];
-    double warps = lb_fused_step_threads(t) / 32.0,
-           columns = fmin(t->columns, (double)v->problem->batch);
-    double own = lb_fused_step_units(t, plan->backward) * ceil(columns / t->blocks);
+    const struct lb_step_tile *t = &tiles[plan->tile];
+    double warps = lb_step_threads(t) / 32.0, columns = fmin(t->columns, (double)v->problem->batch);
+    double own = lb_step_units(t, plan->backward) * ceil(columns / t->blocks);
     double cells = ceil(own / (32 * warps)), each = warps / SCHEDULERS;
     if (!plan->backward)
         return (cells - 1) * FORWARD_INSTRUCTIONS * each;
-    double groups = ceil(cells / LB_FUSED_STEP_GROUP);
-    double first = fmin(cells, LB_FUSED_STEP_GROUP); /* cells of the first group */
+    double groups = ceil(cells / LB_STEP_GROUP);
+    double first = fmin(cells, LB_STEP_GROUP); /* cells of the first group */
     double requests = (first - 1) * REQUEST_INSTRUCTIONS * each;
     if (t->blocks > 1)
         requests = fmax(requests, v->machine.peer_clocks +
@@ -104,14 +102,14 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 {
     const struct lb_problem *p = v->problem;
     const struct lb_machine *m = &v->machine;
-    const struct lb_fused_step_tile *t = &tiles[plan->tile];
+    const struct lb_step_tile *t = &tiles[plan->tile];
     double weights = (double)p->directions *
-                     (double)lb_fused_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
+                     (double)lb_step_weight_bytes(t, plan->backward, p->dtype, p->hidden);
     double slice = 64.0 * t->split;
-    double all = (double)lb_fused_step_row_bytes(t, plan->backward, p->dtype, p->hidden) / slice;
+    double all = (double)lb_step_row_bytes(t, plan->backward, p->dtype, p->hidden) / slice;
     double row = ceil(all / t->blocks) * slice; /* of the depth that a block multiplies */
     double rows = 16.0 * t->row_tiles; /* of weights; of the state only existing rows are read */
-    double fetched = follows(v, plan) ? (LB_FUSED_STEP_STAGES - 1) * slice : 0;
+    double fetched = follows(v, plan) ? (LB_STEP_STAGES - 1) * slice : 0;
     double bytes = rows * fmax(row - fetched, 0) + fmin(t->columns, (double)p->batch) * row;
     double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
     double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
@@ -128,11 +126,11 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     return begin + (clocks / m->clock_hz + work) * 1e9;
 }
 
-static bool fits(const struct lb_fused_view *v, const struct lb_fused_step_tile *t, bool backward)
+static bool fits(const struct lb_fused_view *v, const struct lb_step_tile *t, bool backward)
 {
     bool clusters = v->device->major >= 9 && v->machine.cluster >= t->blocks;
     return tile_count(v->problem, t, backward) * t->blocks <= INT32_MAX &&
-           (double)lb_fused_step_shared(t) <= v->device->shared_bytes &&
+           (double)lb_step_shared(t) <= v->device->shared_bytes &&
            (t->blocks == 1 || (clusters && tiles_at_a_time(v->device, t) > 0));
 }
 
@@ -146,14 +144,14 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
     if (lb_device_needs(view->device, 8, 0, "", why) != LB_OK)
         return 0;
     for (int i = 0; i < candidates; i++) {
-        const struct lb_fused_step_tile *t = &tiles[i];
+        const struct lb_step_tile *t = &tiles[i];
         if (!fits(view, t, backward))
             continue;
         struct lb_fused_plan *plan = &plans[count++];
         *plan = (struct lb_fused_plan){
             .backward = backward, .tile = i, .needed = (int)tile_count(p, t, backward)};
-        double each = lb_fused_step_pairs(t, p->dtype, p->math) ? 2 : 1;
-        each = fmin(each, view->device->shared_bytes / (double)lb_fused_step_shared(t));
+        double each = lb_step_pairs(t, p->dtype, p->math) ? 2 : 1;
+        each = fmin(each, view->device->shared_bytes / (double)lb_step_shared(t));
         plan->resident = tiles_at_a_time(view->device, t) * (int)each;
         plan->step_ns = step_ns(view, plan);
     }
@@ -166,7 +164,7 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
 static void step_describe(const struct lb_problem *problem, const struct lb_fused_plan *plan,
                           char *text, size_t size)
 {
-    const struct lb_fused_step_tile *t = &tiles[plan->tile];
+    const struct lb_step_tile *t = &tiles[plan->tile];
     const char *units = !on_tensor_cores(problem)  ? "plain units"
                         : problem->dtype == LB_F32 ? "tensor cores in TF32"
                                                    : "tensor cores";
@@ -174,48 +172,48 @@ static void step_describe(const struct lb_problem *problem, const struct lb_fuse
     if (t->blocks > 1)
         snprintf(tile, sizeof(tile), "clusters of %d blocks", t->blocks);
     snprintf(text, size, "one kernel per step, %d %s, %d at a time, %d units x %d rows; %s",
-             plan->needed, tile, plan->resident, lb_fused_step_units(t, plan->backward), t->columns,
+             plan->needed, tile, plan->resident, lb_step_units(t, plan->backward), t->columns,
              units);
 }
 
 static size_t step_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
-    return lb_fused_step_weight_bytes(&tiles[plan->tile], plan->backward, problem->dtype,
-                                      problem->hidden);
+    return lb_step_weight_bytes(&tiles[plan->tile], plan->backward, problem->dtype,
+                                problem->hidden);
 }
 
 static struct lb_weight_layout step_layout(const struct lb_problem *problem,
                                            const struct lb_fused_plan *plan)
 {
-    return lb_fused_step_layout(&tiles[plan->tile], plan->backward, problem->dtype, problem->math,
-                                problem->hidden);
+    return lb_step_layout(&tiles[plan->tile], plan->backward, problem->dtype, problem->math,
+                          problem->hidden);
 }
 
 static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
                                  struct lb_error *err)
 {
-    plan->kernel.step = (struct lb_fused_step_kernel){
+    plan->kernel.step = (struct lb_step_kernel){
         .tile = tiles[plan->tile],
         .dtype = problem->dtype,
         .math = problem->math,
         .act = problem->act,
         .backward = plan->backward,
     };
-    return lb_fused_step_ready(&plan->kernel.step, &plan->resident, err);
+    return lb_step_ready(&plan->kernel.step, &plan->resident, err);
 }
 
 static enum lb_status step_forward(const struct lb_fused_plan *plan,
                                    const struct lb_fused_forward_args *args, void *stream,
                                    struct lb_error *err)
 {
-    return lb_fused_step_forward(&plan->kernel.step, args, stream, err);
+    return lb_step_forward(&plan->kernel.step, args, stream, err);
 }
 
 static enum lb_status step_backward(const struct lb_fused_plan *plan,
                                     const struct lb_fused_backward_args *args, void *stream,
                                     struct lb_error *err)
 {
-    return lb_fused_step_backward(&plan->kernel.step, args, stream, err);
+    return lb_step_backward(&plan->kernel.step, args, stream, err);
 }
 
 const struct lb_fused_family lb_fused_step = {

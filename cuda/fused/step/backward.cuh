@@ -1,10 +1,10 @@
 /* The backward step kernel: the matrix product and the cells of one step of a layer. */
-#ifndef LB_FUSED_STEP_BACKWARD_CUH
-#define LB_FUSED_STEP_BACKWARD_CUH
+#ifndef LB_STEP_BACKWARD_CUH
+#define LB_STEP_BACKWARD_CUH
 
 #include "cuda/fused/step/step.cuh"
 
-namespace lb_fused_step
+namespace lb_step
 {
 
 /* Returns the gate gradients [4H] of a batch row in the following step, or NULL where the row has
@@ -67,7 +67,7 @@ template <class Product, class Tile> struct tile_sums<Product, Tile, true> {
     __device__ inline tile_sums(unsigned char *shared, int own_rank, int rows_left)
         : memory(shared), rank(own_rank), columns(min(rows_left, Tile::columns))
     {
-        full = reinterpret_cast<uint64_t *>(shared + LB_FUSED_STEP_STAGES * Tile::stage);
+        full = reinterpret_cast<uint64_t *>(shared + LB_STEP_STAGES * Tile::stage);
         received = reinterpret_cast<float *>(full + 2);
     }
 
@@ -231,7 +231,7 @@ __device__ inline void backward_block(const lb_fused_backward_args &a, int step,
     using T = typename Product::storage;
     using R = typename Product::real;
     constexpr int own = Tile::rows * Tile::columns / Tile::blocks / Tile::threads; /* cells */
-    constexpr int group = own < LB_FUSED_STEP_GROUP ? own : LB_FUSED_STEP_GROUP;
+    constexpr int group = own < LB_STEP_GROUP ? own : LB_STEP_GROUP;
     static_assert(own % group == 0, "each group has as many cells as the others");
     LB_DYNAMIC_SHARED(unsigned char, memory);
     block_place<Tile> p(Tile::rows, a.hidden);
@@ -275,7 +275,7 @@ __device__ inline void backward_block(const lb_fused_backward_args &a, int step,
  * the initial state. lb_fused_backward_args has the shapes.
  *   grid (ceil(H / (16 row_tiles)) * ceil(B / columns) * blocks, D) in clusters of (blocks), block
  *   (32 * row_tiles * split).
- *   Dynamic shared memory: lb_fused_step_shared.
+ *   Dynamic shared memory: lb_step_shared.
  *   Cost per cluster: it reads (16 row_tiles + columns) 4H elements, computes 2 * 16 row_tiles *
  *   columns * 4H flops, and each block receives 64 * row_tiles * columns bytes. Per cell with R =
  *   f32, it reads 28 bytes and one T and writes 4 bytes and 4 T. The inputs of a group of cells
@@ -295,6 +295,6 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
         backward_block<Product, Tile>(a, step, relu);
 }
 
-} // namespace lb_fused_step
+} // namespace lb_step
 
 #endif

@@ -1,10 +1,10 @@
 /* The forward step kernel: the matrix product and the cells of one step of a layer. */
-#ifndef LB_FUSED_STEP_FORWARD_CUH
-#define LB_FUSED_STEP_FORWARD_CUH
+#ifndef LB_STEP_FORWARD_CUH
+#define LB_STEP_FORWARD_CUH
 
 #include "cuda/fused/step/step.cuh"
 
-namespace lb_fused_step
+namespace lb_step
 {
 
 /* Returns h [H] of a batch row before the step: in h0, or in y, where the previous step wrote it.
@@ -102,7 +102,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const block_p
  * state before; where `cells` is not NULL it also writes the activated gates and the cells.
  * lb_fused_forward_args has the shapes.
  *   grid (ceil(H / (4 row_tiles)) * ceil(B / columns), D), block (32 * row_tiles * split).
- *   Dynamic shared memory: lb_fused_step_shared.
+ *   Dynamic shared memory: lb_step_shared.
  *   Cost per block: it reads (16 row_tiles + columns) H elements and computes 2 * 16 row_tiles *
  *   columns * H flops. Per cell with R = f32, it reads 20 bytes and writes 4 and one T, with
  *   `cells` 20 more. */
@@ -138,6 +138,6 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
                              step, relu, memory);
 }
 
-} // namespace lb_fused_step
+} // namespace lb_step
 
 #endif

@@ -1,8 +1,8 @@
 /* The matrix product of one step, which the forward and the backward step kernel share. A block
  * multiplies some rows of weights by some batch rows, of any type and size; the depth passes
  * through shared memory in slices. cuda/README.md draws it. */
-#ifndef LB_FUSED_STEP_CUH
-#define LB_FUSED_STEP_CUH
+#ifndef LB_STEP_CUH
+#define LB_STEP_CUH
 
 #include <cstdint>
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@
 #include "cuda/fused/common/args.h"
 #include "cuda/fused/step/tile.h"
 
-namespace lb_fused_step
+namespace lb_step
 {
 
 using lb_cell::convert_to_real;
@@ -27,11 +27,11 @@ constexpr int lanes = 32;
 constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
 constexpr int k_bytes = 32; /* depth of one multiplication in bytes: two chunks */
 
-/* A struct lb_fused_step_tile as a type. */
+/* A struct lb_step_tile as a type. */
 template <int row_tiles_, int columns_, int split_, int blocks_> struct tile {
     static constexpr int row_tiles = row_tiles_, columns = columns_, split = split_;
     static constexpr int blocks = blocks_;
-    static constexpr lb_fused_step_tile figures = {row_tiles_, columns_, split_, blocks_};
+    static constexpr lb_step_tile figures = {row_tiles_, columns_, split_, blocks_};
     static constexpr int threads = lanes * row_tiles * split;
     static constexpr int rows = 16 * row_tiles;
     static constexpr int cells = columns / 8;         /* blocks of 8 columns */
@@ -159,7 +159,7 @@ template <class Format> struct tensor_product {
     }
 };
 
-/* The blocks per SM for which registers must suffice: two where lb_fused_step_pairs says so. */
+/* The blocks per SM for which registers must suffice: two where lb_step_pairs says so. */
 template <class Product, class Tile>
 constexpr int blocks_per_sm = Tile::row_tiles <= Product::paired_row_tiles ? 2 : 1;
 
@@ -305,7 +305,7 @@ template <class Product, class Tile> struct fetcher {
 template <class Product, class Tile>
 __device__ inline void prefetch_weights(const fetcher<Product, Tile> &from, unsigned char *memory)
 {
-    for (int k = 0; k < LB_FUSED_STEP_STAGES - 1 && k < from.slices; k++)
+    for (int k = 0; k < LB_STEP_STAGES - 1 && k < from.slices; k++)
         from.fetch_weights(memory + k * Tile::stage, k);
 }
 
@@ -316,7 +316,7 @@ __device__ inline void prefetch_weights(const fetcher<Product, Tile> &from, unsi
 template <class Product, class Tile>
 __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsigned char *memory)
 {
-    constexpr int stages = LB_FUSED_STEP_STAGES;
+    constexpr int stages = LB_STEP_STAGES;
     using R = typename Product::real;
     int lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     int row = warp % Tile::row_tiles * 16, member = warp / Tile::row_tiles;
@@ -362,6 +362,6 @@ __device__ inline typename Product::real block_sum(const unsigned char *memory, 
     return sum;
 }
 
-} // namespace lb_fused_step
+} // namespace lb_step
 
 #endif

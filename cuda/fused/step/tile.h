@@ -9,8 +9,8 @@
  *
  * `blocks` blocks of a cluster multiply the same rows and columns, each another part of the slices.
  * They exchange their sums, and each computes the cells of every blocks-th column. */
-#ifndef LB_FUSED_STEP_TILE_H
-#define LB_FUSED_STEP_TILE_H
+#ifndef LB_STEP_TILE_H
+#define LB_STEP_TILE_H
 
 #include <stddef.h>
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-struct lb_fused_step_tile {
+struct lb_step_tile {
     int row_tiles, columns, split, blocks;
 };
 
@@ -29,30 +29,30 @@ struct lb_fused_step_tile {
  * from these lists, plans choose from them, and budgets.csv has a row for each kernel. Tiles of the
  * second list are for tensor cores: on the plain units a thread would have too many sums and cells.
  * Those of the third are for tensor cores in backward, whose depth is 4H, on sm_90 and later. */
-#define LB_FUSED_STEP_TILES(X)         X(1, 16, 8, 1) X(2, 32, 4, 1) X(4, 64, 2, 1)
-#define LB_FUSED_STEP_TENSOR_TILES(X)  X(8, 64, 1, 1)
-#define LB_FUSED_STEP_CLUSTER_TILES(X) X(4, 64, 2, 4) X(8, 64, 1, 4)
+#define LB_STEP_TILES(X)         X(1, 16, 8, 1) X(2, 32, 4, 1) X(4, 64, 2, 1)
+#define LB_STEP_TENSOR_TILES(X)  X(8, 64, 1, 1)
+#define LB_STEP_CLUSTER_TILES(X) X(4, 64, 2, 4) X(8, 64, 1, 4)
 
 enum {
-    LB_FUSED_STEP_STAGES = 4, /* slices in shared memory: one is read while three are copied */
-    LB_FUSED_STEP_GROUP = 4, /* cells whose inputs a thread requests at the same time in backward */
+    LB_STEP_STAGES = 4, /* slices in shared memory: one is read while three are copied */
+    LB_STEP_GROUP = 4,  /* cells whose inputs a thread requests at the same time in backward */
 };
 
-static inline int lb_fused_step_threads(const struct lb_fused_step_tile *tile)
+static inline int lb_step_threads(const struct lb_step_tile *tile)
 {
     return 32 * tile->row_tiles * tile->split;
 }
 
 /* Returns the number of units whose cells a block computes. */
-static inline int lb_fused_step_units(const struct lb_fused_step_tile *tile, bool backward)
+static inline int lb_step_units(const struct lb_step_tile *tile, bool backward)
 {
     return (backward ? 16 : 4) * tile->row_tiles;
 }
 
 /* Returns whether registers suffice for two blocks per SM, so that blocks of the next step can be
  * resident while those of a step run. */
-static inline bool lb_fused_step_pairs(const struct lb_fused_step_tile *tile, enum lb_dtype dtype,
-                                       enum lb_math math)
+static inline bool lb_step_pairs(const struct lb_step_tile *tile, enum lb_dtype dtype,
+                                 enum lb_math math)
 {
     bool plain = dtype == LB_F32 && math == LB_IEEE;
     return dtype != LB_F64 && tile->row_tiles <= (plain ? 2 : 4);
@@ -61,7 +61,7 @@ static inline bool lb_fused_step_pairs(const struct lb_fused_step_tile *tile, en
 /* Returns the bytes of what a block receives from its cluster: an mbarrier in 16 bytes, and from
  * each block the f32 sums of all rows and every blocks-th column, with 16 bytes more per 4 rows, so
  * that these start in different banks. */
-static inline size_t lb_fused_step_received(const struct lb_fused_step_tile *tile)
+static inline size_t lb_step_received(const struct lb_step_tile *tile)
 {
     return tile->blocks == 1
                ? 0
@@ -70,26 +70,25 @@ static inline size_t lb_fused_step_received(const struct lb_fused_step_tile *til
 
 /* Returns the bytes of dynamic shared memory per block: the slices, then what it receives. A row
  * has 16 bytes more than its slice, so that rows start in different banks. */
-static inline size_t lb_fused_step_shared(const struct lb_fused_step_tile *tile)
+static inline size_t lb_step_shared(const struct lb_step_tile *tile)
 {
-    return (size_t)LB_FUSED_STEP_STAGES * (size_t)(16 * tile->row_tiles + tile->columns) *
+    return (size_t)LB_STEP_STAGES * (size_t)(16 * tile->row_tiles + tile->columns) *
                (size_t)(64 * tile->split + 16) +
-           lb_fused_step_received(tile);
+           lb_step_received(tile);
 }
 
 /* Return the bytes of a packed row, and of one direction's packed weights. */
-size_t lb_fused_step_row_bytes(const struct lb_fused_step_tile *tile, bool backward,
-                               enum lb_dtype dtype, int64_t hidden);
-size_t lb_fused_step_weight_bytes(const struct lb_fused_step_tile *tile, bool backward,
-                                  enum lb_dtype dtype, int64_t hidden);
+size_t lb_step_row_bytes(const struct lb_step_tile *tile, bool backward, enum lb_dtype dtype,
+                         int64_t hidden);
+size_t lb_step_weight_bytes(const struct lb_step_tile *tile, bool backward, enum lb_dtype dtype,
+                            int64_t hidden);
 
 /* Returns the layout of w_hh [4H, H] as packed [padded rows, padded depth]. In forward, row 4 u + q
  * is gate q of unit u, and the depth is H; in backward, row u is unit u, and the depth is 4H,
  * ordered by unit. Where math is not LB_IEEE, f32 weights are rounded to TF32, because kernels
  * round only the state. */
-struct lb_weight_layout lb_fused_step_layout(const struct lb_fused_step_tile *tile, bool backward,
-                                             enum lb_dtype dtype, enum lb_math math,
-                                             int64_t hidden);
+struct lb_weight_layout lb_step_layout(const struct lb_step_tile *tile, bool backward,
+                                       enum lb_dtype dtype, enum lb_math math, int64_t hidden);
 
 #ifdef __cplusplus
 }

@@ -58,7 +58,7 @@ FAMILIES = {
         "headers": ["step.cuh", "forward.cuh", "backward.cuh"],
         "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", 
                      '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
-        "run": "step_run.h", "subject": "simt_step::subject", "scope": "lb_fused_step",
+        "run": "step_run.h", "subject": "simt_step::subject", "scope": "lb_step",
         "kernels": {
             **{"forward " + name: "{S}fused_step_forward_kernel<{S}%s, {tile}>, nullptr, {figures}, "
                                   "%s, LB_ACT_TANH, true" % kind for name, kind in STEP.items()},

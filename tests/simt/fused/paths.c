@@ -128,11 +128,11 @@ void print_grid_paths(FILE *to, const struct lb_grid_kernel *k, const struct pat
         print_grid_forward(&p, k, shape->hidden);
 }
 
-void print_step_paths(FILE *to, const struct lb_fused_step_tile *tile, enum lb_dtype dtype,
+void print_step_paths(FILE *to, const struct lb_step_tile *tile, enum lb_dtype dtype,
                       enum lb_math math, bool backward, const struct path_shape *shape)
 {
     struct printer p = {.to = to};
-    int units = lb_fused_step_units(tile, backward), slice = 64 * tile->split;
+    int units = lb_step_units(tile, backward), slice = 64 * tile->split;
     int row = shape->hidden * (backward ? 4 : 1) * (int)lb_dtype_size(dtype);
     int slices = round_up_div(row, slice), most = round_up_div(slices, tile->blocks);
     int last = (shape->batch - 1) % tile->columns + 1; /* batch rows of the last tile of rows */
@@ -146,8 +146,8 @@ void print_step_paths(FILE *to, const struct lb_fused_step_tile *tile, enum lb_d
     path(&p, shape->batch > tile->columns, "several tiles of rows");
     path(&p, shape->hidden > units, "several blocks of units");
     path(&p, shape->hidden % units != 0, "a block with units of padding");
-    path(&p, most < LB_FUSED_STEP_STAGES, "fewer slices than buffers");
-    path(&p, most > LB_FUSED_STEP_STAGES, "more slices than buffers");
+    path(&p, most < LB_STEP_STAGES, "fewer slices than buffers");
+    path(&p, most > LB_STEP_STAGES, "more slices than buffers");
     path(&p, slices % most != 0, "a block of a cluster with fewer slices");
     path(&p, slices <= most * (tile->blocks - 1), "a block of a cluster without slices");
     path(&p, last % tile->blocks != 0, "a block of a cluster with a column less");

@@ -27,7 +27,7 @@ void print_cluster_paths(FILE *to, const struct lb_cluster_tile *tile, enum lb_d
                          bool backward, const struct path_shape *shape);
 void print_grid_paths(FILE *to, const struct lb_grid_kernel *kernel,
                       const struct path_shape *shape);
-void print_step_paths(FILE *to, const struct lb_fused_step_tile *tile, enum lb_dtype dtype,
+void print_step_paths(FILE *to, const struct lb_step_tile *tile, enum lb_dtype dtype,
                       enum lb_math math, bool backward, const struct path_shape *shape);
 
 #ifdef __cplusplus

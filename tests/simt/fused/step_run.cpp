@@ -85,14 +85,13 @@ template <class Args> void trial::set_common(Args &a) const
 {
     const lb_problem &p = r_.problem;
     bool back = s_.backward != nullptr;
-    size_t each = lb_fused_step_weight_bytes(&s_.tile, back, s_.dtype, p.hidden);
+    size_t each = lb_step_weight_bytes(&s_.tile, back, s_.dtype, p.hidden);
     size_t directions = static_cast<size_t>(p.directions), matrix = r_.w_hh.size() / directions;
     bytes w_hh(r_.w_hh.size() * lb_dtype_size(s_.dtype));
     lb_store(s_.dtype, w_hh.data(), r_.w_hh.data(), r_.w_hh.size());
     auto *packed =
         static_cast<unsigned char *>(simt::device_allocate(each * directions, "weights", true));
-    const lb_weight_layout layout =
-        lb_fused_step_layout(&s_.tile, back, s_.dtype, s_.math, p.hidden);
+    const lb_weight_layout layout = lb_step_layout(&s_.tile, back, s_.dtype, s_.math, p.hidden);
     for (size_t d = 0; d < directions; d++)
         lb_weight_pack(&layout, lb_dtype_size(s_.dtype),
                        w_hh.data() + d * matrix * lb_dtype_size(s_.dtype), packed + d * each);
@@ -114,14 +113,14 @@ template <class Kernel, class Args>
 bool trial::launch(Kernel kernel, const Args &a, int step, bool first, uint64_t seed)
 {
     simt::launch_config config = {s_.name};
-    int units = lb_fused_step_units(&s_.tile, s_.backward != nullptr);
+    int units = lb_step_units(&s_.tile, s_.backward != nullptr);
     int across = (a.hidden + units - 1) / units;
     int down = (a.batch + s_.tile.columns - 1) / s_.tile.columns;
     unsigned blocks = static_cast<unsigned>(across * down * s_.tile.blocks);
     config.cluster = static_cast<unsigned>(s_.tile.blocks);
     config.grid.y = static_cast<unsigned>(a.directions);
-    config.block.x = static_cast<unsigned>(lb_fused_step_threads(&s_.tile));
-    config.shared_bytes = lb_fused_step_shared(&s_.tile);
+    config.block.x = static_cast<unsigned>(lb_step_threads(&s_.tile));
+    config.shared_bytes = lb_step_shared(&s_.tile);
     config.seed = seed;
     bool relu = s_.act == LB_ACT_RELU;
     config.count = count_;

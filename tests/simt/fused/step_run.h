@@ -18,7 +18,7 @@ struct subject {
     const char *name;
     void (*forward)(lb_fused_forward_args, int step, bool relu);
     void (*backward)(lb_fused_backward_args, int step, bool relu);
-    lb_fused_step_tile tile;
+    lb_step_tile tile;
     lb_dtype dtype;
     lb_math math;
     lb_act act;

@@ -18,7 +18,7 @@
 
 using namespace simt_step;
 using simt_fused::test_clean;
-using namespace lb_fused_step;
+using namespace lb_step;
 
 namespace
 {
@@ -137,8 +137,8 @@ verdict run_case(const check_case &c, uint64_t seed)
  * accesses cost. */
 int test_builtin(const char *table = nullptr)
 {
-    const check_case builtin[] = {LB_FUSED_STEP_TILES(LB_BUILTIN_TILE) LB_FUSED_STEP_TENSOR_TILES(
-        LB_BUILTIN_TENSOR_TILE) LB_FUSED_STEP_CLUSTER_TILES(LB_BUILTIN_CLUSTER_TILE)};
+    const check_case builtin[] = {LB_STEP_TILES(LB_BUILTIN_TILE) LB_STEP_TENSOR_TILES(
+        LB_BUILTIN_TENSOR_TILE) LB_STEP_CLUSTER_TILES(LB_BUILTIN_CLUSTER_TILE)};
     if (table)
         return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
     return test_clean(builtin, 1, 2, run_case);
@@ -150,7 +150,7 @@ int test_builtin(const char *table = nullptr)
 template <class Kind, class Tile> constexpr int deep_hidden(bool back)
 {
     constexpr int size = sizeof(typename Kind::product::storage);
-    int depth = LB_FUSED_STEP_STAGES * 64 * Tile::split * Tile::blocks / size / (back ? 4 : 1);
+    int depth = LB_STEP_STAGES * 64 * Tile::split * Tile::blocks / size / (back ? 4 : 1);
     int units = back ? Tile::rows : 0;
     return (depth > units ? depth : units) + 8;
 }
@@ -186,8 +186,8 @@ template <class Kind, class Tile> constexpr int deep_hidden(bool back)
 /* `list`: prints which paths each case takes. Else runs them. */
 int test_paths(bool list)
 {
-    const check_case on_paths[] = {LB_FUSED_STEP_TILES(LB_PATHS_TILE) LB_FUSED_STEP_TENSOR_TILES(
-        LB_PATHS_TENSOR_TILE) LB_FUSED_STEP_CLUSTER_TILES(LB_PATHS_CLUSTER_TILE)};
+    const check_case on_paths[] = {LB_STEP_TILES(LB_PATHS_TILE) LB_STEP_TENSOR_TILES(
+        LB_PATHS_TENSOR_TILE) LB_STEP_CLUSTER_TILES(LB_PATHS_CLUSTER_TILE)};
     if (!list)
         return test_clean(on_paths, 1, 2, run_case);
     for (const check_case &c : on_paths) {
@@ -205,18 +205,18 @@ int test_paths(bool list)
 template <class R, class Tile> constexpr bool has_room()
 {
     static_assert(Tile::split * Tile::rows * (Tile::columns + 1) * sizeof(R) <=
-                      LB_FUSED_STEP_STAGES * Tile::stage,
+                      LB_STEP_STAGES * Tile::stage,
                   "sums fit where slices were");
     constexpr int received =
         Tile::blocks > 1 ? 16 + Tile::rows * (Tile::columns + Tile::blocks) * 4 : 0;
-    static_assert(LB_FUSED_STEP_STAGES * Tile::stage + received <= 99 << 10, "sm_120's limit");
+    static_assert(LB_STEP_STAGES * Tile::stage + received <= 99 << 10, "sm_120's limit");
     return true;
 }
 #define LB_ROOM(...)        static_assert(has_room<double, tile<__VA_ARGS__>>(), "");
 #define LB_TENSOR_ROOM(...) static_assert(has_room<float, tile<__VA_ARGS__>>(), "");
-LB_FUSED_STEP_TILES(LB_ROOM)
-LB_FUSED_STEP_TENSOR_TILES(LB_TENSOR_ROOM)
-LB_FUSED_STEP_CLUSTER_TILES(LB_TENSOR_ROOM)
+LB_STEP_TILES(LB_ROOM)
+LB_STEP_TENSOR_TILES(LB_TENSOR_ROOM)
+LB_STEP_CLUSTER_TILES(LB_TENSOR_ROOM)
 
 } // namespace
 
