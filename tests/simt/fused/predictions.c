@@ -87,21 +87,3 @@ void print_predictions(FILE *to)
         for (int b = 0; b < BATCHES; b++)
             print_cell(to, &view, hiddens[h], batches[b]);
 }
-
-void print_prediction_table(FILE *to)
-{
-    fputs("| H |", to);
-    for (int b = 0; b < BATCHES; b++)
-        fprintf(to, " B = %d |", batches[b]);
-    fputs("\n|---|---|---|---|---|---|\n", to);
-    for (int h = 0; h < HIDDENS; h++) {
-        fprintf(to, "| %d |", hiddens[h]);
-        for (int b = 0; b < BATCHES; b++) {
-            struct lb_fused_choice c;
-            if (choose(128, batches[b], hiddens[h], "auto", &c) == LB_OK)
-                fprintf(to, " %s %.2f, %s %.2f |", c.forward.family->name, c.forward.step_ns / 1e3,
-                        c.backward.family->name, c.backward.step_ns / 1e3);
-        }
-        fputc('\n', to);
-    }
-}

@@ -9,7 +9,4 @@
 /* Prints cuda/predictions.csv: one row per size, with all families. */
 void print_predictions(FILE *to);
 
-/* Prints the table of cuda/README.md: family and us per step, forward and backward. */
-void print_prediction_table(FILE *to);
-
 #endif

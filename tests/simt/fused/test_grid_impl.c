@@ -1,6 +1,5 @@
 /* The whole implementation `fused` with its variant grid: its own source on a fake device, GEMMs as
  * plain loops, the kernels on the emulator, and results compared with the oracle as in any run. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -178,38 +177,6 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
-/* The table of cuda/README.md was written before any run, so that a run can test the model. It must
- * agree with the model. */
-static void predictions_on_paper_are_those_of_the_model(void **state)
-{
-    FILE *file = fopen(LB_SOURCE_DIR "/cuda/README.md", "r");
-    char line[512];
-    int rows = 0;
-    (void)state;
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file)) {
-        char text[LB_CASE_ID_SIZE], dtype[8];
-        struct grid_tile r;
-        int hidden, batch;
-        if (sscanf(line, "| %7[a-z0-9] | %d | %d | %d x %d, %d x %d | %lf | %lf |", dtype, &hidden,
-                   &batch, &r.groups, &r.units, &r.chunks, &r.columns, &r.forward_us,
-                   &r.backward_us) != 9)
-            continue;
-        snprintf(text, sizeof(text), "fused:grid/T1024_B%d_H%d/%s/train%s", batch, hidden,
-                 strcmp(dtype, "tf32") == 0 ? "f32" : dtype,
-                 strcmp(dtype, "tf32") == 0 ? "/tf32" : "");
-        struct grid_tile t = chosen("h100", text);
-        if (t.groups != r.groups || t.units != r.units || t.chunks != r.chunks ||
-            t.columns != r.columns || fabs(t.forward_us - r.forward_us) > 0.006 ||
-            fabs(t.backward_us - r.backward_us) > 0.006)
-            fail_msg("%sbut the model says %d x %d, %d x %d | %.2f | %.2f", line, t.groups, t.units,
-                     t.chunks, t.columns, t.forward_us, t.backward_us);
-        rows++;
-    }
-    fclose(file);
-    assert_int_equal(rows, 24);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,7 +185,6 @@ int main(void)
         cmocka_unit_test(blocks_that_cannot_all_run_are_refused),
         cmocka_unit_test(the_batch_is_split_where_there_is_room),
         cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
-        cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
     };
     return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
 }
